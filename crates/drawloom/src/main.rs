@@ -1,0 +1,2 @@
+//! drawloom
+fn main() {}
