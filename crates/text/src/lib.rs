@@ -15,6 +15,8 @@
 //! grapheme clusters (UAX #29). A name or a document says which of the three it means.
 
 pub mod class;
+pub mod cut;
 pub mod fold;
+pub mod frame;
 pub mod grapheme;
 pub mod terminal;
