@@ -19,4 +19,5 @@ pub mod cut;
 pub mod fold;
 pub mod frame;
 pub mod grapheme;
+pub mod mask;
 pub mod terminal;
