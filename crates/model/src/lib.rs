@@ -29,9 +29,11 @@ pub mod prompt;
 pub mod reparse;
 pub mod reply;
 pub mod retry;
+pub mod script;
 pub mod sse;
 pub mod tool_arguments;
 
+mod expectation;
 mod headers;
 mod http_date;
 mod model;
@@ -42,6 +44,8 @@ mod openai_parse;
 mod openai_request;
 mod openai_wire;
 mod receive;
+mod script_lines;
+mod script_wire;
 mod server_text;
 mod text_joiner;
 
@@ -56,3 +60,4 @@ pub use openai_compatible::OpenAiCompatible;
 pub use prompt::{Chat, ChatPart, Params, PartId, Prompt, TextPart, ToolExchange, ToolResult, ToolSchema};
 pub use reparse::{PARSER_VERSION, Reparsed, reparse};
 pub use reply::{Choice, Reply, ToolCall};
+pub use script::ScriptModel;
