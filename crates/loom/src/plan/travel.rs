@@ -1,8 +1,8 @@
 //! Moving about: siblings, versions, the tip, the window's start.
 
-use crate::cell::{CellKey, CellValue, Target};
+use crate::cell::{CellKey, CellValue, Place, Target};
 use crate::id::{NodeId, PositionId};
-use crate::operation::OpKind;
+use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::grow::Growth;
 use crate::plan::{PlanError, Refusal, commit};
 use crate::position::PositionKind;
@@ -105,19 +105,22 @@ pub(super) fn select(growth: &mut Growth<'_, '_>, at: PositionId, version: NodeI
 }
 
 /// Moves the start of the window; none moves it back to the top.
-pub(super) fn compact(growth: &mut Growth<'_, '_>, to: Option<PositionId>) -> Result<(), PlanError> {
+pub(super) fn compact(growth: &mut Growth<'_, '_>, to: Option<Place>, by_hand: bool) -> Result<(), PlanError> {
     let value = match to {
         None => CellValue::None,
         Some(to) => {
-            growth.passage(to)?;
-            if growth.slice.found_position(Key::CommonAncestor(to, growth.stored_tip))? != Some(to) {
-                return Err(Refusal::NotOnPath(to).into());
+            let position = growth.passage(to.position)?.id;
+            if growth.slice.found_position(Key::CommonAncestor(position, growth.stored_tip))? != Some(position) {
+                return Err(Refusal::NotOnPath(position).into());
             }
-            CellValue::Position(to)
+            CellValue::Place(to)
         }
     };
     growth.set(CellKey::WindowStart { view: growth.view() }, value)?;
     growth.name(OpKind::Compact);
+    if !by_hand {
+        growth.timeline(TimelineEffect::None);
+    }
     Ok(())
 }
 
