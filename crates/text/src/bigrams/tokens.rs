@@ -108,7 +108,7 @@ enum Kind {
 
 impl Kind {
     fn of(c: char, before: Self) -> Self {
-        if is_cjk(c) {
+        if is_cjk(c) && is_word(c) {
             Self::Cjk
         } else if is_combining_mark(c) && before == Self::Cjk {
             // A mark left uncomposed belongs to the letter before it.
