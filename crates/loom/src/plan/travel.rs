@@ -105,12 +105,18 @@ pub(super) fn select(growth: &mut Growth<'_, '_>, at: PositionId, version: NodeI
 }
 
 /// Moves the start of the window; none moves it back to the top.
-pub(super) fn compact(growth: &mut Growth<'_, '_>, to: Option<Place>, by_hand: bool) -> Result<(), PlanError> {
+pub(super) fn compact(
+    growth: &mut Growth<'_, '_>,
+    to: Option<Place>,
+    by_hand: bool,
+) -> Result<(), PlanError> {
     let value = match to {
         None => CellValue::None,
         Some(to) => {
             let position = growth.passage(to.position)?.id;
-            if growth.slice.found_position(Key::CommonAncestor(position, growth.stored_tip))? != Some(position) {
+            if growth.slice.found_position(Key::CommonAncestor(position, growth.stored_tip))?
+                != Some(position)
+            {
                 return Err(Refusal::NotOnPath(position).into());
             }
             CellValue::Place(to)
