@@ -1,4 +1,5 @@
 //! The client against servers on real sockets: good ones, slow ones and broken ones.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 #[path = "support/server.rs"]
 mod server;
@@ -12,7 +13,7 @@ use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     Call, Cancel, Chat, ChatPart, Clock, DialectName, Event, Exchange, Model, ModelError, ModelInfo,
     OpenAiCompatible, Params, PartId, Place, Prompt, Purpose, RawResponse, Reply as Answer, SourceKind,
-    Spool, TextPart,
+    Spool, TextPart, reparse,
 };
 use server::{Reply, Server, response, stream, whole_stream};
 
@@ -165,6 +166,23 @@ async fn a_stream_that_dies_keeps_what_came_and_is_not_repeated() {
     assert_eq!(run.error().response().unwrap().body, HELLO.as_bytes());
     assert_eq!(run.spool, HELLO.as_bytes());
     assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn wherever_a_stream_dies_its_events_are_those_of_the_stored_body() {
+    let wire = [HELLO, WORLD, DONE].concat();
+    for cut in (1..wire.len()).step_by(7).chain([HELLO.len() - 1, HELLO.len() - 2, wire.len()]) {
+        let server = Server::start(vec![Reply::Send(stream(&[&wire[..cut]]))]).await;
+        let run = ask(Connection { retry: RetryPolicy::never(), ..connection(&server.url) }, true).await;
+        let body = match &run.result {
+            Ok(response) => response.body.clone(),
+            Err(error) => error.response().unwrap().body.clone(),
+        };
+        assert_eq!(body, &wire.as_bytes()[..cut]);
+        let read = reparse(DialectName::OpenAiChat, &body, true);
+        assert_eq!(read.choices, Answer::from_events(&run.events).choices, "cut at {cut}");
+        assert_eq!(read.problem.is_none(), run.result.is_ok(), "cut at {cut}");
+    }
 }
 
 #[tokio::test]

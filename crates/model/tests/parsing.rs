@@ -1,4 +1,5 @@
 //! Recorded answers of servers, read whole, in pieces and byte by byte.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
