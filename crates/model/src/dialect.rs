@@ -12,6 +12,7 @@ use crate::encoded::{EncodeError, Encoded};
 use crate::event::Event;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
+use crate::openai_error;
 use crate::prompt::{Params, Prompt};
 
 /// The dialects this version speaks. The name is stored with every response.
@@ -39,6 +40,13 @@ impl DialectName {
         match self {
             Self::OpenAiChat => OpenAiChat::default().parser(streamed),
             Self::OpenAiCompletions => OpenAiCompletions.parser(streamed),
+        }
+    }
+
+    /// What an error response of a server in this dialect says.
+    pub fn failure(self, status: u16, body: &[u8]) -> ServerFailure {
+        match self {
+            Self::OpenAiChat | Self::OpenAiCompletions => openai_error::from_response(status, body),
         }
     }
 }

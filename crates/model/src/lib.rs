@@ -5,7 +5,7 @@
 //! is handed to a [`Spool`] byte for byte *before* anything is parsed, becomes [`Event`]s while it
 //! arrives, and is returned whole as a [`RawResponse`]. So the three promises of the layers above
 //! rest on one path: every byte sent has a source, every byte received is kept, and a stored
-//! response can be read again later ([`reparse`]) and compared with what was made of it.
+//! response can be read again later ([`reparse()`]) and compared with what was made of it.
 //!
 //! Libraries for providers hide raw bytes, cache marks and usage, so the dialects are our own. The
 //! script model produces real wire bytes and takes the same path as a server, which is what makes

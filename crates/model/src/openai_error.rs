@@ -17,6 +17,11 @@ pub(crate) fn from_response(status: u16, body: &[u8]) -> ServerFailure {
         Some(message) => sanitised(message),
         None => sanitised(&String::from_utf8_lossy(body)),
     };
+    let message = match status {
+        300..400 => "it sends the request elsewhere, which is not followed".to_owned(),
+        _ if message.is_empty() => "it gave no reason".to_owned(),
+        _ => message,
+    };
     ServerFailure { kind: kind(status, &details, &message), message }
 }
 

@@ -16,7 +16,6 @@ use crate::error::ModelError;
 use crate::event::{Event, Listen};
 use crate::headers::KeptHeaders;
 use crate::model::{Exchange, SourceKind};
-use crate::openai_error;
 use crate::reparse::PARSER_VERSION;
 
 /// The largest body that is taken in, in bytes. Far above any answer; it bounds the memory.
@@ -61,8 +60,8 @@ impl<'a> Io<'a> {
         Self { spool: exchange.spool, listener: exchange.listener, cancel: exchange.cancel, used: false }
     }
 
-    fn pass_on(&mut self, events: &mut Vec<Event>) {
-        for event in events.drain(..) {
+    fn pass_on(&mut self, events: Vec<Event>) {
+        for event in events {
             self.used |= !matches!(event, Event::Start { .. });
             self.listener.event(event);
         }
@@ -113,11 +112,12 @@ pub(crate) async fn receive(
         parser: (!failed).then(|| sent.dialect.parser(streamed)),
     };
     let end = incoming.read(wire, timeouts, io).await;
+    let end = incoming.settle(end, io);
     let mut response = incoming.record.response(incoming.body);
     match end {
         End::Complete if failed => {
             response.streamed = false;
-            let failure = openai_error::from_response(response.status, &response.body);
+            let failure = sent.dialect.failure(response.status, &response.body);
             let retry_after = incoming.record.head.retry_after;
             Err(ModelError::Server {
                 status: response.status,
@@ -126,7 +126,7 @@ pub(crate) async fn receive(
                 response: response.into(),
             })
         }
-        End::Complete => Ok(response),
+        End::Eof | End::Complete => Ok(response),
         End::Cancelled => Err(ModelError::Cancelled { response: Some(response.into()) }),
         End::Timeout if response.body.is_empty() => {
             Err(ModelError::FirstByteTimeout { after: timeouts.first_byte, response: Some(response.into()) })
@@ -144,6 +144,9 @@ pub(crate) async fn receive(
 
 /// How reading ended.
 enum End {
+    /// The body has ended.
+    Eof,
+    /// The answer is complete.
     Complete,
     Cancelled,
     Timeout,
@@ -162,47 +165,56 @@ struct Incoming {
 
 impl Incoming {
     async fn read(&mut self, wire: &mut dyn Wire, timeouts: Timeouts, io: &mut Io<'_>) -> End {
-        let mut events = Vec::new();
+        let limit = if self.parser.is_some() { MAX_BODY_BYTES } else { MAX_ERROR_BYTES };
         loop {
             let complete = self.parser.as_ref().is_some_and(|parser| parser.is_complete());
             let deadline = self.deadline(complete, timeouts);
             let piece = tokio::select! {
                 biased;
-                () = io.cancel.cancelled() => {
-                    return if complete { End::Complete } else { End::Cancelled };
-                }
+                () = io.cancel.cancelled() => return End::Cancelled,
                 piece = tokio::time::timeout_at(deadline, wire.next()) => piece,
             };
             let piece = match piece {
                 Ok(Ok(Some(piece))) => piece,
-                // An answer that is complete stays so, whatever its connection does afterwards.
-                _ if complete => return End::Complete,
-                Ok(Ok(None)) => break,
+                Ok(Ok(None)) => return End::Eof,
                 Ok(Err(why)) => return End::Broken(why),
                 Err(_) => return End::Timeout,
             };
+            if self.body.len() + piece.len() > limit {
+                return End::TooLarge;
+            }
             if let Err(cause) = io.spool.append(&piece) {
                 return End::Spool(cause);
             }
             self.record.first_byte_ms.get_or_insert_with(|| elapsed(self.record.sent.since));
             self.body.extend_from_slice(&piece);
-            match &mut self.parser {
-                Some(_) if self.body.len() > MAX_BODY_BYTES => return End::TooLarge,
-                Some(parser) => {
-                    let fed = parser.feed(&piece, &mut events);
-                    io.pass_on(&mut events);
-                    if let Err(problem) = fed {
-                        return End::Parse(problem);
-                    }
+            if let Some(parser) = &mut self.parser {
+                let mut events = Vec::new();
+                let fed = parser.feed(&piece, &mut events);
+                io.pass_on(events);
+                if let Err(problem) = fed {
+                    return End::Parse(problem);
                 }
-                None if self.body.len() > MAX_ERROR_BYTES => break,
-                None => {}
             }
         }
-        let Some(parser) = &mut self.parser else { return End::Complete };
+    }
+
+    /// Lets the parser end, however reading ended: so the listener has heard exactly what reading
+    /// the stored body again gives. An answer that turns out complete stays so, whatever its
+    /// connection did afterwards.
+    fn settle(&mut self, end: End, io: &mut Io<'_>) -> End {
+        let Some(parser) = &mut self.parser else {
+            return if matches!(end, End::Eof | End::TooLarge) { End::Complete } else { end };
+        };
+        let mut events = Vec::new();
         let finished = parser.finish(&mut events);
-        io.pass_on(&mut events);
-        finished.map_or_else(End::Parse, |()| End::Complete)
+        io.pass_on(events);
+        match (end, finished) {
+            (end @ (End::Parse(_) | End::Spool(_) | End::TooLarge), _) => end,
+            (_, Ok(())) => End::Complete,
+            (End::Eof, Err(problem)) => End::Parse(problem),
+            (end, Err(_)) => end,
+        }
     }
 
     fn deadline(&self, complete: bool, timeouts: Timeouts) -> Instant {
