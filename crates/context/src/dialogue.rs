@@ -195,7 +195,7 @@ fn history(
         for block in &node.content {
             if let Block::ToolCall { id, name, arguments } = block {
                 let call = ToolCall { id: id.clone(), name: name.clone(), arguments: arguments.to_string() };
-                let unknown = ToolResult { status: model::prompt::ToolStatus::Unknown, text: String::new() };
+                let unknown = ToolResult { status: ToolStatus::Unknown, text: String::new() };
                 round.push(ToolExchange {
                     call_part: next(build),
                     call,
@@ -231,15 +231,7 @@ fn next(build: &mut Build<'_>) -> PartId {
 fn answer(round: &mut [ToolExchange], block: &Block) {
     let Block::ToolResult { call_id, status, blocks } = block else { return };
     let Some(exchange) = round.iter_mut().find(|exchange| exchange.call.id == *call_id) else { return };
-    exchange.result = ToolResult {
-        status: match status {
-            ToolStatus::Ok => model::prompt::ToolStatus::Ok,
-            ToolStatus::Error => model::prompt::ToolStatus::Error,
-            ToolStatus::Denied => model::prompt::ToolStatus::Denied,
-            ToolStatus::Unknown => model::prompt::ToolStatus::Unknown,
-        },
-        text: loom::content::plain_text(blocks).into_owned(),
-    };
+    exchange.result = ToolResult { status: *status, text: loom::content::plain_text(blocks).into_owned() };
 }
 
 fn flush(messages: &mut Vec<ChatPart>, round: &mut Vec<ToolExchange>) {

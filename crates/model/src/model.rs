@@ -1,6 +1,7 @@
 //! The trait behind which every model stands.
 
 use async_trait::async_trait;
+pub use loom::{Purpose, SourceKind};
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
@@ -78,36 +79,6 @@ pub struct SiblingSlot {
     pub count: u32,
 }
 
-/// The purposes of model calls (spec: context §1).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// A turn of a conversation, or a continuation of a document.
-    #[default]
-    Turn,
-    /// Observing what is about to leave the window.
-    Observe,
-    /// Condensing observations.
-    Reflect,
-    /// Wrapping a session up.
-    Wrap,
-    /// Choosing cards.
-    Route,
-}
-
-impl Purpose {
-    /// The stored name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Observe => "observe",
-            Self::Reflect => "reflect",
-            Self::Wrap => "wrap",
-            Self::Route => "route",
-        }
-    }
-}
-
 /// Where text goes when it is sent to a model (spec: security §10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -116,20 +87,6 @@ pub enum Place {
     Local,
     /// It leaves it.
     Remote,
-}
-
-/// What kind of source an answer comes from; part of the hashed record (spec: loom §6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceKind {
-    /// A provider elsewhere.
-    Remote,
-    /// A model on this machine.
-    Local,
-    /// The script model.
-    Script,
-    /// A stored response, given again.
-    Replay,
 }
 
 /// What is known of a model before it is asked.

@@ -4,6 +4,8 @@
 //! bytes of the request back to their source. The types rule out what no provider accepts: raw
 //! document text and chat messages never mix, and a tool call travels with its result.
 
+pub use loom::ToolStatus;
+
 use crate::reply::ToolCall;
 
 /// Names a part of one prompt. The caller chooses it; it is unique in that prompt.
@@ -83,19 +85,6 @@ pub struct ToolResult {
     pub status: ToolStatus,
     /// The text the model reads.
     pub text: String,
-}
-
-/// How a tool call ended (spec: loom §5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolStatus {
-    /// It did what was asked.
-    Ok,
-    /// It failed.
-    Error,
-    /// Policy or the owner refused it.
-    Denied,
-    /// Nobody knows: it was interrupted before a result was recorded.
-    Unknown,
 }
 
 /// A tool as the model is told of it.
