@@ -18,6 +18,7 @@
 //! ids and time stamps come in as arguments.
 
 mod digest;
+mod document;
 mod error;
 mod guard;
 mod identity;
@@ -27,6 +28,9 @@ mod reach;
 mod root;
 
 pub use digest::{Digest, NotADigest};
+pub use document::{
+    DocumentError, Documents, Expected, Outcome, Recovered, Replacement, Saved, Stamp, Text, Unmerged,
+};
 pub use error::{FileError, FileKind, FileProblem};
 pub use guard::StoreGuard;
 pub use identity::FileId;

@@ -30,6 +30,7 @@ pub use reading::Content;
 pub use rules::{Links, Metadata, ReadRules};
 
 pub(crate) use beneath::Resolver;
+pub(crate) use reading::read_capped;
 
 /// A folder that tools, cards and documents live beneath.
 #[derive(Debug)]
