@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::locate::Spot;
 use super::replace::{Job, Look};
-use super::{Documents, Failure, Outcome, Unmerged, step};
+use super::{Documents, Failure, Outcome, Stamp, Unmerged, step};
 use crate::path::RelativePath;
 
 /// How many saves may race one exchange before the last one is kept beside instead.
@@ -82,7 +82,7 @@ impl Documents<'_> {
                 self.root.create_folder(&folder).map_err(|error| error.problem)?;
                 let spot = self.spot(path)?;
                 let temp = self.write_beside(&spot, &spot.name, job.replacement.text, Look::Private)?;
-                let kept = self.keep_as(&spot, &temp, spot.name.clone())?;
+                let kept = self.keep_as(&spot, &temp, &spot.name)?;
                 if let Some(written) = written {
                     self.discard(job.spot, written);
                 }
@@ -95,17 +95,12 @@ impl Documents<'_> {
 
     /// Gives a working file the name `NAME.drawloom-<time>`.
     fn keep_beside(&self, job: &Job<'_>, from: &OsStr) -> Result<RelativePath, Failure> {
-        self.keep_as(job.spot, from, kept_name(&job.spot.name, &job.replacement.stamp.to_string()))
+        self.keep_as(job.spot, from, &kept_name(&job.spot.name, &job.replacement.stamp))
     }
 
     /// Gives a working file a lasting name, numbered if the first is taken.
-    pub(super) fn keep_as(
-        &self,
-        spot: &Spot,
-        from: &OsStr,
-        wanted: OsString,
-    ) -> Result<RelativePath, Failure> {
-        let mut name = wanted.clone();
+    pub(super) fn keep_as(&self, spot: &Spot, from: &OsStr, wanted: &OsStr) -> Result<RelativePath, Failure> {
+        let mut name = wanted.to_os_string();
         for number in 2..MAX_SAME_STAMP {
             match self.move_to_free(spot, from, &name) {
                 Ok(()) => {
@@ -113,7 +108,7 @@ impl Documents<'_> {
                     return Ok(spot.parent.join(&name)?);
                 }
                 Err(Errno::EXIST) => {
-                    name.clone_from(&wanted);
+                    name = wanted.to_os_string();
                     name.push(format!("-{number}"));
                 }
                 Err(errno) => return Err(Failure::Step("keeping a text beside", errno)),
@@ -124,7 +119,7 @@ impl Documents<'_> {
 }
 
 /// `NAME.drawloom-<time>`.
-pub(super) fn kept_name(of: &OsStr, stamp: &str) -> OsString {
+pub(super) fn kept_name(of: &OsStr, stamp: &Stamp) -> OsString {
     let mut name = of.to_os_string();
     name.push(format!(".drawloom-{stamp}"));
     name

@@ -71,7 +71,7 @@ impl Documents<'_> {
             self.discard(&spot, &spot.name);
             return Ok(Recovered::Removed(path.clone()));
         }
-        let kept = self.keep_as(&spot, &spot.name, kept_name(&work.of, &stamp.to_string()))?;
+        let kept = self.keep_as(&spot, &spot.name, &kept_name(&work.of, stamp))?;
         Ok(Recovered::Kept(kept))
     }
 }
