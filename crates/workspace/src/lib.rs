@@ -20,12 +20,15 @@
 mod digest;
 mod document;
 mod error;
+pub mod frontmatter;
 mod guard;
 mod identity;
 mod lock;
 mod path;
+pub mod protected;
 mod reach;
 mod root;
+pub mod settings;
 
 pub use digest::{Digest, NotADigest};
 pub use document::{

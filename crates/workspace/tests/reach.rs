@@ -1,5 +1,6 @@
 //! Where a tool's path may lead: cases F1–F8 and X28 through the public face.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 use std::fs;
 use std::io;
 use std::path::Path;
