@@ -18,6 +18,7 @@
 //! ids and time stamps come in as arguments.
 
 mod digest;
+pub mod discovery;
 mod document;
 mod error;
 pub mod frontmatter;

@@ -182,7 +182,7 @@ impl Map {
         match self.scalar(key, WANTED)?.map(Scalar::kind) {
             None => Ok(None),
             Some(ScalarKind::Integer(value)) if (least..=most).contains(&value) => Ok(Some(value)),
-            Some(ScalarKind::Integer(_)) => Err(range(key, least, most)),
+            Some(ScalarKind::Integer(_)) => Err(range(key, &least, &most)),
             Some(_) => Err(kind(key, WANTED)),
         }
     }
@@ -200,7 +200,7 @@ impl Map {
             Some(ScalarKind::Float(value)) => value,
             Some(_) => return Err(kind(key, WANTED)),
         };
-        if (least..=most).contains(&value) { Ok(Some(value)) } else { Err(range(key, least, most)) }
+        if (least..=most).contains(&value) { Ok(Some(value)) } else { Err(range(key, &least, &most)) }
     }
 
     /// A list of texts; one text alone is a list of one, nothing and `null` are none.
@@ -256,7 +256,7 @@ fn kind(key: &str, wanted: &'static str) -> FieldError {
     FieldError::Kind { key: key.to_owned(), wanted }
 }
 
-fn range(key: &str, least: impl ToString, most: impl ToString) -> FieldError {
+fn range(key: &str, least: &impl ToString, most: &impl ToString) -> FieldError {
     FieldError::Range { key: key.to_owned(), least: least.to_string(), most: most.to_string() }
 }
 
