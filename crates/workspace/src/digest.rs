@@ -4,13 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of a file's bytes.
 ///
 /// Times and sizes lie (clocks step, editors keep them); whether a text is the one that was seen
 /// is decided by this alone.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -22,6 +24,20 @@ impl Digest {
     /// The first 32 hexadecimal digits (128 bits): enough to recognise our own text in a file name.
     pub(crate) fn short(&self) -> String {
         HEXLOWER.encode(&self.0[..16])
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = NotADigest;
+
+    fn try_from(text: String) -> Result<Self, NotADigest> {
+        text.parse()
     }
 }
 

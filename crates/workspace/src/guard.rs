@@ -9,9 +9,9 @@
 //! looks their inodes up at each check: four `fstatat` calls, no open. The database itself is also
 //! held as an `O_PATH` descriptor, so it stays known after a rename.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -82,6 +82,18 @@ impl StoreGuard {
     pub fn covers(&self, file: FileId) -> bool {
         let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
         databases.iter().any(|database| database.covers(file))
+    }
+
+    /// Whether a name in a folder is one of the store's, taken or free: a planted `-journal` would
+    /// be replayed into the database.
+    pub(crate) fn claims(&self, folder: BorrowedFd<'_>, name: &OsStr) -> bool {
+        let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
+        databases.iter().filter(|database| database.names.iter().any(|known| known == name)).any(|database| {
+            match (fstat(&database.folder), fstat(folder)) {
+                (Ok(ours), Ok(theirs)) => FileId::of(&ours) == FileId::of(&theirs),
+                _ => true,
+            }
+        })
     }
 }
 

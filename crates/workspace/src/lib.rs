@@ -30,6 +30,7 @@ pub mod protected;
 mod reach;
 mod root;
 pub mod settings;
+pub mod trust;
 
 pub use digest::{Digest, NotADigest};
 pub use document::{

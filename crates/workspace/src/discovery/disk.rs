@@ -27,8 +27,7 @@ impl Facts for OnDisk {
         }
         // Bind mounts keep the device number: only `statx` sees those.
         let attributes = statx(&opened, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)
-            .map(|found| found.stx_attributes)
-            .unwrap_or(StatxAttributes::empty());
+            .map_or(StatxAttributes::empty(), |found| found.stx_attributes);
         let above = statat(&opened, "..", AtFlags::empty())?;
         Ok(FolderFacts {
             owner: stat.st_uid,

@@ -77,8 +77,8 @@ impl Documents<'_> {
     }
 
     pub(super) fn spot(&self, path: &RelativePath) -> Result<Spot, FileProblem> {
-        let (parent, name) = path.split()?;
-        let folder = self.root.folder(&parent)?;
+        let (folder, name) = self.root.split(path)?;
+        let (parent, _) = path.split()?;
         // An `O_PATH` descriptor cannot be synced.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(&folder, Path::new("."), flags, Mode::empty())?;

@@ -54,7 +54,8 @@ impl Resolver {
     ) -> Result<OwnedFd, FileProblem> {
         match self {
             Self::Kernel => match by_kernel(root, path, rules) {
-                Err(Errno::NOSYS) => by_components(root, path, rules),
+                // Some containers answer EPERM for calls they do not know.
+                Err(Errno::NOSYS | Errno::PERM) => by_components(root, path, rules),
                 Err(Errno::XDEV) if rules.one_device && rules.links == Links::Refuse => {
                     Err(FileProblem::OtherDevice)
                 }

@@ -3,8 +3,9 @@
 //! Nothing here replaces anything: a taken name is an error. Texts that exist already are changed
 //! by [`Documents`](crate::Documents) alone.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, statat};
 use rustix::io::Errno;
@@ -64,9 +65,13 @@ impl Root {
             .map_err(|errno| FileError::new(to, errno))
     }
 
-    /// The folder a path lies in, and its name there.
-    pub(crate) fn split(&self, path: &RelativePath) -> Result<(OwnedFd, std::ffi::OsString), FileProblem> {
+    /// The folder a path lies in, and its name there, which must not be one of the store's.
+    pub(crate) fn split(&self, path: &RelativePath) -> Result<(OwnedFd, OsString), FileProblem> {
         let (parent, name) = path.split()?;
-        Ok((self.folder(&parent)?, name))
+        let folder = self.folder(&parent)?;
+        if self.guard().claims(folder.as_fd(), &name) {
+            return Err(FileProblem::StoreFile);
+        }
+        Ok((folder, name))
     }
 }

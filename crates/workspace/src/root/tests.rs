@@ -319,3 +319,21 @@ fn s8_a_database_may_be_guarded_before_it_exists() {
     assert!(field.guard.protect(Path::new("/")).is_err());
     assert!(field.guard.protect(&field.inside.join("absent/loom.db")).is_err());
 }
+
+#[test]
+fn s8_a_name_of_the_store_is_never_planted() {
+    let field = field();
+    let journal = path("loom.db-journal");
+    // The control: the name is free before the database is under guard.
+    field.roots[0].create_file(&journal).unwrap();
+    fs::remove_file(field.inside.join("loom.db-journal")).unwrap();
+    fs::write(field.inside.join("loom.db"), "").unwrap();
+    field.guard.protect(&field.inside.join("loom.db")).unwrap();
+    for root in &field.roots {
+        assert!(matches!(problem(root.create_file(&journal)), FileProblem::StoreFile));
+        let renamed = root.rename(&path("allowed.txt"), &journal);
+        assert!(matches!(problem(renamed), FileProblem::StoreFile));
+        assert!(root.stat(&path("docs/loom.db-journal"), Links::Refuse).is_err());
+    }
+    field.roots[0].create_file(&path("docs/loom.db-journal")).unwrap();
+}
