@@ -4,13 +4,15 @@
 //! the save would be gone. So a replacement is an *exchange*: the new text is written beside the
 //! old and the two change places in one step; then what was displaced is read. If it is not the
 //! text the caller had seen, the two change back, ours is kept beside under its own name, and the
-//! caller is told. At every moment both texts exist on the disk.
+//! caller is told. When the call returns, both texts are on the disk. A file system without
+//! exchange has a short gap in which the name is free; see [`Documents::recover`] for a crash in it.
 //!
 //! The temporary file's name carries the hash of the text it is meant to hold, so that a start
 //! after a crash can tell ours (removed) from anybody else's (kept): see [`Documents::recover`].
 //!
-//! One thing cannot be held from outside: an editor that opened the file before the exchange, and
-//! writes through that descriptor after we have read what was displaced.
+//! Two things cannot be held from outside: an editor that opened the file before the exchange and
+//! writes through that descriptor after we have read what was displaced; and a save that overwrites
+//! ours in place, followed by our death before the last look, which finds such a save.
 
 mod calls;
 mod conflict;

@@ -15,7 +15,8 @@
 //!
 //! All of it is synchronous: each call is a handful of system calls on local files. Callers on an
 //! executor run it on a blocking thread. No part reads the environment or a clock: folders, user
-//! ids and time stamps come in as arguments.
+//! ids and time stamps come in as arguments. It rests on Linux: `O_PATH`, `openat2`, `renameat2`
+//! and a mounted `/proc`.
 
 mod digest;
 pub mod discovery;
