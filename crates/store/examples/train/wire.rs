@@ -22,12 +22,13 @@ pub(crate) enum Shape {
 pub(crate) enum Voice {
     /// Common English words.
     Plain,
-    /// Words that no dictionary was trained on.
+    /// Letters at random: no language is as hard to compress.
     Invented,
 }
 
 /// Who sends: servers order and fill the same fields differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "training mixes them, the figures name those they compare")]
 pub(crate) enum Server {
     OpenAi,
     LlamaCpp,
@@ -52,6 +53,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    #[allow(dead_code, reason = "training mixes servers, the figures name one")]
     pub(crate) fn new(seed: u64, voice: Voice) -> Self {
         let mut wire = Self { state: seed, voice, server: Server::OpenAi };
         wire.server = match wire.below(8) {
@@ -117,11 +119,16 @@ impl Wire {
         out
     }
 
-    fn event(&self, out: &mut String, head: &Value, choice: &Value) {
+    fn event(&mut self, out: &mut String, head: &Value, choice: &Value) {
         let mut event = head.clone();
         event["choices"] = json!([choice]);
         if self.server == Server::OpenAi {
             event["usage"] = Value::Null;
+        }
+        if self.server == Server::OpenAi && choice.get("delta").is_some() {
+            // Noise against guessing tokens by the sizes of packets: it cannot be compressed.
+            let said = choice["delta"]["content"].as_str().map_or(0, str::len);
+            event["obfuscation"] = json!(self.letters(14_usize.saturating_sub(said).max(1)));
         }
         out.push_str(&format!("data: {event}\n\n"));
     }
@@ -232,8 +239,8 @@ impl Wire {
                 words.get(pick).copied().unwrap_or("the").to_owned()
             }
             Voice::Invented => {
-                let syllables = ["zor", "qui", "vex", "plu", "mna", "gyr", "thwi", "ojo", "kse", "ubb"];
-                (0..=self.below(2)).map(|_| self.pick(&syllables)).collect()
+                let length = usize::try_from(2 + self.below(7)).unwrap_or(2);
+                self.draw(b"abcdefghijklmnopqrstuvwxyz", length)
             }
         }
     }
