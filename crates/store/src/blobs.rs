@@ -100,7 +100,10 @@ pub struct Blobs {
 
 impl std::fmt::Debug for Blobs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Blobs").field("path", &self.path).field("max_bytes", &self.max_bytes).finish_non_exhaustive()
+        f.debug_struct("Blobs")
+            .field("path", &self.path)
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -179,8 +182,11 @@ impl Blobs {
         let metadata = file.metadata().map_err(error_at("examined", &path))?;
         let removal = match metadata.nlink() {
             0 | 1 => {
-                self.overwrite(&file, metadata.len())
-                    .map_err(|source| BlobError::Io { action: "overwritten", path: path.clone(), source })?;
+                self.overwrite(&file, metadata.len()).map_err(|source| BlobError::Io {
+                    action: "overwritten",
+                    path: path.clone(),
+                    source,
+                })?;
                 Removal::Overwritten
             }
             names => Removal::OtherNames { left: names - 1 },

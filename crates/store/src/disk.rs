@@ -78,7 +78,8 @@ pub(crate) fn open_dir_at(parent: BorrowedFd<'_>, name: &str, create: bool) -> i
     Ok(rustix::fs::openat(parent, name, DIR_FLAGS, Mode::empty())?)
 }
 
-const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIR_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens an existing regular file beneath `dir`. A symlink, FIFO or device is an error, and opening one
 /// neither follows nor blocks.

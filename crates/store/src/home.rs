@@ -19,7 +19,7 @@ use rustix::fs::{Access, Mode};
 
 pub use layout::HomeDir;
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
-pub use space::{Reserve, ReserveState, Space, SpaceLimits, RESERVE_BYTES};
+pub use space::{RESERVE_BYTES, Reserve, ReserveState, Space, SpaceLimits};
 
 /// Why a home cannot be used. Each message says what to do; the exit code for all of them is 6, but for
 /// [`HomeError::Empty`] and [`HomeError::NotAHome`], which are usage errors (spec: cli §1).
@@ -171,9 +171,8 @@ impl Home {
             refuse_network(&*home.file_systems, &home.database())?;
         }
         home.check_modes()?;
-        rustix::fs::access(&home.root, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).map_err(
-            |error| HomeError::NotWritable { path: home.root.clone(), source: error.into() },
-        )?;
+        rustix::fs::access(&home.root, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| HomeError::NotWritable { path: home.root.clone(), source: error.into() })?;
         Ok(home)
     }
 
@@ -267,9 +266,8 @@ fn repair_mode(path: &Path, metadata: &Metadata) -> Result<bool, HomeError> {
         (0o600, mode & 0o177 != 0 || mode & 0o600 != 0o600)
     };
     if wrong {
-        std::fs::set_permissions(path, Permissions::from_mode(wanted)).map_err(|source| {
-            HomeError::OpenToOthers { path: path.to_owned(), mode, source }
-        })?;
+        std::fs::set_permissions(path, Permissions::from_mode(wanted))
+            .map_err(|source| HomeError::OpenToOthers { path: path.to_owned(), mode, source })?;
     }
     Ok(wrong)
 }

@@ -171,8 +171,7 @@ impl Instances {
         contents.push(b'\n');
         let file = disk::create_locked(&disk::Kernel, fd(&self.run.fd), &name, &contents)
             .map_err(self.run.error("created", &name))?;
-        let linked =
-            rustix::fs::linkat(&self.run.fd, &*name, &self.locks.fd, &*twin, AtFlags::empty());
+        let linked = rustix::fs::linkat(&self.run.fd, &*name, &self.locks.fd, &*twin, AtFlags::empty());
         match linked {
             Ok(()) => {}
             // A file system without hard links: the one name must do.

@@ -131,13 +131,14 @@ impl Spool {
         let path = dir.join(name.as_str());
         let line = header.to_line()?;
         let dir = disk::open_dir(dir).map_err(io_error("created", &path))?;
-        let file = disk::create_locked(&*disk, fd(&dir), name.as_str(), &line).map_err(|error| {
-            match error.kind() {
-                io::ErrorKind::AlreadyExists => SpoolError::Exists { path: path.clone() },
-                _ if disk::is_full(&error) => SpoolError::Full { path: path.clone(), written: 0 },
-                _ => io_error("created", &path)(error),
-            }
-        })?;
+        let file =
+            disk::create_locked(&*disk, fd(&dir), name.as_str(), &line).map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::AlreadyExists => SpoolError::Exists { path: path.clone() },
+                    _ if disk::is_full(&error) => SpoolError::Full { path: path.clone(), written: 0 },
+                    _ => io_error("created", &path)(error),
+                }
+            })?;
         Ok(Self {
             disk,
             dir,

@@ -93,7 +93,11 @@ impl Wire {
             } else {
                 json!({"role":"assistant","content":null})
             };
-            self.event(&mut out, &head, &json!({"index":0,"delta":opening,"logprobs":null,"finish_reason":null}));
+            self.event(
+                &mut out,
+                &head,
+                &json!({"index":0,"delta":opening,"logprobs":null,"finish_reason":null}),
+            );
         }
         for token in text {
             let choice = match (chat, self.server) {
@@ -101,7 +105,9 @@ impl Wire {
                 (true, Server::Ollama) => {
                     json!({"index":0,"delta":{"role":"assistant","content":token},"finish_reason":null})
                 }
-                (true, _) => json!({"index":0,"delta":{"content":token},"logprobs":null,"finish_reason":null}),
+                (true, _) => {
+                    json!({"index":0,"delta":{"content":token},"logprobs":null,"finish_reason":null})
+                }
                 (false, _) => json!({"text":token,"index":0,"logprobs":null,"finish_reason":null}),
             };
             self.event(&mut out, &head, &choice);

@@ -73,8 +73,10 @@ impl Home {
     /// # Errors
     /// [`HomeError::Io`] if the file system does not say.
     pub fn space(&self, limits: SpaceLimits) -> Result<Space, HomeError> {
-        let (free, total) =
-            self.file_systems().free_and_total(self.root()).map_err(HomeError::io("examined", self.root()))?;
+        let (free, total) = self
+            .file_systems()
+            .free_and_total(self.root())
+            .map_err(HomeError::io("examined", self.root()))?;
         Ok(limits.judge(free, total))
     }
 
