@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
-use crate::disk::{self, Disk, fd};
+use crate::disk::{self, Disk, Locked, fd};
 
 pub use id::{BadBlobId, BlobId};
 
@@ -318,9 +318,11 @@ impl Blobs {
         let mut swept = 0;
         for name in disk::entries(fd(shard))?.into_iter().filter(|name| name.starts_with('.')) {
             let file = disk::open_file_at(fd(shard), &name, true)?;
-            // Locked: a living process is writing it.
-            if disk::try_lock(&file)? && disk::names(fd(shard), &name, &file)? {
-                self.overwrite(&file, file.metadata()?.len())?;
+            // One whose lock is held is being written by a living process.
+            if let Some(orphan) = Locked::take(file)?
+                && disk::names(fd(shard), &name, &orphan)?
+            {
+                self.overwrite(&orphan, orphan.metadata()?.len())?;
                 disk::unlink(fd(shard), &name)?;
                 swept += 1;
             }

@@ -12,6 +12,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -98,9 +99,33 @@ pub(crate) fn sync_dir(disk: &dyn Disk, dir: BorrowedFd<'_>) -> io::Result<()> {
     disk.sync(&File::from(dir.try_clone_to_owned()?))
 }
 
-/// Takes the exclusive lock if it is free. `Ok(false)`: another open file description holds a lock.
-pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
-    flock(file, FlockOperation::NonBlockingLockExclusive)
+/// A file whose exclusive lock we hold until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Locked {
+    /// Takes the lock if it is free. `None`: another open file description holds one.
+    pub(crate) fn take(file: File) -> io::Result<Option<Self>> {
+        Ok(flock(&file, FlockOperation::NonBlockingLockExclusive)?.then_some(Self(file)))
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    /// Closing would free it too, but not while a child that another thread just forked still has a copy of
+    /// the descriptor, before its `exec`.
+    fn drop(&mut self) {
+        if let Err(error) = rustix::fs::flock(&self.0, FlockOperation::Unlock) {
+            tracing::debug!(%error, "a lock is left to the closing of its file");
+        }
+    }
 }
 
 /// Whether someone holds the exclusive lock. Asks with a shared lock, so that two who ask at once do not
@@ -143,14 +168,16 @@ pub(crate) fn unlink(dir: BorrowedFd<'_>, name: &str) -> io::Result<()> {
 }
 
 /// A new hidden file (0600), locked by us, for `name`. Its own name comes back with it.
-pub(crate) fn create_hidden(dir: BorrowedFd<'_>, name: &str) -> io::Result<(String, File)> {
+pub(crate) fn create_hidden(dir: BorrowedFd<'_>, name: &str) -> io::Result<(String, Locked)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for _ in 0..PUBLISH_ATTEMPTS {
         let hidden = format!(".{name}.{:016x}", random_u64()?);
         let file = File::from(rustix::fs::openat(dir, &*hidden, flags, Mode::RUSR | Mode::WUSR)?);
         // Between these two calls a sweep may take the file for an orphan; then another name is tried.
-        if try_lock(&file)? && names(dir, &hidden, &file)? {
-            return Ok((hidden, file));
+        if let Some(locked) = Locked::take(file)?
+            && names(dir, &hidden, &locked)?
+        {
+            return Ok((hidden, locked));
         }
         unlink(dir, &hidden)?;
     }
@@ -166,7 +193,7 @@ pub(crate) fn create_locked(
     dir: BorrowedFd<'_>,
     name: &str,
     contents: &[u8],
-) -> io::Result<File> {
+) -> io::Result<Locked> {
     let (hidden, file) = create_hidden(dir, name)?;
     let published = write_all(disk, &file, contents).map_err(|(_, error)| error).and_then(|()| {
         rustix::fs::linkat(dir, &*hidden, dir, name, AtFlags::empty()).map_err(io::Error::from)
@@ -186,7 +213,9 @@ pub(crate) fn sweep_hidden(dir: BorrowedFd<'_>) -> io::Result<usize> {
                 continue;
             }
         };
-        if try_lock(&file)? && names(dir, &name, &file)? {
+        if let Some(orphan) = Locked::take(file)?
+            && names(dir, &name, &orphan)?
+        {
             unlink(dir, &name)?;
             swept += 1;
         }

@@ -25,7 +25,7 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{self, fd};
+use crate::disk::{self, Locked, fd};
 use crate::home::{Home, HomeDir, HomeError};
 
 pub use id::{BadInstanceId, InstanceId};
@@ -253,20 +253,25 @@ impl Instances {
     }
 
     fn remove_if_free(&self, id: InstanceId) -> Result<bool, InstanceError> {
-        let mut held = Vec::new();
-        for (folder, name) in [(&self.run, id.lock_name()), (&self.locks, id.twin_name())] {
-            let Some(file) = folder.file(&name)? else { continue };
-            // Both names may be one inode, which our first descriptor has locked already.
-            let ours = held.iter().any(|(_, _, locked)| same_file(locked, &file));
-            if !ours && !disk::try_lock(&file).map_err(folder.error("locked", &name))? {
-                return Ok(false);
+        let names = [(&self.run, id.lock_name()), (&self.locks, id.twin_name())];
+        let mut held: Vec<Locked> = Vec::new();
+        for (folder, name) in &names {
+            let Some(file) = folder.file(name)? else { continue };
+            // Both names are one inode as a rule, which our first descriptor has locked already.
+            if held.iter().any(|locked| same_file(locked, &file)) {
+                continue;
             }
-            held.push((folder, name, file));
+            match Locked::take(file).map_err(folder.error("locked", name))? {
+                Some(locked) => held.push(locked),
+                None => return Ok(false),
+            }
         }
         self.run.unlink(&id.socket_name())?;
-        for (folder, name, file) in &held {
-            if disk::names(folder.fd.as_fd(), name, file).map_err(folder.error("examined", name))? {
-                folder.unlink(name)?;
+        for (folder, name) in &names {
+            for locked in &held {
+                if disk::names(folder.fd.as_fd(), name, locked).map_err(folder.error("examined", name))? {
+                    folder.unlink(name)?;
+                }
             }
         }
         Ok(true)
@@ -297,7 +302,7 @@ fn same_file(a: &File, b: &File) -> bool {
 pub struct Instance {
     id: InstanceId,
     instances: Instances,
-    _lock: File,
+    _lock: Locked,
 }
 
 impl Instance {

@@ -15,14 +15,13 @@
 mod header;
 mod recover;
 
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::disk::{self, Disk, fd};
+use crate::disk::{self, Disk, Locked, fd};
 
 pub use header::{BadGenerationName, GenerationName, SpoolHeader, TornHeader};
 pub use recover::{Recovered, Recovery, Spooled, Torn, recover};
@@ -93,7 +92,7 @@ pub struct Spool {
     dir: OwnedFd,
     path: PathBuf,
     name: GenerationName,
-    file: File,
+    file: Locked,
     received: u64,
     /// When the oldest byte that is not yet fsynced was written.
     unsynced_since: Option<Instant>,

@@ -1,6 +1,8 @@
 //! What the dictionaries are worth: the figures of the size budget, on bodies of other seeds than the
 //! training's.
 
+#![allow(clippy::unwrap_used, reason = "a test reports by failing")]
+
 use std::time::Instant;
 
 use drawloom_store::compress::{Dictionary, compress, decompress};

@@ -3,6 +3,8 @@
 //! The child is this test binary again: it runs one of the `child_…` tests, which do nothing unless the
 //! parent's variable is set.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by failing")]
+
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -29,6 +31,7 @@ impl Process {
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(HOME, home)
             .env(SEED, seed.to_string())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -151,9 +154,27 @@ fn child_waits() {
     let about = About::this_process("up", "0.1.0", 5);
     let _instance = Instances::of(&home).unwrap().start(id, &about).unwrap();
     say(&id.to_string());
-    loop {
-        std::thread::park();
-    }
+    wait_for_the_parent();
+}
+
+/// Until the test lets go of the pipe, or ends.
+fn wait_for_the_parent() {
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+}
+
+#[test]
+fn child_starts_a_child() {
+    let Some(home) = child_home() else { return };
+    let id = InstanceId::generate(1).unwrap();
+    let about = About::this_process("up", "0.1.0", 5);
+    let _instance = Instances::of(&home).unwrap().start(id, &about).unwrap();
+    say(&id.to_string());
+    // Same environment, same pipes: it says its own id and waits for the same parent.
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_waits", "--nocapture"])
+        .spawn()
+        .unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
@@ -186,14 +207,16 @@ fn an_owner_is_alive_while_stopped_or_hidden_and_dead_once_killed() {
 
 /// A program that we start must not keep us alive: the lock's descriptor is closed on exec.
 #[test]
-fn a_dead_owners_child_does_not_hold_its_lock() {
+fn a_killed_owners_child_does_not_hold_its_lock() {
     let tmp = tempfile::tempdir().unwrap();
     let home = Home::open(&tmp.path().join("home"), HomeOptions::default()).unwrap();
     let instances = Instances::of(&home).unwrap();
-    let id = InstanceId::generate(1).unwrap();
-    let instance = instances.start(id, &About::this_process("up", "0.1.0", 1)).unwrap();
-    let grandchild = Process::start("child_waits", home.root(), 0);
-    drop(instance);
+    let mut owner = Process::start("child_starts_a_child", home.root(), 0);
+    let [id, child]: [InstanceId; 2] = [(); 2].map(|()| owner.line().parse().unwrap());
+    assert!(instances.is_alive(id).unwrap());
+    kill_process(owner.pid(), Signal::KILL).unwrap();
+    // Not through `Child`, which would let go of the pipe and with it of the owner's child.
+    waitpid(Some(owner.pid()), WaitOptions::empty()).unwrap();
     assert!(!instances.is_alive(id).unwrap());
-    drop(grandchild);
+    assert!(instances.is_alive(child).unwrap(), "the child is still there");
 }

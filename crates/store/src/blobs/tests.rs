@@ -93,7 +93,7 @@ fn a_removed_blob_was_overwritten_first() {
     let (tmp, blobs) = blobs();
     let body = vec![b'x'; 100_000];
     let id = blobs.put(&body).unwrap();
-    let still_open = fs::File::open(blobs.path_of(id)).unwrap();
+    let still_open = File::open(blobs.path_of(id)).unwrap();
     assert_eq!(blobs.remove(id).unwrap(), Removal::Overwritten);
     let mut left = Vec::new();
     (&still_open).read_to_end(&mut left).unwrap();

@@ -76,7 +76,7 @@ fn two_who_ask_at_once_do_not_take_each_other_for_the_owner() {
     let (_tmp, home, instances) = instances();
     let dead = InstanceId::generate(2).unwrap();
     fs::write(home.instance_lock(dead), "{}").unwrap();
-    let asking = fs::File::open(home.instance_lock(dead)).unwrap();
+    let asking = File::open(home.instance_lock(dead)).unwrap();
     rustix::fs::flock(&asking, rustix::fs::FlockOperation::LockShared).unwrap();
     assert!(!instances.is_alive(dead).unwrap());
     // Nobody is removed whose lock someone else holds in any way.

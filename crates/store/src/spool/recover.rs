@@ -1,14 +1,13 @@
 //! Finding what dead writers left.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{SpoolError, SpoolHeader, TornHeader, io_error};
-use crate::disk::{self, fd};
+use crate::disk::{self, Locked, fd};
 use crate::instance::InstanceId;
 
 /// Looks for spools in `dir` that nobody writes any more, in the order of their names.
@@ -85,7 +84,7 @@ impl<F: FnMut(InstanceId) -> bool> Iterator for Recovery<F> {
 struct Claimed {
     folder: Arc<Folder>,
     name: String,
-    file: File,
+    file: Locked,
 }
 
 impl Claimed {
@@ -97,9 +96,9 @@ impl Claimed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io_error("opened", &path)(error)),
         };
-        let free = disk::try_lock(&file).map_err(io_error("locked", &path))?;
+        let Some(file) = Locked::take(file).map_err(io_error("locked", &path))? else { return Ok(None) };
         // Whoever held it may have removed it just before we got the lock.
-        let there = free && disk::names(fd(&folder.fd), &name, &file).map_err(io_error("examined", &path))?;
+        let there = disk::names(fd(&folder.fd), &name, &file).map_err(io_error("examined", &path))?;
         Ok(there.then(|| Self { folder: Arc::clone(folder), name, file }))
     }
 
@@ -110,7 +109,7 @@ impl Claimed {
         let path = self.path();
         let bytes = self.file.metadata().map_err(io_error("read", &path))?.len();
         let header =
-            SpoolHeader::read(BufReader::new(&self.file), &self.name).map_err(io_error("read", &path))?;
+            SpoolHeader::read(BufReader::new(&*self.file), &self.name).map_err(io_error("read", &path))?;
         Ok(match header {
             Ok((header, _)) if owner_lives(header.instance) => None,
             Ok((header, start)) => {
@@ -168,7 +167,7 @@ impl Spooled {
             return Err(SpoolError::TooLong { path, bytes: self.length, max });
         }
         let mut bytes = Vec::new();
-        let mut file = &self.claimed.file;
+        let mut file = &*self.claimed.file;
         file.seek(SeekFrom::Start(self.start)).map_err(io_error("read", &path))?;
         file.take(self.length).read_to_end(&mut bytes).map_err(io_error("read", &path))?;
         Ok(bytes)
