@@ -316,7 +316,7 @@ impl Blobs {
 
     fn sweep_shard(&self, shard: &OwnedFd) -> io::Result<usize> {
         let mut swept = 0;
-        for name in disk::entries(fd(shard))?.into_iter().filter(|name| name.starts_with('.')) {
+        for name in disk::entries(fd(shard))?.into_iter().filter(|name| disk::is_hidden(name)) {
             let file = disk::open_file_at(fd(shard), &name, true)?;
             // One whose lock is held is being written by a living process.
             if let Some(orphan) = Locked::take(file)?

@@ -184,6 +184,12 @@ pub(crate) fn create_hidden(dir: BorrowedFd<'_>, name: &str) -> io::Result<(Stri
     Err(io::Error::other("another process keeps removing our temporary file"))
 }
 
+/// Whether [`create_hidden`] made this name. Other dot files are somebody's, and are left alone.
+pub(crate) fn is_hidden(name: &str) -> bool {
+    let random = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')).map(|(_, random)| random);
+    random.is_some_and(|random| random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// Creates `name` holding `contents`, locked by us before anyone can see it.
 ///
 /// # Errors
@@ -205,7 +211,7 @@ pub(crate) fn create_locked(
 /// Removes hidden temporaries whose writer is gone. Returns how many.
 pub(crate) fn sweep_hidden(dir: BorrowedFd<'_>) -> io::Result<usize> {
     let mut swept = 0;
-    for name in entries(dir)?.into_iter().filter(|name| name.starts_with('.')) {
+    for name in entries(dir)?.into_iter().filter(|name| is_hidden(name)) {
         let file = match open_file_at(dir, &name, false) {
             Ok(file) => file,
             Err(error) => {

@@ -147,11 +147,12 @@ fn what_a_crash_left_is_swept_and_a_living_put_is_not() {
     let (_tmp, blobs) = blobs();
     let id = blobs.put(b"abc").unwrap();
     let shard = blobs.shard(id, false).unwrap();
-    fs::write(blobs.path.join("ba/.orphan.1"), b"half").unwrap();
+    fs::write(blobs.path.join("ba/.orphan.0123456789abcdef"), b"half").unwrap();
+    fs::write(blobs.path.join("ba/.somebodys"), b"text").unwrap();
     let (_, _living) = disk::create_hidden(fd(&shard), "living").unwrap();
     assert_eq!(ids(&blobs), [id], "temporaries are no blobs");
     assert_eq!(blobs.sweep().unwrap(), 1);
-    assert_eq!(files(&blobs), 2);
+    assert_eq!(files(&blobs), 3);
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn a_command_is_shown_without_control_characters() {
 fn orphaned_temporaries_are_swept_and_locked_ones_are_not() {
     let (_tmp, home, instances) = instances();
     let run = disk::open_dir(&home.dir(HomeDir::Run).unwrap()).unwrap();
-    fs::write(home.root().join("run/.orphan.1"), "").unwrap();
+    fs::write(home.root().join("run/.orphan.0123456789abcdef"), "").unwrap();
     let (hidden, _held) = disk::create_hidden(fd(&run), "starting").unwrap();
     instances.remove_dead(|_| true).unwrap();
     assert_eq!(disk::entries(fd(&run)).unwrap(), [hidden]);
