@@ -1,0 +1,14 @@
+//! To be written.
+use crate::app::App;
+use crate::args;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::rights::Asker;
+/// x
+pub async fn export(_app: &App, _asker: &Asker, _args: args::tree::Export) -> Result<Outcome, CommandError> {
+    Err(CommandError::usage("not built", ""))
+}
+/// x
+pub async fn import(_app: &App, _asker: &Asker, _args: args::care::Import) -> Result<Outcome, CommandError> {
+    Err(CommandError::usage("not built", ""))
+}
