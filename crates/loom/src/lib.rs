@@ -1,1 +1,55 @@
-//! loom
+//! The tree under every conversation and document.
+//!
+//! `loom` is pure: no I/O, no clock, no async. It never holds a tree. An operation is *planned* over a
+//! [`Slice`] of the few rows it reads, and yields a [`Plan`]: rows to insert (never changed again), cells
+//! to set (each with the old value it expects) and the operation record that says so. A store applies the
+//! plan in one transaction; a cell that changed meanwhile makes it refuse, and the caller plans again.
+//! Reads ([`path`], [`render`], [`drift`]) are functions over [`Rows`], the small face a store shows from its
+//! own threads.
+//!
+//! Why positions and versions: an edit is one insert, whatever hangs below it. A child follows from *any*
+//! version of its parent position, so no edge is ever rewritten (spec: loom §1).
+//!
+//! Entry points: [`plan::plan`] for every change, [`rows::Rows`] for every read, [`verify`] for the proof
+//! that what is stored is complete and agrees with itself.
+
+pub mod attribution;
+pub mod cell;
+pub mod content;
+pub mod digest;
+pub mod draft;
+pub mod drift;
+pub mod generation;
+pub mod id;
+pub mod memory;
+pub mod node;
+pub mod operation;
+pub mod path;
+pub mod plan;
+pub mod position;
+pub mod record;
+pub mod render;
+pub mod resolve;
+pub mod rows;
+pub mod seal;
+pub mod short_id;
+pub mod slice;
+pub mod tree;
+pub mod verify;
+
+pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, Place, Target};
+pub use content::{Block, ToolStatus};
+pub use digest::{Digest, PathDigest};
+pub use draft::{Draft, Slot, Splice};
+pub use generation::{GenerationId, GenerationRow, Purpose, Run};
+pub use id::{IdSource, Millis, NodeId, PositionId, Seq, TreeId, ViewName};
+pub use node::{
+    Author, AuthorKind, Choice, Finish, ModelSource, Node, NodeRow, Origin, OriginRole, Quote, Role,
+    SourceKind, Trust,
+};
+pub use operation::{OpKind, OpRecord, Operation, Timeline};
+pub use plan::{Op, Plan, PlanError, Refusal};
+pub use position::{Counts, Position, PositionKind, Sums};
+pub use rows::{RowError, Rows};
+pub use slice::{Key, Slice};
+pub use tree::{Mode, TreeRow};

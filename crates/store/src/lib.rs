@@ -9,18 +9,24 @@
 //! not see does not exist for it (spec: security §17).
 
 mod apply;
+pub mod blobs;
 mod change;
+pub mod compress;
+mod disk;
 mod draft;
 mod error;
 mod event;
 mod fence;
 mod forget;
 mod generation;
+pub mod home;
+pub mod instance;
 mod job;
 mod listing;
 mod memory;
 mod principal;
 mod search;
+pub mod spool;
 mod sqlite;
 mod store;
 

@@ -1,0 +1,152 @@
+//! What a node holds: a list of blocks, order kept (spec: loom §5).
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::digest::Digest;
+
+/// How a tool call ended. `Unknown` is a call whose outcome was lost, never success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// It ran and answered.
+    Ok,
+    /// It ran and failed.
+    Error,
+    /// Policy or a person said no.
+    Denied,
+    /// It was started; what became of it is not known.
+    Unknown,
+}
+
+/// One piece of a node's content.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Plain text, white space kept byte for byte.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A model's thinking.
+    Thinking {
+        /// The text shown.
+        text: String,
+        /// What the provider wants back unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Value>,
+    },
+    /// A picture, as a blob.
+    Image {
+        /// SHA-256 of the bytes.
+        blob: Digest,
+        /// Media type, as `image/png`.
+        mime: String,
+    },
+    /// A sound, as a blob.
+    Audio {
+        /// SHA-256 of the bytes.
+        blob: Digest,
+        /// Media type.
+        mime: String,
+    },
+    /// A model's call of a tool.
+    ToolCall {
+        /// Pairs call and result.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// What a tool answered.
+    ToolResult {
+        /// The call it answers.
+        call_id: String,
+        /// How it ended.
+        status: ToolStatus,
+        /// The answer.
+        blocks: Vec<Block>,
+    },
+    /// What one provider wants back, sent only to the dialect and model it came from.
+    Opaque {
+        /// The dialect.
+        dialect: String,
+        /// The model.
+        model: String,
+        /// Its own form.
+        json: Value,
+    },
+}
+
+impl Block {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// The text of a content: its text blocks, one after another.
+pub fn plain_text(blocks: &[Block]) -> Cow<'_, str> {
+    let mut texts = blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let Some(first) = texts.next() else { return Cow::Borrowed("") };
+    match texts.next() {
+        None => Cow::Borrowed(first),
+        Some(second) => {
+            let mut all = String::from(first);
+            all.push_str(second);
+            texts.for_each(|text| all.push_str(text));
+            Cow::Owned(all)
+        }
+    }
+}
+
+/// SHA-256 of the canonical content alone (RFC 8785 JSON). Not the edit history (spec: loom §6).
+///
+/// # Errors
+/// [`NotCanonical`] when a number in a tool's arguments has no RFC 8785 form.
+pub fn content_hash(blocks: &[Block]) -> Result<Digest, NotCanonical> {
+    canonical(&blocks).map(|bytes| Digest::of(&bytes))
+}
+
+/// The RFC 8785 form of a value.
+///
+/// # Errors
+/// [`NotCanonical`] when it has none.
+pub fn canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, NotCanonical> {
+    serde_json_canonicalizer::to_vec(value).map_err(|error| NotCanonical(error.to_string()))
+}
+
+/// A value without a canonical JSON form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this value has no canonical JSON form: {0}")]
+pub struct NotCanonical(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_keys_does_not_change_the_hash() {
+        let call = |json: &str| Block::ToolCall {
+            id: "c1".into(),
+            name: "read".into(),
+            arguments: serde_json::from_str(json).unwrap(),
+        };
+        assert_eq!(content_hash(&[call(r#"{"a":1,"b":2}"#)]), content_hash(&[call(r#"{"b":2,"a":1.0}"#)]));
+        assert_ne!(content_hash(&[call(r#"{"a":1}"#)]), content_hash(&[call(r#"{"a":2}"#)]));
+    }
+
+    #[test]
+    fn texts_are_joined_in_order_and_other_blocks_are_left_out() {
+        let blocks =
+            [Block::text("a "), Block::Thinking { text: "hm".into(), opaque: None }, Block::text("b\n")];
+        assert_eq!(plain_text(&blocks), "a b\n");
+        assert_eq!(plain_text(&[]), "");
+    }
+}

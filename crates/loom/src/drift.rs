@@ -1,0 +1,79 @@
+//! Drift: model text whose basis has changed since (spec: loom §3 *Drift*).
+
+use std::collections::BTreeMap;
+
+use crate::cell::{CellKey, CellScope, CellValue, KeepScope};
+use crate::id::{PositionId, Seq, ViewName};
+use crate::node::NodeRow;
+use crate::path::{Exceptions, ancestor_at, is_ancestor, position};
+use crate::position::Position;
+use crate::rows::{RowError, Rows};
+
+/// Where a view's owner accepted what stands above.
+#[derive(Debug, Clone, Default)]
+pub struct Keeps(BTreeMap<PositionId, (KeepScope, Seq)>);
+
+impl Keeps {
+    /// Reads those of a view.
+    ///
+    /// # Errors
+    /// [`RowError`] when the store fails.
+    pub fn read(rows: &dyn Rows, view: &ViewName) -> Result<Self, RowError> {
+        let cells = rows.cells(&CellScope::Keeps(view.clone()))?;
+        let keeps = cells.into_iter().filter_map(|(key, cell)| match (key, cell.value) {
+            (CellKey::Keep { position, .. }, CellValue::Keep(scope)) => Some((position, (scope, cell.seq))),
+            _ => None,
+        });
+        Ok(Self(keeps.collect()))
+    }
+
+    /// The newest keep that covers a position.
+    ///
+    /// # Errors
+    /// [`RowError`] when the store fails.
+    pub fn covering(&self, rows: &dyn Rows, at: PositionId) -> Result<Option<Seq>, RowError> {
+        let mut newest = None;
+        for (kept, (scope, seq)) in &self.0 {
+            let covers = *kept == at || *scope == KeepScope::Below && is_ancestor(rows, *kept, at)?;
+            if covers {
+                newest = newest.max(Some(*seq));
+            }
+        }
+        Ok(newest)
+    }
+}
+
+/// Whether the model text at a position of the path followed from something else than what stands above it
+/// now: the digest of a run of its window differs, and a choice in that run is newer than the keep that
+/// covers it.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn is_drifted(
+    rows: &dyn Rows,
+    path: &Exceptions,
+    keeps: &Keeps,
+    at: &Position,
+    row: &NodeRow,
+) -> Result<bool, RowError> {
+    let Some(generation) = row.node.generation else { return Ok(false) };
+    let Some(generation) = rows.generation(generation)? else { return Ok(false) };
+    let mut covered = None;
+    for run in &generation.runs {
+        let (from, to) = (position(rows, run.from)?, position(rows, run.to)?);
+        let on_path = to.depth < at.depth
+            && ancestor_at(rows, path.tip.id, to.depth)?.is_some_and(|found| found.id == to.id);
+        if !on_path || path.digest(&from, &to) == run.digest {
+            continue;
+        }
+        let kept = match covered {
+            Some(kept) => kept,
+            None => *covered.insert(keeps.covering(rows, at.id)?),
+        };
+        let newest = path.between(from.depth, to.depth).map(|exception| exception.chosen).max();
+        if newest.is_some_and(|newest| kept.is_none_or(|kept| newest > kept)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

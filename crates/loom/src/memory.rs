@@ -1,0 +1,298 @@
+//! A tree in memory: plain maps, as simple as can be.
+//!
+//! The naive model the stores are tested against, and what a file is read into before it is verified or
+//! imported. It holds everything, so it is not for large trees that live on disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cell::{Cell, CellKey, CellScope};
+use crate::content::NotCanonical;
+use crate::digest::Digest;
+use crate::draft::{Draft, Slot};
+use crate::generation::{GenerationId, GenerationRow};
+use crate::id::{NodeId, PositionId, Seq, ViewName};
+use crate::node::{Node, NodeRow};
+use crate::operation::{OpRecord, Timeline};
+use crate::plan::{DraftChange, Plan};
+use crate::position::{Position, PositionKind};
+use crate::rows::{Order, RowError, Rows};
+use crate::seal::Seal;
+use crate::short_id;
+use crate::tree::TreeRow;
+
+/// One tree, in maps.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryTree {
+    tree: Option<TreeRow>,
+    positions: BTreeMap<PositionId, Position>,
+    nodes: BTreeMap<NodeId, NodeRow>,
+    order: BTreeMap<Order, NodeId>,
+    cells: BTreeMap<CellKey, Cell>,
+    operations: Vec<OpRecord>,
+    timelines: BTreeMap<ViewName, Timeline>,
+    drafts: BTreeMap<(ViewName, Slot), Draft>,
+    generations: BTreeMap<GenerationId, GenerationRow>,
+    seals: Vec<Seal>,
+    short_ids: BTreeSet<String>,
+}
+
+/// Why a plan was not applied. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// A cell or draft changed since the plan was made.
+    #[error("{0} changed meanwhile: plan again")]
+    Conflict(String),
+    /// A row that is to be inserted exists.
+    #[error("{0} exists")]
+    Exists(String),
+    /// The operation has no canonical form.
+    #[error(transparent)]
+    NotCanonical(#[from] NotCanonical),
+}
+
+impl MemoryTree {
+    /// Applies a plan: all of it, or nothing. Returns the operation's number, if it made one.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; the tree is as it was.
+    pub fn apply(&mut self, plan: Plan) -> Result<Option<Seq>, ApplyError> {
+        self.check(&plan)?;
+        let record = match plan.op {
+            None => None,
+            Some(op) => {
+                let seq = Seq(self.operations.len() as u64 + 1);
+                let prev = self.operations.last().map_or(Digest::ZERO, |last| last.hash);
+                let before = op.view.as_ref().map(|view| self.timeline_of(view)).unwrap_or_default();
+                Some(OpRecord::bind(op, seq, prev, before)?)
+            }
+        };
+        if let Some(tree) = plan.tree {
+            self.tree = Some(tree);
+        }
+        self.positions.extend(plan.positions.into_iter().map(|position| (position.id, position)));
+        for change in plan.drafts {
+            let key = (change.view, change.slot);
+            match change.new {
+                Some(draft) => drop(self.drafts.insert(key, draft)),
+                None => drop(self.drafts.remove(&key)),
+            }
+        }
+        let Some(record) = record else { return Ok(None) };
+        let seq = record.seq;
+        for (place, node) in plan.nodes.into_iter().enumerate() {
+            self.insert(node, seq, place as u32);
+        }
+        for change in &record.op.cells {
+            if !matches!(change.key, CellKey::Draft { .. }) {
+                self.cells.insert(change.key.clone(), Cell { value: change.new.clone(), seq });
+            }
+        }
+        if let Some(view) = &record.op.view {
+            let after = self.timeline_of(view).after(&record.op.timeline, seq);
+            self.timelines.insert(view.clone(), after);
+        }
+        self.operations.push(record);
+        Ok(Some(seq))
+    }
+
+    fn check(&self, plan: &Plan) -> Result<(), ApplyError> {
+        for change in plan.op.iter().flat_map(|op| &op.cells) {
+            let held = self.cells.get(&change.key).map(|cell| &cell.value);
+            let fits = held.map_or(change.old.is_none(), |held| *held == change.old);
+            if !fits && !matches!(change.key, CellKey::Draft { .. }) {
+                return Err(ApplyError::Conflict(change.key.to_string()));
+            }
+        }
+        for DraftChange { view, slot, expected, .. } in &plan.drafts {
+            let held = self.drafts.get(&(view.clone(), *slot)).map(|draft| draft.revision);
+            if held != *expected {
+                return Err(ApplyError::Conflict(
+                    CellKey::Draft { view: view.clone(), slot: *slot }.to_string(),
+                ));
+            }
+        }
+        match plan.nodes.iter().find(|node| self.nodes.contains_key(&node.id)) {
+            Some(node) => Err(ApplyError::Exists(node.id.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    fn insert(&mut self, node: Node, seq: Seq, place: u32) {
+        let free = short_id::candidates(node.id.to_bytes()).find(|short| !self.short_ids.contains(short));
+        let short_id = free.unwrap_or_default();
+        self.short_ids.insert(short_id.clone());
+        self.restore_node(NodeRow { node, seq, place, short_id, purged: false });
+    }
+
+    fn timeline_of(&self, view: &ViewName) -> Timeline {
+        self.timelines.get(view).copied().unwrap_or_default()
+    }
+
+    /// Sets a draft as a keystroke does: what could be redone no longer can.
+    ///
+    /// # Errors
+    /// [`ApplyError::Conflict`] when its revision is another.
+    pub fn set_draft(&mut self, change: DraftChange) -> Result<(), ApplyError> {
+        let view = change.view.clone();
+        self.apply(Plan { drafts: vec![change], ..Plan::default() })?;
+        let timeline = self.timeline_of(&view);
+        self.timelines.insert(view, Timeline { redo: None, tick: timeline.tick + 1, ..timeline });
+        Ok(())
+    }
+
+    /// Adds a generation row.
+    pub fn add_generation(&mut self, row: GenerationRow) {
+        self.generations.insert(row.id, row);
+    }
+
+    /// Adds a seal.
+    pub fn add_seal(&mut self, seal: Seal) {
+        self.seals.push(seal);
+    }
+
+    /// Sets the tree row, as read from a file.
+    pub fn restore_tree(&mut self, tree: TreeRow) {
+        self.tree = Some(tree);
+    }
+
+    /// Adds a position, as read from a file.
+    pub fn restore_position(&mut self, position: Position) {
+        self.positions.insert(position.id, position);
+    }
+
+    /// Adds or replaces a node row, as read from a file.
+    pub fn restore_node(&mut self, row: NodeRow) {
+        self.order.insert((row.seq, row.place), row.node.id);
+        self.short_ids.insert(row.short_id.clone());
+        self.nodes.insert(row.node.id, row);
+    }
+
+    /// Appends an operation, as read from a file, with what it did to cells and timeline.
+    pub fn restore_operation(&mut self, record: OpRecord) {
+        for change in &record.op.cells {
+            if !matches!(change.key, CellKey::Draft { .. }) {
+                self.cells.insert(change.key.clone(), Cell { value: change.new.clone(), seq: record.seq });
+            }
+        }
+        if let Some(view) = &record.op.view {
+            let after = self.timeline_of(view).after(&record.op.timeline, record.seq);
+            self.timelines.insert(view.clone(), after);
+        }
+        self.operations.push(record);
+    }
+
+    /// Everything that changes, to be damaged by tests of `verify`.
+    #[doc(hidden)]
+    pub fn parts_mut(
+        &mut self,
+    ) -> (&mut BTreeMap<NodeId, NodeRow>, &mut BTreeMap<PositionId, Position>, &mut Vec<OpRecord>) {
+        (&mut self.nodes, &mut self.positions, &mut self.operations)
+    }
+
+    fn page(&self, ids: impl Iterator<Item = NodeId>, limit: usize) -> Vec<NodeRow> {
+        ids.filter_map(|id| self.nodes.get(&id).cloned()).take(limit).collect()
+    }
+
+    fn newest_first(&self, before: Option<Order>) -> impl Iterator<Item = NodeId> {
+        let all = before.is_none();
+        let before = before.unwrap_or_default();
+        self.order.iter().rev().filter(move |(order, _)| all || **order < before).map(|(_, id)| *id)
+    }
+}
+
+impl Rows for MemoryTree {
+    fn tree(&self) -> Result<TreeRow, RowError> {
+        self.tree.clone().ok_or_else(|| RowError::missing("tree", "row"))
+    }
+
+    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
+        Ok(self.positions.get(&id).cloned())
+    }
+
+    fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
+        Ok(self.nodes.get(&id).cloned())
+    }
+
+    fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
+        Ok(self.cells.get(key).cloned().unwrap_or_default())
+    }
+
+    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        let held = self.cells.iter().filter(|(key, _)| scope.holds(key));
+        Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
+    }
+
+    fn versions(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<NodeRow>, RowError> {
+        let here = self.newest_first(before).filter(|id| self.nodes[id].node.position == position);
+        Ok(self.page(here, limit))
+    }
+
+    fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
+        Ok(self.nodes.values().filter(|row| row.node.position == position).count() as u64)
+    }
+
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
+        Ok(self.newest_first(None).find(|id| {
+            let node = &self.nodes[id].node;
+            node.position == position && node.content_hash == content
+        }))
+    }
+
+    fn children(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<Position>, RowError> {
+        let originals = self.newest_first(before).filter_map(|id| self.positions.get(&id.as_position()));
+        Ok(originals.filter(|child| child.parent == Some(position)).take(limit).cloned().collect())
+    }
+
+    fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
+        let below = self.positions.values().filter(|child| child.parent == Some(position));
+        Ok(below.filter(|child| child.kind == PositionKind::Path).count() as u64)
+    }
+
+    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
+        Ok(self.operations.iter().find(|record| record.seq == seq).cloned())
+    }
+
+    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
+        Ok(self.operations.iter().filter(|record| record.seq > after).take(limit).cloned().collect())
+    }
+
+    fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
+        let later = self.order.iter().filter(|(order, _)| after.is_none_or(|after| **order > after));
+        Ok(self.page(later.map(|(_, id)| *id), limit))
+    }
+
+    fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {
+        Ok(self.timeline_of(view))
+    }
+
+    fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError> {
+        Ok(self.drafts.get(&(view.clone(), slot)).cloned())
+    }
+
+    fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError> {
+        let here = self.drafts.iter().filter(|((of, _), _)| of == view);
+        Ok(here.map(|((_, slot), draft)| (*slot, draft.clone())).collect())
+    }
+
+    fn seals(&self) -> Result<Vec<Seal>, RowError> {
+        Ok(self.seals.clone())
+    }
+
+    fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
+        Ok(self.generations.get(&id).cloned())
+    }
+}

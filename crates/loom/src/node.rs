@@ -1,0 +1,247 @@
+//! Nodes: immutable content by exactly one author, at one position.
+
+use serde::{Deserialize, Serialize};
+
+use crate::content::{Block, plain_text};
+use crate::digest::{Digest, PathDigest};
+use crate::generation::GenerationId;
+use crate::id::{Millis, NodeId, PositionId, Seq, TreeId};
+use crate::position::Counts;
+
+/// Who writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthorKind {
+    /// A person.
+    Human,
+    /// A model.
+    Model,
+    /// A tool.
+    Tool,
+}
+
+/// The one author of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// What kind of author.
+    pub kind: AuthorKind,
+    /// The agent's name: `owner`, `main`, or `import:<digest>/<name>`.
+    pub id: String,
+    /// Digest of the agent's profile when it wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Digest>,
+}
+
+impl Author {
+    /// The name of the owner of a home.
+    pub const OWNER: &'static str = "owner";
+
+    /// The owner, as a human author.
+    pub fn owner() -> Self {
+        Self { kind: AuthorKind::Human, id: Self::OWNER.to_owned(), profile: None }
+    }
+}
+
+/// The part a position plays in a dialogue. Fixed at creation, hashed, inherited by versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// The person's side.
+    User,
+    /// The model's side.
+    Assistant,
+    /// A tool's answer.
+    Tool,
+}
+
+/// How far a content is believed; the lowest of what it came from wins (spec: security §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// From the web, a server, an import.
+    Outside,
+    /// A file of a trusted workspace.
+    Workspace,
+    /// The agent's own words.
+    Agent,
+    /// Typed by the owner.
+    Owner,
+}
+
+/// How a completion ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// The model stopped, or a stop string was met.
+    Stop,
+    /// The limit of tokens was met.
+    Length,
+    /// It calls tools.
+    ToolUse,
+    /// The provider withheld it.
+    Refused,
+    /// Cut off; the exact partial text was kept.
+    Interrupted(String),
+}
+
+/// What kind of thing answered. Hashed, so that a script cannot pass for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// A server elsewhere.
+    Remote,
+    /// A server or engine on this machine.
+    Local,
+    /// The script model.
+    Script,
+    /// Stored bytes sent again.
+    Replay,
+}
+
+/// Which part of a response a node was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// The choice with this index.
+    Index(u32),
+    /// An alternative token out of the stored probabilities.
+    Token {
+        /// Index of the token in the response, from 0.
+        index: u32,
+        /// Its rank, 0 for the most probable.
+        rank: u32,
+    },
+}
+
+/// Where a model node came from. Everything here is hashed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelSource {
+    /// Provider, as requested.
+    pub provider: String,
+    /// Model, as requested.
+    pub model: String,
+    /// Dialect, as requested.
+    pub dialect: String,
+    /// What answered.
+    pub kind: SourceKind,
+    /// Digest of the manifest: what was sent.
+    pub manifest: Digest,
+    /// Digest of the stored response; none for an import without one.
+    pub response: Option<Digest>,
+    /// Which part of it.
+    pub choice: Choice,
+}
+
+/// Text taken from another node of the same tree, so that its authors stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quote {
+    /// The node quoted.
+    pub node: NodeId,
+    /// Its chain hash.
+    pub chain: Digest,
+    /// Byte range of its text.
+    pub from: u64,
+    /// End of the range.
+    pub to: u64,
+    /// Byte offset in this node's text at which the quoted text stands.
+    pub at: u64,
+}
+
+/// The part a source plays for a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginRole {
+    /// The version of the parent position that was shown.
+    Parent,
+    /// An extra input, sent just before the newest turn.
+    Context,
+    /// An extra input, sent with the system part.
+    Instruction,
+    /// The node this one is a remark on.
+    Annotation,
+    /// The genesis, for the tree's head.
+    Head,
+    /// The genesis, for the tree's note.
+    Note,
+}
+
+/// A source of a node as it was at creation: which version it followed from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The part it plays.
+    pub role: OriginRole,
+    /// The node.
+    pub node: NodeId,
+    /// Its chain hash.
+    pub chain: Digest,
+}
+
+/// A node as planned and stored. Never changed; `forget` and `purge` leave a tombstone ([`NodeRow::purged`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its id.
+    pub id: NodeId,
+    /// Its tree.
+    pub tree: TreeId,
+    /// Where it stands.
+    pub position: PositionId,
+    /// Who wrote it.
+    pub author: Author,
+    /// The role of its position; none in a document.
+    pub role: Option<Role>,
+    /// When, for people.
+    pub created_at: Millis,
+    /// What it says.
+    pub content: Vec<Block>,
+    /// The version it was made from, if it is an edit.
+    pub edited_from: Option<NodeId>,
+    /// Text of another node within it.
+    pub quote: Option<Quote>,
+    /// Origin parents and extra inputs, in order, as frozen at creation.
+    pub origins: Vec<Origin>,
+    /// Where a model's text came from.
+    pub source: Option<ModelSource>,
+    /// The generation that made it. Outside the hash.
+    pub generation: Option<GenerationId>,
+    /// How far it is believed. Outside the hash.
+    pub trust: Trust,
+    /// How the completion ended. Outside the hash.
+    pub finish: Option<Finish>,
+    /// The size of its text.
+    pub counts: Counts,
+    /// Its term in the path digest.
+    pub term: PathDigest,
+    /// SHA-256 of the canonical content.
+    pub content_hash: Digest,
+    /// SHA-256 of the record that binds it to what it came from.
+    pub chain_hash: Digest,
+}
+
+impl Node {
+    /// Its text blocks, joined.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        plain_text(&self.content)
+    }
+
+    /// Whether it is the node first written at its position.
+    pub fn is_original(&self) -> bool {
+        self.position.original() == self.id
+    }
+}
+
+/// A stored node: the node, its place in the order of its tree, its short id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// The node. When purged its content is empty and its hashes stay.
+    pub node: Node,
+    /// The operation that made it.
+    pub seq: Seq,
+    /// Its place within that operation, from 0.
+    pub place: u32,
+    /// 4 or more characters, unique in the tree, fixed at creation.
+    pub short_id: String,
+    /// Whether its content was removed by `forget` or `purge`.
+    pub purged: bool,
+}

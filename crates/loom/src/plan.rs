@@ -1,0 +1,392 @@
+//! Planning: every change of a tree as a pure function over a [`Slice`].
+//!
+//! A plan says which rows to insert and which cells to set, each with the value it expects. Inserts never
+//! conflict; a cell that changed meanwhile makes the store refuse the whole plan, and it is made again.
+
+mod branch;
+mod commit;
+mod create;
+mod edit;
+mod flag;
+mod generate;
+mod grow;
+mod history;
+mod pin;
+mod travel;
+
+pub use create::NewTree;
+pub use generate::{Answer, NewToken};
+
+use crate::cell::{CellChange, CellKey, CellValue, KeepScope, Place, Target};
+use crate::content::{Block, NotCanonical};
+use crate::draft::{Draft, Slot, SpliceError};
+use crate::id::{Entropy, Millis, NodeId, PositionId, ViewName};
+use crate::node::{Author, Node, Role, Trust};
+use crate::operation::{OpKind, Operation, TimelineEffect};
+use crate::position::Position;
+use crate::slice::{Needs, Slice};
+use crate::tree::TreeRow;
+
+/// Whether an edit makes a version or a sibling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditAs {
+    /// As the tree's mode has it: a version in a document, a branch in a dialogue.
+    Default,
+    /// A version at the same position; everything below stays.
+    Version,
+    /// A new sibling; what was below stays on the old one.
+    Branch,
+}
+
+/// A text given by a command, with its author.
+#[derive(Debug, Clone)]
+pub struct NewText {
+    /// What it says.
+    pub content: Vec<Block>,
+    /// Who wrote it.
+    pub author: Author,
+    /// Its role in a dialogue; none in a document.
+    pub role: Option<Role>,
+    /// How far it is believed.
+    pub trust: Trust,
+}
+
+impl NewText {
+    /// A text typed by the owner.
+    pub fn owner(text: impl Into<String>, role: Option<Role>) -> Self {
+        Self { content: vec![Block::text(text)], author: Author::owner(), role, trust: Trust::Owner }
+    }
+}
+
+/// A change of a tree.
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// Makes the tree, with its genesis and the view `main`.
+    Create(NewTree),
+    /// Makes nodes of the view's drafts.
+    Commit,
+    /// Commits, then adds a node under the tip and moves there.
+    Append(NewText),
+    /// Commits as the first half of a generation.
+    Generate,
+    /// Takes one choice of a finished generation.
+    Answer(Box<Answer>),
+    /// Changes the text of a position.
+    Edit {
+        /// The position.
+        position: PositionId,
+        /// Its new text.
+        text: String,
+        /// Version or branch.
+        edit_as: EditAs,
+    },
+    /// Starts a sibling with the text before a place in a passage.
+    BranchAt {
+        /// The node shown there, whose text is cut.
+        node: NodeId,
+        /// Byte offset in its text.
+        at: u64,
+        /// An alternative token that follows as a model node.
+        token: Option<Box<NewToken>>,
+    },
+    /// Goes to a sibling, and on to where the view last was below it.
+    Switch(PositionId),
+    /// Moves the tip to a position.
+    Move(PositionId),
+    /// Shows a version of a position.
+    Select {
+        /// The position.
+        position: PositionId,
+        /// The version.
+        version: NodeId,
+    },
+    /// Accepts drift.
+    Keep {
+        /// The position.
+        position: PositionId,
+        /// There, or there and below.
+        scope: KeepScope,
+    },
+    /// Hides.
+    Prune(Target),
+    /// Shows again.
+    Restore(Target),
+    /// Leaves out of the context.
+    Exclude(Target),
+    /// Takes in again.
+    Include(Target),
+    /// Moves the window's start.
+    Compact {
+        /// Where to; none moves it back to the top.
+        to: Option<Place>,
+        /// Whether a person asked for it, so that it can be undone; else a request that did not fit did.
+        by_hand: bool,
+    },
+    /// Sets a bookmark; no title removes it.
+    Bookmark {
+        /// The position.
+        position: PositionId,
+        /// Its title.
+        title: Option<String>,
+    },
+    /// Sets or removes a tag.
+    Tag {
+        /// The position.
+        position: PositionId,
+        /// The tag.
+        tag: String,
+        /// Whether it is set.
+        on: bool,
+    },
+    /// Hangs a remark on a position.
+    Annotate {
+        /// The position.
+        position: PositionId,
+        /// The remark.
+        text: NewText,
+    },
+    /// Writes the tree's head.
+    PinHead(NewText),
+    /// Writes the tree's note.
+    PinNote {
+        /// The note.
+        text: NewText,
+        /// Paragraphs before the end; none leaves it as it is.
+        depth: Option<u64>,
+    },
+    /// Makes a view from the current one.
+    NewView {
+        /// Its name.
+        name: ViewName,
+        /// Whose cursor it is.
+        agent: String,
+    },
+    /// Removes a view.
+    DeleteView(ViewName),
+    /// Changes the title.
+    Rename(String),
+    /// Archives the tree, or takes it out of the archive.
+    Archive(bool),
+    /// Takes the newest thing back.
+    Undo,
+    /// Does it again.
+    Redo,
+}
+
+/// Who asks for a change, in which view, when.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The tree.
+    pub tree: crate::id::TreeId,
+    /// The view.
+    pub view: ViewName,
+    /// Who asks: the author of typed text.
+    pub author: Author,
+    /// How far what is typed is believed.
+    pub trust: Trust,
+    /// When.
+    pub now: Millis,
+    /// What.
+    pub op: Op,
+}
+
+/// A change of a draft, compared by revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftChange {
+    /// The view.
+    pub view: ViewName,
+    /// Which draft.
+    pub slot: Slot,
+    /// The revision it must have; none: there must be no draft.
+    pub expected: Option<u64>,
+    /// What it becomes; none: it is gone.
+    pub new: Option<Draft>,
+}
+
+/// What a store has to do, in one transaction.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// The tree to make.
+    pub tree: Option<TreeRow>,
+    /// Positions to insert.
+    pub positions: Vec<Position>,
+    /// Nodes to insert, in order.
+    pub nodes: Vec<Node>,
+    /// Drafts to change.
+    pub drafts: Vec<DraftChange>,
+    /// The operation to append and whose cells to set; none when only drafts change or nothing does.
+    pub op: Option<Operation>,
+}
+
+impl Plan {
+    /// Whether it does nothing at all.
+    pub const fn is_empty(&self) -> bool {
+        self.op.is_none() && self.drafts.is_empty()
+    }
+}
+
+/// Why a change is not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No such position.
+    #[error("no position {0} in this tree")]
+    NoPosition(PositionId),
+    /// No such node.
+    #[error("no node {0} in this tree")]
+    NoNode(NodeId),
+    /// No such view.
+    #[error("no view named {0}: `tree view list` shows them")]
+    NoView(ViewName),
+    /// A view of that name exists.
+    #[error("a view named {0} exists: choose another name")]
+    ViewExists(ViewName),
+    /// `main` stays.
+    #[error("the view main stays with its tree: delete another view")]
+    MainView,
+    /// The genesis is never edited, pruned or branched from inside.
+    #[error("the genesis is empty and is never edited, pruned or left out: name a passage below it")]
+    Genesis,
+    /// The version stands elsewhere.
+    #[error("node {node} is not a version of position {position}")]
+    NotAVersion {
+        /// The node.
+        node: NodeId,
+        /// The position.
+        position: PositionId,
+    },
+    /// The version is pruned.
+    #[error("{0} is pruned: restore it first")]
+    Pruned(Target),
+    /// The last visible version cannot be pruned.
+    #[error("{0} is the last visible version of its position: prune the position instead")]
+    LastVersion(NodeId),
+    /// The place is not in the text.
+    #[error("byte {at} is not a character boundary of a text of {len} bytes")]
+    Offset {
+        /// The place.
+        at: u64,
+        /// The text's size, bytes.
+        len: u64,
+    },
+    /// An empty text is never made into an original.
+    #[error("an empty text makes no node: write something")]
+    Empty,
+    /// The text was removed by `forget`.
+    #[error("the text of {0} was forgotten: it cannot be used")]
+    Purged(NodeId),
+    /// A text is too large for one node.
+    #[error("a node holds at most {limit} bytes, this text has {len}: commit it as several nodes")]
+    TooLarge {
+        /// Its size, bytes.
+        len: u64,
+        /// The limit, bytes.
+        limit: u64,
+    },
+    /// The position is not on the view's path.
+    #[error("position {0} is not on this view's path: switch to it first")]
+    NotOnPath(PositionId),
+    /// The position is head, note or remark.
+    #[error("position {0} is off every path (a head, note or remark): name a passage")]
+    OffPath(PositionId),
+    /// A role is missing, or there is none in a document.
+    #[error("a dialogue's text needs a role and a document's has none")]
+    Role,
+    /// Nothing to take back.
+    #[error("nothing to undo in this view")]
+    NothingToUndo,
+    /// Nothing to do again.
+    #[error("nothing to redo in this view")]
+    NothingToRedo,
+    /// A content without a canonical form.
+    #[error(transparent)]
+    NotCanonical(#[from] NotCanonical),
+    /// A draft that does not agree with its own splices.
+    #[error("a draft of this view is damaged: {0}")]
+    Draft(#[from] SpliceError),
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanError {
+    /// These rows have to be read first.
+    Needs(Needs),
+    /// The change is refused.
+    Refused(Refusal),
+}
+
+impl From<Needs> for PlanError {
+    fn from(needs: Needs) -> Self {
+        Self::Needs(needs)
+    }
+}
+
+impl<R: Into<Refusal>> From<R> for PlanError {
+    fn from(refusal: R) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+/// Bytes a node holds at most (spec: scale §4 `node`).
+pub const MAX_NODE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Plans a change over a slice.
+///
+/// # Errors
+/// [`PlanError::Needs`] names rows to read before it is called again with the same request and the slice
+/// grown; [`PlanError::Refused`] says why the change is not made.
+pub fn plan(request: &Request, slice: &Slice, entropy: &mut Entropy<'_>) -> Result<Plan, PlanError> {
+    if let Op::Create(new) = &request.op {
+        return create::create(request, new, entropy);
+    }
+    let mut growth = grow::Growth::new(request, slice, entropy)?;
+    match &request.op {
+        Op::Create(_) => {}
+        Op::Commit => commit::commit(&mut growth)?,
+        Op::Append(text) => commit::append(&mut growth, text)?,
+        Op::Generate => commit::before_generation(&mut growth)?,
+        Op::Answer(answer) => generate::answer(&mut growth, answer)?,
+        Op::Edit { position, text, edit_as } => edit::edit(&mut growth, *position, text, *edit_as)?,
+        Op::BranchAt { node, at, token } => branch::branch_at(&mut growth, *node, *at, token.as_deref())?,
+        Op::Switch(position) => travel::switch(&mut growth, *position)?,
+        Op::Move(position) => travel::move_tip(&mut growth, *position)?,
+        Op::Select { position, version } => travel::select(&mut growth, *position, *version)?,
+        Op::Keep { position, scope } => flag::keep(&mut growth, *position, *scope)?,
+        Op::Prune(target) => flag::prune(&mut growth, *target)?,
+        Op::Restore(target) => flag::restore(&mut growth, *target)?,
+        Op::Exclude(target) => flag::exclude(&mut growth, *target, true)?,
+        Op::Include(target) => flag::exclude(&mut growth, *target, false)?,
+        Op::Compact { to, by_hand } => travel::compact(&mut growth, *to, *by_hand)?,
+        Op::Bookmark { position, title } => flag::bookmark(&mut growth, *position, title.as_deref())?,
+        Op::Tag { position, tag, on } => flag::tag(&mut growth, *position, tag, *on)?,
+        Op::Annotate { position, text } => pin::annotate(&mut growth, *position, text)?,
+        Op::PinHead(text) => pin::head(&mut growth, text)?,
+        Op::PinNote { text, depth } => pin::note(&mut growth, text, *depth)?,
+        Op::NewView { name, agent } => flag::new_view(&mut growth, name, agent)?,
+        Op::DeleteView(name) => flag::delete_view(&mut growth, name)?,
+        Op::Rename(title) => flag::rename(&mut growth, title)?,
+        Op::Archive(on) => flag::archive(&mut growth, *on)?,
+        Op::Undo => history::undo(&mut growth)?,
+        Op::Redo => history::redo(&mut growth)?,
+    }
+    Ok(growth.finish())
+}
+
+/// The change of one cell.
+fn change(key: CellKey, old: CellValue, new: CellValue) -> CellChange {
+    CellChange { key, old, new }
+}
+
+/// The operation of a request.
+fn operation(request: &Request, kind: OpKind, timeline: TimelineEffect) -> Operation {
+    Operation {
+        tree: request.tree,
+        agent: request.author.id.clone(),
+        view: Some(request.view.clone()),
+        kind,
+        at: request.now,
+        cells: Vec::new(),
+        nodes: Vec::new(),
+        skipped: Vec::new(),
+        timeline,
+    }
+}

@@ -1,0 +1,58 @@
+//! Branching inside a passage: a sibling with the text before a place, quoting it so that its authors stay.
+
+use crate::content::Block;
+use crate::id::NodeId;
+use crate::node::Quote;
+use crate::operation::OpKind;
+use crate::plan::generate::NewToken;
+use crate::plan::grow::{Growth, Seed};
+use crate::plan::{PlanError, Refusal, commit, travel};
+use crate::position::PositionKind;
+
+/// Starts a sibling of the passage `node` stands at, with its text before byte `at`. At 0 there is no text to
+/// keep (an empty original is never made), so the view moves to the parent; at the end it moves to the
+/// passage itself.
+pub(super) fn branch_at(
+    growth: &mut Growth<'_, '_>,
+    node: NodeId,
+    at: u64,
+    token: Option<&NewToken>,
+) -> Result<(), PlanError> {
+    let from = growth.node(node)?;
+    let position = growth.passage(from.position)?;
+    let parent = position.parent.ok_or(Refusal::Genesis)?;
+    let text = from.text().into_owned();
+    let len = text.len() as u64;
+    let cut = usize::try_from(at).ok().filter(|cut| *cut <= text.len() && text.is_char_boundary(*cut));
+    let cut = cut.ok_or(Refusal::Offset { at, len })?;
+    commit::commit(growth)?;
+    travel::leave(growth, position.id)?;
+    let base = if cut == 0 {
+        parent
+    } else if cut == text.len() && token.is_none() {
+        position.id
+    } else {
+        let mut seed = Seed::new(
+            vec![Block::text(&text[..cut])],
+            growth.request.author.clone(),
+            from.trust.min(growth.request.trust),
+        );
+        seed.quote = Some(Quote { node, chain: from.chain_hash, from: 0, to: at, at: 0 });
+        growth.add_position(parent, PositionKind::Path, position.role, None, seed)?
+    };
+    growth.set_tip(base)?;
+    if let Some(token) = token {
+        if token.text.is_empty() {
+            return Err(Refusal::Empty.into());
+        }
+        let mut seed = Seed::new(vec![Block::text(&token.text)], token.author.clone(), token.trust);
+        seed.source = Some(token.source.clone());
+        seed.generation = token.generation;
+        let child = growth.add_position(base, PositionKind::Path, position.role, None, seed)?;
+        growth.set_tip(child)?;
+    }
+    if growth.has_work() {
+        growth.rename(OpKind::Branch);
+    }
+    Ok(())
+}

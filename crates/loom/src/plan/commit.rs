@@ -1,0 +1,207 @@
+//! Commit: drafts become nodes, in one operation (spec: loom §2).
+
+use crate::cell::{CellKey, CellValue};
+use crate::content::{Block, content_hash, plain_text};
+use crate::draft::{Draft, Slot};
+use crate::id::{NodeId, PositionId};
+use crate::node::{Node, Role};
+use crate::operation::OpKind;
+use crate::plan::grow::{Growth, Seed};
+use crate::plan::{DraftChange, MAX_NODE_BYTES, NewText, PlanError, Refusal, change};
+use crate::position::PositionKind;
+use crate::slice::Key;
+use crate::tree::Mode;
+
+/// Pending edits from the root to the tip each become a version; then the working buffer, if it is not
+/// empty, becomes a human node under the tip, and the view moves to it.
+pub(super) fn commit(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
+    let drafts = growth.slice.drafts(&growth.request.view)?;
+    let mut edits = Vec::new();
+    for (slot, draft) in drafts {
+        if let Slot::Edit(at) = slot {
+            edits.push((growth.position(*at)?, draft));
+        }
+    }
+    edits.sort_by_key(|(position, _)| (position.depth, position.id));
+    for (position, draft) in edits {
+        let version = set_text(growth, position.id, &draft.text, draft.base)?;
+        take(growth, Slot::Edit(position.id), draft, vec![version]);
+    }
+    if let Some(buffer) = growth.draft(Slot::Buffer)? {
+        if !buffer.text.is_empty() {
+            let role = (growth.mode()? == Mode::Dialogue).then_some(Role::User);
+            let text = NewText { content: vec![Block::text(&buffer.text)], role, ..typed(growth) };
+            let nodes = grow(growth, &text)?;
+            take(growth, Slot::Buffer, buffer, nodes);
+        } else {
+            growth.change_draft(DraftChange {
+                view: growth.view(),
+                slot: Slot::Buffer,
+                expected: Some(buffer.revision),
+                new: None,
+            });
+        }
+    }
+    if growth.has_work() {
+        growth.name(OpKind::Commit);
+    }
+    Ok(())
+}
+
+/// Commits, then adds a node under the tip.
+pub(super) fn append(growth: &mut Growth<'_, '_>, text: &NewText) -> Result<(), PlanError> {
+    commit(growth)?;
+    grow(growth, text)?;
+    growth.rename(OpKind::Commit);
+    Ok(())
+}
+
+/// Commits as the first half of a generation.
+pub(super) fn before_generation(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
+    commit(growth)?;
+    if growth.has_work() {
+        growth.rename(OpKind::Generate);
+    }
+    Ok(())
+}
+
+/// What the one who asks types, without its text.
+fn typed(growth: &Growth<'_, '_>) -> NewText {
+    NewText {
+        content: Vec::new(),
+        author: growth.request.author.clone(),
+        role: None,
+        trust: growth.request.trust,
+    }
+}
+
+/// Adds a text under the tip and moves there. A document's text over the limit of one node becomes several,
+/// cut at paragraphs where there are any.
+fn grow(growth: &mut Growth<'_, '_>, new: &NewText) -> Result<Vec<NodeId>, PlanError> {
+    let mode = growth.mode()?;
+    if (mode == Mode::Dialogue) != new.role.is_some() {
+        return Err(Refusal::Role.into());
+    }
+    if new.content.is_empty() || matches!(&new.content[..], [Block::Text { text }] if text.is_empty()) {
+        return Err(Refusal::Empty.into());
+    }
+    let contents = match (&new.content[..], mode) {
+        ([Block::Text { text }], Mode::Buffer) if text.len() as u64 > MAX_NODE_BYTES => {
+            pieces(text, MAX_NODE_BYTES as usize).into_iter().map(|piece| vec![Block::text(piece)]).collect()
+        }
+        _ => vec![new.content.clone()],
+    };
+    let mut nodes = Vec::new();
+    for content in contents {
+        let tip = growth.tip()?;
+        let seed = Seed::new(content, new.author.clone(), new.trust);
+        let position = growth.add_position(tip, PositionKind::Path, new.role, None, seed)?;
+        growth.set_tip(position)?;
+        nodes.push(position.original());
+    }
+    Ok(nodes)
+}
+
+/// Cuts a text into pieces of at most `limit` bytes, at paragraphs, else sentences, else clusters.
+fn pieces(text: &str, limit: usize) -> Vec<&str> {
+    let mut rest = text;
+    let mut pieces = Vec::new();
+    while rest.len() > limit {
+        // The second half of the piece is searched for a good place; a character boundary is always one.
+        let mut cut = text::cut::window_start(rest, &(limit / 2..=limit));
+        if cut == 0 || cut > limit {
+            cut = (0..=limit).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(limit);
+        }
+        let (piece, after) = rest.split_at(cut);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// Records that a draft was taken, so that undo can give it back.
+fn take(growth: &mut Growth<'_, '_>, slot: Slot, draft: &Draft, text_of: Vec<NodeId>) {
+    let view = growth.view();
+    growth.push(change(
+        CellKey::Draft { view: view.clone(), slot },
+        CellValue::Draft { base: draft.base, text_of },
+        CellValue::None,
+    ));
+    growth.change_draft(DraftChange { view, slot, expected: Some(draft.revision), new: None });
+}
+
+/// Makes the view show `text` at a position: the version shown already, another version that says just this,
+/// or a new one. Returns it.
+pub(super) fn set_text(
+    growth: &mut Growth<'_, '_>,
+    at: PositionId,
+    text: &str,
+    base: Option<NodeId>,
+) -> Result<NodeId, PlanError> {
+    let position = growth.position(at)?;
+    if position.parent.is_none() {
+        return Err(Refusal::Genesis.into());
+    }
+    let shown = growth.shown(at)?;
+    let from = growth.node(base.unwrap_or(shown))?;
+    let content = edited(&from, text);
+    let hash = content_hash(&content)?;
+    if growth.node(shown)?.content_hash == hash {
+        return Ok(shown);
+    }
+    let same = growth.slice.found_node(Key::VersionWithContent(at, hash))?;
+    let version = match same {
+        Some(version) => {
+            let pruned = CellKey::Pruned { target: crate::cell::Target::Version(version) };
+            growth.set(pruned, CellValue::None)?;
+            version
+        }
+        None => {
+            let mut seed =
+                Seed::new(content, growth.request.author.clone(), from.trust.min(growth.request.trust));
+            seed.edited_from = Some(from.id);
+            growth.add_version(&position, seed)?
+        }
+    };
+    growth.set(CellKey::Selected { view: growth.view(), position: at }, CellValue::Node(version))?;
+    Ok(version)
+}
+
+/// The content of an edited node: the new text where the first text stood. What a provider wanted back
+/// unchanged does not outlive the change (spec: loom §5 *opaque*).
+pub(super) fn edited(from: &Node, text: &str) -> Vec<Block> {
+    if plain_text(&from.content) == text {
+        return from.content.clone();
+    }
+    let mut new = Some(Block::text(text));
+    let mut content = Vec::new();
+    for block in &from.content {
+        match block {
+            Block::Text { .. } => content.extend(new.take()),
+            Block::Opaque { .. } => {}
+            Block::Thinking { text, .. } => {
+                content.push(Block::Thinking { text: text.clone(), opaque: None });
+            }
+            other => content.push(other.clone()),
+        }
+    }
+    content.extend(new.take());
+    content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_without_loss_and_within_the_limit() {
+        let text = "One sentence here. Another one.\n\nA new paragraph é.\n".repeat(40);
+        let pieces = pieces(&text, 100);
+        assert!(pieces.len() > 1);
+        assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= 100));
+        assert_eq!(pieces.concat(), text);
+        let one = "x".repeat(1000);
+        assert_eq!(super::pieces(&one, 100).concat(), one);
+    }
+}

@@ -1,0 +1,86 @@
+//! Taking a model's answer: a node of its own under the position it was asked at.
+
+use crate::cell::CellKey;
+use crate::content::Block;
+use crate::generation::{GenerationId, GenerationRow};
+use crate::id::{NodeId, Seq};
+use crate::node::{Author, Finish, ModelSource, OriginRole, Role, Trust};
+use crate::operation::{OpKind, TimelineEffect};
+use crate::plan::grow::{Growth, Seed};
+use crate::plan::{PlanError, Refusal};
+use crate::position::PositionKind;
+use crate::tree::Mode;
+
+/// One choice of a finished or interrupted generation.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The generation's row.
+    pub generation: GenerationRow,
+    /// The reserved id this choice takes.
+    pub node: NodeId,
+    /// What it says. Never empty: an empty answer makes no node.
+    pub content: Vec<Block>,
+    /// The model's agent.
+    pub author: Author,
+    /// Where it came from.
+    pub source: ModelSource,
+    /// How it ended.
+    pub finish: Finish,
+    /// The lowest trust its manifest sent.
+    pub trust: Trust,
+    /// Extra inputs that were sent.
+    pub inputs: Vec<(OriginRole, NodeId)>,
+    /// The operation that committed the drafts before it, if there was one: undone together.
+    pub part_of: Option<Seq>,
+    /// Whether the view goes to it, if its tip is still where the generation started.
+    pub follow: bool,
+}
+
+/// An alternative token, chosen out of stored probabilities.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    /// The token's text.
+    pub text: String,
+    /// The model's agent.
+    pub author: Author,
+    /// The response it stands in, with its place.
+    pub source: ModelSource,
+    /// The generation it belongs to.
+    pub generation: Option<GenerationId>,
+    /// Trust of the node it was read from.
+    pub trust: Trust,
+}
+
+pub(super) fn answer(growth: &mut Growth<'_, '_>, answer: &Answer) -> Result<(), PlanError> {
+    if answer.content.iter().all(|block| matches!(block, Block::Text { text } if text.is_empty())) {
+        return Err(Refusal::Empty.into());
+    }
+    let role = (growth.mode()? == Mode::Dialogue).then_some(Role::Assistant);
+    let parent = answer.generation.parent;
+    let mut seed = Seed::new(answer.content.clone(), answer.author.clone(), answer.trust);
+    seed.source = Some(answer.source.clone());
+    seed.generation = Some(answer.generation.id);
+    seed.finish = Some(answer.finish.clone());
+    seed.inputs.clone_from(&answer.inputs);
+    let position = growth.add_child_of_version(
+        parent,
+        answer.generation.parent_node,
+        PositionKind::Path,
+        role,
+        Some(answer.node),
+        seed,
+    )?;
+    let here = growth.value(&CellKey::Tip { view: growth.view() })?.as_position();
+    if answer.follow && here == Some(parent) {
+        growth.set_tip(position)?;
+        let undoable = growth.slice.timeline(&growth.request.view)?.undo;
+        growth.timeline(match answer.part_of {
+            Some(seq) if undoable == Some(seq) => TimelineEffect::Join(seq),
+            _ => TimelineEffect::Push,
+        });
+    } else {
+        growth.timeline(TimelineEffect::None);
+    }
+    growth.name(OpKind::Answer);
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Positions: logical places, and what lets a window of a long path be read without walking it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::PathDigest;
+use crate::id::{PositionId, TreeId};
+use crate::node::Role;
+
+/// The size of a text. Clusters are counted inside a node and never span two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// UTF-8 bytes.
+    pub bytes: u64,
+    /// Characters (Unicode scalar values).
+    pub chars: u64,
+    /// Grapheme clusters.
+    pub graphemes: u64,
+}
+
+impl Counts {
+    /// The size of `text`.
+    pub fn of(text: &str) -> Self {
+        let counts = text::grapheme::Counts::of(text);
+        Self { bytes: counts.bytes as u64, chars: counts.chars as u64, graphemes: counts.graphemes as u64 }
+    }
+
+    /// Adds another.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            chars: self.chars + other.chars,
+            graphemes: self.graphemes + other.graphemes,
+        }
+    }
+
+    /// Takes another away, which must be part of it.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes - other.bytes,
+            chars: self.chars - other.chars,
+            graphemes: self.graphemes - other.graphemes,
+        }
+    }
+}
+
+/// Size and digest of a stretch of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sums {
+    /// Size.
+    pub counts: Counts,
+    /// Digest.
+    pub digest: PathDigest,
+}
+
+impl Sums {
+    /// Adds another.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { counts: self.counts.plus(other.counts), digest: self.digest.plus(other.digest) }
+    }
+
+    /// Takes another away, which must be part of it.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self { counts: self.counts.minus(other.counts), digest: self.digest.minus(other.digest) }
+    }
+}
+
+/// What a position is for. Only `Path` positions stand on paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PositionKind {
+    /// A place on a path.
+    Path,
+    /// The tree's head, sent first.
+    Head,
+    /// The tree's note, sent some paragraphs before the end.
+    Note,
+    /// A remark hung on another position; never sent.
+    Annotation,
+}
+
+/// A position row. Everything in it is fixed at creation from its parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Its id, that of its original.
+    pub id: PositionId,
+    /// Its tree.
+    pub tree: TreeId,
+    /// The position it follows from; none for the genesis.
+    pub parent: Option<PositionId>,
+    /// What it is for.
+    pub kind: PositionKind,
+    /// Its role in a dialogue; none in a document.
+    pub role: Option<Role>,
+    /// How many positions stand above it; the genesis has 0.
+    pub depth: u32,
+    /// An ancestor further up (itself for the genesis): a skew-binary jump pointer.
+    pub jump: PositionId,
+    /// Sums over the originals above it.
+    pub above: Sums,
+    /// Size and digest term of its own original.
+    pub own: Sums,
+}
+
+impl Position {
+    /// Sums over the originals above a child of this position.
+    pub const fn below(&self) -> Sums {
+        self.above.plus(self.own)
+    }
+
+    /// The jump pointer of a child of `parent`. `jump` is the row `parent.jump` names and `jump_jump` the row
+    /// that one names. Two jumps of equal length are joined into one of twice the length and one more step,
+    /// so that any ancestor is reached in O(log depth) reads.
+    pub const fn child_jump(parent: &Self, jump: &Self, jump_jump: &Self) -> PositionId {
+        if parent.depth - jump.depth == jump.depth - jump_jump.depth { jump_jump.id } else { parent.id }
+    }
+}

@@ -1,0 +1,189 @@
+//! Rendering: the text a view shows, and who wrote which part of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attribution::attribute;
+use crate::cell::CellKey;
+use crate::draft::Slot;
+use crate::id::{NodeId, PositionId, ViewName};
+use crate::node::{AuthorKind, NodeRow};
+use crate::path::{Exceptions, ancestor_at};
+use crate::position::{Counts, Position};
+use crate::rows::{RowError, Rows};
+
+/// One position of a path as shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage {
+    /// The position.
+    pub position: Position,
+    /// The version shown.
+    pub row: NodeRow,
+    /// Its text; that of the pending edit where there is one.
+    pub text: String,
+    /// Whether `text` is a pending edit.
+    pub pending: bool,
+    /// Whether it is left out of rendering and context.
+    pub excluded: bool,
+}
+
+/// The view's tip.
+///
+/// # Errors
+/// [`RowError::Missing`] when there is no such view.
+pub fn tip(rows: &dyn Rows, view: &ViewName) -> Result<PositionId, RowError> {
+    let cell = rows.cell(&CellKey::Tip { view: view.clone() })?;
+    cell.value.as_position().ok_or_else(|| RowError::missing("view", view))
+}
+
+/// The last `limit` passages of a view's path that end at depth `to` (the tip's, if none), from the top.
+/// Costs as many reads as passages, whatever stands above.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn window(
+    rows: &dyn Rows,
+    view: &ViewName,
+    path: &Exceptions,
+    to: Option<u32>,
+    limit: usize,
+) -> Result<Vec<Passage>, RowError> {
+    let end = match to {
+        None => path.tip.id,
+        Some(depth) => match ancestor_at(rows, path.tip.id, depth.min(path.tip.depth))? {
+            Some(position) => position.id,
+            None => return Ok(Vec::new()),
+        },
+    };
+    let pending: BTreeMap<PositionId, String> = rows
+        .drafts(view)?
+        .into_iter()
+        .filter_map(|(slot, draft)| match slot {
+            Slot::Edit(position) => Some((position, draft.text)),
+            Slot::Buffer => None,
+        })
+        .collect();
+    let mut positions = rows.upwards(end, limit)?;
+    positions.reverse();
+    let shown: Vec<NodeId> = positions
+        .iter()
+        .map(|position| path.at(position.depth).map_or(position.id.original(), |exception| exception.shown))
+        .collect();
+    let nodes = rows.nodes(&shown)?;
+    Ok(positions
+        .into_iter()
+        .zip(nodes)
+        .map(|(position, row)| {
+            let edit = pending.get(&position.id);
+            let excluded = path.at(position.depth).is_some_and(|exception| exception.excluded);
+            let text = edit.cloned().unwrap_or_else(|| row.node.text().into_owned());
+            Passage { pending: edit.is_some(), excluded, text, position, row }
+        })
+        .collect())
+}
+
+/// A stretch of the rendering by one author. Offsets are grapheme clusters: sums of per-node counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// First cluster.
+    pub start: u64,
+    /// The cluster behind the last.
+    pub end: u64,
+    /// The position; none for the working buffer.
+    pub position: Option<PositionId>,
+    /// The node shown there; none for the working buffer.
+    pub node: Option<NodeId>,
+    /// Who wrote it.
+    pub author: String,
+    /// What kind of author.
+    pub kind: AuthorKind,
+}
+
+/// The text of a view, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rendering {
+    /// The text.
+    pub text: String,
+    /// Who wrote what, in order; empty unless asked for.
+    pub spans: Vec<Span>,
+}
+
+/// What a rendering is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Show {
+    /// Pending edits and the working buffer too.
+    pub drafts: bool,
+    /// Who wrote what.
+    pub spans: bool,
+}
+
+/// Renders a view's whole path, with the working buffer after it. What is left out is not in it.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn render(rows: &dyn Rows, view: &ViewName, show: Show) -> Result<Rendering, RowError> {
+    let path = Exceptions::read(rows, view, tip(rows, view)?)?;
+    let mut rendering = Rendering::default();
+    let mut at = 0;
+    for passage in window(rows, view, &path, None, usize::MAX)? {
+        if passage.excluded {
+            continue;
+        }
+        let pending = passage.pending && show.drafts;
+        let committed;
+        let text = if pending {
+            &passage.text
+        } else {
+            committed = passage.row.node.text();
+            committed.as_ref()
+        };
+        rendering.text.push_str(text);
+        if show.spans {
+            let parts =
+                if pending { pending_spans(rows, &passage)? } else { attribute(rows, passage.row.node.id)? };
+            for part in parts {
+                let clusters = Counts::of(&text[part.from..part.to]).graphemes;
+                rendering.spans.push(Span {
+                    start: at,
+                    end: at + clusters,
+                    position: Some(passage.position.id),
+                    node: Some(passage.row.node.id),
+                    author: part.author,
+                    kind: part.kind,
+                });
+                at += clusters;
+            }
+        }
+    }
+    if show.drafts
+        && let Some(buffer) = rows.draft(view, Slot::Buffer)?
+        && !buffer.text.is_empty()
+    {
+        rendering.text.push_str(&buffer.text);
+        if show.spans {
+            let clusters = Counts::of(&buffer.text).graphemes;
+            rendering.spans.push(Span {
+                start: at,
+                end: at + clusters,
+                position: None,
+                node: None,
+                author: crate::node::Author::OWNER.to_owned(),
+                kind: AuthorKind::Human,
+            });
+        }
+    }
+    Ok(rendering)
+}
+
+/// Authors of a pending edit: what stayed keeps its author, what is new is the owner's.
+fn pending_spans(
+    rows: &dyn Rows,
+    passage: &Passage,
+) -> Result<Vec<crate::attribution::AuthorSpan>, RowError> {
+    let before = passage.row.node.text();
+    let authors = attribute(rows, passage.row.node.id)?;
+    let mut editor = passage.row.clone();
+    editor.node.author = crate::node::Author::owner();
+    Ok(crate::attribution::carried(&editor, &before, &passage.text, &authors))
+}

@@ -1,0 +1,136 @@
+//! The face a store shows to the functions of this crate: rows of one tree, by name.
+//!
+//! The calls are synchronous, because a store runs them on its own threads, next to its rows: a read that
+//! follows jump pointers asks for one row after another, and none of those steps may wait for a scheduler.
+
+use std::fmt;
+
+use crate::cell::{Cell, CellKey, CellScope};
+use crate::digest::Digest;
+use crate::draft::{Draft, Slot};
+use crate::generation::{GenerationId, GenerationRow};
+use crate::id::{NodeId, PositionId, Seq, ViewName};
+use crate::node::NodeRow;
+use crate::operation::{OpRecord, Timeline};
+use crate::position::Position;
+use crate::seal::Seal;
+use crate::tree::TreeRow;
+
+/// A store that could not answer, or rows that do not fit together.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// The store failed.
+    #[error("the store could not be read: {0}")]
+    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A row that must exist does not.
+    #[error("the tree lacks {what} {id}: run `drawloom store check`")]
+    Missing {
+        /// What kind of row.
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
+}
+
+impl RowError {
+    /// A missing row.
+    pub fn missing(what: &'static str, id: impl fmt::Display) -> Self {
+        Self::Missing { what, id: id.to_string() }
+    }
+}
+
+/// Where a node stands in the order of its tree: operation, then place in it.
+pub type Order = (Seq, u32);
+
+/// What came back for a generation, as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    /// SHA-256 of the body as received.
+    pub digest: Digest,
+    /// The body; for a stream the wire bytes in order. Empty once forgotten.
+    pub bytes: Vec<u8>,
+    /// Status, headers, timings and usage as JSON, without credentials.
+    pub metadata: String,
+    /// Whether it was forgotten.
+    pub purged: bool,
+}
+
+/// The rows of one tree, as one reader may see them.
+pub trait Rows {
+    /// The tree.
+    fn tree(&self) -> Result<TreeRow, RowError>;
+    /// A position.
+    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError>;
+    /// A node.
+    fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError>;
+    /// A cell; one never set is the default.
+    fn cell(&self, key: &CellKey) -> Result<Cell, RowError>;
+    /// The cells of a scope that were ever set, in the order of their keys. One set back to nothing is among
+    /// them: its `seq` says when, which drift has to know.
+    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError>;
+    /// Versions at a position, newest first, older than `before`, at most `limit`.
+    fn versions(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<NodeRow>, RowError>;
+    /// How many versions a position has.
+    fn count_versions(&self, position: PositionId) -> Result<u64, RowError>;
+    /// A version at a position with this content, the newest.
+    fn version_with_content(&self, position: PositionId, content: Digest)
+    -> Result<Option<NodeId>, RowError>;
+    /// Positions below a position, newest first, older than `before` (the order of their originals), at most
+    /// `limit`; of every kind.
+    fn children(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<Position>, RowError>;
+    /// How many `Path` positions stand below a position.
+    fn count_children(&self, position: PositionId) -> Result<u64, RowError>;
+    /// The position itself and those above it, upwards, at most `limit`. Stores may read them in one go.
+    fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
+        let mut found = Vec::new();
+        let mut next = Some(from);
+        while let Some(id) = next.filter(|_| found.len() < limit) {
+            let row = self.position(id)?.ok_or_else(|| RowError::missing("position", id))?;
+            next = row.parent;
+            found.push(row);
+        }
+        Ok(found)
+    }
+    /// Nodes, in the order given. Stores may read them in one go.
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
+        ids.iter().map(|id| self.node(*id)?.ok_or_else(|| RowError::missing("node", id))).collect()
+    }
+    /// An operation.
+    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError>;
+    /// Operations after `after`, oldest first, at most `limit`.
+    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError>;
+    /// Nodes after `after` in the order of the tree, at most `limit`.
+    fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError>;
+    /// Where a view stands in its timeline.
+    fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError>;
+    /// A draft.
+    fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError>;
+    /// The drafts of a view.
+    fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError>;
+    /// The tree's seals, oldest first.
+    fn seals(&self) -> Result<Vec<Seal>, RowError>;
+    /// A generation.
+    fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError>;
+    /// A manifest by its digest; none where the reader has none or may not see it.
+    fn manifest(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(None)
+    }
+    /// A body that a manifest names, by its digest; none where the reader has none or may not see it.
+    fn body(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(None)
+    }
+    /// The response a node was made of; none where the reader has none or may not see it.
+    fn response(&self, _node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,246 @@
+//! Slices: the few rows a plan reads, gathered before it is made.
+//!
+//! A plan asks a slice for rows by [`Key`]. What is not there is collected and asked for in one go
+//! ([`Slice::load`]), a number of rounds that does not depend on the size of the tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cell::{Cell, CellKey, CellScope};
+use crate::digest::Digest;
+use crate::draft::{Draft, Slot};
+use crate::id::{NodeId, PositionId, Seq, ViewName};
+use crate::node::NodeRow;
+use crate::operation::{OpRecord, Timeline};
+use crate::path;
+use crate::position::Position;
+use crate::resolve;
+use crate::rows::{RowError, Rows};
+use crate::tree::TreeRow;
+
+/// Names a row, or a small question about rows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The tree.
+    Tree,
+    /// A position.
+    Position(PositionId),
+    /// A node.
+    Node(NodeId),
+    /// A cell.
+    Cell(CellKey),
+    /// The names of all views.
+    Views,
+    /// The selections of a view.
+    Selections(ViewName),
+    /// The newest version of a position that is not pruned.
+    NewestVisible(PositionId),
+    /// Whether a position has a visible version other than this one.
+    OtherVisible(PositionId, NodeId),
+    /// A version of a position by its content hash.
+    VersionWithContent(PositionId, Digest),
+    /// The child of the first position on the way to the second; none if the first is not above the second.
+    ChildToward(PositionId, PositionId),
+    /// The lowest position above both (or one of them).
+    CommonAncestor(PositionId, PositionId),
+    /// Whether a position or one above it is pruned.
+    Hidden(PositionId),
+    /// The newest visible leaf below a position.
+    NewestLeaf(PositionId),
+    /// The drafts of a view.
+    Drafts(ViewName),
+    /// A view's place in its timeline.
+    Timeline(ViewName),
+    /// An operation.
+    Operation(Seq),
+}
+
+/// Rows gathered for one plan. What was asked for and is not in the tree is here as `None`.
+#[derive(Debug, Clone, Default)]
+pub struct Slice {
+    tree: Option<TreeRow>,
+    positions: BTreeMap<PositionId, Option<Position>>,
+    nodes: BTreeMap<NodeId, Option<NodeRow>>,
+    cells: BTreeMap<CellKey, Cell>,
+    views: Option<Vec<ViewName>>,
+    selections: BTreeMap<ViewName, Vec<(PositionId, NodeId)>>,
+    found_nodes: BTreeMap<Key, Option<NodeId>>,
+    found_positions: BTreeMap<Key, Option<PositionId>>,
+    facts: BTreeMap<Key, bool>,
+    drafts: BTreeMap<ViewName, Vec<(Slot, Draft)>>,
+    timelines: BTreeMap<ViewName, Timeline>,
+    operations: BTreeMap<Seq, Option<OpRecord>>,
+}
+
+/// What a plan still has to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs(pub BTreeSet<Key>);
+
+impl Needs {
+    /// One key.
+    pub fn one(key: Key) -> Self {
+        Self(BTreeSet::from([key]))
+    }
+}
+
+impl Slice {
+    /// Reads what is asked for.
+    ///
+    /// # Errors
+    /// [`RowError`] when the store fails or a row that must exist does not.
+    pub fn load(&mut self, needs: &Needs, rows: &dyn Rows) -> Result<(), RowError> {
+        for key in &needs.0 {
+            self.load_one(key, rows)?;
+        }
+        Ok(())
+    }
+
+    fn load_one(&mut self, key: &Key, rows: &dyn Rows) -> Result<(), RowError> {
+        match key {
+            Key::Tree => self.tree = Some(rows.tree()?),
+            Key::Position(id) => {
+                self.positions.insert(*id, rows.position(*id)?);
+            }
+            Key::Node(id) => {
+                self.nodes.insert(*id, rows.node(*id)?);
+            }
+            Key::Cell(cell) => {
+                self.cells.insert(cell.clone(), rows.cell(cell)?);
+            }
+            Key::Views => {
+                let views = rows.cells(&CellScope::Views)?.into_iter().filter_map(|(key, cell)| match key {
+                    CellKey::View { view } if !cell.value.is_none() => Some(view),
+                    _ => None,
+                });
+                self.views = Some(views.collect());
+            }
+            Key::Selections(view) => {
+                let cells = rows.cells(&CellScope::Selected(view.clone()))?;
+                let pairs = cells.into_iter().filter_map(|(key, cell)| match (key, cell.value.as_node()) {
+                    (CellKey::Selected { position, .. }, Some(node)) => Some((position, node)),
+                    _ => None,
+                });
+                self.selections.insert(view.clone(), pairs.collect());
+            }
+            Key::NewestVisible(position) => {
+                self.found_nodes.insert(key.clone(), resolve::newest_visible(rows, *position, None)?);
+            }
+            Key::OtherVisible(position, node) => {
+                let other = resolve::newest_visible(rows, *position, Some(*node))?;
+                self.facts.insert(key.clone(), other.is_some());
+            }
+            Key::VersionWithContent(position, content) => {
+                self.found_nodes.insert(key.clone(), rows.version_with_content(*position, *content)?);
+            }
+            Key::ChildToward(above, below) => {
+                self.found_positions.insert(key.clone(), path::child_toward(rows, *above, *below)?);
+            }
+            Key::CommonAncestor(a, b) => {
+                self.found_positions.insert(key.clone(), Some(path::common_ancestor(rows, *a, *b)?.id));
+            }
+            Key::Hidden(position) => {
+                self.facts.insert(key.clone(), path::is_hidden(rows, *position)?);
+            }
+            Key::NewestLeaf(position) => {
+                self.found_positions.insert(key.clone(), Some(path::newest_leaf(rows, *position)?));
+            }
+            Key::Drafts(view) => {
+                self.drafts.insert(view.clone(), rows.drafts(view)?);
+            }
+            Key::Timeline(view) => {
+                self.timelines.insert(view.clone(), rows.timeline(view)?);
+            }
+            Key::Operation(seq) => {
+                self.operations.insert(*seq, rows.operation(*seq)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks at once for everything on a list that is not here yet.
+    ///
+    /// # Errors
+    /// [`Needs`] with the keys that are missing.
+    pub fn require(&self, keys: impl IntoIterator<Item = Key>) -> Result<(), Needs> {
+        let missing: BTreeSet<Key> = keys.into_iter().filter(|key| !self.has(key)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Needs(missing)) }
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        match key {
+            Key::Tree => self.tree.is_some(),
+            Key::Position(id) => self.positions.contains_key(id),
+            Key::Node(id) => self.nodes.contains_key(id),
+            Key::Cell(cell) => self.cells.contains_key(cell),
+            Key::Views => self.views.is_some(),
+            Key::Selections(view) => self.selections.contains_key(view),
+            Key::Drafts(view) => self.drafts.contains_key(view),
+            Key::Timeline(view) => self.timelines.contains_key(view),
+            Key::Operation(seq) => self.operations.contains_key(seq),
+            Key::NewestVisible(_) | Key::VersionWithContent(..) => self.found_nodes.contains_key(key),
+            Key::ChildToward(..) | Key::CommonAncestor(..) | Key::NewestLeaf(_) => {
+                self.found_positions.contains_key(key)
+            }
+            Key::OtherVisible(..) | Key::Hidden(_) => self.facts.contains_key(key),
+        }
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> Result<&TreeRow, Needs> {
+        self.tree.as_ref().ok_or_else(|| Needs::one(Key::Tree))
+    }
+
+    /// A position, if the tree has it.
+    pub fn position(&self, id: PositionId) -> Result<Option<&Position>, Needs> {
+        self.positions.get(&id).map(Option::as_ref).ok_or_else(|| Needs::one(Key::Position(id)))
+    }
+
+    /// A node, if the tree has it.
+    pub fn node(&self, id: NodeId) -> Result<Option<&NodeRow>, Needs> {
+        self.nodes.get(&id).map(Option::as_ref).ok_or_else(|| Needs::one(Key::Node(id)))
+    }
+
+    /// A cell.
+    pub fn cell(&self, key: &CellKey) -> Result<&Cell, Needs> {
+        self.cells.get(key).ok_or_else(|| Needs::one(Key::Cell(key.clone())))
+    }
+
+    /// The views.
+    pub fn views(&self) -> Result<&[ViewName], Needs> {
+        self.views.as_deref().ok_or_else(|| Needs::one(Key::Views))
+    }
+
+    /// The selections of a view.
+    pub fn selections(&self, view: &ViewName) -> Result<&[(PositionId, NodeId)], Needs> {
+        self.selections.get(view).map(Vec::as_slice).ok_or_else(|| Needs::one(Key::Selections(view.clone())))
+    }
+
+    /// The answer to a key that asks for a node.
+    pub fn found_node(&self, key: Key) -> Result<Option<NodeId>, Needs> {
+        self.found_nodes.get(&key).copied().ok_or_else(|| Needs::one(key))
+    }
+
+    /// The answer to a key that asks for a position.
+    pub fn found_position(&self, key: Key) -> Result<Option<PositionId>, Needs> {
+        self.found_positions.get(&key).copied().ok_or_else(|| Needs::one(key))
+    }
+
+    /// The answer to a key that asks yes or no.
+    pub fn fact(&self, key: Key) -> Result<bool, Needs> {
+        self.facts.get(&key).copied().ok_or_else(|| Needs::one(key))
+    }
+
+    /// The drafts of a view.
+    pub fn drafts(&self, view: &ViewName) -> Result<&[(Slot, Draft)], Needs> {
+        self.drafts.get(view).map(Vec::as_slice).ok_or_else(|| Needs::one(Key::Drafts(view.clone())))
+    }
+
+    /// A view's place in its timeline.
+    pub fn timeline(&self, view: &ViewName) -> Result<Timeline, Needs> {
+        self.timelines.get(view).copied().ok_or_else(|| Needs::one(Key::Timeline(view.clone())))
+    }
+
+    /// An operation, if the tree has it.
+    pub fn operation(&self, seq: Seq) -> Result<Option<&OpRecord>, Needs> {
+        self.operations.get(&seq).map(Option::as_ref).ok_or_else(|| Needs::one(Key::Operation(seq)))
+    }
+}

@@ -1,0 +1,15 @@
+//! Where a text may be cut: head and tail of a long file, paragraph and sentence borders of a document.
+//!
+//! No function here cuts inside a grapheme cluster. Paragraphs are separated by blank lines (lines of nothing
+//! but white space). Sentences are found by their punctuation, in scripts with and without spaces; an
+//! abbreviation may be taken for an end, which costs a less pretty cut and nothing else.
+
+mod head_tail;
+mod paragraph;
+mod sentence;
+mod window;
+
+pub use head_tail::{HeadTail, LeftOut, head_tail};
+pub use paragraph::paragraph_starts;
+pub use sentence::{sentence_ends, sentence_starts};
+pub use window::{note_position, window_start};

@@ -1,0 +1,250 @@
+//! Known secret values become `⟦secret:NAME⟧` (spec: security §11).
+//!
+//! Values the owner's programs hold are replaced when text enters, before it is stored or sent, so that what is
+//! stored is what is sent. A value is found plain, percent-encoded, as JSON writes it inside a string, and
+//! base64-encoded at any of the three alignments, also where a stream splits it at any byte. Only *known* values
+//! are replaced; nothing here guesses by pattern.
+//!
+//! Matches that overlap are masked as one span, named by the one that begins first (the longest of those): a mask
+//! that chose among overlapping matches would leave the rest of a value standing.
+//!
+//! Not found: a value in another encoding (hex, gzip, UTF-16), base64 wrapped into lines, one value percent-encoded
+//! in two ways at once. Of an unaligned base64 value up to four bits stay visible in the characters beside the mask.
+
+mod forms;
+mod scan;
+mod stream;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use aho_corasick::Anchored;
+use aho_corasick::automaton::{Automaton as _, StateID};
+use aho_corasick::nfa::contiguous::NFA;
+
+use scan::Scan;
+
+pub use stream::{MaskStream, MaskTextStream, Tail};
+
+/// Shortest value that is masked, in characters: a shorter one would be found in honest text.
+pub const MIN_CHARS: usize = 8;
+/// Longest value that is masked, in bytes.
+pub const MAX_BYTES: usize = 8 * 1024;
+/// Longest name, in characters.
+pub const NAME_CHARS: usize = 64;
+
+/// Why a secret cannot be masked.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum MaskError {
+    /// The value has fewer than [`MIN_CHARS`] characters.
+    #[error("secret {name} is too short to be masked: use a value of at least {MIN_CHARS} characters")]
+    TooShort {
+        /// The secret's name.
+        name: String,
+    },
+    /// The value has more than [`MAX_BYTES`] bytes.
+    #[error("secret {name} is too long to be masked: use a value of at most {MAX_BYTES} bytes")]
+    TooLong {
+        /// The secret's name.
+        name: String,
+    },
+    /// The name is empty, too long, or has other characters than letters, digits and `-_.:/`.
+    #[error("a secret's name has 1 to {NAME_CHARS} ASCII letters, digits and -_.:/")]
+    Name,
+    /// The values together are too many for one search.
+    #[error("too many or too long secrets to search for at once")]
+    TooMany(#[source] aho_corasick::BuildError),
+    /// The search cannot begin. Nothing may be let through unmasked instead.
+    #[error("the search for secrets cannot begin")]
+    Search(#[source] aho_corasick::MatchError),
+}
+
+/// A value to be masked, and the name it is masked by. Its `Debug` does not show the value.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    name: String,
+    value: String,
+}
+
+impl Secret {
+    /// A secret with a name and a value that can be masked.
+    ///
+    /// # Errors
+    /// [`MaskError::Name`], [`MaskError::TooShort`], [`MaskError::TooLong`]. No message holds the value.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Result<Self, MaskError> {
+        let (name, value) = (name.into(), value.into());
+        let fits = (1..=NAME_CHARS).contains(&name.len());
+        if !fits || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:/".contains(&b)) {
+            return Err(MaskError::Name);
+        }
+        if value.len() > MAX_BYTES {
+            return Err(MaskError::TooLong { name });
+        }
+        if value.chars().count() < MIN_CHARS {
+            return Err(MaskError::TooShort { name });
+        }
+        Ok(Self { name, value })
+    }
+
+    /// The name the value is masked by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How a value was written where it was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Form {
+    /// As it is.
+    Plain,
+    /// Percent-encoded, as in a URL or a form.
+    Percent,
+    /// Escaped as within a JSON string, once or twice.
+    Json,
+    /// Base64, standard or URL alphabet, perhaps percent- or JSON-escaped once more.
+    Base64,
+}
+
+/// A place where a value stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskedSpan {
+    /// Name of the secret; where several overlapped, of the first.
+    pub name: String,
+    /// How that one was written.
+    pub form: Form,
+    /// Byte range in the input.
+    pub input: Range<usize>,
+    /// Byte range of the mark in the output.
+    pub output: Range<usize>,
+}
+
+/// A text after masking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Masked<'a> {
+    /// The text to keep; borrowed when nothing was found.
+    pub text: Cow<'a, str>,
+    /// Where values stood, in order.
+    pub spans: Vec<MaskedSpan>,
+}
+
+/// Masks a fixed set of secrets. Cheap to clone; its `Debug` shows no value.
+#[derive(Clone)]
+pub struct Masker {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    search: NFA,
+    /// The state of `search` that has read nothing.
+    start: StateID,
+    /// For each pattern of `search`: the secret's place in `marks`, and the form.
+    patterns: Vec<(usize, Form)>,
+    marks: Vec<Mark>,
+}
+
+struct Mark {
+    name: String,
+    text: String,
+}
+
+impl Masker {
+    /// A masker of `secrets`. Of two with one value the first gives the name.
+    ///
+    /// # Errors
+    /// [`MaskError::TooMany`] if the search would outgrow its automaton; [`MaskError::Search`].
+    pub fn new(secrets: &[Secret]) -> Result<Self, MaskError> {
+        let mut texts = Vec::new();
+        let mut patterns = Vec::new();
+        let mut known = HashSet::new();
+        for (secret, Secret { value, .. }) in secrets.iter().enumerate() {
+            for (form, text) in forms::of(value) {
+                if known.insert(text.clone()) {
+                    texts.push(text);
+                    patterns.push((secret, form));
+                }
+            }
+        }
+        let search = NFA::builder().prefilter(false).build(&texts).map_err(MaskError::TooMany)?;
+        let start = search.start_state(Anchored::No).map_err(MaskError::Search)?;
+        let marks = secrets.iter().map(Mark::of).collect();
+        Ok(Self { inner: Arc::new(Inner { search, start, patterns, marks }) })
+    }
+
+    /// Masks a whole text.
+    #[must_use]
+    pub fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
+        let mut scan = Scan::new(self);
+        scan.feed(self, text.as_bytes());
+        if scan.spans.is_empty() {
+            return Masked { text: Cow::Borrowed(text), spans: Vec::new() };
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut spans = Vec::with_capacity(scan.spans.len());
+        let mut copied = 0;
+        for found in scan.spans {
+            let mark = &self.inner.marks[found.secret];
+            // Patterns are whole characters, so spans begin and end on character boundaries.
+            out.push_str(&text[copied..found.range.start]);
+            copied = found.range.end;
+            let start = out.len();
+            out.push_str(&mark.text);
+            spans.push(found.reported(mark, start));
+        }
+        out.push_str(&text[copied..]);
+        Masked { text: Cow::Owned(out), spans }
+    }
+
+    /// Whether any value occurs in `bytes`, in any form.
+    #[must_use]
+    pub fn finds_in(&self, bytes: &[u8]) -> bool {
+        let mut scan = Scan::new(self);
+        // In pieces, so that a find at the beginning does not cost reading to the end.
+        bytes.chunks(4096).any(|piece| {
+            scan.feed(self, piece);
+            !scan.spans.is_empty()
+        })
+    }
+
+    /// Masks bytes as they arrive.
+    #[must_use]
+    pub fn stream(&self) -> MaskStream {
+        MaskStream::new(self.clone())
+    }
+
+    /// Masks text as it arrives.
+    #[must_use]
+    pub fn text_stream(&self) -> MaskTextStream {
+        MaskTextStream::new(self.clone())
+    }
+
+    /// Length in bytes of the longest form of any value; 0 without secrets. A stream holds back less.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        if self.inner.patterns.is_empty() { 0 } else { self.inner.search.max_pattern_len() }
+    }
+}
+
+impl fmt::Debug for Masker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.inner.marks.iter().map(|mark| &mark.name);
+        f.write_str("Masker ")?;
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl Mark {
+    fn of(secret: &Secret) -> Self {
+        Self { name: secret.name.clone(), text: format!("⟦secret:{}⟧", secret.name) }
+    }
+}
