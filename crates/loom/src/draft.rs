@@ -139,6 +139,17 @@ impl Draft {
         Ok(true)
     }
 
+    /// Gives up what could be redone; whether there was anything. Something else was done since: a store calls
+    /// it on a view's other drafts at a keystroke, a plan on all of them at an operation.
+    pub fn forget_undone(&mut self) -> bool {
+        let any = !self.undone.is_empty();
+        if any {
+            self.undone.clear();
+            self.revision += 1;
+        }
+        any
+    }
+
     /// The tick of the newest splice made at `depth`.
     pub fn newest_at(&self, depth: u32) -> Option<u64> {
         self.splices.last().filter(|splice| splice.depth == depth).map(|splice| splice.tick)

@@ -97,9 +97,18 @@ pub fn child_toward(
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn is_hidden(rows: &dyn Rows, at: PositionId) -> Result<bool, RowError> {
+    is_hidden_but(rows, at, None)
+}
+
+/// [`is_hidden`], as if the position `but` were not pruned itself.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn is_hidden_but(rows: &dyn Rows, at: PositionId, but: Option<PositionId>) -> Result<bool, RowError> {
     for (key, cell) in rows.cells(&CellScope::Pruned)? {
         if let CellKey::Pruned { target: Target::Position(pruned) } = key
             && cell.value.is_set()
+            && Some(pruned) != but
             && is_ancestor(rows, pruned, at)?
         {
             return Ok(true);
