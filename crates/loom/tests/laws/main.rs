@@ -2,5 +2,6 @@
 //!
 //! One test binary, so that the support is compiled once. `PROPTEST_CASES` asks for more cases.
 
+mod attribution;
 mod machine;
 mod support;
