@@ -3,5 +3,6 @@
 //! One test binary, so that the support is compiled once. `PROPTEST_CASES` asks for more cases.
 
 mod attribution;
+mod damage;
 mod machine;
 mod support;
