@@ -4,5 +4,7 @@
 
 mod attribution;
 mod damage;
+mod drift;
 mod machine;
+mod reads;
 mod support;
