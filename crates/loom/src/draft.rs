@@ -58,7 +58,8 @@ pub const MAX_SPLICES: usize = 256;
 /// A draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
-    /// The version it edits; none for the working buffer.
+    /// The version it edits; none for the working buffer, and for a pending edit that holds nothing but
+    /// undone keystrokes.
     pub base: Option<NodeId>,
     /// The text behind the first kept splice.
     pub base_text: String,

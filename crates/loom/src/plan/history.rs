@@ -68,6 +68,12 @@ fn keystroke<R: Ord>(
     let ranked = drafts.iter().filter_map(|(slot, draft)| Some((rank(*slot, draft)?, slot, draft)));
     let Some((_, slot, draft)) = ranked.max_by(|a, b| a.0.cmp(&b.0)) else { return Ok(false) };
     let mut stepped = draft.clone();
+    if let (Slot::Edit(position), None) = (slot, draft.base) {
+        // What waited for its turn starts from what is shown, as it did when it was typed.
+        let shown = growth.node(growth.shown(*position)?)?;
+        let (undone, revision) = (draft.undone.clone(), draft.revision);
+        stepped = Draft { undone, revision, ..Draft::new(Some(shown.id), shown.text()) };
+    }
     if !step(&mut stepped)? {
         return Ok(false);
     }
@@ -95,24 +101,29 @@ fn merged<'a>(oldest_first: impl Iterator<Item = &'a [CellChange]>) -> Vec<CellC
     order.iter().filter_map(|key| by_key.remove(key)).collect()
 }
 
-/// Applies changes where the cell still holds what they expect; names the others. Tips come last: whether one
-/// can be gone back to depends on what is hidden by then.
+/// Applies changes where the cell still holds what they expect; names the others. Tips come behind flags:
+/// whether one can be gone back to depends on what is hidden by then. Drafts come last: what they start from
+/// depends on what is shown by then.
 fn apply(
     growth: &mut Growth<'_, '_>,
     changes: impl Iterator<Item = CellChange>,
     depth: u32,
     tick: u64,
 ) -> Result<(), PlanError> {
-    let (tips, others): (Vec<_>, Vec<_>) =
-        changes.partition(|change| matches!(change.key, CellKey::Tip { .. }));
-    let rows = tips.iter().chain(&others).filter(|change| !matches!(change.key, CellKey::Draft { .. }));
+    let mut changes: Vec<CellChange> = changes.collect();
+    changes.sort_by_key(|change| match change.key {
+        CellKey::Tip { .. } => 1,
+        CellKey::Draft { .. } => 2,
+        _ => 0,
+    });
+    let rows = changes.iter().filter(|change| !matches!(change.key, CellKey::Draft { .. }));
     growth.slice.require(rows.map(|change| Key::Cell(change.key.clone())))?;
-    let shown_again = others.iter().find_map(|change| match change.key {
+    let shown_again = changes.iter().find_map(|change| match change.key {
         CellKey::Pruned { target: Target::Position(id) } if change.new.is_none() => Some(id),
         _ => None,
     });
     let mut hidden = Vec::new();
-    for change in others.into_iter().chain(tips) {
+    for change in changes {
         let applied = match &change.key {
             CellKey::Draft { slot, .. } => draft(growth, *slot, &change, depth, tick)?,
             key => growth.slice.cell(key)?.value == change.old && allowed(growth, &change, shown_again)?,
@@ -192,14 +203,10 @@ fn draft(
             let Some(draft) = now.filter(|draft| draft.text == text && draft.base == *base) else {
                 return Ok(false);
             };
-            let new = (!draft.undone.is_empty()).then(|| {
-                let (base, text) = match slot {
-                    Slot::Buffer => (None, String::new()),
-                    Slot::Edit(_) => (text_of.last().copied(), text),
-                };
-                let undone = draft.undone.clone();
-                Draft { undone, revision: draft.revision + 1, ..Draft::new(base, text) }
-            });
+            // Undone keystrokes wait in a draft that holds nothing else.
+            let (undone, revision) = (draft.undone.clone(), draft.revision + 1);
+            let waits = !undone.is_empty();
+            let new = waits.then(|| Draft { undone, revision, ..Draft::new(None, "") });
             growth.change_draft(DraftChange { view, slot, expected, new });
             Ok(true)
         }

@@ -5,6 +5,8 @@
 mod attribution;
 mod damage;
 mod drift;
+mod history;
 mod machine;
 mod reads;
+mod stale;
 mod support;

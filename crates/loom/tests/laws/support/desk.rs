@@ -150,7 +150,7 @@ impl Desk {
                 let shown = self.shown(view, position);
                 let base = |node| self.tree.node(node).unwrap().unwrap().node.text().into_owned();
                 match held {
-                    Some(draft) if draft.text != base(draft.base.unwrap()) => draft,
+                    Some(draft) if draft.base.is_some_and(|from| draft.text != base(from)) => draft,
                     // A draft that says what its base says holds nothing: it starts again on what is shown.
                     held => Draft {
                         revision: held.map_or(0, |draft| draft.revision),

@@ -174,7 +174,7 @@ impl Pair {
                 Ok(plans)
             }
             other => {
-                let op = self.op(view, other);
+                let op = self.op(other);
                 self.desk.run_in(&name, op).map(|plan| vec![plan])
             }
         };
@@ -222,7 +222,7 @@ impl Pair {
         }
     }
 
-    fn op(&self, _: View, act: &Do) -> Op {
+    pub(crate) fn op(&self, act: &Do) -> Op {
         let at = |place: &Place| self.position(*place);
         let edit = |place: &Place, text: &String, edit_as| Op::Edit {
             position: self.position(*place),
