@@ -1,6 +1,6 @@
 //! Commit: drafts become nodes, in one operation (spec: loom §2).
 
-use crate::cell::{CellKey, CellValue};
+use crate::cell::{CellKey, CellValue, Target};
 use crate::content::{Block, content_hash, is_empty, plain_text};
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
@@ -17,11 +17,17 @@ use crate::tree::Mode;
 /// empty, becomes a human node under the tip, and the view moves to it.
 pub(super) fn commit(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
     let drafts = growth.slice.drafts(&growth.request.view)?;
+    let pending: Vec<(PositionId, &Draft)> = drafts
+        .iter()
+        .filter_map(|(slot, draft)| match slot {
+            Slot::Edit(at) => Some((*at, draft)),
+            Slot::Buffer => None,
+        })
+        .collect();
+    read_ahead(growth, &pending)?;
     let mut edits = Vec::new();
-    for (slot, draft) in drafts {
-        if let Slot::Edit(at) = slot {
-            edits.push((growth.position(*at)?, draft));
-        }
+    for (at, draft) in pending {
+        edits.push((growth.position(at)?, draft));
     }
     edits.sort_by_key(|(position, _)| (position.depth, position.id));
     for (position, draft) in edits {
@@ -46,6 +52,43 @@ pub(super) fn commit(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
         growth.name(OpKind::Commit);
     }
     Ok(())
+}
+
+/// Asks at once for what the pending edits will read, so that the rounds do not grow with their number.
+fn read_ahead(growth: &Growth<'_, '_>, pending: &[(PositionId, &Draft)]) -> Result<(), PlanError> {
+    let selected = |position| CellKey::Selected { view: growth.view(), position };
+    let flag = |version| Key::Cell(CellKey::Pruned { target: Target::Version(version) });
+    growth.slice.require(pending.iter().flat_map(|(at, draft)| {
+        let base = draft.base.unwrap_or(at.original());
+        [Key::Position(*at), Key::Cell(selected(*at)), Key::Node(at.original()), Key::Node(base)]
+    }))?;
+    let mut keys = Vec::new();
+    for (at, draft) in pending {
+        let wanted = growth.value(&selected(*at))?.as_node().unwrap_or(at.original());
+        keys.extend([flag(wanted), Key::Node(wanted)]);
+        if let Some(parent) = growth.position(*at)?.parent {
+            keys.extend([Key::Cell(selected(parent)), Key::Node(parent.original())]);
+        }
+        let base = growth.node(draft.base.unwrap_or(at.original()))?;
+        keys.push(Key::VersionWithContent(*at, content_hash(&edited(&base, &draft.text))?));
+    }
+    growth.slice.require(keys.iter().cloned())?;
+    let mut last = Vec::new();
+    for key in keys {
+        match key {
+            Key::Cell(CellKey::Selected { position, .. }) => {
+                let wanted = growth.value(&selected(position))?.as_node().unwrap_or(position.original());
+                last.extend([flag(wanted), Key::Node(wanted)]);
+            }
+            Key::VersionWithContent(..) => {
+                last.extend(
+                    growth.slice.found_node(key)?.into_iter().flat_map(|at| [flag(at), Key::Node(at)]),
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(growth.slice.require(last)?)
 }
 
 /// Whether a pending edit says what its base says: it holds nothing.
@@ -159,7 +202,7 @@ pub(super) fn set_text(
     let content = edited(&from, text);
     let version = match same_text(growth, at, text, content_hash(&content)?)? {
         Some(version) => {
-            let pruned = CellKey::Pruned { target: crate::cell::Target::Version(version) };
+            let pruned = CellKey::Pruned { target: Target::Version(version) };
             growth.set(pruned, CellValue::None)?;
             version
         }

@@ -116,12 +116,11 @@ fn apply(
         CellKey::Draft { .. } => 2,
         _ => 0,
     });
-    let rows = changes.iter().filter(|change| !matches!(change.key, CellKey::Draft { .. }));
-    growth.slice.require(rows.map(|change| Key::Cell(change.key.clone())))?;
     let shown_again = changes.iter().find_map(|change| match change.key {
         CellKey::Pruned { target: Target::Position(id) } if change.new.is_none() => Some(id),
         _ => None,
     });
+    growth.slice.require(changes.iter().flat_map(|change| read_by(growth, change, shown_again)))?;
     let mut hidden = Vec::new();
     for change in changes {
         let applied = match &change.key {
@@ -141,6 +140,23 @@ fn apply(
     }
     // Views that came there meanwhile leave too.
     hidden.into_iter().try_for_each(|id| flag::retreat(growth, id))
+}
+
+/// What a change reads, so that all of them can ask at once.
+fn read_by(growth: &Growth<'_, '_>, change: &CellChange, but: Option<PositionId>) -> Vec<Key> {
+    let CellKey::Draft { slot, .. } = change.key else {
+        let tip = change.new.as_position().filter(|_| matches!(change.key, CellKey::Tip { .. }));
+        let hidden = tip.map(|at| Key::Hidden { at, but });
+        return [Key::Cell(change.key.clone())].into_iter().chain(hidden).collect();
+    };
+    let held = growth.draft(slot).ok().flatten().and_then(|draft| draft.base);
+    let mut nodes: Vec<NodeId> = held.into_iter().collect();
+    for value in [&change.old, &change.new] {
+        if let CellValue::Draft { base, text_of } = value {
+            nodes.extend(base.iter().chain(text_of));
+        }
+    }
+    nodes.into_iter().map(Key::Node).collect()
 }
 
 /// A tip that was hidden meanwhile is not gone back to, and the last visible version is not pruned again.

@@ -3,6 +3,7 @@
 //! One test binary, so that the support is compiled once. `PROPTEST_CASES` asks for more cases.
 
 mod attribution;
+mod cost;
 mod damage;
 mod drift;
 mod history;
