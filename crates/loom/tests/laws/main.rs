@@ -8,6 +8,8 @@ mod damage;
 mod drift;
 mod history;
 mod machine;
+mod operations;
 mod reads;
+mod resolution;
 mod stale;
 mod support;
