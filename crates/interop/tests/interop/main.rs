@@ -1,0 +1,9 @@
+//! The crate through its public face: export, import, and what people read.
+
+#![allow(clippy::wildcard_imports, reason = "tests speak the words of the tree crate")]
+#![allow(unreachable_pub, reason = "modules of one test binary")]
+
+extern crate drawloom_interop as interop;
+
+mod driver;
+mod own;
