@@ -6,4 +6,7 @@
 extern crate drawloom_interop as interop;
 
 mod driver;
+mod hostile;
+mod import;
 mod own;
+mod reading;
