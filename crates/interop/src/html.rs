@@ -42,7 +42,7 @@ pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(
          <meta name=\"referrer\" content=\"no-referrer\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header><h1 dir=\"auto\">{}</h1></header>\n\
-         <main class=\"{}\">\n",
+         <main class=\"{}\" dir=\"auto\">\n",
         Escaped(shown),
         Escaped(shown),
         if dialogue { "dialogue" } else { "document" },

@@ -20,8 +20,11 @@ pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(
     for passage in Passages::new(rows, view)? {
         let passage = passage?;
         if dialogue {
+            if passage.text.is_empty() {
+                continue;
+            }
             let gap = if first { "" } else { "\n\n" };
-            write!(out, "{gap}{}:\n", speaker(passage.row.node.role, &passage.row.node.author))?;
+            writeln!(out, "{gap}{}:", speaker(passage.row.node.role, &passage.row.node.author))?;
         }
         out.write_all(passage.text.as_bytes())?;
         first = false;

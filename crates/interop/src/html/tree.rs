@@ -173,17 +173,20 @@ impl<'a> Tree<'a> {
             self.out.write_all("<em>text removed</em>".as_bytes())?;
         }
         let text = row.node.text();
+        // Isolated, so that a text cannot turn the direction of what follows it.
+        self.out.write_all(b"<bdi>")?;
         for span in attribute(self.rows, row.node.id)? {
             let class = self.inks.class(span.kind, &span.author);
             let name = text::terminal::one_line(&span.author);
             write!(
                 self.out,
-                "<span class=\"text {class}\" title=\"{} · {}\">{}</span>",
+                "<span class=\"{class}\" title=\"{} · {}\">{}</span>",
                 Escaped(&name),
                 word(span.kind),
                 Linked(&text[span.from..span.to])
             )?;
         }
+        self.out.write_all(b"</bdi>")?;
         for block in &row.node.content {
             self.beside(block)?;
         }

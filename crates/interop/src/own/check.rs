@@ -215,8 +215,8 @@ fn cell(tree: &MemoryTree, change: &CellChange) -> Result<(), Why> {
         | CellKey::Draft { slot: Slot::Edit(id), .. } => Some(position(tree, *id)?.id),
         CellKey::Pruned { target } | CellKey::Excluded { target } => {
             match target {
-                Target::Position(id) => drop(position(tree, *id)?),
-                Target::Version(id) => drop(node(tree, *id)?),
+                Target::Position(id) => position(tree, *id).map(|_| ())?,
+                Target::Version(id) => node(tree, *id).map(|_| ())?,
             }
             None
         }
