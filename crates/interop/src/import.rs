@@ -51,7 +51,8 @@ pub struct OddTime {
 pub enum Change {
     /// Insert the file's tree as it is: rows, log and the cells the log sets.
     Whole,
-    /// Apply this plan to the tree that is here.
+    /// Apply this plan to the tree that is here, then keep the file's manifests, responses and blobs that its
+    /// nodes name. Generations stay in the file.
     Added(Box<Plan>),
     /// Nothing: all of it is here.
     Nothing,

@@ -179,8 +179,8 @@ fn hashes(tree: &MemoryTree, made: &NodeRow) -> Result<(), Why> {
 /// An operation's own hash and its place in the log.
 pub(super) fn chained(record: &OpRecord, last: Option<(loom::Seq, Digest)>) -> Result<(), Why> {
     let (seq, prev) = last.unwrap_or((loom::Seq(0), Digest::ZERO));
-    if record.seq.0 != seq.0 + 1 {
-        return Err(format!("operation {} is missing", seq.0 + 1));
+    if record.seq.0.checked_sub(1) != Some(seq.0) {
+        return Err(format!("it does not follow operation {seq}"));
     }
     if record.prev != prev {
         return Err("it does not name the operation before it".into());

@@ -71,6 +71,12 @@ fn a_file_first_says_what_it_contains() {
 }
 
 #[test]
+fn our_files_are_told_by_their_content() {
+    let bytes = rich().export(Variant::Shared { annotations: false });
+    assert_eq!(interop::detect::detect(&bytes), Ok(interop::detect::Format::Own));
+}
+
+#[test]
 fn bodies_go_along_only_with_context() {
     let home = rich();
     let has = |variant| String::from_utf8(home.export(variant)).unwrap().contains("body of fell softly");
