@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use loom::plan::Request;
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
-use model::{Clock, Model};
+use model::{Cancel, Clock, Model};
 use store::Ids;
 use store::home::Home;
-use store::{Applied, Holder, Store, With};
+use store::instance::InstanceId;
+use store::{Applied, Store, With};
 
 use crate::args::context::ContextCommand;
 use crate::args::tree::TreeCommand;
@@ -53,7 +54,7 @@ pub struct App {
     /// The home.
     pub home: Arc<Home>,
     /// This process, as an owner of running work.
-    pub holder: Holder,
+    pub instance: InstanceId,
     /// The wall clock.
     pub clock: Clock,
     /// Models.
@@ -64,6 +65,8 @@ pub struct App {
     pub masker: Arc<text::mask::Masker>,
     /// The person, if there is one.
     pub talk: Arc<dyn Talk>,
+    /// Stops what is asked of models.
+    pub cancel: Cancel,
 }
 
 impl App {

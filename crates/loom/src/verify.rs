@@ -168,12 +168,19 @@ pub fn verify(rows: &dyn Rows, evidence: &dyn Evidence) -> Result<Report, RowErr
     pass.nodes_belong_to_operations()?;
     pass.cells_agree()?;
     let mut report = pass.report;
-    report.status = match &report.problems {
-        problems if problems.iter().any(|problem| problem.gap.is_none()) => Status::Invalid,
-        problems if problems.is_empty() => Status::Valid,
-        _ => Status::Incomplete,
-    };
+    report.status = status(&report.problems);
     Ok(report)
+}
+
+/// The answer that findings add up to.
+pub fn status(problems: &[Problem]) -> Status {
+    if problems.iter().any(|problem| problem.gap.is_none()) {
+        Status::Invalid
+    } else if problems.is_empty() {
+        Status::Valid
+    } else {
+        Status::Incomplete
+    }
 }
 
 struct Pass<'a> {

@@ -282,6 +282,6 @@ pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), Sto
 /// 16 random bytes.
 pub(crate) fn random() -> Result<[u8; 16], StoreError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::io("random bytes", error.into()))?;
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
     Ok(bytes)
 }

@@ -34,6 +34,10 @@ pub(super) fn apply(
     };
     work::check_guards(db, who, &with.guards)?;
     check(db, tree, plan)?;
+    // Before the nodes, which name them.
+    for generation in &with.generations {
+        sent::start(db, tree, generation)?;
+    }
     let mut applied = Applied::default();
     for change in &plan.drafts {
         let (view, slot) = (change.view.clone(), change.slot);
@@ -44,9 +48,6 @@ pub(super) fn apply(
     }
     if let Some(op) = &plan.op {
         append_planned(db, tree, plan, op, &mut applied)?;
-    }
-    for generation in &with.generations {
-        sent::start(db, tree, generation)?;
     }
     for outcome in &with.outcomes {
         sent::end(db, tree, outcome)?;

@@ -181,7 +181,7 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
         1 => CellValue::Set,
         2 => CellValue::Position(db.node_id(number)?.as_position()),
         3 => CellValue::Node(db.node_id(number)?),
-        4 => CellValue::Keep(KeepScope::from_code(number as u64)?),
+        4 => CellValue::Keep(KeepScope::from_code(u8::try_from(number).unwrap_or(u8::MAX))?),
         5 => CellValue::Text(get(row, first + 2)?),
         6 => CellValue::Number(number as u64),
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),

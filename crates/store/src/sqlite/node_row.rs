@@ -206,7 +206,7 @@ fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreErr
     }
     if parts & 8 != 0 {
         for _ in 0..read.number()? {
-            let role = OriginRole::from_code(u64::from(read.byte()?))?;
+            let role = OriginRole::from_code(read.byte()?)?;
             let (id, chain) = (NodeId::from_bytes(read.fixed()?), Digest(read.fixed()?));
             node.origins.push(Origin { role, node: id, chain });
         }
@@ -220,7 +220,7 @@ fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreErr
 fn read_source(db: &Db<'_>, read: &mut In<'_>) -> Result<ModelSource, StoreError> {
     let mut name = || Ok::<_, StoreError>(db.name(read.signed()?)?.to_string());
     let (provider, model, dialect) = (name()?, name()?, name()?);
-    let kind = SourceKind::from_code(u64::from(read.byte()?))?;
+    let kind = SourceKind::from_code(read.byte()?)?;
     let manifest = Digest(read.fixed()?);
     let response = match read.byte()? {
         0 => None,
@@ -255,7 +255,7 @@ pub(super) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, 
         origins: Vec::new(),
         source: None,
         generation: optional_id16(row, 18)?.map(GenerationId::from_bytes),
-        trust: Trust::from_code(u64::from(flags >> 6))?,
+        trust: Trust::from_code(flags >> 6)?,
         finish: None,
         counts,
         term: PathDigest(u128::from_be_bytes(id16(row, 13)?)),
@@ -278,7 +278,7 @@ pub(super) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, 
 pub(super) fn read_role(flags: u8) -> Result<Option<Role>, StoreError> {
     match flags >> 3 & 7 {
         0 => Ok(None),
-        code => Role::from_code(u64::from(code)).map(Some),
+        code => Role::from_code(code).map(Some),
     }
 }
 

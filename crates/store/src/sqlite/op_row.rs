@@ -122,7 +122,7 @@ impl Names<'_, '_> {
             1 => CellValue::Set,
             2 => CellValue::Position(self.read_node(read)?.as_position()),
             3 => CellValue::Node(self.read_node(read)?),
-            4 => CellValue::Keep(KeepScope::from_code(u64::from(read.byte()?))?),
+            4 => CellValue::Keep(KeepScope::from_code(read.byte()?)?),
             5 => CellValue::Text(read.text()?),
             6 => CellValue::Number(read.number()?),
             7 => {
@@ -302,7 +302,7 @@ fn read(
             .map(|_| Ok((NodeId::from_bytes(read.fixed()?), Digest(read.fixed()?))))
             .collect::<Result<_, StoreError>>()?
     };
-    let kind = OpKind::from_code(u64::from(flags >> 2))?;
+    let kind = OpKind::from_code(flags >> 2)?;
     let op = Operation { tree: id, agent, view, kind, at, cells, nodes, skipped, timeline };
     Ok(OpRecord { seq, prev, hash: digest(row, 3)?, undo_prev, redo_prev, op, purged: get(row, 4)? })
 }
