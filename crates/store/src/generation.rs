@@ -148,4 +148,3 @@ pub struct GenerationFilter {
     /// Only those as far as this.
     pub state: Option<GenerationState>,
 }
-

@@ -88,15 +88,18 @@ pub(super) enum ArchiveError {
 /// Unpacks an archive into a folder that is empty, and compares every file with its hash.
 pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
     let foreign = |why: &str| ArchiveError::Foreign(why.to_owned());
-    let mut tar = tar::Archive::new(zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?);
+    let mut tar =
+        tar::Archive::new(zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?);
     let mut entries = tar.entries().map_err(|_| foreign("it is no archive"))?;
-    let mut first = entries.next().ok_or_else(|| foreign("it is empty"))?.map_err(|_| foreign("it is no archive"))?;
+    let mut first =
+        entries.next().ok_or_else(|| foreign("it is empty"))?.map_err(|_| foreign("it is no archive"))?;
     if first.path()?.as_ref() != Path::new(MANIFEST) {
         return Err(foreign("its manifest is not its first file"));
     }
     let mut manifest = String::new();
     first.by_ref().take(64 * 1024 * 1024).read_to_string(&mut manifest)?;
-    let contents: Contents = serde_json::from_str(&manifest).map_err(|_| foreign("its manifest cannot be read"))?;
+    let contents: Contents =
+        serde_json::from_str(&manifest).map_err(|_| foreign("its manifest cannot be read"))?;
     if contents.format != "drawloom-backup" {
         return Err(foreign("its manifest is another program's"));
     }
@@ -109,7 +112,8 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
         let name = entry.path()?.to_string_lossy().into_owned();
         let plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
         // Only files the manifest names are written, and only below the new home.
-        let Some(expected) = left.remove(&name).filter(|_| plain && entry.header().entry_type().is_file()) else {
+        let Some(expected) = left.remove(&name).filter(|_| plain && entry.header().entry_type().is_file())
+        else {
             return Err(ArchiveError::Damaged(text::terminal::one_line(&name).into_owned()));
         };
         let path = to.join(&name);

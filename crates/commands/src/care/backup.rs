@@ -89,7 +89,8 @@ pub(crate) async fn restore(app: &App, asker: &Asker, args: Restore) -> Result<O
             "name an empty folder with --to DIR, then use it with --home DIR",
         ));
     };
-    let file = File::open(&args.file).map_err(|error| CommandError::file("cannot read", &args.file, &error))?;
+    let file =
+        File::open(&args.file).map_err(|error| CommandError::file("cannot read", &args.file, &error))?;
     let empty = match std::fs::read_dir(&to) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -107,7 +108,12 @@ pub(crate) async fn restore(app: &App, asker: &Asker, args: Restore) -> Result<O
         CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
     })?;
     let opened = |error: &dyn std::fmt::Display| {
-        CommandError::new("restore", 6, format!("the restored home cannot be opened: {error}"), "use another backup")
+        CommandError::new(
+            "restore",
+            6,
+            format!("the restored home cannot be opened: {error}"),
+            "use another backup",
+        )
     };
     let home = Home::open(&to, HomeOptions::default()).map_err(|error| opened(&error))?;
     let store = SqliteStore::open(&home.database()).map_err(|error| opened(&error))?;

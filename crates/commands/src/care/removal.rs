@@ -49,8 +49,13 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
     let tree = app.tree_named(asker, &args.tree).await?;
     let entry = app.store.tree(&asker.principal, tree).await?;
     if args.dry_run {
-        let nodes = PlaceShown { place: "nodes of the tree, and what cites them".to_owned(), count: entry.nodes };
-        return Ok(Outcome::Removed(Removed { removed: vec![nodes], unreachable: unreachable(), dry_run: true }));
+        let nodes =
+            PlaceShown { place: "nodes of the tree, and what cites them".to_owned(), count: entry.nodes };
+        return Ok(Outcome::Removed(Removed {
+            removed: vec![nodes],
+            unreachable: unreachable(),
+            dry_run: true,
+        }));
     }
     let title = text::terminal::one_line(&entry.title).into_owned();
     app.talk.note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
@@ -84,14 +89,17 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 fn finish(app: &App, forgotten: Forgotten) -> Result<Outcome, CommandError> {
     let mut outcome = removed(&forgotten.places, false);
     if !forgotten.blobs.is_empty() {
-        let failed = |error: &dyn std::fmt::Display| CommandError::new("blobs", 6, error.to_string(), "try again");
+        let failed =
+            |error: &dyn std::fmt::Display| CommandError::new("blobs", 6, error.to_string(), "try again");
         let dir = app.home.dir(store::home::HomeDir::Blobs).map_err(|error| failed(&error))?;
         let blobs = store::blobs::Blobs::open(&dir, u64::MAX).map_err(|error| failed(&error))?;
         for blob in &forgotten.blobs {
             let id = blob.to_string().parse().map_err(|error: store::blobs::BadBlobId| failed(&error))?;
             blobs.remove(id).map_err(|error| failed(&error))?;
         }
-        outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count: forgotten.blobs.len() as u64 });
+        outcome
+            .removed
+            .push(PlaceShown { place: "blob files".to_owned(), count: forgotten.blobs.len() as u64 });
     }
     Ok(Outcome::Removed(outcome))
 }

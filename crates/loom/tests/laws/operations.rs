@@ -239,9 +239,9 @@ fn the_window_starts_only_on_the_path() {
     let first = desk.append("a");
     desk.run(Op::Move(desk.root())).unwrap();
     desk.append("b");
-    assert_eq!(desk.run(Op::Compact(Some(first))), Err(Refusal::NotOnPath(first)));
-    assert_eq!(desk.run(Op::Compact(Some(desk.root()))), Err(Refusal::Genesis));
-    desk.run(Op::Compact(Some(desk.tip()))).unwrap();
+    assert_eq!(desk.run(by_hand(first)), Err(Refusal::NotOnPath(first)));
+    assert_eq!(desk.run(by_hand(desk.root())), Err(Refusal::Genesis));
+    desk.run(by_hand(desk.tip())).unwrap();
     assert_eq!(last(&desk).op.kind, OpKind::Compact);
 }
 
@@ -259,4 +259,8 @@ fn the_genesis_is_never_touched() {
     ] {
         assert_eq!(desk.run(op), Err(Refusal::Genesis));
     }
+}
+
+fn by_hand(position: drawloom_loom::PositionId) -> Op {
+    Op::Compact { to: Some(drawloom_loom::Place { position, at: 0 }), by_hand: true }
 }

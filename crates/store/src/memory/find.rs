@@ -16,7 +16,8 @@ use crate::search::{Hit, Hits, SearchScope, indexed_text};
 
 impl State {
     pub(super) fn trees(&self, who: &Principal, filter: TreeFilter) -> Vec<TreeEntry> {
-        let mut entries: Vec<_> = self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
+        let mut entries: Vec<_> =
+            self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.updated_at, entry.id)));
         entries
     }
@@ -48,7 +49,8 @@ impl State {
         let short = short_id::normalise(node);
         let mut found = Vec::new();
         for candidate in self.seen(who).filter(|candidate| tree.is_none_or(|tree| candidate.row.id == tree)) {
-            let rows = candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
+            let rows =
+                candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
             found.extend(rows.map(|row| (candidate, row)));
         }
         let candidate = |found: &(&Tree, &NodeRow)| format!("{}:{}", found.0.short_id, found.1.short_id);
@@ -73,7 +75,9 @@ impl State {
         }
         let query = Query::parse(text);
         let mut hits = Hits { truncated: query.truncated, ..Hits::default() };
-        for tree in self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id)) {
+        for tree in
+            self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id))
+        {
             for row in tree.nodes.values() {
                 if query.matches(&tokenize(&indexed_text(&row.node.content))) {
                     hits.hits.push(hit(tree.row.id, row));

@@ -4,8 +4,8 @@ use loom::cell::CellScope;
 use loom::rows::Order;
 use loom::seal::Seal;
 use loom::{
-    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position, PositionId, RowError,
-    Rows, Seq, Slot, Timeline, TreeRow, ViewName,
+    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
+    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
 };
 
 use super::db::{Db, get};
@@ -74,7 +74,11 @@ impl SqliteRows<'_, '_> {
         rows.filter_map(Result::transpose).collect()
     }
 
-    fn read_version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, StoreError> {
+    fn read_version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, StoreError> {
         let Some(position) = self.position_pk(position)? else { return Ok(None) };
         let id = |row: &rusqlite::Row<'_>| Ok(NodeId::from_bytes(super::db::id16(row, 0)?));
         let version = self.db.one(
@@ -84,9 +88,11 @@ impl SqliteRows<'_, '_> {
         )?;
         match version {
             Some(version) => Ok(Some(version)),
-            None => {
-                self.db.one("SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2", (position, content.0), id)
-            }
+            None => self.db.one(
+                "SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2",
+                (position, content.0),
+                id,
+            ),
         }
     }
 
@@ -129,10 +135,9 @@ impl SqliteRows<'_, '_> {
         // The first number after `after`: numbers of other trees lie between, so operations lead the way.
         let (seq, bound) = match after {
             None => (0, 0),
-            Some((seq, place)) => (
-                i64::try_from(seq.0).unwrap_or(i64::MAX),
-                self.bound(Some((seq, place.saturating_add(1))))?,
-            ),
+            Some((seq, place)) => {
+                (i64::try_from(seq.0).unwrap_or(i64::MAX), self.bound(Some((seq, place.saturating_add(1))))?)
+            }
         };
         let sql = format!(
             "SELECT {} FROM operations x JOIN {} WHERE x.tree = ?1 AND x.seq >= ?2 AND x.count > 0
@@ -186,10 +191,15 @@ impl Rows for SqliteRows<'_, '_> {
     }
 
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
-        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1", position).map_err(StoreError::into_row_error)
+        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1", position)
+            .map_err(StoreError::into_row_error)
     }
 
-    fn version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, RowError> {
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
         self.read_version_with_content(position, content).map_err(StoreError::into_row_error)
     }
 

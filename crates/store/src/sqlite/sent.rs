@@ -150,9 +150,11 @@ pub(super) fn take_over(
     to: &Holder,
 ) -> Result<Fence, StoreError> {
     let unknown = || StoreError::NotFound("generation");
-    let found = db.one("SELECT pk, tree, state, owner, fence FROM generations WHERE id = ?1", [id.to_bytes()], |row| {
-        Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, read_state(get(row, 2)?)?, read_tenure(row, 3)?))
-    })?;
+    let found = db.one(
+        "SELECT pk, tree, state, owner, fence FROM generations WHERE id = ?1",
+        [id.to_bytes()],
+        |row| Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, read_state(get(row, 2)?)?, read_tenure(row, 3)?)),
+    )?;
     let (pk, tree, state, tenure) = found.ok_or_else(unknown)?;
     find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
         StoreError::NotFound(_) => unknown(),

@@ -250,7 +250,10 @@ impl Pair {
             Do::LeaveOut(place, version, true) => Op::Exclude(self.target(*place, *version)),
             Do::LeaveOut(place, version, false) => Op::Include(self.target(*place, *version)),
             Do::Move(place) => Op::Move(at(place)),
-            Do::Compact(to) => Op::Compact(to.as_ref().map(at)),
+            Do::Compact(to) => {
+                let to = to.as_ref().map(|to| drawloom_loom::Place { position: at(to), at: 0 });
+                Op::Compact { to, by_hand: true }
+            }
             Do::Pin(Choice::Head, text) => Op::PinHead(NewText::owner(text, None)),
             Do::Pin(_, text) => Op::PinNote { text: NewText::owner(text, None), depth: None },
             Do::NewView => {
