@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use loom::rows::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, TreeId};
 use tokio::sync::watch;
@@ -26,7 +27,7 @@ use crate::error::{Changed, StoreError};
 use crate::event::{Cursor, Events, Happening};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, Response, UsageRow};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
@@ -91,7 +92,7 @@ impl Store for MemoryStore {
     ) -> Result<Box<dyn Any + Send>, StoreError> {
         let state = self.state();
         let tree = state.tree(who, tree)?;
-        f(&state.view(tree)).map_err(StoreError::from_row_error)
+        f(&state.view(who, tree)).map_err(StoreError::from_row_error)
     }
 
     async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
@@ -161,7 +162,7 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         self.state().response(who, node)
     }
 

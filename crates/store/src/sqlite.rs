@@ -33,6 +33,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use loom::rows::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, Seq, TreeId};
 use tokio::sync::watch;
@@ -43,7 +44,7 @@ use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, Response, UsageRow};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::memory::state::only_owner;
@@ -168,7 +169,7 @@ impl Store for SqliteStore {
         let who = who.clone();
         self.read(move |db| {
             let tree = tree_row::find(db, &who, tree)?;
-            f(&rows::SqliteRows { db, tree }).map_err(StoreError::from_row_error)
+            f(&rows::SqliteRows { db, tree, who: &who }).map_err(StoreError::from_row_error)
         })
         .await
     }
@@ -214,7 +215,7 @@ impl Store for SqliteStore {
         self.write(move |db| apply::discard_draft(db, &who, &name, expected)).await
     }
 
-    async fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::response(db, &who, node)).await
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use loom::rows::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Rows, Seq, TreeId};
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, Response, UsageRow};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
@@ -100,7 +101,7 @@ pub trait Store: Send + Sync {
     async fn discard_draft(&self, who: &Principal, name: DraftName, expected: u64) -> Result<(), StoreError>;
 
     /// The response a node was made of.
-    async fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError>;
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError>;
 
     /// A manifest, by its digest.
     async fn manifest(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError>;

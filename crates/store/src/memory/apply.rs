@@ -1,12 +1,13 @@
 //! Applying a plan and the rows that go with it.
 
+use loom::rows::StoredResponse;
 use loom::{Cell, Digest, NodeRow, OpRecord, Plan, PositionId, Seq, TreeId, short_id};
 
 use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
 use crate::error::{Changed, StoreError};
 use crate::event::Happening;
 use crate::fence::Guard;
-use crate::generation::{Generation, GenerationState, NewGeneration, Outcome, Response, UsageRow};
+use crate::generation::{Generation, GenerationState, NewGeneration, Outcome, UsageRow};
 use crate::memory::state::{Manifest, State};
 use crate::memory::tree::Tree;
 use crate::principal::Principal;
@@ -143,7 +144,7 @@ impl State {
         generation.state = outcome.state;
         if let Some(received) = outcome.response {
             let (digest, bytes) = (received.body.digest, received.body.bytes);
-            self.responses.insert(id, Response { digest, bytes, metadata: received.metadata, purged: false });
+            self.responses.insert(id, StoredResponse { digest, bytes, metadata: received.metadata, purged: false });
         }
         if let Some(usage) = outcome.usage {
             self.usage.retain(|row| row.generation != id);

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use loom::rows::StoredResponse;
 use loom::{Block, Digest, NodeId, NodeRow, TreeId, short_id};
 use text::bigrams::{Query, tokenize};
 
 use crate::error::StoreError;
 use crate::event::{Cursor, Events};
-use crate::generation::Response;
+
 use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
 use crate::memory::state::State;
 use crate::memory::tree::Tree;
@@ -97,7 +98,7 @@ impl State {
         Events { events, next: next.max(after), missed: false }
     }
 
-    pub(super) fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+    pub(super) fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         let unknown = || StoreError::NotFound("response");
         let found = self.seen(who).find_map(|tree| tree.nodes.get(&node)).filter(|_| who.sees_context());
         let generation = found.and_then(|row| row.node.generation).ok_or_else(unknown)?;

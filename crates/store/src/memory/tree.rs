@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use loom::cell::CellScope;
-use loom::rows::Order;
+use loom::rows::{Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
     PositionId, PositionKind, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
 };
+
+use super::state::State;
+use crate::principal::Principal;
 
 /// One tree.
 #[derive(Debug, Clone)]
@@ -61,10 +64,11 @@ impl Tree {
     }
 }
 
-/// A tree with the generations of the store, as one reader sees them.
+/// A tree in its store, as one reader sees it.
 pub(super) struct View<'a> {
+    pub(super) state: &'a State,
+    pub(super) who: &'a Principal,
     pub(super) tree: &'a Tree,
-    pub(super) generations: BTreeMap<GenerationId, GenerationRow>,
 }
 
 impl Rows for View<'_> {
@@ -164,6 +168,19 @@ impl Rows for View<'_> {
     }
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
-        Ok(self.generations.get(&id).cloned())
+        let found = self.state.generations.get(&id).map(|generation| generation.row.clone());
+        Ok(found.filter(|row| row.tree == self.tree.row.id))
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.state.manifest(self.who, digest).ok())
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.state.body(self.who, digest).ok())
+    }
+
+    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(self.state.response(self.who, node).ok())
     }
 }

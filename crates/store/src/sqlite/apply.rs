@@ -188,7 +188,7 @@ pub(super) fn edit_draft(
     edit: &DraftEdit,
 ) -> Result<loom::Draft, StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let rows = super::rows::SqliteRows { db, tree };
+    let rows = super::rows::SqliteRows { db, tree, who };
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
             let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;

@@ -1,6 +1,6 @@
 //! A cell as a row, and back.
 
-use loom::cell::CellScope;
+use loom::cell::{CellScope, Place};
 use loom::{Cell, CellKey, CellValue, KeepScope, NodeId, PositionId, Seq, Slot, Target, ViewName};
 use rusqlite::{Row, params};
 
@@ -149,14 +149,19 @@ pub(super) fn set(
     let unknown = || StoreError::Malformed(format!("the cell {key} names a node this tree does not have"));
     let columns = columns(db, tree, key)?.ok_or_else(unknown)?;
     let node = |id: NodeId| db.node_pk(tree, id)?.ok_or_else(unknown);
+    let at;
     let (form, number, text) = match value {
         CellValue::None => (0, 0, None),
         CellValue::Set => (1, 0, None),
         CellValue::Position(position) => (2, node(position.original())?, None),
         CellValue::Node(id) => (3, node(*id)?, None),
         CellValue::Keep(scope) => (4, i64::from(scope.code()), None),
-        CellValue::Text(text) => (5, 0, Some(text)),
+        CellValue::Text(text) => (5, 0, Some(text.as_str())),
         CellValue::Number(number) => (6, super::db::signed(*number)?, None),
+        CellValue::Place(place) => {
+            at = place.at.to_string();
+            (7, node(place.position.original())?, Some(at.as_str()))
+        }
         CellValue::Draft { .. } => return Err(unknown()),
     };
     db.run(
@@ -190,6 +195,11 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
         4 => CellValue::Keep(KeepScope::from_code(u8::try_from(number).unwrap_or(u8::MAX))?),
         5 => CellValue::Text(get(row, first + 2)?),
         6 => CellValue::Number(number as u64),
+        7 => {
+            let at: String = get(row, first + 2)?;
+            let at = at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
+            CellValue::Place(Place { position: db.node_id(number)?.as_position(), at })
+        }
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),
     };
     Ok(Cell { value, seq: Seq(unsigned(row, first + 3)?) })

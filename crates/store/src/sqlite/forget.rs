@@ -30,7 +30,7 @@ pub(super) fn forget(
     let target = match what {
         Forget::Node { tree, node } => {
             let found = find(db, who, *tree)?;
-            let rows = super::rows::SqliteRows { db, tree: found };
+            let rows = super::rows::SqliteRows { db, tree: found, who };
             let row = loom::Rows::node(&rows, *node).map_err(StoreError::from_row_error)?;
             let row = row.ok_or(StoreError::NotFound("node"))?;
             let mut target = Target::new(None);
@@ -80,7 +80,7 @@ fn each_node(
     tree: TreeRef,
     mut visit: impl FnMut(NodeId, &[Block]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let rows = super::rows::SqliteRows { db, tree };
+    let rows = super::rows::SqliteRows { db, tree, who: &Principal::Owner };
     let mut after = None;
     loop {
         let page = loom::Rows::nodes_in_order(&rows, after, PAGE).map_err(StoreError::from_row_error)?;
@@ -142,7 +142,7 @@ impl<'a, 'c> Removal<'a, 'c> {
 
     fn node(&mut self, tree: TreeId, id: NodeId) -> Result<(), StoreError> {
         let tree_ref = find(self.db, &Principal::Owner, tree)?;
-        let rows = super::rows::SqliteRows { db: self.db, tree: tree_ref };
+        let rows = super::rows::SqliteRows { db: self.db, tree: tree_ref, who: &Principal::Owner };
         let row = loom::Rows::node(&rows, id).map_err(StoreError::from_row_error)?;
         let row = row.ok_or(StoreError::NotFound("node"))?;
         let sql = "SELECT pk, generation FROM nodes WHERE id = ?1";

@@ -3,6 +3,7 @@
 //! The nodes it made are those with its `seq`, and stand in their own rows; only a list that differs from them is
 //! written down. Nodes are named by how far their number is from the operation's first, mostly in one byte.
 
+use loom::cell::Place;
 use loom::operation::TimelineEffect;
 use loom::{
     CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq,
@@ -105,6 +106,11 @@ impl Names<'_, '_> {
                 out.byte(6);
                 out.number(*number);
             }
+            CellValue::Place(place) => {
+                out.byte(8);
+                self.write_node(out, place.position.original())?;
+                out.number(place.at);
+            }
             CellValue::Draft { base, text_of } => {
                 out.byte(7);
                 out.byte(u8::from(base.is_some()));
@@ -132,6 +138,10 @@ impl Names<'_, '_> {
                 let base = if based { Some(self.read_node(read)?) } else { None };
                 let text_of = (0..count).map(|_| self.read_node(read)).collect::<Result<_, _>>()?;
                 CellValue::Draft { base, text_of }
+            }
+            8 => {
+                let position = self.read_node(read)?.as_position();
+                CellValue::Place(Place { position, at: read.number()? })
             }
             _ => return Err(read.damaged()),
         })

@@ -1,7 +1,7 @@
 //! The rows of one tree, as a reader of this store sees them.
 
 use loom::cell::CellScope;
-use loom::rows::Order;
+use loom::rows::{Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
@@ -9,14 +9,26 @@ use loom::{
 };
 
 use super::db::{Db, get};
-use super::{cell_row, draft_row, node_row, op_row, position_row, tree_row};
+use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
+use super::tree_row::TreeRef;
 use crate::error::StoreError;
-use crate::sqlite::tree_row::TreeRef;
+use crate::principal::Principal;
 
 /// One tree within a snapshot.
 pub(super) struct SqliteRows<'a, 'c> {
     pub(super) db: &'a Db<'c>,
     pub(super) tree: TreeRef,
+    /// Who reads: what was sent and received is shown to some only.
+    pub(super) who: &'a Principal,
+}
+
+/// What is not there, or not for this reader, as nothing.
+fn optional<T>(found: Result<T, StoreError>) -> Result<Option<T>, RowError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(StoreError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error.into_row_error()),
+    }
 }
 
 /// A number of rows as SQLite takes it.
@@ -257,5 +269,17 @@ impl Rows for SqliteRows<'_, '_> {
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
         self.read_generation(id).map_err(StoreError::into_row_error)
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        optional(sent::manifest(self.db, self.who, digest))
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        optional(sent::body(self.db, self.who, digest))
+    }
+
+    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        optional(sent::response(self.db, self.who, node))
     }
 }

@@ -186,7 +186,7 @@ impl Thread {
                 let pages = self.log.load(Ordering::Relaxed);
                 if pages >= CHECKPOINT {
                     // One that is under way will see these pages too.
-                    drop(self.wake.try_send(()));
+                    self.wake.try_send(()).ok();
                 }
                 if pages >= LONG_LOG {
                     tracing::warn!(pages, "the store's log is long: a read that does not end holds it");
