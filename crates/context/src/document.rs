@@ -66,7 +66,7 @@ pub fn document(
             budget: request.budget.budget / 2,
         });
     }
-    let room = request.budget.budget - fixed - estimator.of_messages(4);
+    let room = request.budget.budget.saturating_sub(fixed + estimator.of_messages(4));
     let at = match request.from {
         Some(from) => from,
         None => tip(rows, &request.view)?,
