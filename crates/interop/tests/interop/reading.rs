@@ -77,6 +77,7 @@ fn html_never_lets_text_out_of_its_place() {
     home.run(Op::Edit { position: place, text: format!("{hostile}?"), edit_as: EditAs::Branch }).unwrap();
     home.run(Op::Append(NewText {
         content: vec![
+            Block::text(hostile),
             Block::Thinking { text: hostile.into(), opaque: None },
             Block::ToolCall {
                 id: "1".into(),
