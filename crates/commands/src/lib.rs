@@ -1,1 +1,29 @@
-//! commands
+//! The one table of commands.
+//!
+//! A command is typed arguments, the right it needs, and a typed result. Every surface (command line, slash
+//! commands, HTTP, MCP, the agent's own tools) renders the same [`Command`] and [`Outcome`]; the check of rights
+//! is here ([`App::run`]), not in the surface (spec: security §5).
+//!
+//! Entry points: [`table`] for what there is, [`App`] for what it works on, [`args`] and [`results`] for the
+//! contract of each command.
+
+pub mod app;
+pub mod args;
+mod care;
+mod contexts;
+pub mod error;
+mod generate;
+pub mod results;
+pub mod rights;
+pub mod settings;
+mod stored;
+pub mod table;
+mod transfer;
+mod tree;
+mod verify;
+
+pub use app::App;
+pub use error::CommandError;
+pub use results::Outcome;
+pub use rights::{Asker, Right};
+pub use table::Command;

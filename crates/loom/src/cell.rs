@@ -41,7 +41,7 @@ pub enum CellKey {
         /// The view.
         view: ViewName,
     },
-    /// Where the view's window starts, if it was moved: [`CellValue::Position`].
+    /// Where the view's window starts, if it was moved: [`CellValue::Place`].
     WindowStart {
         /// The view.
         view: ViewName,
@@ -108,6 +108,15 @@ pub enum KeepScope {
     Below,
 }
 
+/// A place in the text of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The position.
+    pub position: PositionId,
+    /// Byte offset in the text shown there.
+    pub at: u64,
+}
+
 /// What a cell holds. A cell that was never set holds `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -121,6 +130,8 @@ pub enum CellValue {
     Position(PositionId),
     /// A node.
     Node(NodeId),
+    /// A place in the text shown at a position.
+    Place(Place),
     /// An accepted drift: choices newer than the operation that set it count as drift again.
     Keep(KeepScope),
     /// A text.
@@ -145,6 +156,11 @@ impl CellValue {
     /// The node it holds.
     pub const fn as_node(&self) -> Option<NodeId> {
         if let Self::Node(id) = self { Some(*id) } else { None }
+    }
+
+    /// The place it holds.
+    pub const fn as_place(&self) -> Option<Place> {
+        if let Self::Place(place) = self { Some(*place) } else { None }
     }
 
     /// The text it holds.

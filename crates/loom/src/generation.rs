@@ -15,10 +15,11 @@ id_type!(
 );
 
 /// What a request is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// A turn of a conversation, or a continuation of a document.
+    #[default]
     Turn,
     /// Writing observations.
     Observe,
@@ -30,15 +31,22 @@ pub enum Purpose {
     Route,
 }
 
-impl fmt::Display for Purpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Purpose {
+    /// The stored name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::Turn => "turn",
             Self::Observe => "observe",
             Self::Reflect => "reflect",
             Self::Wrap => "wrap",
             Self::Route => "route",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

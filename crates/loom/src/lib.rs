@@ -37,7 +37,7 @@ pub mod slice;
 pub mod tree;
 pub mod verify;
 
-pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, Target};
+pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, Place, Target};
 pub use content::{Block, ToolStatus};
 pub use digest::{Digest, PathDigest};
 pub use draft::{Draft, Slot, Splice};

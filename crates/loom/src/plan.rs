@@ -17,7 +17,7 @@ mod travel;
 pub use create::NewTree;
 pub use generate::{Answer, NewToken};
 
-use crate::cell::{CellChange, CellKey, CellValue, KeepScope, Target};
+use crate::cell::{CellChange, CellKey, CellValue, KeepScope, Place, Target};
 use crate::content::{Block, NotCanonical};
 use crate::draft::{Draft, Slot, SpliceError};
 use crate::id::{Entropy, Millis, NodeId, PositionId, ViewName};
@@ -115,8 +115,13 @@ pub enum Op {
     Exclude(Target),
     /// Takes in again.
     Include(Target),
-    /// Moves the window's start; none moves it back to the top.
-    Compact(Option<PositionId>),
+    /// Moves the window's start.
+    Compact {
+        /// Where to; none moves it back to the top.
+        to: Option<Place>,
+        /// Whether a person asked for it, so that it can be undone; else a request that did not fit did.
+        by_hand: bool,
+    },
     /// Sets a bookmark; no title removes it.
     Bookmark {
         /// The position.
@@ -350,7 +355,7 @@ pub fn plan(request: &Request, slice: &Slice, entropy: &mut Entropy<'_>) -> Resu
         Op::Restore(target) => flag::restore(&mut growth, *target)?,
         Op::Exclude(target) => flag::exclude(&mut growth, *target, true)?,
         Op::Include(target) => flag::exclude(&mut growth, *target, false)?,
-        Op::Compact(to) => travel::compact(&mut growth, *to)?,
+        Op::Compact { to, by_hand } => travel::compact(&mut growth, *to, *by_hand)?,
         Op::Bookmark { position, title } => flag::bookmark(&mut growth, *position, title.as_deref())?,
         Op::Tag { position, tag, on } => flag::tag(&mut growth, *position, tag, *on)?,
         Op::Annotate { position, text } => pin::annotate(&mut growth, *position, text)?,
@@ -363,7 +368,7 @@ pub fn plan(request: &Request, slice: &Slice, entropy: &mut Entropy<'_>) -> Resu
         Op::Undo => history::undo(&mut growth)?,
         Op::Redo => history::redo(&mut growth)?,
     }
-    Ok(growth.finish())
+    Ok(growth.finish()?)
 }
 
 /// The change of one cell.

@@ -42,6 +42,19 @@ impl RowError {
 /// Where a node stands in the order of its tree: operation, then place in it.
 pub type Order = (Seq, u32);
 
+/// What came back for a generation, as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    /// SHA-256 of the body as received.
+    pub digest: Digest,
+    /// The body; for a stream the wire bytes in order. Empty once forgotten.
+    pub bytes: Vec<u8>,
+    /// Status, headers, timings and usage as JSON, without credentials.
+    pub metadata: String,
+    /// Whether it was forgotten.
+    pub purged: bool,
+}
+
 /// The rows of one tree, as one reader may see them.
 pub trait Rows {
     /// The tree.
@@ -108,4 +121,16 @@ pub trait Rows {
     fn seals(&self) -> Result<Vec<Seal>, RowError>;
     /// A generation.
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError>;
+    /// A manifest by its digest; none where the reader has none or may not see it.
+    fn manifest(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(None)
+    }
+    /// A body that a manifest names, by its digest; none where the reader has none or may not see it.
+    fn body(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(None)
+    }
+    /// The response a node was made of; none where the reader has none or may not see it.
+    fn response(&self, _node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(None)
+    }
 }

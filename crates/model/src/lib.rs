@@ -1,1 +1,63 @@
-//! model
+//! Models behind one small trait.
+//!
+//! A caller builds a [`Prompt`] of parts with ids, a [`Model`] encodes it to the exact bytes that
+//! will be sent together with the byte range of every part, and sends those bytes. What comes back
+//! is handed to a [`Spool`] byte for byte *before* anything is parsed, becomes [`Event`]s while it
+//! arrives, and is returned whole as a [`RawResponse`]. So the three promises of the layers above
+//! rest on one path: every byte sent has a source, every byte received is kept, and a stored
+//! response can be read again later ([`reparse()`]) and compared with what was made of it.
+//!
+//! Libraries for providers hide raw bytes, cache marks and usage, so the dialects are our own. The
+//! script model produces real wire bytes and takes the same path as a server, which is what makes
+//! it fit for tests of everything above.
+//!
+//! Invariants: parts and framing cover a request body without gap or overlap; a parser gives the
+//! same events under any chunking; keys travel in headers only and never appear in a message;
+//! cancelling answers at once with what was received.
+
+pub mod cancel;
+pub mod capture;
+pub mod dialect;
+pub mod encoded;
+pub mod endpoint;
+pub mod error;
+pub mod event;
+pub mod openai_chat;
+pub mod openai_compatible;
+pub mod openai_completions;
+pub mod prompt;
+pub mod reparse;
+pub mod reply;
+pub mod retry;
+pub mod script;
+pub mod sse;
+pub mod tool_arguments;
+
+mod expectation;
+mod headers;
+mod http_date;
+mod model;
+mod openai_calls;
+mod openai_error;
+mod openai_logprobs;
+mod openai_parse;
+mod openai_request;
+mod openai_wire;
+mod receive;
+mod script_lines;
+mod script_wire;
+mod server_text;
+mod text_joiner;
+
+pub use cancel::{Cancel, CancelHandle};
+pub use capture::{Clock, RawResponse, Spool, Timings};
+pub use dialect::{Dialect, DialectName, Parse, ParseError};
+pub use encoded::{EncodeError, Encoded, PartKind, PartRange};
+pub use error::ModelError;
+pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
+pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
+pub use openai_compatible::OpenAiCompatible;
+pub use prompt::{Chat, ChatPart, Params, PartId, Prompt, TextPart, ToolExchange, ToolResult, ToolSchema};
+pub use reparse::{PARSER_VERSION, Reparsed, reparse};
+pub use reply::{Choice, Reply, ToolCall};
+pub use script::ScriptModel;

@@ -1,1 +1,49 @@
-//! store
+//! Where rows live: one async trait, [`Store`], with a naive model in memory and SQLite on disk.
+//!
+//! The tree core (`loom`) plans; a store applies. [`change`] ties the two: it reads what a plan needs within one
+//! snapshot, plans, applies, and plans again when something changed meanwhile. Reads are functions over
+//! [`loom::Rows`] that run on the store's own threads, next to the rows ([`read`]).
+//!
+//! Why a trait from the first day: the same behavioural suite runs against both stores, so that what SQLite does
+//! is compared with a model simple enough to be believed. Every method takes a [`Principal`]; what a principal may
+//! not see does not exist for it (spec: security §17).
+
+mod apply;
+pub mod blobs;
+mod change;
+pub mod compress;
+mod disk;
+mod draft;
+mod error;
+mod event;
+mod fence;
+mod forget;
+mod generation;
+pub mod home;
+pub mod instance;
+mod job;
+mod listing;
+mod memory;
+mod principal;
+mod search;
+pub mod spool;
+mod sqlite;
+mod store;
+
+pub use apply::{Applied, AppliedDraft, With};
+pub use change::{Ids, change};
+pub use draft::{DraftEdit, DraftName};
+pub use error::{Changed, StoreError};
+pub use event::{Cursor, Event, Events, Happening, KEPT};
+pub use fence::{Fence, Guard, Holder, Lease, Tenure};
+pub use forget::{Forget, Forgotten, Place, SHORTEST_TEXT};
+pub use generation::{
+    Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, Usage, UsageRow,
+};
+pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
+pub use listing::{NodeName, TreeEntry, TreeFilter};
+pub use memory::MemoryStore;
+pub use principal::{Principal, Scope};
+pub use search::{Hit, Hits, RANKED, SearchScope};
+pub use sqlite::{Faults, Options, SqliteStore};
+pub use store::{Backup, Identity, ReadFn, Store, StoreId, read};

@@ -14,6 +14,8 @@
 //! Units, everywhere: *bytes* are UTF-8 bytes, *characters* are Unicode scalar values, *graphemes* are extended
 //! grapheme clusters (UAX #29). A name or a document says which of the three it means.
 
+pub mod bigrams;
+pub mod bm25;
 pub mod class;
 pub mod cut;
 pub mod fold;

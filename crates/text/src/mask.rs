@@ -21,7 +21,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::automaton::Automaton as _;
+use aho_corasick::Anchored;
+use aho_corasick::automaton::{Automaton as _, StateID};
 use aho_corasick::nfa::contiguous::NFA;
 
 use scan::Scan;
@@ -31,7 +32,7 @@ pub use stream::{MaskStream, MaskTextStream, Tail};
 /// Shortest value that is masked, in characters: a shorter one would be found in honest text.
 pub const MIN_CHARS: usize = 8;
 /// Longest value that is masked, in bytes.
-pub const MAX_BYTES: usize = 16 * 1024;
+pub const MAX_BYTES: usize = 8 * 1024;
 /// Longest name, in characters.
 pub const NAME_CHARS: usize = 64;
 
@@ -57,6 +58,9 @@ pub enum MaskError {
     /// The values together are too many for one search.
     #[error("too many or too long secrets to search for at once")]
     TooMany(#[source] aho_corasick::BuildError),
+    /// The search cannot begin. Nothing may be let through unmasked instead.
+    #[error("the search for secrets cannot begin")]
+    Search(#[source] aho_corasick::MatchError),
 }
 
 /// A value to be masked, and the name it is masked by. Its `Debug` does not show the value.
@@ -142,6 +146,8 @@ pub struct Masker {
 
 struct Inner {
     search: NFA,
+    /// The state of `search` that has read nothing.
+    start: StateID,
     /// For each pattern of `search`: the secret's place in `marks`, and the form.
     patterns: Vec<(usize, Form)>,
     marks: Vec<Mark>,
@@ -156,7 +162,7 @@ impl Masker {
     /// A masker of `secrets`. Of two with one value the first gives the name.
     ///
     /// # Errors
-    /// [`MaskError::TooMany`] if the search would outgrow its automaton.
+    /// [`MaskError::TooMany`] if the search would outgrow its automaton; [`MaskError::Search`].
     pub fn new(secrets: &[Secret]) -> Result<Self, MaskError> {
         let mut texts = Vec::new();
         let mut patterns = Vec::new();
@@ -170,8 +176,9 @@ impl Masker {
             }
         }
         let search = NFA::builder().prefilter(false).build(&texts).map_err(MaskError::TooMany)?;
+        let start = search.start_state(Anchored::No).map_err(MaskError::Search)?;
         let marks = secrets.iter().map(Mark::of).collect();
-        Ok(Self { inner: Arc::new(Inner { search, patterns, marks }) })
+        Ok(Self { inner: Arc::new(Inner { search, start, patterns, marks }) })
     }
 
     /// Masks a whole text.
@@ -221,7 +228,7 @@ impl Masker {
         MaskTextStream::new(self.clone())
     }
 
-    /// Length in bytes of the longest form of any value; 0 without secrets. A stream holds back one byte less.
+    /// Length in bytes of the longest form of any value; 0 without secrets. A stream holds back less.
     #[must_use]
     pub fn longest(&self) -> usize {
         if self.inner.patterns.is_empty() { 0 } else { self.inner.search.max_pattern_len() }

@@ -1,1 +1,46 @@
-//! workspace
+//! Everything Drawloom does to files that belong to a person.
+//!
+//! A workspace is somebody's folder: cloned from a stranger, open in an editor, shared with build
+//! tools and with the agent's own commands. So nothing here trusts a path it was given, nothing
+//! replaces a text it has not seen, and nothing is loaded before the folder is known:
+//!
+//! * [`Root`] opens files *beneath* one folder through descriptors, never by checking a path and
+//!   opening it afterwards. [`StoreGuard`] keeps every such opener off the store's own files.
+//! * [`Documents`] replaces a text by exchange, looks at what it displaced, and puts it back if a
+//!   person saved meanwhile. [`WorkspaceLock`] keeps Drawloom's own processes apart.
+//! * [`discovery`] finds the workspace of a folder, [`trust`] says whether it may be loaded,
+//!   [`settings`] reads the few things a workspace may decide about itself.
+//! * [`frontmatter`] reads the head of cards and skills as data; [`protected`] is the list of
+//!   names that run, steer or remember something.
+//!
+//! All of it is synchronous: each call is a handful of system calls on local files. Callers on an
+//! executor run it on a blocking thread. No part reads the environment or a clock: folders, user
+//! ids and time stamps come in as arguments. It rests on Linux: `O_PATH`, `openat2`, `renameat2`
+//! and a mounted `/proc`.
+
+mod digest;
+pub mod discovery;
+mod document;
+mod error;
+pub mod frontmatter;
+mod guard;
+mod identity;
+mod lock;
+mod path;
+pub mod protected;
+mod reach;
+mod root;
+pub mod settings;
+pub mod trust;
+
+pub use digest::{Digest, NotADigest};
+pub use document::{
+    DocumentError, Documents, Expected, Outcome, Recovered, Replacement, Saved, Stamp, Text, Unmerged,
+};
+pub use error::{FileError, FileKind, FileProblem};
+pub use guard::StoreGuard;
+pub use identity::FileId;
+pub use lock::{LockError, WorkspaceLock};
+pub use path::{PathProblem, RelativePath, file_name_of_key};
+pub use reach::{Place, Reach, ReachError};
+pub use root::{Content, Entry, Links, Listing, Metadata, ReadRules, Root};

@@ -295,7 +295,9 @@ pub fn take(home: &mut Home, step: Step) {
         Step::Pin(text) => Op::PinHead(NewText::owner(text, None)),
         Step::View(name) => Op::NewView { name: name.parse().unwrap(), agent: "main".into() },
         Step::Rename(title) => Op::Rename(title),
-        Step::Compact(n) => Op::Compact(Some(place(home, n))),
+        Step::Compact(n) => {
+            Op::Compact { to: Some(loom::Place { position: place(home, n), at: 0 }), by_hand: true }
+        }
         Step::Undo => Op::Undo,
         Step::Redo => Op::Redo,
     };

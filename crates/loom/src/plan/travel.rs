@@ -1,8 +1,8 @@
 //! Moving about: siblings, versions, the tip, the window's start.
 
-use crate::cell::{CellKey, CellValue, Target};
+use crate::cell::{CellKey, CellValue, Place, Target};
 use crate::id::{NodeId, PositionId};
-use crate::operation::OpKind;
+use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::grow::Growth;
 use crate::plan::{PlanError, Refusal, commit};
 use crate::position::PositionKind;
@@ -19,7 +19,7 @@ pub(super) fn switch(growth: &mut Growth<'_, '_>, to: PositionId) -> Result<(), 
     leave(growth, to)?;
     let last = growth.value(&CellKey::LastTip { view: growth.view(), position: to })?.as_position();
     let tip = match last {
-        Some(last) if !growth.slice.fact(Key::Hidden(last))? => last,
+        Some(last) if !growth.slice.fact(Key::Hidden { at: last, but: None })? => last,
         _ => growth.slice.found_position(Key::NewestLeaf(to))?.unwrap_or(to),
     };
     growth.set_tip(tip)?;
@@ -95,8 +95,11 @@ pub(super) fn select(growth: &mut Growth<'_, '_>, at: PositionId, version: NodeI
         return Err(Refusal::Pruned(target).into());
     }
     commit::commit(growth)?;
-    if growth.shown(at)? != version {
-        growth.set(CellKey::Selected { view: growth.view(), position: at }, CellValue::Node(version))?;
+    // A version shown only because another is pruned is not chosen yet: the choice is written down.
+    let key = CellKey::Selected { view: growth.view(), position: at };
+    let chosen = growth.value(&key)?.as_node().unwrap_or(at.original());
+    if growth.shown(at)? != version || chosen != version {
+        growth.set(key, CellValue::Node(version))?;
     }
     if growth.has_work() {
         growth.rename(OpKind::Select);
@@ -105,25 +108,34 @@ pub(super) fn select(growth: &mut Growth<'_, '_>, at: PositionId, version: NodeI
 }
 
 /// Moves the start of the window; none moves it back to the top.
-pub(super) fn compact(growth: &mut Growth<'_, '_>, to: Option<PositionId>) -> Result<(), PlanError> {
+pub(super) fn compact(
+    growth: &mut Growth<'_, '_>,
+    to: Option<Place>,
+    by_hand: bool,
+) -> Result<(), PlanError> {
     let value = match to {
         None => CellValue::None,
         Some(to) => {
-            growth.passage(to)?;
-            if growth.slice.found_position(Key::CommonAncestor(to, growth.stored_tip))? != Some(to) {
-                return Err(Refusal::NotOnPath(to).into());
+            let position = growth.passage(to.position)?.id;
+            if growth.slice.found_position(Key::CommonAncestor(position, growth.stored_tip))?
+                != Some(position)
+            {
+                return Err(Refusal::NotOnPath(position).into());
             }
-            CellValue::Position(to)
+            CellValue::Place(to)
         }
     };
     growth.set(CellKey::WindowStart { view: growth.view() }, value)?;
     growth.name(OpKind::Compact);
+    if !by_hand {
+        growth.timeline(TimelineEffect::None);
+    }
     Ok(())
 }
 
 /// Refuses a place that is pruned or below one that is.
-fn visible(growth: &Growth<'_, '_>, at: PositionId) -> Result<(), PlanError> {
-    if growth.slice.fact(Key::Hidden(at))? {
+pub(super) fn visible(growth: &Growth<'_, '_>, at: PositionId) -> Result<(), PlanError> {
+    if growth.slice.fact(Key::Hidden { at, but: None })? {
         return Err(Refusal::Pruned(Target::Position(at)).into());
     }
     Ok(())

@@ -29,8 +29,7 @@ impl Found {
 
 /// The state of a search that has read `seen` bytes.
 pub(super) struct Scan {
-    /// `None` where there is nothing to search for.
-    state: Option<StateID>,
+    state: StateID,
     pub(super) seen: usize,
     /// Found and not yet taken: in order, disjoint. Only the last can still grow.
     pub(super) spans: VecDeque<Found>,
@@ -38,20 +37,12 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn new(masker: &Masker) -> Self {
-        let state = match masker.longest() {
-            0 => None,
-            // An unanchored search is what every automaton built here supports.
-            _ => masker.inner.search.start_state(Anchored::No).ok(),
-        };
-        Self { state, seen: 0, spans: VecDeque::new() }
+        Self { state: masker.inner.start, seen: 0, spans: VecDeque::new() }
     }
 
     pub(super) fn feed(&mut self, masker: &Masker, bytes: &[u8]) {
         let search = &masker.inner.search;
-        let Some(mut state) = self.state else {
-            self.seen += bytes.len();
-            return;
-        };
+        let mut state = self.state;
         for byte in bytes {
             state = search.next_state(Anchored::No, state, *byte);
             self.seen += 1;
@@ -64,12 +55,41 @@ impl Scan {
                 }
             }
         }
-        self.state = Some(state);
+        self.state = state;
     }
 
     /// Everything before this offset is settled: whatever follows, no match begins there that is not known.
-    pub(super) fn settled(&self, masker: &Masker) -> usize {
-        self.seen.saturating_sub(masker.longest().saturating_sub(1))
+    /// `tail` is the end of what was read, from an offset that was settled before.
+    pub(super) fn settled(&self, masker: &Masker, tail: &VecDeque<u8>) -> usize {
+        // A match of the longest form that has just ended is known, so one byte less can be of use.
+        self.seen - self.depth(masker, tail).min(masker.longest().saturating_sub(1))
+    }
+
+    /// How many bytes at the end of `tail` may be the beginning of a match.
+    ///
+    /// The automaton's state stands for the longest such end. Reading only the last `k` bytes leads to the same
+    /// state if and only if `k` is at least its length, so that length is found by bisection. It is small nearly
+    /// always, and steps are taken in proportion to it.
+    fn depth(&self, masker: &Masker, tail: &VecDeque<u8>) -> usize {
+        let search = &masker.inner.search;
+        let reaches = |last: usize| {
+            let step = |state, byte: &u8| search.next_state(Anchored::No, state, *byte);
+            tail.range(tail.len() - last..).fold(masker.inner.start, step) == self.state
+        };
+        let (mut low, mut high) = (0, 0);
+        while high < tail.len() && !reaches(high) {
+            low = high + 1;
+            high = (2 * high + 1).min(tail.len());
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if reaches(middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        high
     }
 
     /// Adds a find. Finds come in the order of their ends, so it can only touch the last spans.

@@ -9,8 +9,8 @@ use crate::terminal::Utf8Stream;
 
 /// Masks a byte stream. For any chunking the output joined is that of the whole at once.
 ///
-/// At most one byte less than [`Masker::longest`] is held back. Bytes need not be UTF-8. `Debug` does not show
-/// what is held back.
+/// Held back is only what may be the beginning of a value, so text that resembles none passes at once; never more
+/// than one byte less than [`Masker::longest`]. Bytes need not be UTF-8. `Debug` does not show what is held back.
 pub struct MaskStream {
     masker: Masker,
     scan: Scan,
@@ -55,7 +55,8 @@ impl MaskStream {
         self.scan.feed(&self.masker, bytes);
         self.held.extend(bytes);
         let mut out = Vec::with_capacity(bytes.len());
-        self.write_to(self.scan.settled(&self.masker), &mut out);
+        let settled = self.scan.settled(&self.masker, &self.held);
+        self.write_to(settled, &mut out);
         out
     }
 

@@ -33,11 +33,12 @@ impl Utf8Stream {
     /// As [`Utf8Stream::push`], appended to `out`.
     pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
         let rest = self.complete_held(bytes, out);
-        for chunk in rest.utf8_chunks() {
+        let mut chunks = rest.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
             out.push_str(chunk.valid());
             let invalid = chunk.invalid();
-            if is_incomplete(invalid) {
-                // Only the last chunk can be: anywhere else a byte follows that breaks the sequence.
+            // Anywhere but at the end a byte follows that breaks the sequence.
+            if chunks.peek().is_none() && is_incomplete(invalid) {
                 self.hold(invalid);
             } else if !invalid.is_empty() {
                 self.replace(out);
@@ -123,6 +124,8 @@ mod tests {
         let mut stream = Utf8Stream::new();
         assert_eq!(stream.push(b"\xE2\x82"), "");
         assert_eq!(stream.push(b"A\xFF"), "\u{FFFD}A\u{FFFD}");
-        assert_eq!(stream.replaced(), 2);
+        assert_eq!(stream.push(b"\xC2\xE2\x82"), "\u{FFFD}");
+        assert_eq!(stream.push(b"\xAC"), "€");
+        assert_eq!(stream.replaced(), 3);
     }
 }

@@ -1,0 +1,333 @@
+//! What commands work on, and the one place where rights are checked.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use loom::plan::Request;
+use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
+use model::{Cancel, Clock, Model};
+use store::Ids;
+use store::home::Home;
+use store::instance::InstanceId;
+use store::{Applied, Store, With};
+
+use crate::args::context::ContextCommand;
+use crate::args::tree::TreeCommand;
+use crate::args::{NodeArg, TreeArg};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::rights::Asker;
+use crate::table::Command;
+use crate::{care, contexts, generate, settings::Settings, transfer, tree, verify};
+
+/// The largest text a command takes in, in bytes (spec: scale §4 *draft paste*).
+pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Finds models by name.
+pub trait Models: Send + Sync {
+    /// The model of this name (`PROVIDER/NAME`, `script:FILE`), or the default.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be reached by configuration.
+    fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError>;
+}
+
+/// What a person sees while a command works, and what they are asked.
+pub trait Talk: Send + Sync {
+    /// One line of progress or notice.
+    fn note(&self, line: &str);
+    /// New text of a node that is being written.
+    fn delta(&self, node: NodeId, text: &str);
+    /// Whether the person says yes. Nobody there means no.
+    fn confirm(&self, question: &str) -> bool;
+    /// Standard input, for an argument `-`.
+    fn input(&self) -> Box<dyn Read + Send>;
+}
+
+/// A home that is open, with everything its commands need.
+pub struct App {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Ids of this process.
+    pub ids: Arc<Ids>,
+    /// The home.
+    pub home: Arc<Home>,
+    /// This process, as an owner of running work.
+    pub instance: InstanceId,
+    /// The wall clock.
+    pub clock: Clock,
+    /// Models.
+    pub models: Arc<dyn Models>,
+    /// Presets, limits.
+    pub settings: Settings,
+    /// Known secrets, to be masked on entry.
+    pub masker: Arc<text::mask::Masker>,
+    /// The person, if there is one.
+    pub talk: Arc<dyn Talk>,
+    /// Stops what is asked of models.
+    pub cancel: Cancel,
+}
+
+impl App {
+    /// Runs a command for someone. This is where rights are checked.
+    ///
+    /// # Errors
+    /// [`CommandError`] with code, message, hint and exit code.
+    pub async fn run(&self, asker: &Asker, command: Command) -> Result<Outcome, CommandError> {
+        let spec = command.spec();
+        if !asker.has(spec.right) {
+            let message =
+                format!("`{}` needs the right {:?}, which this caller does not have", spec.name, spec.right);
+            return Err(CommandError::refused("denied", message.to_lowercase(), "ask the owner to run it"));
+        }
+        match command {
+            Command::Tree(command) => self.run_tree(asker, command).await,
+            Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
+            Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,
+            Command::Context(ContextCommand::Replay(args)) => contexts::replay(self, asker, args).await,
+            Command::Import(args) => transfer::import(self, asker, args).await,
+            Command::Search(args) => tree::search(self, asker, args).await,
+            Command::Forget(args) => care::forget(self, asker, args).await,
+            Command::Backup(args) => care::backup(self, asker, args).await,
+            Command::Restore(args) => care::restore(self, asker, args).await,
+            Command::Store(_) => care::check(self, asker).await,
+            // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
+            Command::Config(_) | Command::Doctor(_) | Command::Bench(_) => Err(CommandError::usage(
+                format!("`{}` is not available here", spec.name),
+                "run it from the command line",
+            )),
+        }
+    }
+
+    async fn run_tree(&self, asker: &Asker, command: TreeCommand) -> Result<Outcome, CommandError> {
+        match command {
+            TreeCommand::Generate(args) => generate::generate(self, asker, args).await,
+            TreeCommand::Regenerate(args) => generate::regenerate(self, asker, args).await,
+            TreeCommand::Verify(args) => verify::verify(self, asker, args).await,
+            TreeCommand::Seal(args) => verify::seal(self, asker, args).await,
+            TreeCommand::Trust(args) => care::trust(self, asker, args).await,
+            TreeCommand::Purge(args) => care::purge(self, asker, args).await,
+            TreeCommand::Export(args) => transfer::export(self, asker, args).await,
+            TreeCommand::Import(args) => transfer::import(self, asker, args).await,
+            TreeCommand::Search(args) => tree::search(self, asker, args).await,
+            other => tree::run(self, asker, other).await,
+        }
+    }
+
+    /// Now, in ms since 1970.
+    pub fn now(&self) -> Millis {
+        Millis(self.clock.now())
+    }
+
+    /// The tree and view an argument names.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous with the candidates.
+    pub async fn tree(&self, asker: &Asker, arg: &TreeArg) -> Result<(TreeId, ViewName), CommandError> {
+        Ok((self.tree_named(asker, &arg.tree).await?, arg.view.name()?))
+    }
+
+    /// The tree of this name.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous with the candidates.
+    pub async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
+        self.store.resolve(&asker.principal, name).await.map_err(|error| match error {
+            store::StoreError::NotFound(_) => {
+                CommandError::not_found("tree", name, "`drawloom tree list` shows the trees")
+            }
+            other => other.into(),
+        })
+    }
+
+    /// The node an argument names.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous.
+    pub async fn node(&self, asker: &Asker, arg: &NodeArg) -> Result<Named, CommandError> {
+        let (tree, view) = self.tree(asker, &arg.tree).await?;
+        let found = self.node_anywhere(asker, Some(tree), &arg.node).await?;
+        Ok(Named { view, ..found })
+    }
+
+    /// The node of this name, in `tree` or anywhere.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous.
+    pub async fn node_named(
+        &self,
+        asker: &Asker,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<(NodeId, PositionId), CommandError> {
+        let found = self.node_anywhere(asker, tree, name).await?;
+        Ok((found.node, found.position))
+    }
+
+    /// The node of this name with its tree, shown in `main`. `TREE:SHORT` must agree with `tree`, if that is given.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous.
+    pub async fn node_anywhere(
+        &self,
+        asker: &Asker,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<Named, CommandError> {
+        let missing = || {
+            let hint = "`drawloom tree show TREE` shows the nodes with their short ids";
+            CommandError::not_found("node", name, hint)
+        };
+        let found = self.store.resolve_node(&asker.principal, tree, name).await;
+        let found = found.map_err(|error| match error {
+            store::StoreError::NotFound(_) => missing(),
+            other => other.into(),
+        })?;
+        if tree.is_some_and(|tree| tree != found.tree) {
+            return Err(missing());
+        }
+        let view = ViewName::default();
+        Ok(Named {
+            tree: found.tree,
+            view,
+            node: found.node,
+            position: found.position,
+            short_id: found.short_id,
+        })
+    }
+
+    /// Makes a change of a tree.
+    ///
+    /// # Errors
+    /// As the store and the plan say.
+    pub async fn change(
+        &self,
+        asker: &Asker,
+        tree: TreeId,
+        view: &ViewName,
+        op: Op,
+    ) -> Result<Applied, CommandError> {
+        self.change_with(asker, tree, view, op, With::nothing()).await
+    }
+
+    /// Makes a change of a tree, with rows that go with it.
+    ///
+    /// # Errors
+    /// As the store and the plan say.
+    pub async fn change_with(
+        &self,
+        asker: &Asker,
+        tree: TreeId,
+        view: &ViewName,
+        op: Op,
+        with: With,
+    ) -> Result<Applied, CommandError> {
+        let request = Request {
+            tree,
+            view: view.clone(),
+            author: Author::owner(),
+            trust: Trust::Owner,
+            now: self.now(),
+            op,
+        };
+        let done = store::change(self.store.as_ref(), &asker.principal, request, with, &self.ids).await;
+        Ok(done?)
+    }
+
+    /// Reads rows of a tree in one snapshot.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        asker: &Asker,
+        tree: TreeId,
+        f: impl FnOnce(&dyn loom::Rows) -> Result<T, loom::RowError> + Send + 'static,
+    ) -> Result<T, CommandError> {
+        Ok(store::read(self.store.as_ref(), &asker.principal, tree, f).await?)
+    }
+
+    /// A text argument: itself, or standard input for `-`; known secrets masked.
+    ///
+    /// # Errors
+    /// When standard input is no UTF-8 or too long.
+    pub fn text(&self, argument: &str) -> Result<String, CommandError> {
+        if argument == "-" {
+            return self.read_text("standard input", self.talk.input());
+        }
+        Ok(self.masked(argument))
+    }
+
+    /// The text of a file; known secrets masked.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no UTF-8 or too long.
+    pub fn file_text(&self, path: &Path) -> Result<String, CommandError> {
+        if path == Path::new("-") {
+            return self.text("-");
+        }
+        let file =
+            std::fs::File::open(path).map_err(|error| CommandError::file("cannot read", path, &error))?;
+        let meta = file.metadata().map_err(|error| CommandError::file("cannot read", path, &error))?;
+        if !meta.is_file() {
+            let name = text::terminal::one_line(&path.to_string_lossy()).into_owned();
+            return Err(CommandError::usage(
+                format!("{name} is not a plain file"),
+                "name a file, or `-` for standard input",
+            ));
+        }
+        self.read_text(&path.to_string_lossy(), Box::new(file))
+    }
+
+    fn read_text(&self, name: &str, source: Box<dyn Read + Send>) -> Result<String, CommandError> {
+        let name = text::terminal::one_line(name).into_owned();
+        let mut bytes = Vec::new();
+        let read = source.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(|error| CommandError::file("cannot read", Path::new(&name), &error))?;
+        if bytes.len() as u64 > MAX_INPUT_BYTES {
+            return Err(CommandError::new(
+                "too_large",
+                2,
+                format!("{name} is longer than {} MiB", MAX_INPUT_BYTES / 1024 / 1024),
+                "split it into several files",
+            ));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            CommandError::new(
+                "invalid_utf8",
+                2,
+                format!(
+                    "{name} is not UTF-8 text: the first wrong byte is number {}",
+                    error.utf8_error().valid_up_to()
+                ),
+                "convert it to UTF-8, for example with iconv",
+            )
+        })?;
+        Ok(self.masked(&text))
+    }
+
+    /// A text with known secrets masked, whatever it says: `-` is a dash here.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let masked = self.masker.mask(text);
+        if !masked.spans.is_empty() {
+            self.talk.note("a known secret was masked in the text");
+        }
+        masked.text.into_owned()
+    }
+}
+
+/// A node that was named, with its tree and view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its tree.
+    pub tree: TreeId,
+    /// The view.
+    pub view: ViewName,
+    /// The node.
+    pub node: NodeId,
+    /// Where it stands.
+    pub position: PositionId,
+    /// Its short id.
+    pub short_id: String,
+}

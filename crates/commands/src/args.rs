@@ -1,0 +1,41 @@
+//! The arguments of every command. Doc comments are the help a person reads.
+
+pub mod care;
+pub mod context;
+pub mod tree;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// Which view of a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct ViewArg {
+    /// The view to look at or change [default: main].
+    #[arg(long, value_name = "VIEW")]
+    #[serde(default)]
+    pub view: Option<String>,
+}
+
+/// A tree.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct TreeArg {
+    /// The tree: its id, short id or exact title.
+    #[arg(value_name = "TREE")]
+    pub tree: String,
+    /// The view.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub view: ViewArg,
+}
+
+/// A node of a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct NodeArg {
+    /// The tree.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tree: TreeArg,
+    /// The node: its id or short id. Where a place is meant, any of its versions names it.
+    #[arg(value_name = "NODE")]
+    pub node: String,
+}

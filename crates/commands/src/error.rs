@@ -1,0 +1,138 @@
+//! One error for every command: a code, what and why, what to do, and the exit code (spec: cli §1).
+
+use context::ContextError;
+use loom::{Refusal, RowError};
+use model::{EncodeError, ModelError};
+use serde::Serialize;
+use store::StoreError;
+
+/// A command that was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandError {
+    /// A stable name.
+    pub code: &'static str,
+    /// What and why.
+    pub message: String,
+    /// What to do; may be empty.
+    pub hint: String,
+    /// The exit code of a program that ends with it.
+    #[serde(skip)]
+    pub exit: u8,
+}
+
+impl CommandError {
+    /// An error with everything named.
+    pub fn new(code: &'static str, exit: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: hint.into(), exit }
+    }
+
+    /// Usage, unreadable or malformed input: exit 2.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new("usage", 2, message, hint)
+    }
+
+    /// Nothing by that name: exit 3.
+    pub fn not_found(what: &str, name: &str, hint: impl Into<String>) -> Self {
+        Self::new("not_found", 3, format!("no {what} {}", text::terminal::one_line(name)), hint)
+    }
+
+    /// Refused by policy, trust or safety: exit 4.
+    pub fn refused(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(code, 4, message, hint)
+    }
+
+    /// A file that could not be read or written.
+    pub fn file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        let path = text::terminal::one_line(&path.to_string_lossy()).into_owned();
+        let (code, exit, hint) = match error.kind() {
+            std::io::ErrorKind::NotFound => ("not_found", 3, "check the path"),
+            std::io::ErrorKind::StorageFull => {
+                ("disk_full", 6, "free some space and try again; nothing was lost")
+            }
+            std::io::ErrorKind::ReadOnlyFilesystem => ("read_only", 6, "choose a place that can be written"),
+            _ => ("file", 2, "check the path and its permissions"),
+        };
+        Self::new(code, exit, format!("{what} {path}: {error}"), hint)
+    }
+}
+
+impl From<Refusal> for CommandError {
+    fn from(refusal: Refusal) -> Self {
+        let (code, exit) = match &refusal {
+            Refusal::NoPosition(_) | Refusal::NoNode(_) | Refusal::NoView(_) => ("not_found", 3),
+            Refusal::NothingToUndo => ("nothing_to_undo", 3),
+            Refusal::NothingToRedo => ("nothing_to_redo", 3),
+            Refusal::TooLarge { .. } => ("too_large", 2),
+            _ => ("refused", 2),
+        };
+        split(code, exit, &refusal.to_string())
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        let (code, exit) = match &error {
+            StoreError::Refused(_) => {
+                let StoreError::Refused(refusal) = error else { return split("refused", 2, "refused") };
+                return refusal.into();
+            }
+            StoreError::NotFound(_) => ("not_found", 3),
+            StoreError::Denied(_) => ("denied", 4),
+            StoreError::Ambiguous(_) => ("ambiguous", 2),
+            StoreError::Exists(_) => ("exists", 2),
+            StoreError::Malformed(_) | StoreError::Splice(_) => ("malformed", 2),
+            StoreError::Conflict(_) | StoreError::Held { .. } | StoreError::Busy => ("busy", 6),
+            StoreError::Fenced { .. } => ("fenced", 6),
+            StoreError::Rows(RowError::Missing { what: "view", .. }) => ("not_found", 3),
+            StoreError::Rows(_) | StoreError::Damaged(_) => ("damaged", 6),
+            StoreError::TooLong(_) => ("too_long", 6),
+            StoreError::DiskFull => ("disk_full", 6),
+            StoreError::Foreign(_) => ("foreign", 6),
+            StoreError::SchemaTooNew { .. } => ("schema_too_new", 6),
+            StoreError::MigrationNeeded { .. } => ("migration_needed", 6),
+            StoreError::ReadOnly => ("read_only", 6),
+            StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed => ("store", 6),
+        };
+        split(code, exit, &error.to_string())
+    }
+}
+
+impl From<RowError> for CommandError {
+    fn from(error: RowError) -> Self {
+        StoreError::Rows(error).into()
+    }
+}
+
+impl From<ContextError> for CommandError {
+    fn from(error: ContextError) -> Self {
+        let exit = match error {
+            ContextError::TooLong { .. } => 5,
+            ContextError::Empty => 2,
+            ContextError::Rows(_) | ContextError::Uncovered { .. } => 6,
+        };
+        split(error.code(), exit, &error.to_string())
+    }
+}
+
+impl From<EncodeError> for CommandError {
+    fn from(error: EncodeError) -> Self {
+        Self::new(error.code(), 5, error.to_string(), error.hint())
+    }
+}
+
+impl From<&ModelError> for CommandError {
+    fn from(error: &ModelError) -> Self {
+        let message = text::terminal::visible(&error.to_string()).into_owned();
+        Self::new(error.code(), 5, message, error.hint())
+    }
+}
+
+/// The messages of our crates end in what to do, behind the last colon.
+fn split(code: &'static str, exit: u8, whole: &str) -> CommandError {
+    let clean = text::terminal::visible(whole);
+    match clean.rsplit_once(": ") {
+        Some((message, hint)) => CommandError::new(code, exit, message, hint),
+        None => CommandError::new(code, exit, clean.as_ref(), ""),
+    }
+}

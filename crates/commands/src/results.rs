@@ -1,0 +1,111 @@
+//! The result of every command: what `--json` prints, field by field (spec: cli §2).
+
+pub mod care;
+pub mod context;
+pub mod tree;
+
+use serde::Serialize;
+
+/// What a command gives back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Outcome {
+    /// `tree new`.
+    TreeMade(tree::TreeMade),
+    /// `tree list`.
+    Trees(tree::Trees),
+    /// `tree show`.
+    Shown(tree::Shown),
+    /// `tree text`.
+    Text(tree::TextShown),
+    /// `tree append`, `keep`, flags and marks.
+    Node(tree::NodeDone),
+    /// `tree draft`.
+    Draft(tree::DraftDone),
+    /// `tree edit`.
+    Edited(tree::Edited),
+    /// `tree branch`.
+    Branched(tree::Branched),
+    /// `tree generate`, `regenerate`.
+    Generated(tree::Generated),
+    /// `tree generate --dry-run`.
+    Estimate(tree::Estimate),
+    /// `tree switch`, `select`.
+    Moved(tree::Moved),
+    /// `tree compact`.
+    Compacted(tree::Compacted),
+    /// `tree undo`, `redo`.
+    Stepped(tree::Stepped),
+    /// `tree log`.
+    Operations(tree::Operations),
+    /// `tree view list`.
+    Views(tree::Views),
+    /// `tree compare`.
+    Compared(tree::Compared),
+    /// `tree verify`.
+    Verified(tree::Verified),
+    /// `tree seal`.
+    Sealed(tree::Sealed),
+    /// `tree trust`, `delete`, `undelete`.
+    TreeNamed(tree::TreeNamed),
+    /// `tree export`.
+    Exported(care::Exported),
+    /// `import`.
+    Imported(care::Imported),
+    /// `search`.
+    Hits(care::Hits),
+    /// `forget`, `tree purge`.
+    Removed(care::Removed),
+    /// `backup`.
+    BackedUp(care::BackedUp),
+    /// `restore`.
+    Restored(care::Restored),
+    /// `store check`, `config check`.
+    Checked(care::Checked),
+    /// `config get`, `set`.
+    Setting(care::Setting),
+    /// `config show`.
+    Settings(care::Settings),
+    /// `config path`.
+    Paths(care::Paths),
+    /// `doctor`.
+    Health(care::Health),
+    /// `bench`.
+    Rows(care::Rows),
+    /// `context show`.
+    Context(context::ContextShown),
+    /// `context diff`.
+    ContextDiff(context::ContextDiff),
+    /// `context replay`.
+    Replayed(context::Replayed),
+    /// Nothing but that it was done.
+    Done(Done),
+}
+
+impl Outcome {
+    /// The exit code of a program that ends with it: 1 where a check found errors.
+    pub fn exit(&self) -> u8 {
+        let failed = match self {
+            Self::Verified(found) => found.status == loom::verify::Status::Invalid,
+            Self::Checked(found) => !found.ok,
+            Self::Health(found) => !found.ok,
+            Self::Restored(found) => !found.verified,
+            _ => false,
+        };
+        u8::from(failed)
+    }
+}
+
+/// It was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Done {
+    /// Always true.
+    pub ok: bool,
+}
+
+impl Done {
+    /// It was done.
+    pub const fn outcome() -> Outcome {
+        Outcome::Done(Self { ok: true })
+    }
+}

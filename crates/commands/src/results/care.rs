@@ -1,0 +1,227 @@
+//! Results of everything about the home as a whole.
+
+use loom::{NodeId, TreeId};
+use serde::Serialize;
+
+/// `tree export`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Exported {
+    /// The file; none for standard output.
+    pub file: Option<String>,
+    /// What it contains.
+    pub contains: Vec<String>,
+    /// What it does not.
+    pub left_out: Vec<String>,
+    /// The export itself, when it goes to standard output.
+    #[serde(skip)]
+    pub body: Option<Vec<u8>>,
+}
+
+/// `import`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Imported {
+    /// The tree, if there was one.
+    pub tree: Option<TreeId>,
+    /// Trees.
+    pub trees: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Nodes that are new here.
+    pub nodes: u64,
+    /// Records that were not taken in.
+    pub skipped: Vec<Skipped>,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+}
+
+/// A record that was not taken in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Skipped {
+    /// Its line or path.
+    pub at: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// `search`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hits {
+    /// The hits, best first.
+    pub hits: Vec<Hit>,
+    /// Of how many matches these are the best: of all there are, at least as many as are shown; or of the
+    /// newest 20,000, when there were more.
+    pub ranked: u64,
+    /// Whether there were more matches than were ranked.
+    pub partial: bool,
+}
+
+/// A hit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hit {
+    /// Its tree.
+    pub tree: TreeId,
+    /// The tree's title.
+    pub title: String,
+    /// The node.
+    pub node: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// What kind of thing was found: `node`.
+    pub source: &'static str,
+    /// The text around the first match.
+    pub snippet: String,
+    /// The score; greater is better.
+    pub score: f64,
+}
+
+/// `forget`, `tree purge`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Removed {
+    /// Where something was removed, and how much.
+    pub removed: Vec<Place>,
+    /// What cannot be reached.
+    pub unreachable: Vec<String>,
+    /// Whether nothing was removed yet.
+    pub dry_run: bool,
+}
+
+/// A kind of place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Which.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// `backup`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BackedUp {
+    /// The file.
+    pub file: String,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// The newest event it holds.
+    pub seq: u64,
+}
+
+/// `restore`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Restored {
+    /// The new home.
+    pub home: String,
+    /// Whether every tree verified.
+    pub verified: bool,
+    /// Trees.
+    pub trees: u64,
+    /// Findings.
+    pub problems: Vec<String>,
+}
+
+/// `store check`, `config check`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checked {
+    /// Whether nothing was found.
+    pub ok: bool,
+    /// Findings.
+    pub problems: Vec<String>,
+}
+
+/// `config get`, `set`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// The key.
+    pub key: String,
+    /// Its value.
+    pub value: serde_json::Value,
+    /// `flag`, `environment`, `file` or `default`.
+    pub source: String,
+}
+
+/// `config show`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Settings {
+    /// The keys.
+    pub settings: Vec<SettingShown>,
+}
+
+/// A key as shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SettingShown {
+    /// The key.
+    pub key: String,
+    /// Its value; of a secret only whether it is there.
+    pub value: serde_json::Value,
+    /// Where it comes from.
+    pub source: String,
+    /// What it is for.
+    pub doc: String,
+}
+
+/// `config path`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Paths {
+    /// The home.
+    pub home: String,
+    /// The configuration file.
+    pub config: String,
+    /// The workspace.
+    pub workspace: String,
+    /// Why that one.
+    pub why: String,
+}
+
+/// `doctor`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Health {
+    /// Whether nothing failed.
+    pub ok: bool,
+    /// What was looked at.
+    pub checks: Vec<Check>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub state: State,
+    /// What was seen.
+    pub why: String,
+    /// How to mend it; empty when nothing is wrong.
+    pub fix: String,
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Worth a look.
+    Warn,
+    /// Not working.
+    Fail,
+}
+
+/// `bench`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rows {
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what.
+    pub unit: String,
+    /// The budget, in the same unit; none where there is none.
+    pub budget: Option<f64>,
+}

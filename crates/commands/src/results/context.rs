@@ -1,0 +1,74 @@
+//! Results of the `context` commands.
+
+use context::Segment;
+use loom::{Digest, NodeId};
+use serde::Serialize;
+
+/// `context show`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ContextShown {
+    /// The model.
+    pub model: String,
+    /// The model's window, tokens.
+    pub window: u64,
+    /// What the request may have, tokens.
+    pub budget: u64,
+    /// What it has: reported where a server did, else estimated.
+    pub used: u64,
+    /// Whether `used` is an estimate.
+    pub estimated: bool,
+    /// The zone of a dialogue; none for a document.
+    pub zone: Option<String>,
+    /// A node of trust `outside` that was sent.
+    pub tainted_by: Option<NodeId>,
+    /// Digest of the manifest; none for a look ahead.
+    pub manifest: Option<Digest>,
+    /// SHA-256 of the body.
+    pub sha256: Digest,
+    /// The segments, in order.
+    pub segments: Vec<SegmentShown>,
+}
+
+/// A segment, with its text if asked for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SegmentShown {
+    /// The segment.
+    #[serde(flatten)]
+    pub segment: Segment,
+    /// Its bytes in the body, as text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// `context diff`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ContextDiff {
+    /// Segments only the second has.
+    pub added: Vec<Segment>,
+    /// Segments only the first has.
+    pub removed: Vec<Segment>,
+    /// Segments both have, with other content.
+    pub changed: Vec<Changed>,
+}
+
+/// A segment that changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Changed {
+    /// In the first request.
+    pub before: Segment,
+    /// In the second.
+    pub after: Segment,
+    /// Bytes both begin with.
+    pub same_prefix: u64,
+}
+
+/// `context replay`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Replayed {
+    /// SHA-256 of the bytes read back.
+    pub sha256: Digest,
+    /// Whether that is the hash they had when they were sent.
+    pub identical: bool,
+    /// The new sibling, if they were sent again.
+    pub node: Option<NodeId>,
+}

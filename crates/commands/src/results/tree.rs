@@ -1,0 +1,348 @@
+//! Results of the `tree` commands.
+
+use loom::{
+    AuthorKind, Digest, Finish, Mode, NodeId, OpKind, PositionId, PositionKind, Role, Seq, TreeId, Trust,
+    verify,
+};
+use serde::Serialize;
+
+/// `tree new`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TreeMade {
+    /// Its id.
+    pub tree: TreeId,
+    /// Its short id.
+    pub short_id: String,
+    /// The tip of `main`.
+    pub tip: PositionId,
+}
+
+/// `tree list`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trees {
+    /// The trees, the one changed last first.
+    pub trees: Vec<TreeLine>,
+}
+
+/// A tree of a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TreeLine {
+    /// Its id.
+    pub tree: TreeId,
+    /// Its short id.
+    pub short_id: String,
+    /// Its title; empty if it has none.
+    pub title: String,
+    /// Dialogue or buffer.
+    pub mode: Mode,
+    /// Nodes, genesis included.
+    pub nodes: u64,
+    /// When it was changed last, ms since 1970.
+    pub updated: i64,
+    /// Whether it is archived.
+    pub archived: bool,
+}
+
+/// `tree show`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shown {
+    /// The tree.
+    pub tree: TreeId,
+    /// Nodes: of the path from the top, or all in the order they were made.
+    pub nodes: Vec<NodeShown>,
+    /// `--from` of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+/// A node as shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeShown {
+    /// Its id.
+    pub id: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// Where it stands.
+    pub position: PositionId,
+    /// The position above.
+    pub parent: Option<PositionId>,
+    /// How many positions stand above it.
+    pub depth: u32,
+    /// Who wrote it.
+    pub author: String,
+    /// What kind of author.
+    pub author_kind: AuthorKind,
+    /// What the position is for.
+    pub kind: PositionKind,
+    /// Its role in a dialogue.
+    pub role: Option<Role>,
+    /// How far it is believed.
+    pub trust: Trust,
+    /// The version it was made from.
+    pub edited_from: Option<NodeId>,
+    /// Versions of its position.
+    pub versions: u64,
+    /// Siblings of its position, itself included.
+    pub siblings: u64,
+    /// Its text; that of the pending edit where there is one.
+    pub text: String,
+    /// Whether `text` is a pending edit.
+    pub pending: bool,
+    /// Whether it followed from something else than what stands above it now.
+    pub drifted: bool,
+    /// Whether it, or something above it, is hidden.
+    pub pruned: bool,
+    /// Whether it is left out of the context.
+    pub excluded: bool,
+    /// How the completion ended.
+    pub finish: Option<Finish>,
+    /// Whether its content was forgotten.
+    pub purged: bool,
+    /// Its bookmark.
+    pub bookmark: Option<String>,
+    /// When it was made, ms since 1970.
+    pub created: i64,
+}
+
+/// `tree text`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TextShown {
+    /// The rendering, byte for byte.
+    pub text: String,
+    /// Who wrote which part, in grapheme clusters.
+    pub spans: Vec<loom::render::Span>,
+    /// Whether plain output shows the spans.
+    #[serde(skip)]
+    pub with_spans: bool,
+}
+
+/// A node that was made or marked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeDone {
+    /// Its id.
+    pub node: NodeId,
+    /// Its short id.
+    pub short_id: String,
+}
+
+/// `tree draft`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DraftDone {
+    /// `buffer`, or the position of the pending edit.
+    pub draft: String,
+    /// Its revision; none once it was committed.
+    pub revision: Option<u64>,
+    /// The nodes a commit made.
+    pub nodes: Vec<NodeId>,
+}
+
+/// `tree edit`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Edited {
+    /// The version or sibling shown now.
+    pub node: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// Where it stands.
+    pub position: PositionId,
+    /// The version it was made from.
+    pub edited_from: Option<NodeId>,
+}
+
+/// `tree branch`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Branched {
+    /// The node at the new tip.
+    pub node: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// Its position.
+    pub position: PositionId,
+    /// The view's tip.
+    pub tip: PositionId,
+}
+
+/// `tree generate`, `regenerate`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Generated {
+    /// The nodes made, in order of their siblings.
+    pub nodes: Vec<GeneratedNode>,
+    /// Digest of the manifest of the first request.
+    pub manifest: Digest,
+    /// Tokens of all requests together.
+    pub usage: UsageShown,
+}
+
+/// A node a model made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GeneratedNode {
+    /// Its id.
+    pub id: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// Its text.
+    pub text: String,
+    /// How it ended.
+    pub finish: Finish,
+}
+
+/// Tokens of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct UsageShown {
+    /// Input that came from no cache.
+    pub input_uncached: u64,
+    /// Input read from a cache.
+    pub cache_read: u64,
+    /// Input written to a cache.
+    pub cache_write: u64,
+    /// Output.
+    pub output: u64,
+    /// Whether a server reported it; else it is not known.
+    pub reported: bool,
+}
+
+/// `tree generate --dry-run`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Where it would go.
+    pub model: String,
+    /// Whether text would leave this machine.
+    pub place: model::Place,
+    /// Requests.
+    pub requests: u32,
+    /// Input tokens of one request, estimated.
+    pub input_tokens: u64,
+    /// Output tokens of all requests, at most.
+    pub output_tokens: u64,
+    /// Price; none where it is not known.
+    pub cost: Option<f64>,
+}
+
+/// `tree switch`, `select`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Moved {
+    /// The view's tip.
+    pub tip: PositionId,
+}
+
+/// `tree compact`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compacted {
+    /// Positions that leave the window.
+    pub leaves: u64,
+    /// What covers them; none while nothing remembers.
+    pub covered_by: Option<String>,
+    /// The position the window starts at.
+    pub start: PositionId,
+}
+
+/// `tree undo`, `redo`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stepped {
+    /// The operation; none when it was a keystroke.
+    pub operation: Option<Seq>,
+    /// Cells left alone, because something else had set them meanwhile.
+    pub skipped: Vec<String>,
+}
+
+/// `tree log`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Operations {
+    /// The operations, newest first.
+    pub operations: Vec<OperationShown>,
+    /// `--before` of the next page, if there is one.
+    pub next: Option<u64>,
+}
+
+/// An operation as shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperationShown {
+    /// Its number.
+    pub seq: Seq,
+    /// What it was.
+    pub kind: OpKind,
+    /// In which view.
+    pub view: Option<String>,
+    /// Who did it.
+    pub agent: String,
+    /// When, ms since 1970.
+    pub at: i64,
+    /// The nodes it made.
+    pub nodes: Vec<NodeId>,
+    /// The cells it set.
+    pub changes: Vec<String>,
+}
+
+/// `tree view list`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Views {
+    /// The views.
+    pub views: Vec<ViewLine>,
+}
+
+/// A view of a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ViewLine {
+    /// Its name.
+    pub name: String,
+    /// Its tip.
+    pub tip: PositionId,
+    /// Whose cursor it is.
+    pub agent: String,
+}
+
+/// `tree compare`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// Text on the path to A alone.
+    pub only_a: String,
+    /// Text on the path to B alone.
+    pub only_b: String,
+    /// What they share.
+    pub common: Common,
+}
+
+/// What two paths share.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Common {
+    /// The lowest position on both.
+    pub position: PositionId,
+    /// How deep it is.
+    pub depth: u32,
+    /// Characters above and in it.
+    pub chars: u64,
+}
+
+/// `tree verify`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verified {
+    /// Valid, invalid or incomplete.
+    pub status: verify::Status,
+    /// What that rests on.
+    pub assurance: verify::Assurance,
+    /// Nodes seen.
+    pub nodes: u64,
+    /// Model nodes without a response.
+    pub unattested: u64,
+    /// Findings.
+    pub problems: Vec<verify::Problem>,
+    /// The head of the tree.
+    pub head: Digest,
+}
+
+/// `tree seal`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sealed {
+    /// The last operation it covers.
+    pub seq: Seq,
+    /// The head that was signed.
+    pub head: Digest,
+    /// The public key, hexadecimal.
+    pub key: String,
+}
+
+/// A tree something was done with.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TreeNamed {
+    /// Its id.
+    pub tree: TreeId,
+}

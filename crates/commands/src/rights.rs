@@ -1,0 +1,66 @@
+//! Rights: what a caller may do. Each command names the one it needs; each surface passes who asks.
+
+use serde::{Deserialize, Serialize};
+use store::{Principal, Scope};
+
+/// What a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Right {
+    /// Looks.
+    Read,
+    /// Changes text.
+    Write,
+    /// Asks a model, runs something.
+    Act,
+    /// Answers a question of the agent.
+    Approve,
+    /// Changes the home, removes for good, takes in or gives out.
+    Admin,
+}
+
+/// Who asks, and with which rights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// What the store lets them see.
+    pub principal: Principal,
+    rights: Vec<Right>,
+}
+
+impl Asker {
+    /// The owner at their own terminal: everything.
+    pub fn owner() -> Self {
+        use Right::{Act, Admin, Approve, Read, Write};
+        Self { principal: Principal::Owner, rights: vec![Read, Write, Act, Approve, Admin] }
+    }
+
+    /// A token, by its scope. A full one approves and administers only if it was made so.
+    pub fn token(name: impl Into<String>, scope: Scope, approve: bool, admin: bool) -> Self {
+        let mut rights = vec![Right::Read];
+        match &scope {
+            Scope::Full => {
+                rights.extend([Right::Write, Right::Act]);
+                rights.extend(approve.then_some(Right::Approve));
+                rights.extend(admin.then_some(Right::Admin));
+            }
+            Scope::ChatSession(_) => rights.push(Right::Act),
+            Scope::ReadTree { .. } => {}
+        }
+        Self { principal: Principal::Token { name: name.into(), scope }, rights }
+    }
+
+    /// The agent's own tools, in a session of the owner: never to approve or administer.
+    pub fn agent() -> Self {
+        Self { principal: Principal::Owner, rights: vec![Right::Read, Right::Write, Right::Act] }
+    }
+
+    /// A client that only looks, as MCP does.
+    pub fn reader() -> Self {
+        Self { principal: Principal::Owner, rights: vec![Right::Read] }
+    }
+
+    /// Whether a right is held.
+    pub fn has(&self, right: Right) -> bool {
+        self.rights.contains(&right)
+    }
+}

@@ -1,0 +1,146 @@
+//! The table: every command with its name, the right it needs, and whether it is asked twice.
+
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+
+use crate::args::care::{
+    Backup, Bench, ConfigCommand, Doctor, Forget, Import, Restore, Search, StoreCommand,
+};
+use crate::args::context::ContextCommand;
+use crate::args::tree::{TreeCommand, ViewAction};
+use crate::rights::Right;
+
+/// A command with its arguments.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(tag = "group", rename_all = "snake_case")]
+pub enum Command {
+    /// Work with trees: documents and conversations.
+    #[command(subcommand)]
+    Tree(TreeCommand),
+    /// See what was sent to a model, compare it, send it again.
+    #[command(subcommand)]
+    Context(ContextCommand),
+    /// Take in a file of trees.
+    Import(Import),
+    /// Search everything.
+    Search(Search),
+    /// Remove a content for good. Asked twice; cannot be undone.
+    Forget(Forget),
+    /// Write a copy of this home to a file.
+    Backup(Backup),
+    /// Make a home out of a backup.
+    Restore(Restore),
+    /// Look after the store.
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Read and change the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Look whether everything works, and say how to mend what does not.
+    Doctor(Doctor),
+    /// Measure speed and size on this machine.
+    Bench(Bench),
+}
+
+/// What the table says of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name, as typed.
+    pub name: &'static str,
+    /// The right it needs.
+    pub right: Right,
+    /// Whether it removes for good and is asked twice.
+    pub asked_twice: bool,
+}
+
+const fn spec(name: &'static str, right: Right) -> Spec {
+    Spec { name, right, asked_twice: false }
+}
+
+const fn removal(name: &'static str) -> Spec {
+    Spec { name, right: Right::Admin, asked_twice: true }
+}
+
+impl Command {
+    /// Its row of the table.
+    pub const fn spec(&self) -> Spec {
+        use Right::{Admin, Read, Write};
+        match self {
+            Self::Tree(command) => command.spec(),
+            Self::Context(command) => command.spec(),
+            Self::Import(_) => spec("import", Admin),
+            Self::Search(_) => spec("search", Read),
+            Self::Forget(_) => removal("forget"),
+            Self::Backup(_) => spec("backup", Admin),
+            Self::Restore(_) => spec("restore", Admin),
+            Self::Store(StoreCommand::Check) => spec("store check", Read),
+            Self::Config(ConfigCommand::Set { .. }) => spec("config set", Admin),
+            Self::Config(ConfigCommand::Get { .. }) => spec("config get", Admin),
+            Self::Config(ConfigCommand::Check) => spec("config check", Admin),
+            Self::Config(ConfigCommand::Show { .. }) => spec("config show", Admin),
+            Self::Config(ConfigCommand::Path) => spec("config path", Admin),
+            Self::Doctor(_) => spec("doctor", Read),
+            Self::Bench(_) => spec("bench", Write),
+        }
+    }
+}
+
+impl TreeCommand {
+    const fn spec(&self) -> Spec {
+        use Right::{Act, Admin, Read, Write};
+        match self {
+            Self::New(_) => spec("tree new", Write),
+            Self::List(_) => spec("tree list", Read),
+            Self::Show(_) => spec("tree show", Read),
+            Self::Text(_) => spec("tree text", Read),
+            Self::Append(_) => spec("tree append", Write),
+            Self::Draft(_) => spec("tree draft", Write),
+            Self::Edit(_) => spec("tree edit", Write),
+            Self::Branch(_) => spec("tree branch", Write),
+            Self::Generate(_) => spec("tree generate", Act),
+            Self::Regenerate(_) => spec("tree regenerate", Act),
+            Self::Switch(_) => spec("tree switch", Write),
+            Self::Select(_) => spec("tree select", Write),
+            Self::Keep(_) => spec("tree keep", Write),
+            Self::Prune(_) => spec("tree prune", Write),
+            Self::Restore(_) => spec("tree restore", Write),
+            Self::Exclude(_) => spec("tree exclude", Write),
+            Self::Include(_) => spec("tree include", Write),
+            Self::Bookmark(_) => spec("tree bookmark", Write),
+            Self::Tag(_) => spec("tree tag", Write),
+            Self::Annotate(_) => spec("tree annotate", Write),
+            Self::Head(_) => spec("tree head", Write),
+            Self::Note(_) => spec("tree note", Write),
+            Self::Compact(_) => spec("tree compact", Write),
+            Self::Undo(_) => spec("tree undo", Write),
+            Self::Redo(_) => spec("tree redo", Write),
+            Self::Log(_) => spec("tree log", Read),
+            Self::View(view) => match view.action {
+                ViewAction::List { .. } => spec("tree view list", Read),
+                ViewAction::New { .. } => spec("tree view new", Write),
+                ViewAction::Delete { .. } => spec("tree view delete", Write),
+            },
+            Self::Compare(_) => spec("tree compare", Read),
+            Self::Verify(_) => spec("tree verify", Read),
+            Self::Seal(_) => spec("tree seal", Admin),
+            Self::Trust(_) => spec("tree trust", Admin),
+            Self::Delete(_) => spec("tree delete", Write),
+            Self::Undelete(_) => spec("tree undelete", Write),
+            Self::Purge(_) => removal("tree purge"),
+            Self::Export(_) => spec("tree export", Admin),
+            Self::Import(_) => spec("tree import", Admin),
+            Self::Search(_) => spec("tree search", Read),
+        }
+    }
+}
+
+impl ContextCommand {
+    const fn spec(&self) -> Spec {
+        match self {
+            Self::Show(_) => spec("context show", Right::Read),
+            Self::Diff(_) => spec("context diff", Right::Read),
+            Self::Replay(replay) if replay.dry_run => spec("context replay --dry-run", Right::Read),
+            Self::Replay(_) => spec("context replay", Right::Act),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! How many tokens a request may have (spec: context §3).
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens left free besides the reserved output.
+pub const MARGIN: u64 = 1_024;
+
+/// The tokens of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// The model's effective window.
+    pub window: u64,
+    /// Kept for the answer.
+    pub reserved_output: u64,
+    /// What the request may have.
+    pub budget: u64,
+}
+
+impl Budget {
+    /// For a model with this window and limit of output, both in tokens, and the output asked for, if it is
+    /// less. A window too small for the margin gives it up before it gives up the text.
+    pub fn new(window: u64, output_limit: u64, asked: Option<u64>) -> Self {
+        let most = output_limit.min(window / 4).max(1);
+        let reserved_output = asked.map_or(most, |asked| asked.clamp(1, most.max(1)));
+        let margin = MARGIN.min(window / 8);
+        Self { window, reserved_output, budget: window.saturating_sub(reserved_output + margin) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_margin_come_off_the_window() {
+        assert_eq!(Budget::new(32_768, 4_096, None).budget, 32_768 - 4_096 - 1_024);
+        assert_eq!(Budget::new(8_192, 100_000, None).reserved_output, 2_048);
+        assert_eq!(Budget::new(8_192, 4_096, Some(96)).reserved_output, 96);
+    }
+
+    #[test]
+    fn a_tiny_window_still_leaves_room_for_text() {
+        let tiny = Budget::new(512, 512, None);
+        assert!(tiny.budget > tiny.window / 2, "{tiny:?}");
+    }
+}

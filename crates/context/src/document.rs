@@ -1,0 +1,351 @@
+//! The request for a document: its text and nothing that is not the owner's (spec: context §7).
+//!
+//! No system prompt, no injections. What is longer than the budget starts later: the start moves forward by a
+//! quarter of the window to a paragraph (else a sentence, else a cluster) and stays there, so that prefix and
+//! cache live in between. No marker stands in the prose.
+
+use loom::path::Exceptions;
+use loom::render::tip;
+use loom::{
+    CellKey, CellValue, NodeId, NodeRow, OriginRole, PositionId, RowError, Rows, Slot, Trust, ViewName,
+    resolve,
+};
+use model::{Chat, ChatPart, PartId, Prompt, TextPart};
+
+use crate::budget::Budget;
+use crate::estimate::Estimator;
+use crate::held;
+use crate::manifest::{PathRun, Way};
+use crate::piece::{Assembled, ContextError, Piece};
+use crate::segment::{Decision, Kind, Source};
+use crate::tail::Tail;
+
+/// What a continuation is asked with.
+#[derive(Debug, Clone)]
+pub struct DocumentRequest {
+    /// The view.
+    pub view: ViewName,
+    /// Where to continue; the view's tip, if none.
+    pub from: Option<PositionId>,
+    /// The way the model takes it.
+    pub way: Way,
+    /// The tokens it may have.
+    pub budget: Budget,
+    /// Whether pending edits and the working buffer count as text: for a look at the next request.
+    pub drafts: bool,
+    /// Nodes sent before the document.
+    pub context: Vec<NodeId>,
+    /// Nodes sent before everything else, as instructions.
+    pub instruction: Vec<NodeId>,
+}
+
+/// The instruction of the *instructed* way.
+const CONTINUE: &str = "Continue the text exactly where it ends. Write only the continuation, in the same language, \
+                        voice and form. Do not repeat, explain or comment.";
+
+/// What the *prefill* way asks, since a chat begins with its user.
+const WRITE: &str = "Write the text.";
+
+/// Puts the request for a document together.
+///
+/// # Errors
+/// [`ContextError::Empty`] when there is no text at all, [`ContextError::TooLong`] when head, note and extra
+/// inputs take more than half of the budget.
+pub fn document(
+    rows: &dyn Rows,
+    request: &DocumentRequest,
+    estimator: &Estimator,
+) -> Result<Assembled, ContextError> {
+    let mut build = Build { estimator, next: 0, pieces: Vec::new() };
+    let pinned = Pinned::read(rows, request)?;
+    let fixed = pinned.tokens(estimator);
+    if fixed > request.budget.budget / 2 {
+        return Err(ContextError::TooLong {
+            what: "what is pinned (head, note and extra inputs)".to_owned(),
+            needed: fixed,
+            budget: request.budget.budget / 2,
+        });
+    }
+    let room = request.budget.budget - fixed - estimator.of_messages(4);
+    let at = match request.from {
+        Some(from) => from,
+        None => tip(rows, &request.view)?,
+    };
+    let path = Exceptions::read(rows, &request.view, at)?;
+    let start = rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place();
+    let mut tail = Tail::read(rows, &request.view, &path, start, estimator, room)?;
+    let buffer = match rows.draft(&request.view, Slot::Buffer)? {
+        Some(draft) if request.drafts && request.from.is_none() => draft.text,
+        _ => String::new(),
+    };
+    let mut new_start = None;
+    let mut text = tail.text();
+    let buffer_tokens = estimator.of(&buffer);
+    if buffer_tokens > room {
+        return Err(ContextError::TooLong {
+            what: "the uncommitted text".to_owned(),
+            needed: buffer_tokens,
+            budget: room,
+        });
+    }
+    if !tail.complete || estimator.of(&text) + buffer_tokens > room {
+        let target =
+            room.saturating_sub(request.budget.window / 4).max(room / 4).saturating_sub(buffer_tokens);
+        let cut = cut_for(&text, target, estimator);
+        new_start = tail.cut_to(cut);
+        text = tail.text();
+    }
+    let (trust, tainted_by) = tail.trust();
+    let lowest = pinned.trust().min(trust);
+    let run = path_run(&tail, &path, estimator);
+
+    // The white space at the very end is held back, whichever part it stands in.
+    let full = format!("{text}{buffer}");
+    let (sent, held) = held::split(&full);
+    let in_text = &text[..text.len().min(sent.len())];
+    let in_buffer = &sent[in_text.len()..];
+    if sent.is_empty() && pinned.is_empty() {
+        return Err(ContextError::Empty);
+    }
+    let prompt = build.prompt(request.way, &pinned, in_text, in_buffer, trust);
+    let tokens = build.pieces.iter().map(|piece| piece.tokens).sum::<u64>() + estimator.of_messages(4);
+    Ok(Assembled {
+        prompt,
+        pieces: build.pieces,
+        runs: run.into_iter().collect(),
+        way: Some(request.way),
+        held: held.to_owned(),
+        new_start,
+        inputs: pinned.inputs,
+        tokens,
+        trust: lowest,
+        tainted_by: tainted_by.or(pinned.tainted),
+    })
+}
+
+/// The byte at which a text may begin so that the rest has about `target` tokens.
+fn cut_for(text: &str, target: u64, estimator: &Estimator) -> usize {
+    // The rest shrinks as the cut moves right, so the first fitting place is found by halving.
+    let (mut low, mut high) = (0, text.len());
+    while low < high {
+        let middle = text::grapheme::floor(text, low + (high - low) / 2);
+        if middle <= low {
+            break;
+        }
+        if estimator.of(&text[middle..]) > target { low = middle } else { high = middle }
+    }
+    let slack = (text.len() - high) / 8;
+    text::cut::window_start(text, &(high..=high + slack))
+}
+
+/// The run of the path that is sent.
+fn path_run(tail: &Tail, path: &Exceptions, estimator: &Estimator) -> Option<PathRun> {
+    let first = tail.passages.first()?;
+    let last = tail.passages.last()?;
+    let text = tail.text();
+    let excluded = tail.passages.iter().filter(|passage| passage.excluded).map(|passage| passage.position.id);
+    Some(PathRun {
+        from: first.position.id,
+        to: last.position.id,
+        count: tail.passages.len() as u64,
+        chars: text.chars().count() as u64,
+        tokens: estimator.of(&text),
+        digest: path.digest(&first.position, &last.position),
+        excluded: excluded.collect(),
+        cut: tail.cut as u64,
+    })
+}
+
+/// What is sent besides the text: head, note, extra inputs.
+#[derive(Default)]
+pub(crate) struct Pinned {
+    pub(crate) head: Option<NodeRow>,
+    pub(crate) note: Option<(NodeRow, usize)>,
+    pub(crate) context: Vec<NodeRow>,
+    pub(crate) instruction: Vec<NodeRow>,
+    pub(crate) inputs: Vec<(OriginRole, NodeId)>,
+    pub(crate) tainted: Option<NodeId>,
+}
+
+impl Pinned {
+    fn read(rows: &dyn Rows, request: &DocumentRequest) -> Result<Self, RowError> {
+        Self::of(rows, &request.view, &request.context, &request.instruction)
+    }
+
+    pub(crate) fn of(
+        rows: &dyn Rows,
+        view: &ViewName,
+        context: &[NodeId],
+        instruction: &[NodeId],
+    ) -> Result<Self, RowError> {
+        let mut pinned = Self::default();
+        pinned.head = pinned.shown(rows, view, &CellKey::Head)?;
+        let depth = match rows.cell(&CellKey::NoteDepth)?.value {
+            CellValue::Number(depth) => usize::try_from(depth).unwrap_or(usize::MAX),
+            _ => 3,
+        };
+        pinned.note = pinned.shown(rows, view, &CellKey::Note)?.map(|row| (row, depth));
+        pinned.context = rows.nodes(context)?;
+        pinned.instruction = rows.nodes(instruction)?;
+        pinned.inputs = context.iter().map(|node| (OriginRole::Context, *node)).collect();
+        pinned.inputs.extend(instruction.iter().map(|node| (OriginRole::Instruction, *node)));
+        let tainted = pinned.rows().find(|row| row.node.trust == Trust::Outside).map(|row| row.node.id);
+        pinned.tainted = tainted;
+        Ok(pinned)
+    }
+
+    /// A pinned text that is there and not empty.
+    fn shown(&self, rows: &dyn Rows, view: &ViewName, key: &CellKey) -> Result<Option<NodeRow>, RowError> {
+        let Some(position) = rows.cell(key)?.value.as_position() else { return Ok(None) };
+        let row = rows.node(resolve::shown(rows, view, position)?)?;
+        Ok(row.filter(|row| !row.node.text().is_empty()))
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &NodeRow> {
+        let note = self.note.iter().map(|(row, _)| row);
+        self.head.iter().chain(note).chain(&self.context).chain(&self.instruction)
+    }
+
+    pub(crate) fn tokens(&self, estimator: &Estimator) -> u64 {
+        self.rows().map(|row| estimator.of(&row.node.text())).sum()
+    }
+
+    pub(crate) fn trust(&self) -> Trust {
+        self.rows().map(|row| row.node.trust).min().unwrap_or(Trust::Owner)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows().next().is_none()
+    }
+}
+
+/// Parts and pieces under construction.
+pub(crate) struct Build<'a> {
+    pub(crate) estimator: &'a Estimator,
+    pub(crate) next: u32,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Build<'_> {
+    /// A part and its piece.
+    pub(crate) fn part(
+        &mut self,
+        kind: Kind,
+        source: Source,
+        reason: &str,
+        trust: Option<Trust>,
+        text: &str,
+    ) -> TextPart {
+        let id = PartId(self.next);
+        self.next += 1;
+        self.pieces.push(Piece {
+            parts: vec![id],
+            kind,
+            source,
+            reason: reason.to_owned(),
+            chars: text.chars().count() as u64,
+            tokens: self.estimator.of(text),
+            stable: false,
+            trust,
+            decision: Decision::Sent,
+        });
+        TextPart::new(id, text)
+    }
+
+    fn node(&mut self, kind: Kind, reason: &str, row: &NodeRow) -> TextPart {
+        let source = Source::Node { node: row.node.id, position: row.node.position };
+        let text = row.node.text().into_owned();
+        self.part(kind, source, reason, Some(row.node.trust), &text)
+    }
+
+    fn prompt(&mut self, way: Way, pinned: &Pinned, text: &str, buffer: &str, trust: Trust) -> Prompt {
+        match way {
+            Way::Raw => self.raw(pinned, text, buffer, trust),
+            Way::Prefill | Way::Instructed => self.chat(way, pinned, text, buffer, trust),
+        }
+    }
+
+    /// Everything in one text: instructions, head, extra inputs, the document with the note in its place.
+    fn raw(&mut self, pinned: &Pinned, text: &str, buffer: &str, trust: Trust) -> Prompt {
+        let mut parts = Vec::new();
+        for (row, kind, reason) in leading(pinned) {
+            parts.push(self.node(kind, reason, row));
+            let ends = row.node.text().ends_with("\n\n");
+            if !ends {
+                parts.push(self.part(Kind::Framing, Source::Dialect, "a blank line", None, "\n\n"));
+            }
+        }
+        let note_at = pinned.note.as_ref().map(|(row, depth)| (row, text::cut::note_position(text, *depth)));
+        let (before, note, after) = match note_at {
+            Some((row, at)) => (&text[..at], Some(row), &text[at..]),
+            None => (text, None, ""),
+        };
+        let document = |build: &mut Self, part: &str| {
+            build.part(Kind::Document, Source::Run { run: 0 }, "the text of the path", Some(trust), part)
+        };
+        if !before.is_empty() {
+            parts.push(document(self, before));
+        }
+        if let Some(row) = note {
+            if !before.is_empty() && !before.ends_with('\n') {
+                parts.push(self.part(Kind::Framing, Source::Dialect, "a blank line", None, "\n\n"));
+            }
+            parts.push(self.node(Kind::Note, "the tree's note", row));
+            if !row.node.text().ends_with("\n\n") {
+                parts.push(self.part(Kind::Framing, Source::Dialect, "a blank line", None, "\n\n"));
+            }
+        }
+        if !after.is_empty() {
+            parts.push(document(self, after));
+        }
+        if !buffer.is_empty() {
+            let reason = "not committed yet";
+            parts.push(self.part(Kind::Buffer, Source::WorkingBuffer, reason, Some(Trust::Owner), buffer));
+        }
+        Prompt::Raw(parts)
+    }
+
+    /// Pinned texts as system parts, the document as the assistant's beginning or as what is to be continued.
+    fn chat(&mut self, way: Way, pinned: &Pinned, text: &str, buffer: &str, trust: Trust) -> Prompt {
+        let mut messages = Vec::new();
+        let product = |build: &mut Self, name: &str, text: &str| {
+            let source = Source::Product { name: name.to_owned() };
+            build.part(
+                Kind::Identity,
+                source,
+                "the way this model continues a text",
+                Some(Trust::Owner),
+                text,
+            )
+        };
+        if way == Way::Instructed {
+            messages.push(ChatPart::System(product(self, "continue", CONTINUE)));
+        }
+        for (row, kind, reason) in leading(pinned) {
+            messages.push(ChatPart::System(self.node(kind, reason, row)));
+        }
+        if let Some((row, _)) = &pinned.note {
+            messages.push(ChatPart::System(self.node(Kind::Note, "the tree's note", row)));
+        }
+        let whole = format!("{text}{buffer}");
+        if way == Way::Instructed {
+            let reason = "the text of the path";
+            let part = self.part(Kind::Document, Source::Run { run: 0 }, reason, Some(trust), &whole);
+            messages.push(ChatPart::User(part));
+            return Prompt::Chat(Chat { tools: Vec::new(), messages, prefill: None });
+        }
+        messages.push(ChatPart::User(product(self, "write", WRITE)));
+        let reason = "the text of the path";
+        let prefill = self.part(Kind::Document, Source::Run { run: 0 }, reason, Some(trust), &whole);
+        Prompt::Chat(Chat { tools: Vec::new(), messages, prefill: Some(prefill) })
+    }
+}
+
+/// Instructions, head and extra inputs, in the order they are sent.
+fn leading(pinned: &Pinned) -> Vec<(&NodeRow, Kind, &'static str)> {
+    let instructions =
+        pinned.instruction.iter().map(|row| (row, Kind::ExtraInput, "an instruction you named"));
+    let head = pinned.head.iter().map(|row| (row, Kind::Head, "the tree's head"));
+    let context = pinned.context.iter().map(|row| (row, Kind::ExtraInput, "context you named"));
+    head.chain(instructions).chain(context).collect()
+}

@@ -1,0 +1,147 @@
+//! The manifest: what a request was made of, kept with it for ever.
+
+use loom::content::{NotCanonical, canonical};
+use loom::{Digest, NodeId, PathDigest, PositionId, Purpose, TreeId, ViewName};
+use serde::{Deserialize, Serialize};
+
+use crate::body::StoredBody;
+use crate::budget::Budget;
+use crate::segment::Segment;
+
+/// The version written now.
+pub const VERSION: u32 = 1;
+
+/// How a document is continued: a fact of the model (spec: context §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// The text alone, at a completion endpoint or in process.
+    Raw,
+    /// The text as the assistant's beginning.
+    Prefill,
+    /// The text with an instruction to continue it.
+    Instructed,
+}
+
+impl Way {
+    /// The best a model offers.
+    pub const fn of(model: &model::ModelInfo) -> Self {
+        if model.completion_endpoint {
+            Self::Raw
+        } else if model.prefill {
+            Self::Prefill
+        } else {
+            Self::Instructed
+        }
+    }
+}
+
+/// A stretch of the path that was sent. History has O(runs) entries, never O(nodes).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathRun {
+    /// First position.
+    pub from: PositionId,
+    /// Last position.
+    pub to: PositionId,
+    /// Positions.
+    pub count: u64,
+    /// Characters sent.
+    pub chars: u64,
+    /// Tokens, estimated.
+    pub tokens: u64,
+    /// Digest of what was shown.
+    pub digest: PathDigest,
+    /// Positions in it that were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<PositionId>,
+    /// Bytes of the first position's text that were cut off.
+    #[serde(default)]
+    pub cut: u64,
+}
+
+/// The model a request went to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRef {
+    /// Its provider.
+    pub provider: String,
+    /// Its name.
+    pub name: String,
+    /// The dialect of the body.
+    pub dialect: model::DialectName,
+    /// Where text goes.
+    pub place: model::Place,
+}
+
+/// How the request is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Below the version root of the API.
+    pub path: String,
+    /// Whether a streamed answer is asked for.
+    pub stream: bool,
+    /// Names of the headers sent, never their values.
+    pub header_names: Vec<String>,
+}
+
+/// Everything known of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this form.
+    pub version: u32,
+    /// What the request is for.
+    pub purpose: Purpose,
+    /// The tree.
+    pub tree: TreeId,
+    /// The view.
+    pub view: ViewName,
+    /// The model.
+    pub model: ModelRef,
+    /// How it is sent.
+    pub endpoint: Endpoint,
+    /// How a document is continued; none in a dialogue.
+    pub way: Option<Way>,
+    /// The tokens it may have.
+    pub budget: Budget,
+    /// Tokens it has, estimated.
+    pub tokens: u64,
+    /// The fit the estimate used.
+    pub fit: String,
+    /// A node of trust `outside` that is sent.
+    pub tainted_by: Option<NodeId>,
+    /// White space held back from the end of the text.
+    pub held: String,
+    /// Its segments, in order; those left out behind them.
+    pub segments: Vec<Segment>,
+    /// The runs of the path it holds.
+    pub runs: Vec<PathRun>,
+    /// How its body is stored.
+    pub body: StoredBody,
+}
+
+impl Manifest {
+    /// Its canonical bytes: what is stored, and what the digest is of.
+    ///
+    /// # Errors
+    /// [`NotCanonical`] never occurs for a manifest made here.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, NotCanonical> {
+        canonical(self)
+    }
+
+    /// Reads stored bytes.
+    ///
+    /// # Errors
+    /// When they are no manifest of a version this program knows.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// Used share of the window, 0 to 1, by estimate.
+    pub fn share(&self) -> f64 {
+        self.tokens as f64 / self.budget.window.max(1) as f64
+    }
+
+    /// Digest of stored bytes.
+    pub fn digest(bytes: &[u8]) -> Digest {
+        Digest::of(bytes)
+    }
+}

@@ -1,0 +1,105 @@
+//! Pieces: what an assembled request is made of, before a dialect gives it bytes.
+
+use loom::{NodeId, OriginRole, Place, RowError, Run, Trust};
+use model::{PartId, Prompt};
+
+use crate::manifest::{PathRun, Way};
+use crate::segment::{Decision, Kind, Source};
+
+/// One piece of a request: a segment without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The parts of the prompt it is made of, first to last; they stand next to one another.
+    pub parts: Vec<PartId>,
+    /// What it is.
+    pub kind: Kind,
+    /// Where it comes from.
+    pub source: Source,
+    /// Why it is there.
+    pub reason: String,
+    /// Characters.
+    pub chars: u64,
+    /// Tokens, estimated.
+    pub tokens: u64,
+    /// Whether it stands above the cache boundary.
+    pub stable: bool,
+    /// How far it is believed.
+    pub trust: Option<Trust>,
+    /// What became of it.
+    pub decision: Decision,
+}
+
+/// A request put together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assembled {
+    /// What is sent.
+    pub prompt: Prompt,
+    /// Its pieces, in order, and those that were left out.
+    pub pieces: Vec<Piece>,
+    /// The runs of the path in the window, for the manifest.
+    pub runs: Vec<PathRun>,
+    /// The way a document is continued; none in a dialogue.
+    pub way: Option<Way>,
+    /// White space held back from the end.
+    pub held: String,
+    /// Where the view's window now starts, if it had to move.
+    pub new_start: Option<Place>,
+    /// Extra inputs that were sent.
+    pub inputs: Vec<(OriginRole, NodeId)>,
+    /// Tokens of the whole request, estimated.
+    pub tokens: u64,
+    /// The lowest trust that is sent.
+    pub trust: Trust,
+    /// A node of trust `outside` that is sent, if there is one.
+    pub tainted_by: Option<NodeId>,
+}
+
+impl Assembled {
+    /// The runs as the generation row keeps them.
+    pub fn loom_runs(&self) -> Vec<Run> {
+        self.runs.iter().map(|run| Run { from: run.from, to: run.to, digest: run.digest }).collect()
+    }
+}
+
+/// Why a request cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextError {
+    /// The rows could not be read.
+    #[error(transparent)]
+    Rows(#[from] RowError),
+    /// What must be sent does not fit.
+    #[error(
+        "{what} needs about {needed} tokens and may have {budget}: shorten it, or use a model with a larger window"
+    )]
+    TooLong {
+        /// What does not fit.
+        what: String,
+        /// Tokens it needs, estimated.
+        needed: u64,
+        /// Tokens it may have.
+        budget: u64,
+    },
+    /// There is nothing to continue.
+    #[error("there is no text to continue yet: write something first")]
+    Empty,
+    /// The bytes of the request are not covered by its segments; nothing was sent.
+    #[error("bytes {from} to {to} of the request have no segment: this is a defect, please report it")]
+    Uncovered {
+        /// First byte.
+        from: u64,
+        /// The byte behind the last.
+        to: u64,
+    },
+}
+
+impl ContextError {
+    /// A stable code.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Rows(_) => "store",
+            Self::TooLong { .. } => "context_too_long",
+            Self::Empty => "empty_document",
+            Self::Uncovered { .. } => "uncovered_bytes",
+        }
+    }
+}

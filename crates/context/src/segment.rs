@@ -1,0 +1,109 @@
+//! Segments: the pieces of a request, each with a source, a reason and a price (spec: context §1).
+
+use loom::{NodeId, PositionId, Trust};
+use serde::{Deserialize, Serialize};
+
+/// What a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Tool schemas.
+    Schemas,
+    /// Who the agent is, or how it is to continue.
+    Identity,
+    /// A file.
+    File,
+    /// The list of skills.
+    SkillsIndex,
+    /// What the last session handed over.
+    Handoff,
+    /// Observations and facts.
+    Memory,
+    /// Turns of the conversation.
+    History,
+    /// Something shown once: a card, a notice.
+    Injection,
+    /// A further source named by the owner.
+    ExtraInput,
+    /// The tree's head.
+    Head,
+    /// The text of the document.
+    Document,
+    /// The tree's note.
+    Note,
+    /// Text that is not committed yet.
+    Buffer,
+    /// Form: JSON syntax, frames, separators.
+    Framing,
+}
+
+/// Where a segment comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum Source {
+    /// Index of a run of the path in [`crate::Manifest::runs`].
+    Run {
+        /// Index into `runs`.
+        run: usize,
+    },
+    /// One node.
+    Node {
+        /// The node.
+        node: NodeId,
+        /// Its position.
+        position: PositionId,
+    },
+    /// The working buffer of the view.
+    WorkingBuffer,
+    /// A text of the product itself, by name.
+    Product {
+        /// Its name.
+        name: String,
+    },
+    /// The form of the dialect.
+    Dialect,
+}
+
+/// What became of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It was sent.
+    Sent,
+    /// Part of it was sent.
+    Trimmed {
+        /// Its size, characters.
+        from: u64,
+        /// What was sent of it, characters.
+        to: u64,
+    },
+    /// It was not sent.
+    LeftOut {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// One piece of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub source: Source,
+    /// Why it is there.
+    pub reason: String,
+    /// Characters, measured.
+    pub chars: u64,
+    /// Tokens, estimated.
+    pub tokens: u64,
+    /// Its bytes in the body, `[from, to)`; none when it was left out.
+    pub bytes: Option<(u64, u64)>,
+    /// Whether it stands above the cache boundary.
+    pub stable: bool,
+    /// How far it is believed; none for framing.
+    pub trust: Option<Trust>,
+    /// What became of it.
+    pub decision: Decision,
+}

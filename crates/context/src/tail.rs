@@ -1,0 +1,115 @@
+//! The end of a path, read backwards until a budget is full.
+
+use loom::path::Exceptions;
+use loom::render::{Passage, window};
+use loom::{NodeId, Place, RowError, Rows, Trust, ViewName};
+use text::class::ClassCounts;
+
+use crate::estimate::Estimator;
+
+/// Passages read at a time.
+const PAGE: usize = 64;
+
+/// The end of a path.
+pub(crate) struct Tail {
+    /// Passages, from the top. Left-out ones are among them.
+    pub(crate) passages: Vec<Passage>,
+    /// Whether the path (or the window's start) was reached.
+    pub(crate) complete: bool,
+    /// Bytes cut off the first passage, where the window starts inside it.
+    pub(crate) cut: usize,
+}
+
+impl Tail {
+    /// Reads from the end of `path` up to `start` (the genesis, if none), at most until more than `budget`
+    /// tokens were read.
+    pub(crate) fn read(
+        rows: &dyn Rows,
+        view: &ViewName,
+        path: &Exceptions,
+        start: Option<Place>,
+        estimator: &Estimator,
+        budget: u64,
+    ) -> Result<Self, RowError> {
+        let start = match start {
+            // A tip moved above the start finds it anew.
+            Some(place) => rows
+                .position(place.position)?
+                .filter(|position| position.depth <= path.tip.depth)
+                .filter(|position| loom::path::is_ancestor(rows, position.id, path.tip.id).unwrap_or(false))
+                .map(|position| (position.depth, place.at)),
+            None => None,
+        };
+        let top = start.map_or(0, |(depth, _)| depth);
+        let mut passages: Vec<Passage> = Vec::new();
+        let mut counts = ClassCounts::default();
+        let mut depth = Some(path.tip.depth);
+        while let Some(to) = depth {
+            let limit = PAGE.min((to - top) as usize + 1);
+            let mut page = window(rows, view, path, Some(to), limit)?;
+            for passage in page.iter().filter(|passage| !passage.excluded) {
+                counts += ClassCounts::of(&passage.text);
+            }
+            depth = page
+                .first()
+                .and_then(|first| first.position.depth.checked_sub(1))
+                .filter(|next| *next >= top);
+            page.append(&mut passages);
+            passages = page;
+            if estimator.of_counts(&counts) > budget {
+                break;
+            }
+        }
+        let complete = depth.is_none();
+        let cut = match start.filter(|_| complete) {
+            Some((_, at)) => passages.first().map_or(0, |first| {
+                text::grapheme::floor(
+                    &first.text,
+                    usize::try_from(at).unwrap_or(usize::MAX).min(first.text.len()),
+                )
+            }),
+            None => 0,
+        };
+        Ok(Self { passages, complete, cut })
+    }
+
+    /// The text of the passages that are not left out, from the cut on.
+    pub(crate) fn text(&self) -> String {
+        let mut all = String::new();
+        for (index, passage) in self.passages.iter().enumerate() {
+            if !passage.excluded {
+                all.push_str(if index == 0 { &passage.text[self.cut..] } else { &passage.text });
+            }
+        }
+        all
+    }
+
+    /// Cuts everything before byte `at` of [`Tail::text`] off, and returns the place it now starts at.
+    pub(crate) fn cut_to(&mut self, at: usize) -> Option<Place> {
+        let mut left =
+            at + if self.passages.first().is_some_and(|first| !first.excluded) { self.cut } else { 0 };
+        let mut first = 0;
+        for (index, passage) in self.passages.iter().enumerate() {
+            let len = if passage.excluded { 0 } else { passage.text.len() };
+            if left < len || index + 1 == self.passages.len() {
+                first = index;
+                break;
+            }
+            left -= len;
+        }
+        self.passages.drain(..first);
+        self.cut = left.min(self.passages.first().map_or(0, |first| first.text.len()));
+        self.complete = true;
+        self.passages.first().map(|first| Place { position: first.position.id, at: self.cut as u64 })
+    }
+
+    /// The lowest trust of what is in it, and a node of trust `outside`.
+    pub(crate) fn trust(&self) -> (Trust, Option<NodeId>) {
+        let sent = self.passages.iter().filter(|passage| !passage.excluded && !passage.text.is_empty());
+        sent.fold((Trust::Owner, None), |(lowest, tainted), passage| {
+            let trust = passage.row.node.trust;
+            let taints = (trust == Trust::Outside).then_some(passage.row.node.id);
+            (lowest.min(trust), tainted.or(taints))
+        })
+    }
+}

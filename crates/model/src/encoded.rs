@@ -1,0 +1,256 @@
+//! A request as it will be sent: bytes, and which bytes come from which part.
+//!
+//! The context layer promises that every byte of a request has a source (spec: context §1). So a
+//! body is written by hand, front to back, noting where each part begins and ends; whatever lies
+//! between parts is framing. The check runs before anything is sent.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::dialect::DialectName;
+use crate::prompt::{PartId, TextPart};
+
+/// Why a prompt cannot be encoded.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum EncodeError {
+    /// The prompt has nothing to answer to.
+    #[error("the prompt is empty")]
+    Empty,
+    /// The dialect or model cannot express something the prompt asks for.
+    #[error("{what} is not supported here")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A sampling parameter is no number a server could take.
+    #[error("{name} is out of range")]
+    Parameter {
+        /// The parameter's name.
+        name: &'static str,
+    },
+    /// Ranges overlap, lie outside the body or cut a character; a defect, caught before sending.
+    #[error("part {part} of the request does not lie in its body as it should")]
+    Coverage {
+        /// The part's id.
+        part: u32,
+    },
+}
+
+impl EncodeError {
+    /// A stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Empty => "empty_prompt",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Parameter { .. } => "bad_parameter",
+            Self::Coverage { .. } => "coverage",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Empty => "write something first",
+            Self::Unsupported { .. } => "choose another model, or leave it out",
+            Self::Parameter { .. } => "choose a finite number in its range; n is at least 1",
+            Self::Coverage { .. } => "this is a defect of drawloom: please report it",
+        }
+    }
+}
+
+/// What a range of the body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// A tool schema: a JSON value.
+    Schema,
+    /// System text.
+    System,
+    /// What the user said.
+    User,
+    /// Text sent in the user's place.
+    Injected,
+    /// What the assistant said.
+    Assistant,
+    /// A tool call's name or arguments.
+    ToolCall,
+    /// A tool's result.
+    ToolResult,
+    /// Document text to be continued.
+    Document,
+    /// The assistant's beginning.
+    Prefill,
+}
+
+/// The bytes of one part. A part may have several (a call's name and its arguments).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartRange {
+    /// The part.
+    pub part: PartId,
+    /// What it is.
+    pub kind: PartKind,
+    /// Where it lies in the body, in bytes. Inside a JSON string without its quotes, except for
+    /// [`PartKind::Schema`], which is a whole JSON value.
+    pub bytes: Range<usize>,
+}
+
+/// One piece of a body: a part's, or the framing between parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Covered<'a> {
+    /// Bytes of a part.
+    Part(&'a PartRange),
+    /// Bytes of the form around the parts.
+    Framing(Range<usize>),
+}
+
+/// A request ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    dialect: DialectName,
+    path: String,
+    body: Bytes,
+    ranges: Vec<PartRange>,
+    stream: bool,
+}
+
+impl Encoded {
+    /// A request from its bytes: just encoded, or read back from a manifest to be sent again.
+    ///
+    /// # Errors
+    /// [`EncodeError::Coverage`] if a range does not lie in the body, overlaps the one before it,
+    /// or does not hold text.
+    pub fn new(
+        dialect: DialectName,
+        path: impl Into<String>,
+        body: Bytes,
+        ranges: Vec<PartRange>,
+        stream: bool,
+    ) -> Result<Self, EncodeError> {
+        let mut at = 0;
+        for range in &ranges {
+            let ordered = range.bytes.start >= at && range.bytes.start <= range.bytes.end;
+            let text = body.get(range.bytes.clone()).is_some_and(|b| std::str::from_utf8(b).is_ok());
+            if !ordered || !text {
+                return Err(EncodeError::Coverage { part: range.part.0 });
+            }
+            at = range.bytes.end;
+        }
+        Ok(Self { dialect, path: path.into(), body, ranges, stream })
+    }
+
+    /// The dialect the body is written in.
+    pub fn dialect(&self) -> DialectName {
+        self.dialect
+    }
+
+    /// Where it is sent, below the version root of the API: `chat/completions`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The exact body.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The ranges of the parts, in order of the body.
+    pub fn ranges(&self) -> &[PartRange] {
+        &self.ranges
+    }
+
+    /// Whether a streamed answer is asked for.
+    pub fn stream(&self) -> bool {
+        self.stream
+    }
+
+    /// Parts and framing from the first byte to the last, without gap or overlap.
+    pub fn cover(&self) -> Vec<Covered<'_>> {
+        let mut cover = Vec::with_capacity(self.ranges.len() * 2 + 1);
+        let mut at = 0;
+        for range in &self.ranges {
+            if range.bytes.start > at {
+                cover.push(Covered::Framing(at..range.bytes.start));
+            }
+            cover.push(Covered::Part(range));
+            at = range.bytes.end;
+        }
+        if at < self.body.len() {
+            cover.push(Covered::Framing(at..self.body.len()));
+        }
+        cover
+    }
+
+    /// The plain text of a range: what the model reads, without the escapes of JSON.
+    pub fn plain_text(&self, range: &PartRange) -> String {
+        let Some(bytes) = self.body.get(range.bytes.clone()) else { return String::new() };
+        if range.kind != PartKind::Schema {
+            let mut quoted = Vec::with_capacity(bytes.len() + 2);
+            quoted.push(b'"');
+            quoted.extend_from_slice(bytes);
+            quoted.push(b'"');
+            if let Ok(text) = serde_json::from_slice(&quoted) {
+                return text;
+            }
+        }
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+}
+
+/// Writes a JSON body front to back and notes where the parts lie.
+#[derive(Debug, Default)]
+pub(crate) struct BodyWriter {
+    body: Vec<u8>,
+    ranges: Vec<PartRange>,
+}
+
+impl BodyWriter {
+    /// Framing, as it stands.
+    pub(crate) fn frame(&mut self, json: &str) {
+        self.body.extend_from_slice(json.as_bytes());
+    }
+
+    /// Framing: a JSON value.
+    pub(crate) fn frame_value<T: Serialize + ?Sized>(&mut self, value: &T) {
+        self.body.extend_from_slice(json(value).as_bytes());
+    }
+
+    /// A text part inside a JSON string; the quotes are the caller's framing.
+    pub(crate) fn text(&mut self, kind: PartKind, part: &TextPart) {
+        self.string(kind, part.id, &part.text);
+    }
+
+    /// A part's text inside a JSON string; the quotes are the caller's framing.
+    pub(crate) fn string(&mut self, kind: PartKind, part: PartId, text: &str) {
+        let quoted = json(text);
+        let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
+        self.part(kind, part, inner);
+    }
+
+    /// A part that is a JSON value.
+    pub(crate) fn value<T: Serialize + ?Sized>(&mut self, kind: PartKind, part: PartId, value: &T) {
+        self.part(kind, part, &json(value));
+    }
+
+    /// The request.
+    pub(crate) fn finish(
+        self,
+        dialect: DialectName,
+        path: &str,
+        stream: bool,
+    ) -> Result<Encoded, EncodeError> {
+        Encoded::new(dialect, path, Bytes::from(self.body), self.ranges, stream)
+    }
+
+    fn part(&mut self, kind: PartKind, part: PartId, bytes: &str) {
+        let from = self.body.len();
+        self.body.extend_from_slice(bytes.as_bytes());
+        self.ranges.push(PartRange { part, kind, bytes: from..self.body.len() });
+    }
+}
+
+/// JSON text of a value. Only strings, numbers and values go in, and none of them can fail.
+fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}

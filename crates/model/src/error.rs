@@ -1,0 +1,213 @@
+//! How a model call fails.
+//!
+//! The caller decides by type, never by text: a full window is trimmed, a cut stream keeps its
+//! partial answer, a spent script falls back. What was received is in the error.
+
+use std::io;
+use std::time::Duration;
+
+use crate::capture::RawResponse;
+use crate::dialect::{FailureKind, ParseError, ServerFailure};
+use crate::encoded::EncodeError;
+
+/// Why a model call gave no complete answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// No connection could be made.
+    #[error("cannot reach {host}: {why}")]
+    Connect {
+        /// Host and port.
+        host: String,
+        /// What the system said.
+        why: String,
+        /// Whether the host is there and nothing listens.
+        refused: bool,
+    },
+    /// No byte of an answer came in time.
+    #[error("no answer within {} s", .after.as_secs_f64())]
+    FirstByteTimeout {
+        /// How long it was waited.
+        after: Duration,
+        /// The head of the response, if that came.
+        response: Option<Box<RawResponse>>,
+    },
+    /// The answer stopped arriving.
+    #[error("the answer stood still for {} s", .after.as_secs_f64())]
+    IdleTimeout {
+        /// How long it was waited.
+        after: Duration,
+        /// What came until then.
+        response: Box<RawResponse>,
+    },
+    /// The connection broke before the answer was complete.
+    #[error("the answer broke off: {why}")]
+    Cut {
+        /// What is known of the reason.
+        why: String,
+        /// What came until then; `None` if nothing did.
+        response: Option<Box<RawResponse>>,
+    },
+    /// What came is no answer of the dialect.
+    #[error("{problem}")]
+    Garbage {
+        /// What is wrong with it.
+        problem: String,
+        /// What came.
+        response: Box<RawResponse>,
+    },
+    /// The server refused or failed.
+    #[error("the server answered {status}: {failure}")]
+    Server {
+        /// HTTP status; 200 when the failure came in mid-stream.
+        status: u16,
+        /// The server's own words.
+        failure: ServerFailure,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+        /// What came.
+        response: Box<RawResponse>,
+    },
+    /// The request was stopped from outside.
+    #[error("stopped")]
+    Cancelled {
+        /// What came until then.
+        response: Option<Box<RawResponse>>,
+    },
+    /// The answer could not be kept.
+    #[error("the answer could not be kept: {cause}")]
+    Spool {
+        /// The failed write.
+        cause: io::Error,
+        /// What came until then.
+        response: Box<RawResponse>,
+    },
+    /// The request cannot be written.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The script has no line left for this call.
+    #[error("the script {file} has no line left for a call of kind `{purpose}`")]
+    ScriptExhausted {
+        /// The script.
+        file: String,
+        /// What the call was for.
+        purpose: &'static str,
+    },
+    /// The request does not hold what the script expects.
+    #[error("{file}:{line}: the request does not hold what is expected: {difference}")]
+    ExpectFailed {
+        /// The script.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is missing and what stands in its place.
+        difference: String,
+    },
+}
+
+impl ModelError {
+    /// A stable name of the error, as the command line shows it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Connect { refused: true, .. } => "connection_refused",
+            Self::Connect { .. } => "connection_failed",
+            Self::FirstByteTimeout { .. } => "first_byte_timeout",
+            Self::IdleTimeout { .. } => "idle_timeout",
+            Self::Cut { .. } => "stream_cut",
+            Self::Garbage { .. } => "garbage",
+            Self::Server { failure, .. } => match failure.kind {
+                FailureKind::ContextTooLong => "context_too_long",
+                FailureKind::RateLimited => "rate_limited",
+                FailureKind::QuotaExceeded => "quota_exceeded",
+                FailureKind::Unavailable => "server_unavailable",
+                FailureKind::Unauthorized => "unauthorized",
+                FailureKind::NotFound => "model_not_found",
+                FailureKind::Rejected => "request_rejected",
+            },
+            Self::Cancelled { .. } => "cancelled",
+            Self::Spool { .. } => "spool_failed",
+            Self::Encode(error) => error.code(),
+            Self::ScriptExhausted { .. } => "script_exhausted",
+            Self::ExpectFailed { .. } => "expect_failed",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Connect { refused: true, .. } => "start the server, or correct its base URL",
+            Self::Connect { .. } => "check the base URL and the network",
+            Self::FirstByteTimeout { .. } => "try again; a slow model may need a longer first-byte timeout",
+            Self::IdleTimeout { .. } | Self::Cut { .. } => "what arrived is kept; generate again",
+            Self::Garbage { .. } => "check that the base URL is that of an OpenAI-compatible API",
+            Self::Server { failure, .. } => match failure.kind {
+                FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
+                FailureKind::RateLimited | FailureKind::Unavailable => "wait a while and try again",
+                FailureKind::QuotaExceeded => "check the account at the provider",
+                FailureKind::Unauthorized => "check the provider's API key",
+                FailureKind::NotFound => "check the model's name and the base URL",
+                FailureKind::Rejected => "read the server's message; the request is kept in its manifest",
+            },
+            Self::Cancelled { .. } => "what arrived is kept",
+            Self::Spool { .. } => "free some space, or check that the home is writable",
+            Self::Encode(error) => error.hint(),
+            Self::ScriptExhausted { .. } => "add lines to the script, or set \"loop\": true in its last line",
+            Self::ExpectFailed { .. } => "compare the line's `expect` with the request",
+        }
+    }
+
+    /// The response as far as it came.
+    pub fn response(&self) -> Option<&RawResponse> {
+        match self {
+            Self::FirstByteTimeout { response, .. }
+            | Self::Cut { response, .. }
+            | Self::Cancelled { response } => response.as_deref(),
+            Self::IdleTimeout { response, .. }
+            | Self::Garbage { response, .. }
+            | Self::Server { response, .. }
+            | Self::Spool { response, .. } => Some(response),
+            Self::Connect { .. }
+            | Self::Encode(_)
+            | Self::ScriptExhausted { .. }
+            | Self::ExpectFailed { .. } => None,
+        }
+    }
+
+    /// Whether the window was too small.
+    pub fn is_context_too_long(&self) -> bool {
+        matches!(self, Self::Server { failure, .. } if failure.kind == FailureKind::ContextTooLong)
+    }
+
+    /// Whether the same request may succeed when it is sent again (spec: agent §2), as long as
+    /// nothing of the answer was used.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Cut { .. } => true,
+            Self::Server { failure, .. } => {
+                matches!(failure.kind, FailureKind::RateLimited | FailureKind::Unavailable)
+            }
+            _ => false,
+        }
+    }
+
+    /// How long the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Server { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn from_parse(problem: ParseError, response: Box<RawResponse>) -> Self {
+        match problem {
+            ParseError::Cut => {
+                Self::Cut { why: "it ended before it was complete".to_owned(), response: Some(response) }
+            }
+            ParseError::Server(failure) => {
+                Self::Server { status: response.status, failure, retry_after: None, response }
+            }
+            garbage @ (ParseError::Garbage { .. } | ParseError::TooLong { .. }) => {
+                Self::Garbage { problem: garbage.to_string(), response }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a parser reports while an answer arrives.
+//!
+//! The same events come out of every dialect. Deltas carry only what is new; [`crate::Reply`]
+//! folds them into whole choices.
+
+use serde::{Deserialize, Serialize};
+
+/// One step of an arriving answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The server began to answer. Comes first and once.
+    Start {
+        /// The server's id of the response.
+        id: Option<String>,
+        /// The model as the server names it.
+        model: Option<String>,
+    },
+    /// New text of a choice.
+    Text {
+        /// Index of the choice.
+        choice: u32,
+        /// The new text.
+        text: String,
+    },
+    /// New thinking of a choice.
+    Thinking {
+        /// Index of the choice.
+        choice: u32,
+        /// The new text.
+        text: String,
+    },
+    /// New text of a refusal, which some providers keep apart from the answer.
+    Refusal {
+        /// Index of the choice.
+        choice: u32,
+        /// The new text.
+        text: String,
+    },
+    /// A tool call begins, or more of its arguments arrived.
+    ToolCall {
+        /// Index of the choice.
+        choice: u32,
+        /// Index of the call in its choice: 0, 1, … in order of appearance.
+        index: u32,
+        /// Id and name; given once, with the call's first event.
+        begin: Option<CallBegin>,
+        /// More of the arguments: a fragment of JSON text.
+        arguments: String,
+    },
+    /// Probabilities of the tokens that arrived.
+    Logprobs {
+        /// Index of the choice.
+        choice: u32,
+        /// The tokens, in order.
+        tokens: Vec<TokenLogprob>,
+    },
+    /// Token counts of the whole request. May come more than once; the last one holds.
+    Usage(Usage),
+    /// A choice is complete.
+    Finish {
+        /// Index of the choice.
+        choice: u32,
+        /// Why it ended.
+        reason: FinishReason,
+    },
+}
+
+/// How a tool call is named. Where a server gives no id, one is derived from the response, so that
+/// reading the stored response again gives the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallBegin {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+}
+
+/// Why a choice ended. Interruptions are not among these: they are [`crate::ModelError`]s.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// The model was done, or a stop text was met.
+    Stop,
+    /// The limit of output or of the window was met.
+    Length,
+    /// The model waits for results of tools.
+    ToolUse,
+    /// The provider's filter ended it.
+    ContentFilter,
+    /// The model refused.
+    Refusal,
+    /// A reason this version does not know, as the provider wrote it.
+    Other(String),
+}
+
+/// Token counts of one request, converted in the dialect (spec: context §4).
+///
+/// Input is the sum of the first three, which do not overlap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Input tokens that came from no cache.
+    pub input_uncached: u64,
+    /// Input tokens read from the provider's cache.
+    pub cache_read: u64,
+    /// Input tokens written to the provider's cache.
+    pub cache_write: u64,
+    /// Output tokens, reasoning included.
+    pub output: u64,
+    /// The part of `output` that was reasoning.
+    pub reasoning: u64,
+}
+
+/// A chosen token with its probability.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TokenLogprob {
+    /// The token as text; U+FFFD stands where its bytes are not text on their own.
+    pub token: String,
+    /// The token's bytes.
+    pub bytes: Vec<u8>,
+    /// Natural logarithm of its probability; `None` where the server gave none.
+    pub logprob: Option<f64>,
+    /// The likeliest tokens at this place, likeliest first.
+    pub top: Vec<TopToken>,
+}
+
+/// An alternative at a token's place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TopToken {
+    /// The token as text; U+FFFD stands where its bytes are not text on their own.
+    pub token: String,
+    /// The token's bytes.
+    pub bytes: Vec<u8>,
+    /// Natural logarithm of its probability.
+    pub logprob: f64,
+}
+
+/// Receives events while an answer arrives.
+///
+/// Called between reads of the socket, so it must not block: a slow listener keeps its own queue.
+/// Any `FnMut(Event) + Send` is one.
+pub trait Listen: Send {
+    /// One event, in order.
+    fn event(&mut self, event: Event);
+}
+
+impl<F: FnMut(Event) + Send> Listen for F {
+    fn event(&mut self, event: Event) {
+        self(event);
+    }
+}

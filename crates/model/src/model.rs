@@ -1,0 +1,140 @@
+//! The trait behind which every model stands.
+
+use async_trait::async_trait;
+pub use loom::{Purpose, SourceKind};
+use serde::{Deserialize, Serialize};
+
+use crate::cancel::Cancel;
+use crate::capture::{RawResponse, Spool};
+use crate::dialect::DialectName;
+use crate::encoded::{EncodeError, Encoded};
+use crate::error::ModelError;
+use crate::event::Listen;
+use crate::prompt::{Params, Prompt};
+
+/// A model that can be asked.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// What is known of it.
+    fn info(&self) -> &ModelInfo;
+
+    /// The exact request for a prompt. A [`Prompt::Raw`] goes to the completion endpoint, a
+    /// [`Prompt::Chat`] to the chat endpoint.
+    ///
+    /// # Errors
+    /// When the model cannot take what the prompt holds.
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError>;
+
+    /// Sends a request, freshly encoded or read back from a manifest, and returns the response when
+    /// it is complete. Every byte reaches the spool before its events reach the listener.
+    /// Cancelling gives [`ModelError::Cancelled`] with what was received. Not cancel-safe: a
+    /// dropped future leaves the spool where it stands.
+    ///
+    /// # Errors
+    /// Any [`ModelError`]; those after the first byte carry the response as far as it came.
+    async fn send(
+        &self,
+        request: &Encoded,
+        call: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError>;
+}
+
+/// Where the bytes and events of one answer go, and what may stop it.
+pub struct Exchange<'a> {
+    /// Keeps the wire bytes.
+    pub spool: &'a mut dyn Spool,
+    /// Hears the events.
+    pub listener: &'a mut dyn Listen,
+    /// Stops the request.
+    pub cancel: Cancel,
+}
+
+/// Why a model is called. It is no part of the request; the script model answers by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The session (or tree) the call belongs to.
+    pub session: String,
+    /// What for.
+    pub purpose: Purpose,
+    /// The call's place among the calls of one `generate`.
+    pub sibling: Option<SiblingSlot>,
+}
+
+impl Call {
+    /// A call that stands alone.
+    pub fn new(session: impl Into<String>, purpose: Purpose) -> Self {
+        Self { session: session.into(), purpose, sibling: None }
+    }
+}
+
+/// A call's place among the calls of one `generate`, which may run in any order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiblingSlot {
+    /// Names the `generate`; the same for all its calls.
+    pub group: String,
+    /// Index of this call: 0, 1, …
+    pub index: u32,
+    /// Number of calls of the group.
+    pub count: u32,
+}
+
+/// Where text goes when it is sent to a model (spec: security §10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// It stays on this machine, or on one the owner has declared to be theirs.
+    Local,
+    /// It leaves it.
+    Remote,
+}
+
+/// What is known of a model before it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// The provider's name in the configuration.
+    pub provider: String,
+    /// The model's name as the provider knows it.
+    pub name: String,
+    /// The dialect of conversations.
+    pub dialect: DialectName,
+    /// Where text goes.
+    pub place: Place,
+    /// What kind of source it is.
+    pub kind: SourceKind,
+    /// Window in tokens.
+    pub window: u32,
+    /// Most tokens of one answer.
+    pub output_limit: u32,
+    /// Whether one request gives `n` choices.
+    pub honours_n: bool,
+    /// Whether it continues a given beginning of its answer.
+    pub prefill: bool,
+    /// Whether it gives log-probabilities.
+    pub logprobs: bool,
+    /// Whether it continues raw text.
+    pub completion_endpoint: bool,
+    /// Whether it can call tools.
+    pub tools: bool,
+}
+
+impl ModelInfo {
+    /// Refuses what the model is known not to take.
+    pub(crate) fn admit(&self, prompt: &Prompt, params: &Params) -> Result<(), EncodeError> {
+        let (prefill, tools, raw) = match prompt {
+            Prompt::Raw(_) => (false, false, true),
+            Prompt::Chat(chat) => (chat.prefill.is_some(), !chat.tools.is_empty(), false),
+        };
+        let refused = [
+            (raw && !self.completion_endpoint, "raw continuation"),
+            (prefill && !self.prefill, "a given beginning of the answer"),
+            (tools && !self.tools, "tool use"),
+            (params.n > 1 && !self.honours_n, "more than one choice in a request"),
+            (params.logprobs.is_some() && !self.logprobs, "log-probabilities"),
+        ];
+        match refused.into_iter().find(|(refused, _)| *refused) {
+            Some((_, what)) => Err(EncodeError::Unsupported { what }),
+            None => Ok(()),
+        }
+    }
+}

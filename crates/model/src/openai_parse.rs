@@ -1,0 +1,278 @@
+//! Reads OpenAI answers, streamed or whole, chat or completions.
+
+use std::collections::BTreeMap;
+
+use crate::dialect::{DialectName, Parse, ParseError};
+use crate::event::{Event, FinishReason};
+use crate::openai_calls::Calls;
+use crate::openai_wire::{WireBody, WireChoice, WireText};
+use crate::server_text::excerpt;
+use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
+use crate::text_joiner::TextJoiner;
+use crate::{openai_error, openai_logprobs, openai_wire};
+
+/// A parser for one answer.
+pub(crate) fn parser(dialect: DialectName, streamed: bool) -> Box<dyn Parse> {
+    let answer = Answer::new(dialect);
+    if streamed {
+        Box::new(Streamed { answer, sse: SseReader::default(), done: false, any: false, failed: None })
+    } else {
+        Box::new(Whole { answer, body: Vec::new() })
+    }
+}
+
+/// A stream of server-sent events.
+struct Streamed {
+    answer: Answer,
+    sse: SseReader,
+    done: bool,
+    any: bool,
+    failed: Option<ParseError>,
+}
+
+impl Streamed {
+    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<Event>) -> Result<(), ParseError> {
+        for frame in frames {
+            if self.done {
+                break;
+            }
+            let result = match frame {
+                Frame::Data(data) => self.data(&data, events),
+                Frame::Stray(line) => Err(self.answer.stray(&line)),
+            };
+            result.inspect_err(|error| self.failed = Some(error.clone()))?;
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let data = data.trim_ascii();
+        if data == b"[DONE]" {
+            self.done = true;
+            self.answer.close(events);
+            return Ok(());
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        let result = self.answer.json(data, events);
+        // A server that sends no blank line between events: each line is an event of its own.
+        if matches!(result, Err(ParseError::Garbage { .. })) && data.contains(&b'\n') {
+            for line in data.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
+                self.data(line, events)?;
+            }
+            return Ok(());
+        }
+        self.any |= result.is_ok();
+        result
+    }
+
+    fn too_long(&mut self) -> ParseError {
+        let error = ParseError::TooLong { limit: MAX_EVENT_BYTES };
+        self.failed = Some(error.clone());
+        error
+    }
+}
+
+impl Parse for Streamed {
+    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.done {
+            return Ok(());
+        }
+        let mut frames = Vec::new();
+        let read = self.sse.feed(bytes, &mut frames);
+        self.frames(frames, events)?;
+        match read {
+            Err(TooLong) if !self.done => Err(self.too_long()),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let mut frames = Vec::new();
+        if !self.done && self.sse.finish(&mut frames).is_err() {
+            return Err(self.too_long());
+        }
+        let in_event = matches!(frames.last(), Some(Frame::Data(_)));
+        match self.frames(frames, events) {
+            // An event that breaks off with the stream is no garbage: the stream was cut in it.
+            Err(ParseError::Garbage { .. }) if self.any || in_event => Err(ParseError::Cut),
+            Err(error) => Err(error),
+            Ok(()) if self.done || self.answer.is_finished() => Ok(()),
+            Ok(()) => Err(ParseError::Cut),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done
+    }
+}
+
+/// One JSON body.
+struct Whole {
+    answer: Answer,
+    body: Vec<u8>,
+}
+
+impl Parse for Whole {
+    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<Event>) -> Result<(), ParseError> {
+        self.body.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let body = std::mem::take(&mut self.body);
+        let body = body.trim_ascii();
+        if body.is_empty() {
+            return Err(ParseError::Cut);
+        }
+        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(body) {
+            return Err(if error.is_eof() { ParseError::Cut } else { self.answer.garbage(body) });
+        }
+        self.answer.json(body, events)?;
+        if !self.answer.started {
+            return Err(self.answer.garbage(body));
+        }
+        self.answer.close(events);
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        false
+    }
+}
+
+/// What has been read of an answer.
+struct Answer {
+    dialect: DialectName,
+    response: String,
+    started: bool,
+    choices: BTreeMap<u32, ChoiceState>,
+}
+
+#[derive(Default)]
+struct ChoiceState {
+    text: TextJoiner,
+    thinking: TextJoiner,
+    refusal: TextJoiner,
+    refused: bool,
+    calls: Calls,
+    finished: bool,
+}
+
+impl Answer {
+    fn new(dialect: DialectName) -> Self {
+        Self { dialect, response: String::new(), started: false, choices: BTreeMap::new() }
+    }
+
+    /// Takes one chunk, or the whole body.
+    fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let body = openai_wire::read(json).map_err(|_| self.garbage(json))?;
+        self.failure(&body, json)?;
+        let WireBody { id, model, choices, usage, .. } = body;
+        if choices.is_none() && usage.is_none() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.started, true) {
+            self.response = id.clone().unwrap_or_default();
+            events.push(Event::Start { id, model });
+        }
+        for choice in choices.unwrap_or_default() {
+            self.choice(choice, events);
+        }
+        events.extend(usage.and_then(|usage| usage.usage()).map(Event::Usage));
+        Ok(())
+    }
+
+    fn failure(&self, body: &WireBody, json: &[u8]) -> Result<(), ParseError> {
+        if let Some(error) = &body.error {
+            return Err(ParseError::Server(openai_error::from_value(error)));
+        }
+        if body.object.as_deref() == Some("error")
+            && let Ok(value) = serde_json::from_slice(json)
+        {
+            return Err(ParseError::Server(openai_error::from_value(&value)));
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, wire: WireChoice, events: &mut Vec<Event>) {
+        let choice = wire.index;
+        let state = self.choices.entry(choice).or_default();
+        let message = wire.delta.unwrap_or_default();
+        let filled = |text: &Option<WireText>| text.as_ref().is_some_and(|text| !text.0.is_empty());
+        // Some gateways send the same thinking under both names.
+        let thinking =
+            if filled(&message.reasoning_content) { message.reasoning_content } else { message.reasoning };
+        let delta = |joiner: &mut TextJoiner, piece: Option<WireText>| {
+            let text = joiner.push(&piece.unwrap_or_default().0);
+            (!text.is_empty()).then_some(text)
+        };
+        events.extend(delta(&mut state.thinking, thinking).map(|text| Event::Thinking { choice, text }));
+        for piece in [message.content, wire.text] {
+            events.extend(delta(&mut state.text, piece).map(|text| Event::Text { choice, text }));
+        }
+        state.refused |= filled(&message.refusal);
+        events.extend(delta(&mut state.refusal, message.refusal).map(|text| Event::Refusal { choice, text }));
+        for call in message.tool_calls.unwrap_or_default() {
+            state.calls.fragment(call, choice, &self.response, events);
+        }
+        let tokens = wire.logprobs.map(openai_logprobs::tokens).unwrap_or_default();
+        if !tokens.is_empty() {
+            events.push(Event::Logprobs { choice, tokens });
+        }
+        if let Some(reason) = wire.finish_reason.filter(|reason| !reason.is_empty()) {
+            state.finish(choice, &reason, events);
+        }
+    }
+
+    /// The answer says it is complete: a choice without a reason stopped by itself.
+    fn close(&mut self, events: &mut Vec<Event>) {
+        for (&choice, state) in &mut self.choices {
+            state.finish(choice, "stop", events);
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        !self.choices.is_empty() && self.choices.values().all(|choice| choice.finished)
+    }
+
+    /// A line of a stream that is no event: a server's failure written plainly, or garbage.
+    fn stray(&self, line: &[u8]) -> ParseError {
+        match serde_json::from_slice::<serde_json::Value>(line) {
+            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
+                ParseError::Server(openai_error::from_value(&value))
+            }
+            _ => self.garbage(line),
+        }
+    }
+
+    fn garbage(&self, bytes: &[u8]) -> ParseError {
+        ParseError::Garbage { dialect: self.dialect, why: format!("`{}`", excerpt(bytes)) }
+    }
+}
+
+impl ChoiceState {
+    fn finish(&mut self, choice: u32, reason: &str, events: &mut Vec<Event>) {
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
+        let reason = match reason {
+            // Several servers say `stop` where the protocol wants `tool_calls`.
+            "stop" | "tool_calls" | "function_call" if self.calls.any() => FinishReason::ToolUse,
+            "stop" if self.refused => FinishReason::Refusal,
+            "stop" => FinishReason::Stop,
+            "length" => FinishReason::Length,
+            "tool_calls" | "function_call" => FinishReason::ToolUse,
+            "content_filter" => FinishReason::ContentFilter,
+            other => FinishReason::Other(excerpt(other.as_bytes())),
+        };
+        events.push(Event::Finish { choice, reason });
+    }
+}

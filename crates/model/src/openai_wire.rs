@@ -1,0 +1,210 @@
+//! The JSON of OpenAI's answers, as far as it is read.
+//!
+//! One shape serves chunks and whole answers, chat and completions: they differ only in which
+//! fields are there. Unknown fields are skipped. Text is read as bytes, because a delta may hold
+//! half of a character (see [`crate::text_joiner`]).
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+
+use crate::event::Usage;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireBody {
+    pub(crate) id: Option<String>,
+    pub(crate) object: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) choices: Option<Vec<WireChoice>>,
+    pub(crate) usage: Option<WireUsage>,
+    pub(crate) error: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireChoice {
+    pub(crate) index: u32,
+    #[serde(alias = "message")]
+    pub(crate) delta: Option<WireMessage>,
+    pub(crate) text: Option<WireText>,
+    pub(crate) logprobs: Option<WireLogprobs>,
+    pub(crate) finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireMessage {
+    pub(crate) content: Option<WireText>,
+    pub(crate) reasoning_content: Option<WireText>,
+    pub(crate) reasoning: Option<WireText>,
+    pub(crate) refusal: Option<WireText>,
+    pub(crate) tool_calls: Option<Vec<WireCall>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireCall {
+    pub(crate) index: Option<u32>,
+    pub(crate) id: Option<String>,
+    pub(crate) function: Option<WireFunction>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireFunction {
+    pub(crate) name: Option<String>,
+    pub(crate) arguments: Option<WireText>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireLogprobs {
+    pub(crate) content: Option<Vec<WireToken>>,
+    pub(crate) refusal: Option<Vec<WireToken>>,
+    pub(crate) tokens: Option<Vec<WireText>>,
+    pub(crate) token_logprobs: Option<Vec<Option<f64>>>,
+    pub(crate) top_logprobs: Option<Vec<Option<WireTop>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireToken {
+    pub(crate) token: WireText,
+    pub(crate) logprob: Option<f64>,
+    pub(crate) bytes: Option<Vec<u8>>,
+    pub(crate) top_logprobs: Option<Vec<WireToken>>,
+}
+
+/// An object of token to log-probability, kept as a list: two tokens may be spelled alike.
+#[derive(Debug, Default)]
+pub(crate) struct WireTop(pub(crate) Vec<(WireText, f64)>);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireUsage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_cache_hit_tokens: Option<u64>,
+    prompt_tokens_details: Option<WireInputDetails>,
+    completion_tokens_details: Option<WireOutputDetails>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireInputDetails {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireOutputDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl WireUsage {
+    /// The counts in our terms; `None` where the object holds none.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        if self.prompt_tokens.is_none() && self.completion_tokens.is_none() {
+            return None;
+        }
+        let input = self.prompt_tokens.unwrap_or(0);
+        let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        let cached = cached.or(self.prompt_cache_hit_tokens).unwrap_or(0).min(input);
+        let reasoning = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens);
+        Some(Usage {
+            input_uncached: input - cached,
+            cache_read: cached,
+            cache_write: 0,
+            output: self.completion_tokens.unwrap_or(0),
+            reasoning: reasoning.unwrap_or(0),
+        })
+    }
+}
+
+/// The bytes of a JSON string: UTF-8, WTF-8 for lone surrogates, or a piece of either.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WireText(pub(crate) Vec<u8>);
+
+impl<'de> Deserialize<'de> for WireText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_byte_buf(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = WireText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<WireText, E> {
+        Ok(WireText(bytes.to_vec()))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<WireText, E> {
+        self.visit_bytes(text.as_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for WireTop {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(TopVisitor)
+    }
+}
+
+struct TopVisitor;
+
+impl<'de> Visitor<'de> for TopVisitor {
+    type Value = WireTop;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of log-probabilities")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WireTop, A::Error> {
+        let mut top = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            top.push(entry);
+        }
+        Ok(WireTop(top))
+    }
+}
+
+/// Reads a body. Some servers give tool arguments as an object instead of its text, and Mistral a
+/// message's content as a list of parts: such bodies are read a second time with both as text.
+pub(crate) fn read(json: &[u8]) -> Result<WireBody, serde_json::Error> {
+    let error = match serde_json::from_slice(json) {
+        Ok(body) => return Ok(body),
+        Err(error) => error,
+    };
+    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(json) else { return Err(error) };
+    for choice in value.get_mut("choices").and_then(|c| c.as_array_mut()).into_iter().flatten() {
+        for message in ["delta", "message"] {
+            if let Some(message) = choice.get_mut(message) {
+                plain_texts(message);
+            }
+        }
+    }
+    serde_json::from_value(value).map_err(|_| error)
+}
+
+fn plain_texts(message: &mut serde_json::Value) {
+    if let Some(content) = message.get_mut("content")
+        && let Some(parts) = content.as_array()
+    {
+        let text: String = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+        *content = text.into();
+    }
+    for call in message.get_mut("tool_calls").and_then(|c| c.as_array_mut()).into_iter().flatten() {
+        if let Some(arguments) = call.pointer_mut("/function/arguments")
+            && arguments.is_object()
+        {
+            *arguments = arguments.to_string().into();
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a caller wants to say, free of any provider's form.
+//!
+//! A prompt is an ordered list of parts; every part has an id, so that the context layer can map
+//! bytes of the request back to their source. The types rule out what no provider accepts: raw
+//! document text and chat messages never mix, and a tool call travels with its result.
+
+pub use loom::ToolStatus;
+
+use crate::reply::ToolCall;
+
+/// Names a part of one prompt. The caller chooses it; it is unique in that prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartId(pub u32);
+
+/// A piece of text with its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextPart {
+    /// The part's id.
+    pub id: PartId,
+    /// The text, sent byte for byte.
+    pub text: String,
+}
+
+impl TextPart {
+    /// A text part.
+    pub fn new(id: PartId, text: impl Into<String>) -> Self {
+        Self { id, text: text.into() }
+    }
+}
+
+/// Everything that is sent in one request, before a dialect gives it its form.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prompt {
+    /// Document text to be continued as it is (spec: context §7, *raw*). The parts are concatenated
+    /// with nothing between them; trailing white space is the caller's business.
+    Raw(Vec<TextPart>),
+    /// Messages of a conversation (also the *prefill* and *instructed* ways of buffer mode).
+    Chat(Chat),
+}
+
+/// A conversation: tools, messages, and the beginning of the answer where one is set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Chat {
+    /// Tool schemas, in the order they are sent.
+    pub tools: Vec<ToolSchema>,
+    /// Messages, oldest first. Neighbours of one role share a message, a blank line between them:
+    /// many chat templates insist that roles alternate.
+    pub messages: Vec<ChatPart>,
+    /// The assistant's beginning, which the answer continues.
+    pub prefill: Option<TextPart>,
+}
+
+/// One step of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatPart {
+    /// Instructions of the owner or the product.
+    System(TextPart),
+    /// What the user said.
+    User(TextPart),
+    /// Text sent in the user's place that the user did not say: cards, notices, time.
+    Injected(TextPart),
+    /// What the assistant said.
+    Assistant(TextPart),
+    /// One round of tool use: all calls of one answer, each with its result.
+    ToolRound(Vec<ToolExchange>),
+}
+
+/// A tool call and its result; neither is ever sent without the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolExchange {
+    /// The part id of the call.
+    pub call_part: PartId,
+    /// The call.
+    pub call: ToolCall,
+    /// The part id of the result.
+    pub result_part: PartId,
+    /// The result.
+    pub result: ToolResult,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// How it ended. Dialects with a field for it set it; in the others the text says it.
+    pub status: ToolStatus,
+    /// The text the model reads.
+    pub text: String,
+}
+
+/// A tool as the model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSchema {
+    /// The part's id.
+    pub id: PartId,
+    /// The tool's name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON schema of its arguments, sent with its keys in this order.
+    pub parameters: serde_json::Value,
+}
+
+/// Sampling and form of the answer. What is `None` is left to the server and not sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Nucleus share, 0 to 1.
+    pub top_p: Option<f64>,
+    /// Least probability relative to the likeliest token, 0 to 1. Not every server knows it.
+    pub min_p: Option<f64>,
+    /// Limit of the answer in tokens.
+    pub max_tokens: Option<u32>,
+    /// Texts that end the answer.
+    pub stop: Vec<String>,
+    /// Seed of the sampler.
+    pub seed: Option<i64>,
+    /// Log-probabilities of the chosen tokens, with this many alternatives each.
+    pub logprobs: Option<u8>,
+    /// Number of choices, at least 1.
+    pub n: u32,
+    /// Whether the answer is streamed.
+    pub stream: bool,
+}
+
+impl Default for Params {
+    /// One streamed answer; everything else is the server's choice.
+    fn default() -> Self {
+        Self {
+            temperature: None,
+            top_p: None,
+            min_p: None,
+            max_tokens: None,
+            stop: Vec::new(),
+            seed: None,
+            logprobs: None,
+            n: 1,
+            stream: true,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Reads a stored response again.
+//!
+//! `verify` compares what a node says with what its stored response says (spec: loom §6). It uses
+//! the very parser that made the node; the version tells a difference of parsers from a forgery.
+
+use crate::dialect::{DialectName, ParseError};
+use crate::event::Usage;
+use crate::reply::{Choice, Reply};
+
+/// Version of all parsers; raised whenever the same bytes give another text, tool call or finish.
+pub const PARSER_VERSION: u32 = 1;
+
+/// A stored response, read again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reparsed {
+    /// The choices, by index; of an interrupted response as far as it came.
+    pub choices: Vec<Choice>,
+    /// Token counts, where the server gave them.
+    pub usage: Option<Usage>,
+    /// Why the body does not reach its end, if it does not.
+    pub problem: Option<ParseError>,
+}
+
+/// Reads a stored body in its dialect. `streamed` as recorded with the response.
+pub fn reparse(dialect: DialectName, body: &[u8], streamed: bool) -> Reparsed {
+    let mut parser = dialect.parser(streamed);
+    let mut events = Vec::new();
+    let problem = parser.feed(body, &mut events).and_then(|()| parser.finish(&mut events)).err();
+    let reply = Reply::from_events(&events);
+    Reparsed { choices: reply.choices, usage: reply.usage, problem }
+}

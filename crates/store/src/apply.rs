@@ -1,0 +1,81 @@
+//! What is written in one transaction, and what became of it.
+
+use loom::{CellKey, NodeId, Plan, Seq, Slot, ViewName};
+
+use crate::error::StoreError;
+use crate::event::Cursor;
+use crate::fence::Guard;
+use crate::generation::{NewGeneration, Outcome};
+
+/// Rows that go with a plan, in its transaction: a manifest with its generation row, a node with the response it
+/// was made of and its cost.
+#[derive(Debug, Clone, Default)]
+pub struct With {
+    /// Generations that start.
+    pub generations: Vec<NewGeneration>,
+    /// Generations that end.
+    pub outcomes: Vec<Outcome>,
+    /// Leases that must still be held; else nothing of it is written.
+    pub guards: Vec<Guard>,
+    /// The chat session a new tree is bound to. A chat session's own token binds to itself, whatever is said here.
+    pub session: Option<String>,
+}
+
+impl With {
+    /// Nothing but the plan.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// Whether there is nothing to write.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.generations.is_empty() && self.outcomes.is_empty()
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// The operation's number, if there was an operation.
+    pub seq: Option<Seq>,
+    /// The nodes made, in order, with their short ids.
+    pub nodes: Vec<(NodeId, String)>,
+    /// The drafts changed.
+    pub drafts: Vec<AppliedDraft>,
+    /// Cells an undo or redo left alone, because something else had set them meanwhile.
+    pub skipped: Vec<CellKey>,
+    /// The newest event this wrote.
+    pub cursor: Cursor,
+}
+
+/// A draft as a write left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedDraft {
+    /// The view.
+    pub view: ViewName,
+    /// Which draft.
+    pub slot: Slot,
+    /// Its revision; none: it is gone.
+    pub revision: Option<u64>,
+}
+
+/// Refuses a plan that cannot be stored whole.
+pub(crate) fn check_shape(tree: loom::TreeId, plan: &Plan) -> Result<(), StoreError> {
+    let malformed = |what: &str| Err(StoreError::Malformed(what.to_owned()));
+    if plan.op.is_none() && !(plan.nodes.is_empty() && plan.positions.is_empty() && plan.tree.is_none()) {
+        return malformed("rows without an operation");
+    }
+    let foreign = plan.nodes.iter().any(|node| node.tree != tree)
+        || plan.positions.iter().any(|position| position.tree != tree)
+        || plan.tree.as_ref().is_some_and(|row| row.id != tree)
+        || plan.op.as_ref().is_some_and(|op| op.tree != tree);
+    if foreign {
+        return malformed("rows of another tree");
+    }
+    Ok(())
+}
+
+/// Cells that are rows. A draft's cell is history alone: the draft itself is compared by its revision.
+pub(crate) const fn is_stored(key: &CellKey) -> bool {
+    !matches!(key, CellKey::Draft { .. })
+}

@@ -1,0 +1,89 @@
+//! Reading, planning and applying a change of a tree.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loom::id::Entropy;
+use loom::plan::plan;
+use loom::{IdSource, Op, Plan, PlanError, RowError, Rows, Slice};
+
+use crate::apply::{Applied, With};
+use crate::error::StoreError;
+use crate::principal::Principal;
+use crate::store::{Store, random, read};
+
+/// Ids of one process, each greater than the one before.
+#[derive(Debug, Default)]
+pub struct Ids(Mutex<IdSource>);
+
+impl Ids {
+    /// A new source; one a process.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Calls `f` with fresh randomness. The source is locked meanwhile, so that ids keep their order.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the system gives no randomness.
+    pub fn with<T>(&self, f: impl FnOnce(&mut Entropy<'_>) -> T) -> Result<T, StoreError> {
+        let random = random()?;
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(f(&mut Entropy { ids: &mut ids, random: u128::from_le_bytes(random) }))
+    }
+}
+
+/// How often a change is planned again when something else was first.
+const TRIES: usize = 16;
+
+/// How often a plan may ask for more rows; the deepest asks a handful of times.
+const ROUNDS: usize = 64;
+
+/// Makes a change: reads what its plan needs, plans within the same snapshot, applies; plans again on conflict.
+///
+/// # Errors
+/// [`StoreError::Refused`] when the change is not allowed; [`StoreError::Conflict`] when something else was first
+/// sixteen times in a row; whatever the store fails with.
+pub async fn change(
+    store: &dyn Store,
+    who: &Principal,
+    request: loom::plan::Request,
+    with: With,
+    ids: &Arc<Ids>,
+) -> Result<Applied, StoreError> {
+    let tree = request.tree;
+    if matches!(request.op, Op::Create(_)) {
+        let planned = ids.with(|entropy| plan(&request, &Slice::default(), entropy))?;
+        return store.apply(who, tree, finished(planned)?, with).await;
+    }
+    let mut tries = 1;
+    loop {
+        let (request, ids) = (request.clone(), Arc::clone(ids));
+        let plan = read(store, who, tree, move |rows| Ok(planned(&request, rows, &ids))).await??;
+        match store.apply(who, tree, plan, with.clone()).await {
+            Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
+            done => return done,
+        }
+    }
+}
+
+/// Plans over rows, reading what the plan asks for.
+fn planned(request: &loom::plan::Request, rows: &dyn Rows, ids: &Ids) -> Result<Plan, StoreError> {
+    let mut slice = Slice::default();
+    for _ in 0..ROUNDS {
+        match ids.with(|entropy| plan(request, &slice, entropy))? {
+            Err(PlanError::Needs(needs)) => {
+                slice.load(&needs, rows).map_err(|error: RowError| StoreError::from_row_error(error))?;
+            }
+            done => return finished(done),
+        }
+    }
+    Err(StoreError::Malformed("a plan asks for rows without end".to_owned()))
+}
+
+/// A plan that was made.
+fn finished(planned: Result<Plan, PlanError>) -> Result<Plan, StoreError> {
+    planned.map_err(|error| match error {
+        PlanError::Refused(refusal) => StoreError::Refused(refusal),
+        PlanError::Needs(needs) => StoreError::Malformed(format!("a plan lacks rows: {needs:?}")),
+    })
+}

@@ -1,0 +1,87 @@
+//! Typing: splices of a draft, compared by revision (spec: loom §1 *Draft*).
+
+use loom::{Draft, NodeId, Slot, Splice, Timeline, TreeId, ViewName};
+
+use crate::error::{Changed, StoreError};
+
+/// Names a draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftName {
+    /// The tree.
+    pub tree: TreeId,
+    /// The view.
+    pub view: ViewName,
+    /// Which draft.
+    pub slot: Slot,
+}
+
+/// A change of a draft's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DraftEdit {
+    /// The whole text as it should be; the splice is found.
+    Set {
+        /// The version it edits: needed when a pending edit begins.
+        base: Option<NodeId>,
+        /// The text.
+        text: String,
+    },
+    /// A replacement.
+    Splice {
+        /// Byte offset.
+        at: u64,
+        /// What stands there and goes.
+        deleted: String,
+        /// What comes.
+        inserted: String,
+    },
+}
+
+/// Bytes a draft holds at most (spec: scale §4 *draft paste*).
+pub(crate) const MAX_DRAFT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The draft after an edit, or none when the text is the same already. `base` is the version a pending edit
+/// starts from and its text.
+pub(crate) fn edited(
+    name: &DraftName,
+    now: Option<Draft>,
+    expected: Option<u64>,
+    base: Option<(NodeId, String)>,
+    edit: DraftEdit,
+    timeline: Timeline,
+) -> Result<Option<Draft>, StoreError> {
+    let revision = now.as_ref().map(|draft| draft.revision);
+    if revision != expected {
+        let changed = Changed::Draft { view: name.view.clone(), slot: name.slot, revision };
+        return Err(StoreError::Conflict(vec![changed]));
+    }
+    let fresh = now.is_none();
+    let mut draft = match (now, base, name.slot) {
+        (Some(draft), _, _) => draft,
+        (None, Some((node, text)), Slot::Edit(_)) => Draft::new(Some(node), text),
+        (None, _, Slot::Buffer) => Draft::new(None, ""),
+        (None, None, Slot::Edit(_)) => {
+            return Err(StoreError::Malformed("a pending edit begins at a version".to_owned()));
+        }
+    };
+    let (depth, tick) = (timeline.depth, timeline.tick + 1);
+    let splice = match edit {
+        DraftEdit::Set { text, .. } => draft.splice_to(&text, depth, tick),
+        DraftEdit::Splice { at, deleted, inserted } => Some(Splice { at, deleted, inserted, depth, tick }),
+    };
+    match splice {
+        Some(splice) => draft.splice(splice)?,
+        None if !fresh => return Ok(None),
+        None => {}
+    }
+    let len = draft.text.len();
+    if len > MAX_DRAFT_BYTES {
+        let limit = MAX_DRAFT_BYTES as u64;
+        return Err(loom::Refusal::TooLarge { len: len as u64, limit }.into());
+    }
+    Ok(Some(draft))
+}
+
+/// The timeline after a keystroke: nothing can be redone, and it counts a tick.
+pub(crate) const fn after_keystroke(timeline: Timeline) -> Timeline {
+    Timeline { redo: None, tick: timeline.tick + 1, ..timeline }
+}

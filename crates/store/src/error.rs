@@ -1,0 +1,156 @@
+//! What can go wrong in a store, and what to do about it.
+
+use loom::{CellKey, Refusal, RowError, Slot, ViewName};
+
+use crate::fence::Holder;
+
+/// A failure of a store. Nothing of a failed write is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such thing, or this principal may not know of it: the two are one answer
+    /// (spec: security §17).
+    #[error("no such {0}")]
+    NotFound(&'static str),
+    /// The principal sees the thing and may not do this with it.
+    #[error("this token may not {0}: use one with a wider scope")]
+    Denied(&'static str),
+    /// A name fits several things.
+    #[error("the name fits {}: use one of them", .0.join(", "))]
+    Ambiguous(Vec<String>),
+    /// What is to be made exists.
+    #[error("this {0} exists already")]
+    Exists(&'static str),
+    /// Something changed since it was read. Read again, plan again.
+    #[error("changed meanwhile: {}: read it again", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Conflict(Vec<Changed>),
+    /// A change of a tree is refused, whoever asks.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A draft did not take a splice.
+    #[error(transparent)]
+    Splice(#[from] loom::draft::SpliceError),
+    /// The work was taken over by another holder meanwhile: its result is refused.
+    #[error("{what} was taken over by another process: this result is refused")]
+    Fenced {
+        /// The lease, generation or job.
+        what: String,
+    },
+    /// Another holder has it.
+    #[error("{name} is held by {holder}: wait, or ask it to let go")]
+    Held {
+        /// The lease.
+        name: String,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// A plan or row that no planner makes.
+    #[error("this change does not fit the tree: {0}")]
+    Malformed(String),
+    /// Rows of the tree do not fit together, or a reader failed.
+    #[error(transparent)]
+    Rows(#[from] RowError),
+    /// Another process writes and does not end.
+    #[error("the store is busy: another process writes to it; try again when it is done")]
+    Busy,
+    /// A read took longer than a read may.
+    #[error("the read took longer than {0} s and was ended: ask for less")]
+    TooLong(u64),
+    /// No space left. The transaction was rolled back; nothing that was acknowledged is lost.
+    #[error("no space left for the store: free some and try again; nothing was lost")]
+    DiskFull,
+    /// The file is damaged.
+    #[error("the store is damaged: {0}: restore a backup, or run `drawloom store check`")]
+    Damaged(String),
+    /// The file belongs to another program.
+    #[error("{0} is not a Drawloom store: name another --home")]
+    Foreign(String),
+    /// A newer program wrote the file.
+    #[error("the store has version {found}, this program knows {known}: update it, or open {backup}")]
+    SchemaTooNew {
+        /// The version found.
+        found: u32,
+        /// The newest this program knows.
+        known: u32,
+        /// The backup made before the file was brought to that version.
+        backup: String,
+    },
+    /// An older file has to be brought up to date, and other processes may have it open.
+    #[error("the store has version {found} and must be brought to {known}: close every other drawloom first")]
+    MigrationNeeded {
+        /// The version found.
+        found: u32,
+        /// The version needed.
+        known: u32,
+    },
+    /// The store is open for reading only.
+    #[error("the store is open for reading only")]
+    ReadOnly,
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done, with the file's name.
+        what: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// SQLite failed in a way that has no name of its own here.
+    #[error("the store failed: {0}")]
+    Sqlite(#[source] rusqlite::Error),
+    /// The store was closed, or its thread ended.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// An error of the operating system, with what was being done.
+    pub(crate) fn io(what: impl Into<String>, source: std::io::Error) -> Self {
+        if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()) {
+            return Self::DiskFull;
+        }
+        Self::Io { what: what.into(), source }
+    }
+
+    /// As a failure of a reader.
+    pub(crate) fn into_row_error(self) -> RowError {
+        match self {
+            Self::Rows(error) => error,
+            other => RowError::Store(Box::new(other)),
+        }
+    }
+
+    /// A failure of a reader, unwrapped again if it was one of ours.
+    pub(crate) fn from_row_error(error: RowError) -> Self {
+        match error {
+            RowError::Store(source) => match source.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(other) => Self::Rows(RowError::Store(other)),
+            },
+            missing @ RowError::Missing { .. } => Self::Rows(missing),
+        }
+    }
+}
+
+/// One thing that is no longer as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Changed {
+    /// A cell.
+    Cell(CellKey),
+    /// A draft, with its revision now, if it exists.
+    Draft {
+        /// The view.
+        view: ViewName,
+        /// Which draft.
+        slot: Slot,
+        /// Its revision now.
+        revision: Option<u64>,
+    },
+}
+
+impl std::fmt::Display for Changed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cell(key) => key.fmt(f),
+            Self::Draft { view, slot, .. } => CellKey::Draft { view: view.clone(), slot: *slot }.fmt(f),
+        }
+    }
+}

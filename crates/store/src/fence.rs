@@ -1,0 +1,79 @@
+//! Owners and fencing numbers: who works on something, and proof that it is still theirs.
+//!
+//! A number grows each time work changes hands. A result that comes with an old number is refused, so that a
+//! process that slept through its lease can never write over the one that took over (spec: security §7).
+
+use loom::Millis;
+
+/// Who holds a lease or owns running work: an instance of the program.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder(pub String);
+
+impl Holder {
+    /// A holder of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The number of a tenure: greater for each new one of the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fence(pub u64);
+
+impl Fence {
+    /// The next tenure's number.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// An owner with its number: what a result has to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenure {
+    /// Who.
+    pub owner: Holder,
+    /// In which tenure.
+    pub fence: Fence,
+}
+
+/// A lease as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Its name, as `session/NAME`.
+    pub name: String,
+    /// Who holds it; none once released.
+    pub holder: Option<Holder>,
+    /// The number of this or the last tenure.
+    pub fence: Fence,
+    /// When it ends by itself.
+    pub expires: Millis,
+}
+
+impl Lease {
+    /// What `holder` gets that asks for this lease at `now`: none if another has it and it has not ended.
+    pub(crate) fn granted(&self, holder: &Holder, now: Millis) -> Option<Fence> {
+        let taken = self.holder.as_ref().is_some_and(|by| by != holder) && now < self.expires;
+        (!taken).then(|| self.fence.next())
+    }
+
+    /// Whether it still is the tenure with this number.
+    pub(crate) fn is_current(&self, fence: Fence) -> bool {
+        self.holder.is_some() && self.fence == fence
+    }
+}
+
+/// A lease a change depends on: the change is refused unless it still has this number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// The lease.
+    pub lease: String,
+    /// Its number.
+    pub fence: Fence,
+}

@@ -1,0 +1,137 @@
+//! What a request to a model leaves in the store: its row, what was sent, what came back, what it cost.
+
+use loom::{Digest, GenerationId, GenerationRow, Millis, TreeId};
+
+use crate::fence::Tenure;
+
+/// Bytes under their SHA-256.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bytes {
+    /// Their digest.
+    pub digest: Digest,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Bytes {
+    /// Bytes with their digest.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        Self { digest: Digest::of(&bytes), bytes }
+    }
+}
+
+/// A generation about to start: durable, with its manifest, before the request is sent (spec: loom §6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGeneration {
+    /// The row.
+    pub row: GenerationRow,
+    /// Who runs it.
+    pub tenure: Tenure,
+    /// The manifest, whose digest the row names.
+    pub manifest: Vec<u8>,
+    /// File bodies and other large parts that the manifest names by digest.
+    pub bodies: Vec<Bytes>,
+    /// Those among them that are stored already.
+    pub cited: Vec<Digest>,
+}
+
+/// How far a generation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GenerationState {
+    /// Runs, or was cut off and waits to be recovered.
+    Started,
+    /// Ended; its response, if there was one, is stored.
+    Done,
+    /// Given up before it sent anything, or stopped without an answer.
+    Cancelled,
+}
+
+/// A stored generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// The row.
+    pub row: GenerationRow,
+    /// How far it is.
+    pub state: GenerationState,
+    /// Who runs it, or ran it last.
+    pub tenure: Tenure,
+}
+
+/// The end of a generation, stored with the nodes made of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Which.
+    pub generation: GenerationId,
+    /// Who reports it; refused unless it still is theirs.
+    pub tenure: Tenure,
+    /// Done or cancelled. `Started` stores the response and leaves the generation running: one of several
+    /// choices came in.
+    pub state: GenerationState,
+    /// What came back, if anything did.
+    pub response: Option<Received>,
+    /// What it cost.
+    pub usage: Option<Usage>,
+    /// When.
+    pub at: Millis,
+}
+
+/// A response to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// The body with its digest.
+    pub body: Bytes,
+    /// Status, headers, timings and usage as JSON, without credentials.
+    pub metadata: String,
+}
+
+/// What a generation cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Requests sent.
+    pub calls: u64,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// Tokens of the completion.
+    pub completion_tokens: u64,
+    /// Tokens of the prompt read from the provider's cache.
+    pub cached_tokens: u64,
+    /// Price in millionths of the configured currency's unit; 0 when unknown.
+    pub micro_cost: u64,
+}
+
+impl Usage {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            prompt_tokens: self.prompt_tokens + other.prompt_tokens,
+            completion_tokens: self.completion_tokens + other.completion_tokens,
+            cached_tokens: self.cached_tokens + other.cached_tokens,
+            micro_cost: self.micro_cost + other.micro_cost,
+        }
+    }
+}
+
+/// Usage of one generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageRow {
+    /// The generation.
+    pub generation: GenerationId,
+    /// Its tree.
+    pub tree: TreeId,
+    /// When it was written down.
+    pub at: Millis,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// Which generations a list holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GenerationFilter {
+    /// Only those of this tree.
+    pub tree: Option<TreeId>,
+    /// Only those as far as this.
+    pub state: Option<GenerationState>,
+}

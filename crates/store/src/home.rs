@@ -1,0 +1,298 @@
+//! The one folder that holds everything of Drawloom's that is not a workspace's.
+//!
+//! [`Home::open`] is the only way to a [`Home`], and what it checks is what the rest relies on: the folder
+//! is ours alone (0700, files 0600; wrong modes are repaired where we own them), it is really a home and not
+//! somebody's documents given by mistake, and it lies on a file system whose locks work (spec: security §8).
+//! Paths are functions of [`Home`] so that no other code spells a file name.
+
+mod layout;
+mod network;
+mod space;
+
+use std::fs::{DirBuilder, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Access, Mode};
+
+pub use layout::HomeDir;
+pub use network::{FileSystems, HostFileSystems, NetworkFs};
+pub use space::{RESERVE_BYTES, Reserve, ReserveState, Space, SpaceLimits};
+
+/// Why a home cannot be used. Each message says what to do; the exit code for all of them is 6, but for
+/// [`HomeError::Empty`] and [`HomeError::NotAHome`], which are usage errors (spec: cli §1).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HomeError {
+    /// An empty path was given.
+    #[error("the home path is empty: give a folder with --home or DRAWLOOM_HOME")]
+    Empty,
+    /// The path, or something on the way to it, is not a folder.
+    #[error("{} is not a folder: move it away or choose another place with --home", .path.display())]
+    NotADirectory {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// The folder exists, holds other things, and is no home: taking it over would change its modes.
+    #[error("{} holds other files and is no Drawloom home: give a new or empty folder with --home", .path.display())]
+    NotAHome {
+        /// The folder that was given.
+        path: PathBuf,
+    },
+    /// The folder or one of our files in it belongs to another user.
+    #[error("{} belongs to uid {owner}, not to uid {us}: run as its owner, or choose another home with --home", .path.display())]
+    ForeignOwner {
+        /// What is not ours.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+        /// Who we are.
+        us: u32,
+    },
+    /// We may not write there, or the file system is read-only.
+    #[error("{} cannot be written: make it writable, or choose another home with --home", .path.display())]
+    NotWritable {
+        /// Where writing failed.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Others may read it and the mode could not be repaired.
+    #[error("{} has mode {mode:04o}, open to others, and it cannot be changed: chmod it, or choose another home", .path.display())]
+    OpenToOthers {
+        /// What is open.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+        /// Why the repair failed.
+        #[source]
+        source: io::Error,
+    },
+    /// A file system whose locks cannot be trusted (spec: security §8).
+    #[error(
+        "{} lies on a network file system ({kind}), where file locks can lose saved work: move the home to a \
+         local disk with --home, use PostgreSQL, or set store.allow_network_fs",
+        .path.display()
+    )]
+    NetworkFileSystem {
+        /// What lies there.
+        path: PathBuf,
+        /// Which kind it is.
+        kind: NetworkFs,
+    },
+    /// Anything else the system refused.
+    #[error("{} could not be {action}: check the disk and the folder's permissions", .path.display())]
+    Io {
+        /// What was tried, as a participle: `opened`, `created`.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl HomeError {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::NotWritable { path: path.to_owned(), source }
+            }
+            io::ErrorKind::NotADirectory => Self::NotADirectory { path: path.to_owned() },
+            _ => Self::Io { action, path: path.to_owned(), source },
+        }
+    }
+}
+
+/// What the owner may change about opening a home.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HomeOptions {
+    /// `store.allow_network_fs`: open it although file locks may not work there.
+    pub allow_network_fs: bool,
+}
+
+/// An opened home: it exists, is ours alone, and lies where locks work.
+#[derive(Clone)]
+pub struct Home {
+    root: PathBuf,
+    repaired: Vec<PathBuf>,
+    file_systems: Arc<dyn FileSystems>,
+}
+
+impl std::fmt::Debug for Home {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Home").field("root", &self.root).field("repaired", &self.repaired).finish()
+    }
+}
+
+impl Home {
+    /// Opens the home at `path`, creating it (0700) if it is absent. A relative path is taken from the
+    /// working directory; `~` is the shell's business.
+    ///
+    /// # Errors
+    /// [`HomeError`], before anything was changed, unless it is about a mode that could not be repaired.
+    pub fn open(path: &Path, options: HomeOptions) -> Result<Self, HomeError> {
+        Self::open_on(path, options, Arc::new(HostFileSystems))
+    }
+
+    /// As [`Home::open`], asking `file_systems` what lies where: the seam for tests.
+    ///
+    /// # Errors
+    /// As [`Home::open`].
+    pub fn open_on(
+        path: &Path,
+        options: HomeOptions,
+        file_systems: Arc<dyn FileSystems>,
+    ) -> Result<Self, HomeError> {
+        if path.as_os_str().is_empty() {
+            return Err(HomeError::Empty);
+        }
+        let path = std::path::absolute(path).map_err(HomeError::io("resolved", path))?;
+        let existing = nearest_existing(&path)?;
+        if !options.allow_network_fs {
+            refuse_network(&*file_systems, existing)?;
+        }
+        if existing != path {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&path)
+                .map_err(HomeError::io("created", &path))?;
+        }
+        let root = path.canonicalize().map_err(HomeError::io("opened", &path))?;
+        let mut home = Self { root, repaired: Vec::new(), file_systems };
+        home.refuse_foreign_contents()?;
+        // `loom.db` may be a link to another disk: what counts is where its bytes lie.
+        if !options.allow_network_fs && home.database().exists() {
+            refuse_network(&*home.file_systems, &home.database())?;
+        }
+        home.check_modes()?;
+        rustix::fs::access(&home.root, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| HomeError::NotWritable { path: home.root.clone(), source: error.into() })?;
+        Ok(home)
+    }
+
+    /// The folder itself: absolute, without symlinks.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What had a mode open to others when we came, and was repaired: to be told to the owner.
+    #[must_use]
+    pub fn repaired(&self) -> &[PathBuf] {
+        &self.repaired
+    }
+
+    /// The path of a folder of the home, which is created (0700) if it is absent.
+    ///
+    /// # Errors
+    /// [`HomeError::NotADirectory`], [`HomeError::NotWritable`] or [`HomeError::Io`].
+    pub fn dir(&self, dir: HomeDir) -> Result<PathBuf, HomeError> {
+        let path = self.root.join(dir.name());
+        match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
+            Ok(()) => Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(HomeError::NotADirectory { path })
+            }
+            Err(error) => Err(HomeError::io("created", &path)(error)),
+        }
+    }
+
+    fn file_systems(&self) -> &dyn FileSystems {
+        &*self.file_systems
+    }
+
+    /// A folder given by mistake (`/`, the user's own folder, a project) must not have its modes changed.
+    fn refuse_foreign_contents(&self) -> Result<(), HomeError> {
+        let not_a_home = || HomeError::NotAHome { path: self.root.clone() };
+        if self.root.parent().is_none() {
+            return Err(not_a_home());
+        }
+        let mut foreign = false;
+        for entry in self.root.read_dir().map_err(HomeError::io("read", &self.root))? {
+            let entry = entry.map_err(HomeError::io("read", &self.root))?;
+            let name = entry.file_name();
+            if name.to_str().is_some_and(layout::is_ours_alone) {
+                return Ok(());
+            }
+            foreign |= !name.to_str().is_some_and(layout::is_known);
+        }
+        if foreign { Err(not_a_home()) } else { Ok(()) }
+    }
+
+    /// The root and everything in it whose name is ours: at start, one level deep, so that the cost does not
+    /// grow with what the home holds. Below, the root's own 0700 keeps others out.
+    fn check_modes(&mut self) -> Result<(), HomeError> {
+        let us = rustix::process::geteuid().as_raw();
+        let mut known = vec![self.root.clone()];
+        known.extend(layout::known_names().map(|name| self.root.join(name)));
+        for path in known {
+            let metadata = match path.symlink_metadata() {
+                Ok(metadata) => metadata,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(HomeError::io("read", &path)(error)),
+            };
+            if metadata.is_symlink() {
+                continue;
+            }
+            if metadata.uid() != us {
+                return Err(HomeError::ForeignOwner { path, owner: metadata.uid(), us });
+            }
+            if repair_mode(&path, &metadata)? {
+                self.repaired.push(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps everything this process creates from others (spec: security §8 "umask set"). It is the process's,
+/// not a thread's: to be called once, first thing in `main`.
+pub fn restrict_umask() {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// True if the mode had to be changed.
+fn repair_mode(path: &Path, metadata: &Metadata) -> Result<bool, HomeError> {
+    let mode = metadata.mode() & 0o7777;
+    let (wanted, wrong) = if metadata.is_dir() {
+        (0o700, mode & 0o077 != 0 || mode & 0o700 != 0o700)
+    } else {
+        (0o600, mode & 0o177 != 0 || mode & 0o600 != 0o600)
+    };
+    if wrong {
+        std::fs::set_permissions(path, Permissions::from_mode(wanted))
+            .map_err(|source| HomeError::OpenToOthers { path: path.to_owned(), mode, source })?;
+    }
+    Ok(wrong)
+}
+
+/// The path itself, or the folder in which its first missing part would be created.
+fn nearest_existing(path: &Path) -> Result<&Path, HomeError> {
+    for ancestor in path.ancestors() {
+        match ancestor.metadata() {
+            Ok(metadata) if metadata.is_dir() => return Ok(ancestor),
+            Ok(_) => return Err(HomeError::NotADirectory { path: ancestor.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Something above is a file; the walk arrives there.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
+            Err(error) => return Err(HomeError::io("read", ancestor)(error)),
+        }
+    }
+    Err(HomeError::NotADirectory { path: path.to_owned() })
+}
+
+fn refuse_network(file_systems: &dyn FileSystems, path: &Path) -> Result<(), HomeError> {
+    match file_systems.network_kind(path).map_err(HomeError::io("examined", path))? {
+        Some(kind) => Err(HomeError::NetworkFileSystem { path: path.to_owned(), kind }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Where every file of the home lies (spec: cli §4): the only place that spells their names.
+
+use std::path::PathBuf;
+
+use super::Home;
+use crate::instance::InstanceId;
+
+/// A folder of the home. Each is created when it is first needed, by [`Home::dir`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HomeDir {
+    /// Large bodies by their SHA-256.
+    Blobs,
+    /// What streams in now, one file a generation.
+    Spool,
+    /// Weights of local models.
+    Models,
+    /// Embedding vectors: derived.
+    VectorCache,
+    /// Answers of MCP servers: derived.
+    McpCache,
+    /// Capability cards of the owner.
+    Capabilities,
+    /// What Drawloom keeps about each workspace, by its id.
+    Workspaces,
+    /// Private folders of sandboxed programs.
+    Sandbox,
+    /// The workspace used where none is found.
+    DefaultWorkspace,
+    /// Locks on documents, and the second names of instance locks.
+    Locks,
+    /// Locks and sockets of running processes.
+    Run,
+    /// Logs.
+    Logs,
+}
+
+impl HomeDir {
+    /// All folders.
+    pub const ALL: [Self; 12] = [
+        Self::Blobs,
+        Self::Spool,
+        Self::Models,
+        Self::VectorCache,
+        Self::McpCache,
+        Self::Capabilities,
+        Self::Workspaces,
+        Self::Sandbox,
+        Self::DefaultWorkspace,
+        Self::Locks,
+        Self::Run,
+        Self::Logs,
+    ];
+
+    /// Its path below the home.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blobs => "blobs",
+            Self::Spool => "spool",
+            Self::Models => "models",
+            Self::VectorCache => "cache/vectors",
+            Self::McpCache => "cache/mcp",
+            Self::Capabilities => "capabilities",
+            Self::Workspaces => "workspaces",
+            Self::Sandbox => "sandbox",
+            Self::DefaultWorkspace => "workspace",
+            Self::Locks => "locks",
+            Self::Run => "run",
+            Self::Logs => "logs",
+        }
+    }
+}
+
+const CONFIG: &str = "config.toml";
+const KEYS: &str = "keys.toml";
+const SEAL_KEY: &str = "seal.key";
+const TRUSTED_KEYS: &str = "trusted_keys";
+const DATABASE: &str = "loom.db";
+const APPROVALS: &str = "approvals.json";
+const LOGIN: &str = "login";
+const RESERVE: &str = "reserve";
+
+/// Files by which a home is known: no other program's folder holds one of these.
+const OURS_ALONE: [&str; 5] = [DATABASE, CONFIG, KEYS, SEAL_KEY, TRUSTED_KEYS];
+
+const OTHER_FILES: [&str; 5] = [APPROVALS, LOGIN, RESERVE, "loom.db-wal", "loom.db-shm"];
+
+/// Whether this name alone makes a folder a home.
+pub(super) fn is_ours_alone(name: &str) -> bool {
+    OURS_ALONE.contains(&name)
+}
+
+/// Whether a home has an entry of this name.
+pub(super) fn is_known(name: &str) -> bool {
+    known_names().any(|known| known == name)
+}
+
+/// The names at the top of a home.
+pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
+    let dirs = HomeDir::ALL.into_iter().map(|dir| dir.name().split('/').next().unwrap_or(dir.name()));
+    OURS_ALONE.into_iter().chain(OTHER_FILES).chain(dirs)
+}
+
+/// Paths. None of these touches the disk.
+impl Home {
+    /// The owner's settings.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.root.join(CONFIG)
+    }
+
+    /// The owner's secrets.
+    #[must_use]
+    pub fn keys(&self) -> PathBuf {
+        self.root.join(KEYS)
+    }
+
+    /// The Ed25519 key that seals trees.
+    #[must_use]
+    pub fn seal_key(&self) -> PathBuf {
+        self.root.join(SEAL_KEY)
+    }
+
+    /// Public keys whose cards are taken.
+    #[must_use]
+    pub fn trusted_keys(&self) -> PathBuf {
+        self.root.join(TRUSTED_KEYS)
+    }
+
+    /// The SQLite file. Only the store opens it (spec: security §8).
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.root.join(DATABASE)
+    }
+
+    /// Card approvals.
+    #[must_use]
+    pub fn approvals(&self) -> PathBuf {
+        self.root.join(APPROVALS)
+    }
+
+    /// The one-time login link of the gateway.
+    #[must_use]
+    pub fn login(&self) -> PathBuf {
+        self.root.join(LOGIN)
+    }
+
+    /// The bytes held back for a full disk.
+    #[must_use]
+    pub fn reserve_file(&self) -> PathBuf {
+        self.root.join(RESERVE)
+    }
+
+    /// The gateway's socket.
+    #[must_use]
+    pub fn gateway_socket(&self) -> PathBuf {
+        self.root.join(HomeDir::Run.name()).join("drawloom.sock")
+    }
+
+    /// An instance's socket, over which others hand it messages.
+    #[must_use]
+    pub fn instance_socket(&self, instance: InstanceId) -> PathBuf {
+        self.root.join(HomeDir::Run.name()).join(instance.socket_name())
+    }
+
+    /// An instance's lock file.
+    #[must_use]
+    pub fn instance_lock(&self, instance: InstanceId) -> PathBuf {
+        self.root.join(HomeDir::Run.name()).join(instance.lock_name())
+    }
+}

@@ -1,0 +1,80 @@
+//! Jobs: durable work that some process takes, with an owner and a fencing number.
+
+use loom::{Millis, TreeId};
+
+use crate::fence::{Fence, Holder, Tenure};
+
+/// The number of a job, in the order they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub i64);
+
+/// A job to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewJob {
+    /// What kind of work, as `observe`.
+    pub kind: String,
+    /// A key under which it is enqueued at most once, as a reminder's id and due time.
+    pub key: Option<String>,
+    /// The tree it concerns; a job without one is the owner's business alone.
+    pub tree: Option<TreeId>,
+    /// What the worker needs, in the worker's own form.
+    pub payload: String,
+    /// Not to be started before.
+    pub due: Millis,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobState {
+    /// Waits.
+    Queued,
+    /// Someone works on it, in the tenure the job's `fence` numbers.
+    Claimed(Holder),
+    /// Done, with the worker's result.
+    Done(String),
+    /// Failed, with the reason; not tried again by itself.
+    Failed(String),
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// What is to be done.
+    pub job: NewJob,
+    /// How far it is.
+    pub state: JobState,
+    /// The number of its newest tenure.
+    pub fence: Fence,
+}
+
+impl Job {
+    /// What its worker has to show when it is finished; none while nobody works on it.
+    pub fn tenure(&self) -> Option<Tenure> {
+        match &self.state {
+            JobState::Claimed(owner) => Some(Tenure { owner: owner.clone(), fence: self.fence }),
+            _ => None,
+        }
+    }
+}
+
+/// Which jobs a list holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobFilter {
+    /// All.
+    All,
+    /// Those not done and not failed.
+    Open,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobEnd {
+    /// Done, with the worker's result.
+    Done(String),
+    /// Failed, with the reason.
+    Failed(String),
+    /// Given back: it waits again.
+    Again,
+}

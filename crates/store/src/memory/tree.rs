@@ -1,0 +1,186 @@
+//! One tree in plain maps, and its rows as readers see them.
+
+use std::collections::BTreeMap;
+
+use loom::cell::CellScope;
+use loom::rows::{Order, StoredResponse};
+use loom::seal::Seal;
+use loom::{
+    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
+    PositionId, PositionKind, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
+};
+
+use super::state::State;
+use crate::principal::Principal;
+
+/// One tree.
+#[derive(Debug, Clone)]
+pub(super) struct Tree {
+    pub(super) row: TreeRow,
+    pub(super) short_id: String,
+    pub(super) session: Option<String>,
+    pub(super) purged: bool,
+    pub(super) positions: BTreeMap<PositionId, Position>,
+    pub(super) nodes: BTreeMap<NodeId, NodeRow>,
+    pub(super) order: BTreeMap<Order, NodeId>,
+    pub(super) cells: BTreeMap<CellKey, Cell>,
+    pub(super) operations: Vec<OpRecord>,
+    pub(super) timelines: BTreeMap<ViewName, Timeline>,
+    pub(super) drafts: BTreeMap<(ViewName, Slot), Draft>,
+    pub(super) seals: Vec<Seal>,
+}
+
+impl Tree {
+    pub(super) fn new(row: TreeRow, short_id: String, session: Option<String>) -> Self {
+        Self {
+            row,
+            short_id,
+            session,
+            purged: false,
+            positions: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            order: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            operations: Vec::new(),
+            timelines: BTreeMap::new(),
+            drafts: BTreeMap::new(),
+            seals: Vec::new(),
+        }
+    }
+
+    pub(super) fn cell_now(&self, key: &CellKey) -> Cell {
+        self.cells.get(key).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn timeline_of(&self, view: &ViewName) -> Timeline {
+        self.timelines.get(view).copied().unwrap_or_default()
+    }
+
+    /// Nodes, newest first, older than `before`.
+    fn newest(&self, before: Option<Order>) -> impl Iterator<Item = &NodeRow> {
+        let older =
+            self.order.iter().rev().filter(move |(order, _)| before.is_none_or(|before| **order < before));
+        older.filter_map(|(_, id)| self.nodes.get(id))
+    }
+}
+
+/// A tree in its store, as one reader sees it.
+pub(super) struct View<'a> {
+    pub(super) state: &'a State,
+    pub(super) who: &'a Principal,
+    pub(super) tree: &'a Tree,
+}
+
+impl Rows for View<'_> {
+    fn tree(&self) -> Result<TreeRow, RowError> {
+        Ok(self.tree.row.clone())
+    }
+
+    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
+        Ok(self.tree.positions.get(&id).cloned())
+    }
+
+    fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
+        Ok(self.tree.nodes.get(&id).cloned())
+    }
+
+    fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
+        Ok(self.tree.cell_now(key))
+    }
+
+    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        let held = self.tree.cells.iter().filter(|(key, cell)| scope.holds(key) && !cell.value.is_none());
+        Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
+    }
+
+    fn versions(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<NodeRow>, RowError> {
+        Ok(self
+            .tree
+            .newest(before)
+            .filter(|row| row.node.position == position)
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
+        Ok(self.tree.newest(None).filter(|row| row.node.position == position).count() as u64)
+    }
+
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
+        let mut here = self.tree.newest(None).filter(|row| row.node.position == position);
+        Ok(here.find(|row| row.node.content_hash == content).map(|row| row.node.id))
+    }
+
+    fn children(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<Position>, RowError> {
+        let originals =
+            self.tree.newest(before).filter_map(|row| self.tree.positions.get(&row.node.id.as_position()));
+        Ok(originals.filter(|child| child.parent == Some(position)).take(limit).cloned().collect())
+    }
+
+    fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
+        let below = self.tree.positions.values().filter(|child| child.parent == Some(position));
+        Ok(below.filter(|child| child.kind == PositionKind::Path).count() as u64)
+    }
+
+    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
+        Ok(self.tree.operations.iter().find(|record| record.seq == seq).cloned())
+    }
+
+    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
+        Ok(self.tree.operations.iter().filter(|record| record.seq > after).take(limit).cloned().collect())
+    }
+
+    fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
+        let later = self.tree.order.iter().filter(|(order, _)| after.is_none_or(|after| **order > after));
+        Ok(later.filter_map(|(_, id)| self.tree.nodes.get(id).cloned()).take(limit).collect())
+    }
+
+    fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {
+        Ok(self.tree.timeline_of(view))
+    }
+
+    fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError> {
+        Ok(self.tree.drafts.get(&(view.clone(), slot)).cloned())
+    }
+
+    fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError> {
+        let here = self.tree.drafts.iter().filter(|((of, _), _)| of == view);
+        Ok(here.map(|((_, slot), draft)| (*slot, draft.clone())).collect())
+    }
+
+    fn seals(&self) -> Result<Vec<Seal>, RowError> {
+        Ok(self.tree.seals.clone())
+    }
+
+    fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
+        let found = self.state.generations.get(&id).map(|generation| generation.row.clone());
+        Ok(found.filter(|row| row.tree == self.tree.row.id))
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.state.manifest(self.who, digest).ok())
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.state.body(self.who, digest).ok())
+    }
+
+    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(self.state.response(self.who, node).ok())
+    }
+}

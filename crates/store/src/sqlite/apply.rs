@@ -1,0 +1,238 @@
+//! Applying a plan and the rows that go with it, within one transaction.
+
+use loom::{Digest, OpRecord, Operation, Plan, Seq, ViewName, short_id};
+use rusqlite::params;
+
+use super::db::{Db, digest, get, unsigned};
+use super::tree_row::{TreeRef, find_mut};
+use super::{cell_row, draft_row, events, node_row, op_row, position_row, sent, tree_row, work};
+use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
+use crate::draft::{DraftEdit, DraftName, after_keystroke, edited};
+use crate::error::{Changed, StoreError};
+use crate::event::Happening;
+use crate::principal::Principal;
+
+/// As [`crate::Store::apply`].
+pub(super) fn apply(
+    db: &Db<'_>,
+    who: &Principal,
+    id: loom::TreeId,
+    plan: &Plan,
+    with: &With,
+) -> Result<Applied, StoreError> {
+    check_shape(id, plan)?;
+    let tree = match &plan.tree {
+        Some(row) if who.may_write() => {
+            let tree = tree_row::insert(db, row, who.session().or(with.session.as_deref()))?;
+            if tree_row::find(db, who, id).is_err() {
+                return Err(StoreError::NotFound("tree"));
+            }
+            tree
+        }
+        Some(_) => return Err(StoreError::Denied("write")),
+        None => find_mut(db, who, id)?,
+    };
+    work::check_guards(db, who, &with.guards)?;
+    check(db, tree, plan)?;
+    // Before the nodes, which name them.
+    for generation in &with.generations {
+        sent::start(db, tree, generation)?;
+    }
+    let mut applied = Applied::default();
+    for change in &plan.drafts {
+        let (view, slot) = (change.view.clone(), change.slot);
+        let revision = change.new.as_ref().map(|draft| draft.revision);
+        draft_row::set(db, tree.pk, &view, slot, change.new.as_ref())?;
+        events::append(db, tree.pk, &Happening::Draft { view: view.clone(), slot, revision })?;
+        applied.drafts.push(AppliedDraft { view, slot, revision });
+    }
+    if let Some(op) = &plan.op {
+        append_planned(db, tree, plan, op, &mut applied)?;
+    }
+    for outcome in &with.outcomes {
+        sent::end(db, tree, outcome)?;
+    }
+    applied.cursor = events::last(db)?;
+    Ok(applied)
+}
+
+/// Refuses a plan whose cells and drafts are not as it expects.
+fn check(db: &Db<'_>, tree: TreeRef, plan: &Plan) -> Result<(), StoreError> {
+    let mut changed = Vec::new();
+    let cells = plan.op.iter().flat_map(|op| &op.cells);
+    for change in cells.filter(|change| is_stored(&change.key)) {
+        if cell_row::one(db, tree.pk, &change.key)?.value != change.old {
+            changed.push(Changed::Cell(change.key.clone()));
+        }
+    }
+    for draft in &plan.drafts {
+        let now = draft_row::one(db, tree.pk, &draft.view, draft.slot)?;
+        let revision = now.map(|draft| draft.revision);
+        if revision != draft.expected {
+            changed.push(Changed::Draft { view: draft.view.clone(), slot: draft.slot, revision });
+        }
+    }
+    if changed.is_empty() { Ok(()) } else { Err(StoreError::Conflict(changed)) }
+}
+
+/// Inserts the rows of a plan and its operation.
+fn append_planned(
+    db: &Db<'_>,
+    tree: TreeRef,
+    plan: &Plan,
+    op: &Operation,
+    applied: &mut Applied,
+) -> Result<(), StoreError> {
+    let head = Head::read(db, tree)?;
+    let seq = Seq(head.seq.0 + 1);
+    for (place, node) in (0..).zip(&plan.nodes) {
+        if db.one("SELECT 1 FROM nodes WHERE id = ?1", [node.id.to_bytes()], |_| Ok(()))?.is_some() {
+            return Err(StoreError::Exists("node"));
+        }
+        let short = free_short_id(db, tree, node.id)?;
+        let pk = node_row::insert(db, tree.pk, node, seq, place, &short)?;
+        if let Some(position) = plan.positions.iter().find(|position| position.id.original() == node.id) {
+            position_row::insert(db, tree.pk, pk, position)?;
+        } else if node.is_original() {
+            return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
+        }
+        index(db, pk, node)?;
+        applied.nodes.push((node.id, short));
+    }
+    if plan.positions.iter().any(|position| !plan.nodes.iter().any(|node| position.id.original() == node.id))
+    {
+        return Err(StoreError::Malformed("a position without its original".to_owned()));
+    }
+    append(db, tree, head, op, plan.nodes.len())?;
+    applied.seq = Some(seq);
+    applied.skipped.clone_from(&op.skipped);
+    Ok(())
+}
+
+/// The first short id that is free in the tree.
+fn free_short_id(db: &Db<'_>, tree: TreeRef, id: loom::NodeId) -> Result<String, StoreError> {
+    for candidate in short_id::candidates(id.to_bytes()) {
+        let sql = "SELECT 1 FROM nodes WHERE tree = ?1 AND short = ?2";
+        if db.one(sql, (tree.pk, &candidate), |_| Ok(()))?.is_none() {
+            return Ok(candidate);
+        }
+    }
+    Err(StoreError::Exists("short id"))
+}
+
+/// Adds a node to the search index, and its blobs to those that are shown.
+fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
+    let text = crate::search::indexed_text(&node.content);
+    if !text.is_empty() {
+        db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, text))?;
+    }
+    for blob in crate::memory::find::blobs(&node.content) {
+        db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, pk))?;
+    }
+    Ok(())
+}
+
+/// Where a tree's log ends.
+pub(super) struct Head {
+    seq: Seq,
+    hash: Digest,
+    /// The number the next node of the store has.
+    first: i64,
+}
+
+impl Head {
+    pub(super) fn read(db: &Db<'_>, tree: TreeRef) -> Result<Self, StoreError> {
+        let first: Option<i64> = db.one("SELECT max(pk) FROM nodes", [], |row| get(row, 0))?.flatten();
+        let found = db.one("SELECT seq, head FROM trees WHERE pk = ?1", [tree.pk], |row| {
+            let seq = Seq(unsigned(row, 0)?);
+            let hash = if seq.0 == 0 { Digest::ZERO } else { digest(row, 1)? };
+            Ok(Self { seq, hash, first: first.unwrap_or(0) + 1 })
+        })?;
+        found.ok_or(StoreError::NotFound("tree"))
+    }
+}
+
+/// Appends an operation whose `count` nodes stand from the head's number on, with what it does to cells and
+/// timeline.
+pub(super) fn append(
+    db: &Db<'_>,
+    tree: TreeRef,
+    head: Head,
+    op: &Operation,
+    count: usize,
+) -> Result<(), StoreError> {
+    let seq = Seq(head.seq.0 + 1);
+    let timeline = |view: &ViewName| tree_row::timeline(db, tree.pk, view);
+    let before = op.view.as_ref().map(timeline).transpose()?.unwrap_or_default();
+    for change in op.cells.iter().filter(|change| is_stored(&change.key)) {
+        cell_row::set(db, tree.pk, &change.key, &change.new, seq)?;
+    }
+    if let Some(view) = &op.view {
+        tree_row::set_timeline(db, tree.pk, view, before.after(&op.timeline, seq))?;
+    }
+    let record = OpRecord::bind(op.clone(), seq, head.hash, before).map_err(loom::Refusal::from)?;
+    op_row::insert(db, tree.pk, &record, head.first, count)?;
+    db.run(
+        "UPDATE trees SET seq = ?2, head = ?3, nodes = nodes + ?4, updated = ?5 WHERE pk = ?1",
+        params![tree.pk, seq.0 as i64, record.hash.0, count as i64, op.at.0],
+    )?;
+    events::append(db, tree.pk, &Happening::Operation { seq, kind: op.kind, view: op.view.clone() })
+}
+
+/// As [`crate::Store::edit_draft`].
+pub(super) fn edit_draft(
+    db: &Db<'_>,
+    who: &Principal,
+    name: &DraftName,
+    expected: Option<u64>,
+    edit: &DraftEdit,
+) -> Result<loom::Draft, StoreError> {
+    let tree = find_mut(db, who, name.tree)?;
+    let rows = super::rows::SqliteRows { db, tree, who };
+    let base = match edit {
+        DraftEdit::Set { base: Some(base), .. } => {
+            let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;
+            Some((*base, row.ok_or(StoreError::NotFound("node"))?.node.text().into_owned()))
+        }
+        _ => None,
+    };
+    let now = draft_row::one(db, tree.pk, &name.view, name.slot)?;
+    let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
+    match edited(name, now.clone(), expected, base, edit.clone(), timeline)? {
+        None => now.ok_or(StoreError::NotFound("draft")),
+        Some(draft) => {
+            keystroke(db, tree, name, Some(&draft))?;
+            Ok(draft)
+        }
+    }
+}
+
+/// As [`crate::Store::discard_draft`].
+pub(super) fn discard_draft(
+    db: &Db<'_>,
+    who: &Principal,
+    name: &DraftName,
+    expected: u64,
+) -> Result<(), StoreError> {
+    let tree = find_mut(db, who, name.tree)?;
+    let revision = draft_row::one(db, tree.pk, &name.view, name.slot)?.map(|draft| draft.revision);
+    if revision != Some(expected) {
+        let changed = Changed::Draft { view: name.view.clone(), slot: name.slot, revision };
+        return Err(StoreError::Conflict(vec![changed]));
+    }
+    keystroke(db, tree, name, None)
+}
+
+/// Writes a draft, counts a keystroke, tells followers.
+fn keystroke(
+    db: &Db<'_>,
+    tree: TreeRef,
+    name: &DraftName,
+    draft: Option<&loom::Draft>,
+) -> Result<(), StoreError> {
+    draft_row::set(db, tree.pk, &name.view, name.slot, draft)?;
+    let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
+    tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline))?;
+    let revision = draft.map(|draft| draft.revision);
+    events::append(db, tree.pk, &Happening::Draft { view: name.view.clone(), slot: name.slot, revision })
+}

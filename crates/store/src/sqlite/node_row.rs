@@ -1,0 +1,321 @@
+//! A node as a row, and back.
+
+use loom::{
+    Block, Choice, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin,
+    OriginRole, PathDigest, PositionId, Quote, Role, Seq, SourceKind, TreeId, Trust,
+};
+use rusqlite::{Row, params};
+
+use super::bytes::{In, Out};
+use super::codes::Code;
+use super::db::{Db, bytes_of, digest, get, id16, optional_id16, unsigned};
+use crate::error::StoreError;
+
+/// How a content is written.
+mod form {
+    /// One text block: its text.
+    pub(super) const TEXT: u8 = 0;
+    /// Anything else: JSON.
+    pub(super) const JSON: u8 = 1;
+    /// No block.
+    pub(super) const EMPTY: u8 = 2;
+}
+
+const PURGED: u8 = 4;
+
+/// The columns of [`read`], for a `FROM` of [`TABLES`].
+pub(super) const COLUMNS: &str = "n.id, n.seq, n.place, n.short, n.author, n.flags, n.created, n.bytes, n.chars, \
+    n.graphemes, n.content, n.content_hash, n.chain_hash, n.term, p.id, o.id, o.chain_hash, e.id, g.id, n.extra";
+
+/// The tables a node's row is read from.
+pub(super) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = n.position LEFT JOIN nodes o ON o.pk = n.origin \
+    LEFT JOIN nodes e ON e.pk = n.edited_from LEFT JOIN generations g ON g.pk = n.generation";
+
+/// Inserts a node with the next number.
+pub(super) fn insert(
+    db: &Db<'_>,
+    tree: i64,
+    node: &Node,
+    seq: Seq,
+    place: u32,
+    short: &str,
+) -> Result<i64, StoreError> {
+    let link = |id: Option<NodeId>| match id {
+        None => Ok(None),
+        Some(id) => db.node_pk(tree, id)?.map(Some).ok_or_else(|| {
+            StoreError::Malformed(format!("node {} names {id}, which this tree does not have", node.id))
+        }),
+    };
+    let position = (!node.is_original()).then(|| node.position.original());
+    let (origin, extra_origins) = match plain_origin(db, tree, node)? {
+        Some(origin) => (Some(origin), false),
+        None => (None, !node.origins.is_empty()),
+    };
+    let generation = match node.generation {
+        None => None,
+        Some(id) => {
+            db.one("SELECT pk FROM generations WHERE id = ?1", [id.to_bytes()], |row| get::<i64>(row, 0))?
+        }
+    };
+    let stray = node.generation.filter(|_| generation.is_none());
+    let extra = extra(db, node, extra_origins, stray)?;
+    let (content, form) = write_content(&node.content)?;
+    let flags = form | node.role.map_or(0, Code::code) << 3 | node.trust.code() << 6;
+    let counts = node.counts;
+    let len = content.as_deref().unwrap_or_default().len() as u64;
+    let differs = |number: u64, from: u64| (number != from).then_some(number as i64);
+    db.run(
+        "INSERT INTO nodes (tree, id, position, seq, place, short, author, flags, created, bytes, chars, graphemes,
+            content, content_hash, chain_hash, term, origin, edited_from, generation, extra)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+        params![
+            tree,
+            node.id.to_bytes(),
+            link(position)?,
+            seq.0 as i64,
+            place,
+            short,
+            db.intern_author(&node.author)?,
+            flags,
+            node.created_at.0.wrapping_sub(time_of(node.id)),
+            differs(counts.bytes, len),
+            differs(counts.chars, counts.bytes),
+            differs(counts.graphemes, counts.chars),
+            content,
+            node.content_hash.0,
+            node.chain_hash.0,
+            node.term.0.to_be_bytes(),
+            origin,
+            link(node.edited_from)?,
+            generation,
+            extra,
+        ],
+    )?;
+    Ok(db.inserted())
+}
+
+/// The milliseconds within a node's id.
+fn time_of(id: NodeId) -> i64 {
+    let bytes = id.to_bytes();
+    bytes[..6].iter().fold(0, |ms, byte| ms << 8 | i64::from(*byte))
+}
+
+/// The number of the node that is the one parent a node follows from, if there is nothing more to say.
+fn plain_origin(db: &Db<'_>, tree: i64, node: &Node) -> Result<Option<i64>, StoreError> {
+    let [Origin { role: OriginRole::Parent, node: parent, chain }] = &node.origins[..] else {
+        return Ok(None);
+    };
+    let found =
+        db.one("SELECT pk, tree, chain_hash FROM nodes WHERE id = ?1", [parent.to_bytes()], |row| {
+            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, digest(row, 2)?))
+        })?;
+    Ok(found.filter(|(_, of, held)| *of == tree && held == chain).map(|(pk, _, _)| pk))
+}
+
+fn write_content(content: &[Block]) -> Result<(Option<String>, u8), StoreError> {
+    Ok(match content {
+        [] => (None, form::EMPTY),
+        [Block::Text { text }] => (Some(text.clone()), form::TEXT),
+        blocks => {
+            let json =
+                serde_json::to_string(blocks).map_err(|error| StoreError::Malformed(error.to_string()))?;
+            (Some(json), form::JSON)
+        }
+    })
+}
+
+fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
+    Ok(match (flags & 3, text) {
+        (form::TEXT, Some(text)) => vec![Block::Text { text }],
+        (form::JSON, Some(json)) => serde_json::from_str(&json)
+            .map_err(|error| StoreError::Damaged(format!("the content of a node cannot be read: {error}")))?,
+        _ => Vec::new(),
+    })
+}
+
+/// What has no column: quote, finish, source, origins that are not one plain parent, and a generation this store
+/// does not have.
+fn extra(
+    db: &Db<'_>,
+    node: &Node,
+    origins: bool,
+    stray: Option<GenerationId>,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let parts =
+        [node.quote.is_some(), node.finish.is_some(), node.source.is_some(), origins, stray.is_some()];
+    if !parts.contains(&true) {
+        return Ok(None);
+    }
+    let mut out = Out::default();
+    out.byte(parts.iter().rev().fold(0, |bits, part| bits << 1 | u8::from(*part)));
+    if let Some(quote) = &node.quote {
+        out.fixed(&quote.node.to_bytes());
+        out.fixed(&quote.chain.0);
+        for number in [quote.from, quote.to, quote.at] {
+            out.number(number);
+        }
+    }
+    match &node.finish {
+        None => {}
+        Some(Finish::Stop) => out.byte(0),
+        Some(Finish::Length) => out.byte(1),
+        Some(Finish::ToolUse) => out.byte(2),
+        Some(Finish::Refused) => out.byte(3),
+        Some(Finish::Interrupted(reason)) => {
+            out.byte(4);
+            out.text(reason);
+        }
+    }
+    if let Some(source) = &node.source {
+        for name in [&source.provider, &source.model, &source.dialect] {
+            out.signed(db.intern(name)?);
+        }
+        out.byte(source.kind.code());
+        out.fixed(&source.manifest.0);
+        out.byte(u8::from(source.response.is_some()));
+        out.fixed(source.response.as_ref().map_or(&[], |response| &response.0));
+        match source.choice {
+            Choice::Index(index) => {
+                out.byte(0);
+                out.number(u64::from(index));
+            }
+            Choice::Token { index, rank } => {
+                out.byte(1);
+                out.number(u64::from(index));
+                out.number(u64::from(rank));
+            }
+        }
+    }
+    if origins {
+        out.number(node.origins.len() as u64);
+        for origin in &node.origins {
+            out.byte(origin.role.code());
+            out.fixed(&origin.node.to_bytes());
+            out.fixed(&origin.chain.0);
+        }
+    }
+    if let Some(stray) = stray {
+        out.fixed(&stray.to_bytes());
+    }
+    Ok(Some(out.0))
+}
+
+fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreError> {
+    let mut read = In::new(bytes, "what a node has besides its content");
+    let parts = read.byte()?;
+    if parts & 1 != 0 {
+        let (quoted, chain) = (NodeId::from_bytes(read.fixed()?), Digest(read.fixed()?));
+        let (from, to, at) = (read.number()?, read.number()?, read.number()?);
+        node.quote = Some(Quote { node: quoted, chain, from, to, at });
+    }
+    if parts & 2 != 0 {
+        node.finish = Some(match read.byte()? {
+            0 => Finish::Stop,
+            1 => Finish::Length,
+            2 => Finish::ToolUse,
+            3 => Finish::Refused,
+            4 => Finish::Interrupted(read.text()?),
+            _ => return Err(read.damaged()),
+        });
+    }
+    if parts & 4 != 0 {
+        node.source = Some(read_source(db, &mut read)?);
+    }
+    if parts & 8 != 0 {
+        for _ in 0..read.number()? {
+            let role = OriginRole::from_code(read.byte()?)?;
+            let (id, chain) = (NodeId::from_bytes(read.fixed()?), Digest(read.fixed()?));
+            node.origins.push(Origin { role, node: id, chain });
+        }
+    }
+    if parts & 16 != 0 {
+        node.generation = Some(GenerationId::from_bytes(read.fixed()?));
+    }
+    Ok(())
+}
+
+fn read_source(db: &Db<'_>, read: &mut In<'_>) -> Result<ModelSource, StoreError> {
+    let mut name = || Ok::<_, StoreError>(db.name(read.signed()?)?.to_string());
+    let (provider, model, dialect) = (name()?, name()?, name()?);
+    let kind = SourceKind::from_code(read.byte()?)?;
+    let manifest = Digest(read.fixed()?);
+    let response = match read.byte()? {
+        0 => None,
+        _ => Some(Digest(read.fixed()?)),
+    };
+    let token = read.byte()? != 0;
+    let mut index = || u32::try_from(read.number()?).map_err(|_| read.damaged());
+    let choice =
+        if token { Choice::Token { index: index()?, rank: index()? } } else { Choice::Index(index()?) };
+    Ok(ModelSource { provider, model, dialect, kind, manifest, response, choice })
+}
+
+/// Reads the columns of [`COLUMNS`].
+pub(super) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, StoreError> {
+    let id = NodeId::from_bytes(id16(row, 0)?);
+    let flags: u8 = get(row, 5)?;
+    let purged = flags & PURGED != 0;
+    let text: Option<String> = get(row, 10)?;
+    let len = text.as_deref().unwrap_or_default().len() as u64;
+    let counts = read_counts(row, 7, len)?;
+    let position = optional_id16(row, 14)?.map_or(id.as_position(), PositionId::from_bytes);
+    let mut node = Node {
+        id,
+        tree,
+        position,
+        author: db.author(get(row, 4)?)?,
+        role: read_role(flags)?,
+        created_at: loom::Millis(time_of(id).wrapping_add(get(row, 6)?)),
+        content: read_content(text, flags)?,
+        edited_from: optional_id16(row, 17)?.map(NodeId::from_bytes),
+        quote: None,
+        origins: Vec::new(),
+        source: None,
+        generation: optional_id16(row, 18)?.map(GenerationId::from_bytes),
+        trust: Trust::from_code(flags >> 6)?,
+        finish: None,
+        counts,
+        term: PathDigest(u128::from_be_bytes(id16(row, 13)?)),
+        content_hash: digest(row, 11)?,
+        chain_hash: digest(row, 12)?,
+    };
+    if let Some(parent) = optional_id16(row, 15)? {
+        let chain = digest(row, 16)?;
+        node.origins.push(Origin { role: OriginRole::Parent, node: NodeId::from_bytes(parent), chain });
+    }
+    let extra = row.get_ref(19).map_err(super::db::failure)?;
+    if !matches!(extra, rusqlite::types::ValueRef::Null) {
+        read_extra(db, bytes_of(row, 19)?, &mut node)?;
+    }
+    let place = get(row, 2)?;
+    Ok(NodeRow { node, seq: Seq(unsigned(row, 1)?), place, short_id: get(row, 3)?, purged })
+}
+
+/// The role within a node's flags.
+pub(super) fn read_role(flags: u8) -> Result<Option<Role>, StoreError> {
+    match flags >> 3 & 7 {
+        0 => Ok(None),
+        code => Role::from_code(code).map(Some),
+    }
+}
+
+/// Counts in three columns from `first` on, of a content of `len` bytes.
+pub(super) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Counts, StoreError> {
+    let column = |index, default| {
+        let number: Option<i64> = get(row, index)?;
+        Ok::<_, StoreError>(number.map_or(default, |number| number as u64))
+    };
+    let bytes = column(first, len)?;
+    let chars = column(first + 1, bytes)?;
+    Ok(Counts { bytes, chars, graphemes: column(first + 2, chars)? })
+}
+
+/// Removes the content of a node, leaving its hashes and its size.
+pub(super) fn purge(db: &Db<'_>, pk: i64) -> Result<(), StoreError> {
+    db.run(
+        "UPDATE nodes SET bytes = coalesce(bytes, octet_length(content), 0), content = NULL,
+            flags = (flags & ~3) | ?2 | ?3 WHERE pk = ?1",
+        (pk, form::EMPTY, PURGED),
+    )?;
+    Ok(())
+}

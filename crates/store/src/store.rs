@@ -1,0 +1,328 @@
+//! The face of every store.
+
+use std::any::Any;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use loom::rows::StoredResponse;
+use loom::seal::Seal;
+use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Rows, Seq, TreeId};
+use tokio::sync::watch;
+
+use crate::apply::{Applied, With};
+use crate::draft::{DraftEdit, DraftName};
+use crate::error::StoreError;
+use crate::event::{Cursor, Events};
+use crate::fence::{Fence, Holder, Lease, Tenure};
+use crate::forget::{Forget, Forgotten, Place};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
+use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::listing::{NodeName, TreeEntry, TreeFilter};
+use crate::principal::Principal;
+use crate::search::{Hits, SearchScope};
+
+/// A function over the rows of one tree; [`read`] wraps it.
+pub type ReadFn = Box<dyn FnOnce(&dyn Rows) -> Result<Box<dyn Any + Send>, RowError> + Send>;
+
+/// A store of trees and of what belongs to them.
+///
+/// Every method takes the principal that asks. What it may not see is [`StoreError::NotFound`], as if it were not
+/// there. Writes are durable (power loss included) when they return, drafts excepted, which survive the death of
+/// the process. Dropping a future abandons the answer, never half of the work: a write that was queued is done
+/// whole or not at all.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Applies a plan and the rows that go with it, in one transaction. An empty plan with rows is allowed.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] names cells and drafts that are not as the plan expects; [`StoreError::Fenced`]
+    /// when a guard or an outcome's tenure no longer holds. Nothing is written then.
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError>;
+
+    /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
+    ///
+    /// # Errors
+    /// What the function returns; [`StoreError::TooLong`] after 5 s.
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError>;
+
+    /// The trees, the one changed last first.
+    async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError>;
+
+    /// One tree.
+    async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError>;
+
+    /// The tree a person names by id, short id or exact title.
+    ///
+    /// # Errors
+    /// [`StoreError::Ambiguous`] with the candidates' short ids and titles.
+    async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError>;
+
+    /// The node a person names by id, by short id (in `tree`, if given), or as `TREE:SHORT`.
+    ///
+    /// # Errors
+    /// [`StoreError::Ambiguous`] when the short id stands in several trees and none is named.
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError>;
+
+    /// Changes a draft that has revision `expected` (none: that does not exist). Nothing can be redone after it
+    /// in that view. Returns the draft as it is now.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] with the revision there is; [`StoreError::Splice`] when the text to replace does
+    /// not stand there.
+    async fn edit_draft(
+        &self,
+        who: &Principal,
+        name: DraftName,
+        expected: Option<u64>,
+        edit: DraftEdit,
+    ) -> Result<Draft, StoreError>;
+
+    /// Removes a draft that has revision `expected`.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] with the revision there is.
+    async fn discard_draft(&self, who: &Principal, name: DraftName, expected: u64) -> Result<(), StoreError>;
+
+    /// The response a node was made of.
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError>;
+
+    /// A manifest, by its digest.
+    async fn manifest(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError>;
+
+    /// A body that a manifest refers to, by its digest.
+    async fn body(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError>;
+
+    /// Whether a node this principal may read shows the blob: blobs are read through nodes, never by their hash
+    /// alone.
+    async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError>;
+
+    /// Stores a seal of a tree.
+    ///
+    /// # Errors
+    /// [`StoreError::Malformed`] when it covers operations the tree does not have, or is not signed by its key.
+    async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError>;
+
+    /// Searches the text of nodes (see [`text::bigrams::Query`] for the syntax).
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError>;
+
+    /// Events after a cursor, at most `limit`.
+    async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError>;
+
+    /// Counts the writes of this process: a follower waits on it, and looks for those of other processes every
+    /// 200 ms.
+    fn writes(&self) -> watch::Receiver<u64>;
+
+    /// Takes a lease that is free, has ended, or is held by the same holder (whose older number then ends).
+    ///
+    /// # Errors
+    /// [`StoreError::Held`] names who has it.
+    async fn acquire_lease(
+        &self,
+        who: &Principal,
+        name: &str,
+        holder: &Holder,
+        ttl: Duration,
+        now: Millis,
+    ) -> Result<Fence, StoreError>;
+
+    /// Makes a lease last until `now + ttl`.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when it was taken over or released.
+    async fn renew_lease(
+        &self,
+        who: &Principal,
+        name: &str,
+        fence: Fence,
+        ttl: Duration,
+        now: Millis,
+    ) -> Result<(), StoreError>;
+
+    /// Lets a lease go.
+    ///
+    /// # Errors
+    /// As [`Store::renew_lease`].
+    async fn release_lease(&self, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError>;
+
+    /// A lease as it stands; none if there never was one.
+    async fn lease(&self, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError>;
+
+    /// Enqueues a job. One with the same key that was ever enqueued is returned instead, with `false`.
+    async fn enqueue(&self, who: &Principal, job: NewJob) -> Result<(JobId, bool), StoreError>;
+
+    /// Takes the oldest job that is due and waits, of one of these kinds.
+    async fn claim(
+        &self,
+        who: &Principal,
+        kinds: &[&str],
+        owner: &Holder,
+        now: Millis,
+    ) -> Result<Option<Job>, StoreError>;
+
+    /// Ends a claimed job.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when it is no longer this tenure's.
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError>;
+
+    /// Jobs in the order they came.
+    async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError>;
+
+    /// Generations, oldest first.
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError>;
+
+    /// Takes over a running generation from an owner that is gone, for recovery: its results under the old number
+    /// are refused from then on. The caller has made sure that the owner's lock is free.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when it is no longer `from`'s, or has ended.
+    async fn take_over(
+        &self,
+        who: &Principal,
+        generation: GenerationId,
+        from: &Tenure,
+        to: &Holder,
+    ) -> Result<Fence, StoreError>;
+
+    /// Usage written down at or after `since`, of one tree or of all, oldest first.
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError>;
+
+    /// Every place [`Store::forget`] would remove something from.
+    async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError>;
+
+    /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
+    /// leave tombstones with their hashes.
+    async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError>;
+
+    /// Removes the content of a whole tree, and of what cites it, for good.
+    async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError>;
+
+    /// Tests the store's integrity. Each problem is one line; none is the good answer.
+    async fn check(&self, who: &Principal) -> Result<Vec<String>, StoreError>;
+
+    /// Writes a copy of the store, as of one moment, to a new file.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when the file exists.
+    async fn backup(&self, who: &Principal, to: &Path) -> Result<Backup, StoreError>;
+
+    /// Which store this is.
+    async fn identity(&self, who: &Principal) -> Result<Identity, StoreError>;
+
+    /// Makes this a new store, after a restore: it gets a new id, and everything that was running is fenced.
+    async fn renew_identity(&self, who: &Principal) -> Result<StoreId, StoreError>;
+}
+
+/// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
+///
+/// # Errors
+/// As [`Store::read_rows`].
+pub async fn read<T, F>(store: &dyn Store, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
+where
+    T: Send + 'static,
+    F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+{
+    let boxed: ReadFn = Box::new(move |rows| Ok(Box::new(f(rows)?)));
+    let answer = store.read_rows(who, tree, boxed).await?;
+    // The box holds what the closure above put there; a store that answers with another thing has lost it.
+    answer.downcast::<T>().map(|answer| *answer).map_err(|_| StoreError::Closed)
+}
+
+/// The id of a store: another one after each restore.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreId(pub [u8; 16]);
+
+impl StoreId {
+    /// A new one, at random.
+    pub(crate) fn random() -> Result<Self, StoreError> {
+        random().map(Self)
+    }
+}
+
+impl std::fmt::Display for StoreId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&data_encoding::HEXLOWER.encode(&self.0))
+    }
+}
+
+impl std::fmt::Debug for StoreId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StoreId({self})")
+    }
+}
+
+/// Which store this is, and how far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Its id.
+    pub store: StoreId,
+    /// The version of its schema.
+    pub version: u32,
+    /// Its newest event.
+    pub cursor: Cursor,
+}
+
+/// A backup that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backup {
+    /// What the copy holds.
+    pub identity: Identity,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// Refuses a seal that does not fit its tree, whose newest operation is `last`.
+pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), StoreError> {
+    if seal.seq > last || !loom::seal::is_signed(seal, tree) {
+        return Err(StoreError::Malformed(
+            "a seal of other operations or without its key's signature".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// 16 random bytes.
+pub(crate) fn random() -> Result<[u8; 16], StoreError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
+    Ok(bytes)
+}

@@ -1,0 +1,241 @@
+//! What a person typed into a search box, as terms.
+
+use super::tokens::{Run, for_each_run};
+
+/// A search: all terms must be met.
+///
+/// There is no query language to get wrong. Words are separated by white space; `"…"` is a phrase (one that is
+/// not closed ends with the query); a `*` behind a word or phrase makes its last token a prefix. Everything else,
+/// `AND`, `NOT`, `-`, `:`, `(` and `^` included, is text: letters and digits count, the rest separates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// All of these must be met.
+    pub terms: Vec<Term>,
+    /// Whether the query had more than [`Query::MAX_TOKENS`] tokens, so that its end was left out.
+    pub truncated: bool,
+}
+
+/// One condition. Tokens are as [`tokenize`](super::tokenize) gives them: never empty, only letters, digits and
+/// marks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Term {
+    /// A token occurs.
+    Word(String),
+    /// A token begins so.
+    Prefix(String),
+    /// Tokens occur in this order with none between.
+    Phrase {
+        /// Two tokens or more.
+        tokens: Vec<String>,
+        /// Whether the last one may be the beginning of a token.
+        prefix: bool,
+    },
+}
+
+impl Query {
+    /// Most tokens a query keeps.
+    pub const MAX_TOKENS: usize = 64;
+    /// Most bytes of a query that are read.
+    pub const MAX_BYTES: usize = 16 * 1024;
+
+    /// Reads a query. Every text is one; a text without letters and digits is the empty query.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut end = text.len().min(Self::MAX_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut query = Self { terms: Vec::new(), truncated: end < text.len() };
+        let mut left = Self::MAX_TOKENS;
+        for (unit, prefix) in units(&text[..end]) {
+            let (mut tokens, mut prefix) = tokens_of(unit, prefix);
+            if tokens.len() > left {
+                tokens.truncate(left);
+                prefix = false;
+                query.truncated = true;
+            }
+            left -= tokens.len();
+            query.terms.extend(Term::new(tokens, prefix));
+        }
+        query
+    }
+
+    /// Whether nothing is asked for. The empty query is met by nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Whether a text with these tokens (see [`tokenize`](super::tokenize)) meets the query.
+    #[must_use]
+    pub fn matches(&self, tokens: &[String]) -> bool {
+        !self.is_empty() && self.terms.iter().all(|term| term.matches(tokens))
+    }
+
+    /// The query as an FTS5 `MATCH` expression; `None` for the empty query, for which FTS5 has none.
+    #[must_use]
+    pub fn to_fts5(&self) -> Option<String> {
+        let terms: Vec<String> = self.terms.iter().map(Term::to_fts5).collect();
+        (!terms.is_empty()).then(|| terms.join(" AND "))
+    }
+}
+
+impl Term {
+    fn new(mut tokens: Vec<String>, prefix: bool) -> Option<Self> {
+        if tokens.len() > 1 {
+            return Some(Self::Phrase { tokens, prefix });
+        }
+        let token = tokens.pop()?;
+        Some(if prefix { Self::Prefix(token) } else { Self::Word(token) })
+    }
+
+    fn matches(&self, tokens: &[String]) -> bool {
+        match self {
+            Self::Word(word) => tokens.contains(word),
+            Self::Prefix(beginning) => tokens.iter().any(|token| token.starts_with(beginning)),
+            Self::Phrase { tokens: wanted, prefix } => {
+                let Some((last, before)) = wanted.split_last() else { return false };
+                tokens.windows(wanted.len()).any(|found| {
+                    found.starts_with(before)
+                        && found
+                            .last()
+                            .is_some_and(|token| token == last || (*prefix && token.starts_with(last)))
+                })
+            }
+        }
+    }
+
+    fn to_fts5(&self) -> String {
+        // Tokens hold no quotes, so there is nothing to escape.
+        match self {
+            Self::Word(word) => format!("\"{word}\""),
+            Self::Prefix(beginning) => format!("\"{beginning}\" *"),
+            Self::Phrase { tokens, prefix } => {
+                format!("\"{}\"{}", tokens.join(" "), if *prefix { " *" } else { "" })
+            }
+        }
+    }
+}
+
+/// The words and phrases of a query, each with whether a `*` follows it.
+fn units(mut text: &str) -> impl Iterator<Item = (&str, bool)> {
+    std::iter::from_fn(move || {
+        text = text.trim_start();
+        if text.is_empty() {
+            return None;
+        }
+        let (unit, rest) = match text.strip_prefix('"') {
+            Some(phrase) => phrase.split_once('"').unwrap_or((phrase, "")),
+            None => text.split_at(text.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(text.len())),
+        };
+        let (word, starred) = match unit.strip_suffix('*') {
+            Some(word) if !text.starts_with('"') => (word, true),
+            _ => (unit, false),
+        };
+        let after_phrase = rest.strip_prefix('*').filter(|_| text.starts_with('"'));
+        text = after_phrase.unwrap_or(rest);
+        Some((word, starred || after_phrase.is_some()))
+    })
+}
+
+/// The tokens to search for, and whether the last one may be the beginning of a token.
+fn tokens_of(unit: &str, starred: bool) -> (Vec<String>, bool) {
+    let mut tokens = Vec::new();
+    let mut prefix = false;
+    let mut ends_in_bigram = false;
+    for_each_run(unit, |run| {
+        run.index(&mut |token| tokens.push(token.to_owned()));
+        (prefix, ends_in_bigram) = match run {
+            Run::Word(_) => (starred, false),
+            Run::Cjk(run) => {
+                let single = run.chars().nth(1).is_none();
+                // In a text another character may follow, and make a bigram of the single one.
+                (single, !single)
+            }
+        };
+    });
+    if ends_in_bigram {
+        // The single token that ends a run stands only where the run ends in the text too.
+        tokens.pop();
+    }
+    (tokens, prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bigrams::tokenize;
+
+    fn finds(query: &str, text: &str) -> bool {
+        Query::parse(query).matches(&tokenize(text))
+    }
+
+    #[test]
+    fn terms_as_typed() {
+        let phrase = |tokens: &[&str], prefix| Term::Phrase {
+            tokens: tokens.iter().map(|token| (*token).to_owned()).collect(),
+            prefix,
+        };
+        assert_eq!(
+            Query::parse("Über \"new York\" dep* re-read \"open end").terms,
+            [
+                Term::Word("uber".to_owned()),
+                phrase(&["new", "york"], false),
+                Term::Prefix("dep".to_owned()),
+                phrase(&["re", "read"], false),
+                phrase(&["open", "end"], false),
+            ]
+        );
+        assert_eq!(
+            Query::parse("\"new yo\"* 漢 漢字 漢字検 字a*").terms,
+            [
+                phrase(&["new", "yo"], true),
+                Term::Prefix("漢".to_owned()),
+                Term::Word("漢字".to_owned()),
+                phrase(&["漢字", "字検"], false),
+                phrase(&["字", "a"], true),
+            ]
+        );
+    }
+
+    #[test]
+    fn words_phrases_and_prefixes_are_met() {
+        let text = "The quick brown fox; re-reading Čapek";
+        for met in ["fox quick", "\"quick brown\"", "bro*", "\"brown fo\"*", "re-read*", "capek"] {
+            assert!(finds(met, text), "{met}");
+        }
+        for missed in ["fox cat", "\"brown quick\"", "bro", "\"brown fo\"", "", "\"\"", "* - AND"] {
+            assert!(!finds(missed, text), "{missed}");
+        }
+    }
+
+    #[test]
+    fn cjk_is_found_by_any_of_its_parts() {
+        let text = "新しい漢字検索、GPT模型 v2。";
+        for met in ["漢", "索", "漢字", "字検索", "型", "模型", "GPT模型", "模型 v2", "\"検索、GPT\"", "し"]
+        {
+            assert!(finds(met, text), "{met}");
+        }
+        for missed in ["字漢", "索漢", "漢索", "検索GP", "字型"] {
+            assert!(!finds(missed, text), "{missed}");
+        }
+    }
+
+    #[test]
+    fn fts5_expressions_quote_every_token() {
+        let fts5 = |query: &str| Query::parse(query).to_fts5();
+        assert_eq!(fts5("a b* \"c d\"*").as_deref(), Some("\"a\" AND \"b\" * AND \"c d\" *"));
+        assert_eq!(fts5("NOT x:y^2 (").as_deref(), Some("\"not\" AND \"x y 2\""));
+        assert_eq!(fts5("\"*-"), None);
+    }
+
+    #[test]
+    fn an_overlong_query_is_cut_and_says_so() {
+        let many = Query::parse(&"word ".repeat(100));
+        assert_eq!((many.terms.len(), many.truncated), (Query::MAX_TOKENS, true));
+        let one = Query::parse(&"漢字".repeat(50));
+        assert!(one.truncated && one.matches(&tokenize(&"漢字".repeat(60))));
+        assert!(Query::parse(&"é".repeat(10_000)).truncated);
+        assert!(!Query::parse("a b").truncated);
+    }
+}

@@ -1,0 +1,142 @@
+//! Laws that hold for any text.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+
+use drawloom_text::bigrams::{Query, index_text, tokenize};
+use drawloom_text::cut::{
+    head_tail, note_position, paragraph_starts, sentence_ends, sentence_starts, window_start,
+};
+use drawloom_text::fold::folded;
+use drawloom_text::frame::{Frame, fence, plain_name};
+use drawloom_text::grapheme::{self, Counts};
+use proptest::prelude::*;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// Text made of what is hard: clusters, ends of lines and sentences, scripts, fences, quotes.
+fn texts() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => "[a-zA-Z0-9 .]{1,6}",
+        4 => prop::sample::select(vec![
+            "\r\n", "\n\n", "\n", "\r", " ", ". ", "! A", "。", "？」", "…", "e\u{301}", "\u{308}", "\u{200D}",
+            "👩\u{200D}💻", "🇩🇪", "🇫", "한", "\u{1112}\u{1161}", "漢字", "か\u{3099}", "हिन्दी", "\u{600}", "```",
+            "\"", "*", "ß", "İ", "\u{FE0F}", "\u{3000}",
+        ]).prop_map(str::to_owned),
+        1 => "\\PC{0,3}",
+        1 => any::<char>().prop_map(|c| c.to_string()),
+    ];
+    prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+/// Cluster boundaries as the segmenter alone gives them.
+fn boundaries(text: &str) -> BTreeSet<usize> {
+    text.grapheme_indices(true).map(|(at, _)| at).chain([text.len()]).collect()
+}
+
+proptest! {
+    #[test]
+    fn clusters_are_those_of_the_segmenter(text in texts()) {
+        let expected = boundaries(&text);
+        let found: BTreeSet<usize> = grapheme::clusters(&text).map(|cluster| cluster.end).chain([0]).collect();
+        prop_assert_eq!(&found, &expected.iter().copied().chain([0]).collect());
+        prop_assert_eq!(Counts::of(&text).graphemes, text.graphemes(true).count());
+        for at in 0..=text.len() {
+            let before = expected.range(..=at).next_back().copied().unwrap_or(0);
+            let after = expected.range(at..).next().copied().unwrap();
+            prop_assert_eq!((grapheme::floor(&text, at), grapheme::ceil(&text, at)), (before, after));
+            let index = grapheme::index_of(&text, at);
+            prop_assert_eq!(index.is_some(), expected.contains(&at));
+            prop_assert_eq!(index.and_then(|index| grapheme::offset_of(&text, index)), index.map(|_| at));
+        }
+    }
+
+    #[test]
+    fn head_and_tail_fit_and_split_no_cluster(text in texts(), cap in 0_usize..200, name in "\\PC{0,12}") {
+        let cut = head_tail(&text, cap, &name);
+        prop_assert!(grapheme::chars(&cut.text) <= cap);
+        let Some(left_out) = cut.left_out else {
+            prop_assert_eq!(cut.text, text.as_str());
+            return Ok(());
+        };
+        let (head, tail) = (&text[..left_out.bytes.start], &text[left_out.bytes.end..]);
+        prop_assert!(cut.text.starts_with(head) && cut.text.ends_with(tail));
+        prop_assert!(boundaries(&text).is_superset(&[left_out.bytes.start, left_out.bytes.end].into()));
+        prop_assert_eq!(left_out.chars, grapheme::chars(&text[left_out.bytes]));
+        prop_assert!(grapheme::chars(head) <= cap * 7 / 10 && grapheme::chars(tail) <= cap * 2 / 10);
+    }
+
+    #[test]
+    fn no_border_stands_inside_a_cluster(text in texts(), depth in 0_usize..5, at in any::<(prop::sample::Index, usize)>()) {
+        let allowed = boundaries(&text);
+        for borders in [
+            paragraph_starts(&text).collect::<Vec<_>>(),
+            sentence_ends(&text).collect(),
+            sentence_starts(&text).collect(),
+        ] {
+            prop_assert!(borders.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", borders);
+            prop_assert!(borders.iter().all(|border| allowed.contains(border)), "{:?}", borders);
+        }
+        let least = at.0.index(text.len() + 1);
+        let start = window_start(&text, &(least..=least.saturating_add(at.1 % 40)));
+        prop_assert!(start >= least && allowed.contains(&start));
+        prop_assert!(allowed.contains(&note_position(&text, depth)));
+    }
+
+    #[test]
+    fn folding_is_idempotent_and_blind_to_case_and_space(text in texts()) {
+        let once = folded(&text);
+        prop_assert_eq!(folded(&once), once.as_str());
+        prop_assert_eq!(folded(&text.split_whitespace().collect::<String>()), once.as_str());
+        prop_assert_eq!(folded(&text.to_ascii_uppercase()), once);
+    }
+
+    #[test]
+    fn nothing_closes_a_frame_from_within(text in texts(), label in "\\PC{0,20}|[`\\[\\]\r\n]{0,9}") {
+        let frame = Frame::around(&label, &text);
+        let fence = fence(&text);
+        prop_assert!(!text.contains(&fence));
+        prop_assert_eq!(frame.open.lines().count(), 1);
+        let name = plain_name(&label);
+        prop_assert!(!name.contains('`'));
+        prop_assert_eq!(plain_name(&name), name.as_str());
+        prop_assert_eq!(frame.wrap(&text).matches(&fence).count(), 2);
+    }
+
+    #[test]
+    fn every_query_is_answered(query in texts(), text in texts()) {
+        let parsed = Query::parse(&query);
+        let tokens = tokenize(&text);
+        let _ = parsed.matches(&tokens);
+        let fts5 = parsed.to_fts5();
+        prop_assert_eq!(fts5.is_none(), parsed.is_empty());
+        // Outside its quotes an expression is nothing but AND and prefix marks; each quoted part has a token.
+        for (nth, part) in fts5.unwrap_or_default().split('"').enumerate() {
+            let well_formed = match nth % 2 {
+                0 => ["", " AND ", " * AND ", " *"].contains(&part),
+                _ => part.split(' ').all(|token| !token.is_empty()),
+            };
+            prop_assert!(well_formed, "{}", part);
+        }
+    }
+
+    #[test]
+    fn a_text_is_found_by_its_own_words(text in texts()) {
+        let tokens = tokenize(&text);
+        for word in text.split_whitespace() {
+            let query = Query::parse(&word.replace(['"', '*'], " "));
+            prop_assert!(query.is_empty() || query.matches(&tokens), "{} in {:?}", word, tokens);
+        }
+    }
+
+    #[test]
+    fn the_indexed_text_has_the_tokens_of_the_text(text in texts()) {
+        let indexed = index_text(&text);
+        // What FTS5 does with it: it splits, and folds ASCII.
+        let split: Vec<String> = indexed
+            .split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric())
+            .filter(|token| !token.is_empty())
+            .map(str::to_ascii_lowercase)
+            .collect();
+        prop_assert_eq!(split, tokenize(&text));
+    }
+}

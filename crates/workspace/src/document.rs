@@ -1,0 +1,257 @@
+//! Replacing a person's text without ever losing one (spec: security §18, continuity §4).
+//!
+//! Editors take no lock. Between looking at a file and renaming over it, a person may save, and
+//! the save would be gone. So a replacement is an *exchange*: the new text is written beside the
+//! old and the two change places in one step; then what was displaced is read. If it is not the
+//! text the caller had seen, the two change back, ours is kept beside under its own name, and the
+//! caller is told. When the call returns, both texts are on the disk. A file system without
+//! exchange has a short gap in which the name is free; see [`Documents::recover`] for a crash in it.
+//!
+//! The temporary file's name carries the hash of the text it is meant to hold, so that a start
+//! after a crash can tell ours (removed) from anybody else's (kept): see [`Documents::recover`].
+//!
+//! Two things cannot be held from outside: an editor that opened the file before the exchange and
+//! writes through that descriptor after we have read what was displaced; and a save that overwrites
+//! ours in place, followed by our death before the last look, which finds such a save.
+
+mod calls;
+mod conflict;
+mod locate;
+mod recover;
+mod replace;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use data_encoding::HEXLOWER;
+use rustix::io::Errno;
+
+use crate::digest::Digest;
+use crate::error::{FileError, FileProblem};
+use crate::lock::WorkspaceLock;
+use crate::path::RelativePath;
+use crate::root::Root;
+
+use calls::{Calls, Kernel};
+pub use recover::Recovered;
+
+/// The documents of one root, for the holder of its lock.
+pub struct Documents<'a> {
+    root: &'a Root,
+    calls: &'a dyn Calls,
+}
+
+/// A document's text and the hash to expect when replacing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// The bytes as they are in the file.
+    pub bytes: Vec<u8>,
+    /// Their hash.
+    pub digest: Digest,
+}
+
+/// What the caller last saw at the place it writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing: a first creation.
+    Absent,
+    /// A text with this hash.
+    Text(Digest),
+}
+
+/// Where our text goes when another one was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmerged {
+    /// Beside it, as `NAME.drawloom-<time>`.
+    Beside,
+    /// At this path; its folder is made if missing (a handoff draft:
+    /// `.drawloom/handoffs/<time>-unmerged.md`).
+    At(RelativePath),
+}
+
+/// The time that names kept texts, as the caller writes it (`20261121T224200Z`): letters, digits,
+/// `-` and `_`, at most 40.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp(String);
+
+impl Stamp {
+    /// Takes a time stamp that is fit for a file name, or nothing.
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let fine = !text.is_empty() && text.len() <= 40 && text.chars().all(fits);
+        fine.then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// One replacement.
+#[derive(Clone, Debug)]
+pub struct Replacement<'a> {
+    /// The new text, whole.
+    pub text: &'a [u8],
+    /// What must be there now.
+    pub expected: Expected,
+    /// For the names of kept texts.
+    pub stamp: Stamp,
+    /// Where ours goes if something else is there.
+    pub unmerged: Unmerged,
+}
+
+/// How a replacement ended; in each case nothing was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// The text is in the file, and on the disk as far as the system says.
+    Saved(Saved),
+    /// Another text was found. It stands in the file; ours is kept.
+    Conflict {
+        /// The text in the file now; `None` if the file is gone or is no plain file.
+        found: Option<Digest>,
+        /// Where our text is, relative to the root.
+        ours: RelativePath,
+        /// Further texts of other writers that were caught on the way and kept beside.
+        others: Vec<RelativePath>,
+    },
+}
+
+/// Facts of a save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The hash to expect next time.
+    pub digest: Digest,
+    /// False if the file held this text already and nothing was written.
+    pub changed: bool,
+}
+
+/// Why a document could not be read or replaced.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// The path, the kind of file, its links, or the store's guard.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The lock is for another workspace.
+    #[error("the lock is for another workspace than the document")]
+    WrongLock,
+    /// A step failed; it is not tried again (spec: security §18). What the file holds now was read
+    /// back from the disk.
+    #[error("{}: not saved: {step} failed: {source}; the file holds {}", path.display(), held(.on_disk))]
+    NotSaved {
+        /// The document.
+        path: PathBuf,
+        /// The step that failed.
+        step: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+        /// The hash of what is in the file now; `None` if that cannot be read.
+        on_disk: Option<Digest>,
+    },
+}
+
+fn held(on_disk: &Option<Digest>) -> String {
+    on_disk.map_or_else(|| "nothing that can be read".to_owned(), |digest| format!("the text {digest}"))
+}
+
+impl<'a> Documents<'a> {
+    /// The documents of `root`, for whoever holds its lock.
+    ///
+    /// # Errors
+    /// [`DocumentError::WrongLock`].
+    pub fn new(root: &'a Root, lock: &'a WorkspaceLock) -> Result<Self, DocumentError> {
+        Self::with_calls(root, lock, &Kernel)
+    }
+
+    fn with_calls(
+        root: &'a Root,
+        lock: &'a WorkspaceLock,
+        calls: &'a dyn Calls,
+    ) -> Result<Self, DocumentError> {
+        if lock.workspace() == root.id() { Ok(Self { root, calls }) } else { Err(DocumentError::WrongLock) }
+    }
+}
+
+impl fmt::Debug for Documents<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Documents").field("root", self.root).finish_non_exhaustive()
+    }
+}
+
+/// What a file of ours beside a document is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Holds the new text until the exchange, the old one after it.
+    New,
+    /// Holds the old text while the name is free, where there is no exchange.
+    Old,
+}
+
+/// The name of a working file: `.NAME.drawloom-<random>-<hash>.new` (or `.old`), where the hash is
+/// that of the text it was made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct WorkName {
+    of: OsString,
+    hash: String,
+    purpose: Purpose,
+}
+
+const MARK: &str = ".drawloom-";
+
+impl WorkName {
+    /// A fresh name nobody can guess.
+    fn fresh(of: &OsStr, digest: Digest, purpose: Purpose) -> Result<OsString, Errno> {
+        let mut random = [0_u8; 8];
+        getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
+        let ending = match purpose {
+            Purpose::New => "new",
+            Purpose::Old => "old",
+        };
+        let mut name = OsString::from(".");
+        name.push(of);
+        name.push(format!("{MARK}{}-{}.{ending}", HEXLOWER.encode(&random), digest.short()));
+        Ok(name)
+    }
+
+    /// Reads a name back; nothing if it is not one of ours.
+    fn parse(name: &OsStr) -> Option<Self> {
+        let text = name.as_bytes().strip_prefix(b".")?;
+        let at = text.len().checked_sub(MARK.len() + 16 + 1 + 32 + 4)?;
+        let (of, rest) = text.split_at(at);
+        let rest = std::str::from_utf8(rest).ok()?.strip_prefix(MARK)?;
+        let (random, rest) = rest.split_once('-')?;
+        let (hash, ending) = rest.split_once('.')?;
+        let hex = |text: &str| HEXLOWER.decode(text.as_bytes()).is_ok();
+        let purpose = match ending {
+            "new" => Purpose::New,
+            "old" => Purpose::Old,
+            _ => return None,
+        };
+        let ours = !of.is_empty() && random.len() == 16 && hash.len() == 32 && hex(random) && hex(hash);
+        ours.then(|| Self { of: OsStr::from_bytes(of).to_os_string(), hash: hash.to_owned(), purpose })
+    }
+}
+
+/// A failure on the way to a [`DocumentError`]: a refusal, or a step that failed.
+#[derive(Debug)]
+enum Failure {
+    Refused(FileProblem),
+    Step(&'static str, Errno),
+}
+
+impl<P: Into<FileProblem>> From<P> for Failure {
+    fn from(problem: P) -> Self {
+        Self::Refused(problem.into())
+    }
+}
+
+/// Names the step a system call belongs to.
+fn step<T>(name: &'static str, result: Result<T, Errno>) -> Result<T, Failure> {
+    result.map_err(|errno| Failure::Step(name, errno))
+}

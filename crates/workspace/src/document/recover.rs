@@ -1,0 +1,77 @@
+//! After a crash: which files beside the documents are ours, and which are a person's text.
+
+use rustix::io::Errno;
+
+use super::conflict::kept_name;
+use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName};
+use crate::error::{FileError, FileProblem};
+use crate::path::RelativePath;
+
+/// Longest folder that is searched for leftovers.
+const MAX_ENTRIES: usize = 100_000;
+
+/// What was done with one leftover working file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recovered {
+    /// It held exactly the text we had set out to write: removed.
+    Removed(RelativePath),
+    /// It held anything else, so it counts as a person's: kept under this name.
+    Kept(RelativePath),
+    /// Its document was missing: the crash fell between moving the old text aside and naming the
+    /// new one. The old text is back under this name.
+    Restored(RelativePath),
+}
+
+impl Documents<'_> {
+    /// Looks through one folder for working files that a crash left behind. Called at start, under
+    /// the lock, for each folder that holds documents.
+    ///
+    /// # Errors
+    /// If the folder cannot be read (a missing folder has no leftovers) or a text cannot be given
+    /// its lasting name. No text is removed but one whose hash was recorded in its name beforehand.
+    pub fn recover(&self, folder: &RelativePath, stamp: &Stamp) -> Result<Vec<Recovered>, DocumentError> {
+        let listing = match self.root.list(folder, MAX_ENTRIES) {
+            Err(FileError { problem: FileProblem::NotFound, .. }) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut left: Vec<_> = listing
+            .entries
+            .into_iter()
+            .filter_map(|entry| WorkName::parse(&entry.name).map(|work| (work, entry.name)))
+            .collect();
+        // Old texts first: one that goes back to its name makes the new one beside it ours to drop.
+        left.sort_by_key(|(work, name)| (work.purpose == Purpose::New, name.clone()));
+        let mut done = Vec::new();
+        for (work, name) in left {
+            let path = folder.join(&name).map_err(|problem| FileError::new(folder, problem))?;
+            done.push(self.settle(&path, &work, stamp).map_err(|failure| match failure {
+                Failure::Refused(problem) => FileError::new(&path, problem).into(),
+                Failure::Step(step, errno) => DocumentError::NotSaved {
+                    path: path.as_path().to_path_buf(),
+                    step,
+                    source: errno.into(),
+                    on_disk: None,
+                },
+            })?);
+        }
+        Ok(done)
+    }
+
+    fn settle(&self, path: &RelativePath, work: &WorkName, stamp: &Stamp) -> Result<Recovered, Failure> {
+        let spot = self.spot(path)?;
+        if work.purpose == Purpose::Old {
+            match self.move_to_free(&spot, &spot.name, &work.of) {
+                Ok(()) => return Ok(Recovered::Restored(spot.parent.join(&work.of)?)),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(Failure::Step("putting an old text back", errno)),
+            }
+        }
+        let ours = self.digest_at(&spot, &spot.name).is_some_and(|digest| digest.short() == work.hash);
+        if ours && work.purpose == Purpose::New {
+            self.discard(&spot, &spot.name);
+            return Ok(Recovered::Removed(path.clone()));
+        }
+        let kept = self.keep_as(&spot, &spot.name, &kept_name(&work.of, stamp))?;
+        Ok(Recovered::Kept(kept))
+    }
+}

@@ -1,0 +1,167 @@
+//! Why a file was not opened: one enum, so that callers match instead of reading messages.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::path::PathProblem;
+
+/// A refusal or failure, with the path it is about (relative to its root).
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct FileError {
+    /// The path as asked for, relative to the root.
+    pub path: PathBuf,
+    /// What was wrong with it.
+    #[source]
+    pub problem: FileProblem,
+}
+
+impl FileError {
+    pub(crate) fn new(path: impl AsRef<Path>, problem: impl Into<FileProblem>) -> Self {
+        Self { path: path.as_ref().to_path_buf(), problem: problem.into() }
+    }
+}
+
+/// What is wrong with a file or its path.
+#[derive(Debug, thiserror::Error)]
+pub enum FileProblem {
+    /// The path itself was refused before anything was opened.
+    #[error(transparent)]
+    Path(#[from] PathProblem),
+    /// Nothing has that name.
+    #[error("it does not exist")]
+    NotFound,
+    /// A symbolic link led out of the root.
+    #[error("it leads outside the allowed workspace")]
+    Outside,
+    /// A symbolic link where none is followed, a loop, or one of `/proc`'s links.
+    #[error("it is reached through a symbolic link: name the file itself")]
+    Symlink,
+    /// A mount point lies on the way, and the rules ask for one device.
+    #[error("it lies on another file system")]
+    OtherDevice,
+    /// A folder, FIFO, socket or device where a file is wanted.
+    #[error("it is a {0}, not a regular file")]
+    NotRegular(FileKind),
+    /// A file where a folder is wanted, at the end of the path or on the way.
+    #[error("it is not a folder")]
+    NotAFolder,
+    /// More bytes than the rules allow; also a file that grew while it was read.
+    #[error("it is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The file has further names, so its content may be somebody else's.
+    #[error("it has {links} hard links: a file with one name is wanted")]
+    HardLinked {
+        /// The link count.
+        links: u64,
+    },
+    /// One of the store's own files (spec: security §8).
+    #[error("it belongs to the store, which alone may open it")]
+    StoreFile,
+    /// Not text.
+    #[error("it is not valid UTF-8 (byte {valid_up_to})")]
+    NotUtf8 {
+        /// How many bytes from the start are valid.
+        valid_up_to: usize,
+    },
+    /// The name is taken.
+    #[error("it exists already")]
+    Exists,
+    /// The operating system refuses this user.
+    #[error("permission denied: check the owner and mode of the file and its folders")]
+    PermissionDenied,
+    /// Anything else the system reported.
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl From<Errno> for FileProblem {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::NotFound,
+            Errno::LOOP => Self::Symlink,
+            Errno::XDEV => Self::Outside,
+            Errno::NOTDIR => Self::NotAFolder,
+            Errno::EXIST => Self::Exists,
+            Errno::ACCESS | Errno::PERM => Self::PermissionDenied,
+            Errno::NAMETOOLONG => Self::Path(PathProblem::TooLong),
+            other => Self::Io(other.into()),
+        }
+    }
+}
+
+impl From<io::Error> for FileProblem {
+    fn from(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(errno) => errno.into(),
+            None => Self::Io(error),
+        }
+    }
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileKind {
+    /// A plain file.
+    Regular,
+    /// A folder.
+    Folder,
+    /// A symbolic link, not followed.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A block or character device.
+    Device,
+    /// Something the file system did not name.
+    Unknown,
+}
+
+impl FileKind {
+    pub(crate) fn of(kind: FileType) -> Self {
+        match kind {
+            FileType::RegularFile => Self::Regular,
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Symlink,
+            FileType::Fifo => Self::Fifo,
+            FileType::Socket => Self::Socket,
+            FileType::BlockDevice | FileType::CharacterDevice => Self::Device,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Regular => "regular file",
+            Self::Folder => "folder",
+            Self::Symlink => "symbolic link",
+            Self::Fifo => "FIFO",
+            Self::Socket => "socket",
+            Self::Device => "device",
+            Self::Unknown => "file of unknown kind",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // CI runs as root, whom no mode stops: the mapping is what can be tested everywhere.
+    #[test]
+    fn a_permission_error_is_named() {
+        assert!(matches!(FileProblem::from(Errno::ACCESS), FileProblem::PermissionDenied));
+        let denied = io::Error::from_raw_os_error(Errno::ACCESS.raw_os_error());
+        assert!(matches!(FileProblem::from(denied), FileProblem::PermissionDenied));
+    }
+}

@@ -1,0 +1,112 @@
+//! Keeps every opener in this process off the store's files (spec: security §8).
+//!
+//! SQLite's locks are POSIX locks: closing *any* descriptor of a database file drops all locks the
+//! process holds on it, and an acknowledged row can then be lost without a trace. So a file is
+//! first taken as an `O_PATH` descriptor (closing that drops nothing), compared with the store's
+//! files, and only opened if it is none of them.
+//!
+//! `-wal` and `-shm` come and go with new inodes, so the guard keeps the folder and the names and
+//! looks their inodes up at each check: four `fstatat` calls, no open. The database itself is also
+//! held as an `O_PATH` descriptor, so it stays known after a rename.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
+
+use crate::identity::FileId;
+
+/// What SQLite puts beside a database file.
+const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// The files that only the store may open. Clones share one registry; a process has one, handed
+/// to every [`Root`](crate::Root).
+#[derive(Clone, Debug, Default)]
+pub struct StoreGuard {
+    databases: Arc<RwLock<Vec<Database>>>,
+}
+
+#[derive(Debug)]
+struct Database {
+    folder: OwnedFd,
+    names: Vec<OsString>,
+    /// Absent if the store had not made its file yet.
+    file: Option<OwnedFd>,
+}
+
+impl StoreGuard {
+    /// A guard that knows no store yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts a database and what SQLite keeps beside it under guard. The folder must exist; the
+    /// file need not. Call it before the store opens the file.
+    ///
+    /// # Errors
+    /// If the folder cannot be opened, or `database` has no file name.
+    pub fn protect(&self, database: &Path) -> io::Result<()> {
+        let Some(name) = database.file_name() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the store's path names no file"));
+        };
+        let folder = match database.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let path_only = OFlags::PATH | OFlags::CLOEXEC;
+        let folder = openat(CWD, folder, path_only | OFlags::DIRECTORY, Mode::empty())?;
+        let file = match openat(&folder, name, path_only, Mode::empty()) {
+            Ok(file) => Some(file),
+            Err(Errno::NOENT) => None,
+            Err(other) => return Err(other.into()),
+        };
+        let names = SUFFIXES
+            .iter()
+            .map(|suffix| {
+                let mut full = name.to_os_string();
+                full.push(suffix);
+                full
+            })
+            .collect();
+        let mut databases = self.databases.write().unwrap_or_else(PoisonError::into_inner);
+        databases.push(Database { folder, names, file });
+        Ok(())
+    }
+
+    /// Whether `file` is one of the store's. A store file that cannot be looked at counts as a
+    /// match: this fails closed.
+    pub fn covers(&self, file: FileId) -> bool {
+        let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
+        databases.iter().any(|database| database.covers(file))
+    }
+
+    /// Whether a name in a folder is one of the store's, taken or free: a planted `-journal` would
+    /// be replayed into the database.
+    pub(crate) fn claims(&self, folder: BorrowedFd<'_>, name: &OsStr) -> bool {
+        let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
+        databases.iter().filter(|database| database.names.iter().any(|known| known == name)).any(|database| {
+            match (fstat(&database.folder), fstat(folder)) {
+                (Ok(ours), Ok(theirs)) => FileId::of(&ours) == FileId::of(&theirs),
+                _ => true,
+            }
+        })
+    }
+}
+
+impl Database {
+    fn covers(&self, file: FileId) -> bool {
+        let held = self.file.as_ref().is_some_and(|held| match fstat(held) {
+            Ok(stat) => FileId::of(&stat) == file,
+            Err(_) => true,
+        });
+        held || self.names.iter().any(|name| match statat(&self.folder, name, AtFlags::empty()) {
+            Ok(stat) => FileId::of(&stat) == file,
+            Err(Errno::NOENT) => false,
+            Err(_) => true,
+        })
+    }
+}

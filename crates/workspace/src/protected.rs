@@ -1,0 +1,254 @@
+//! The protected set: names that run, steer or remember something (spec: security §1).
+//!
+//! One table serves all who must agree on it: file tools (which may write a protected name only
+//! after asking, some never), the sandbox (which mounts them read-only), and the snapshot that is
+//! compared after a command where there is no such mount.
+//!
+//! Matching is by path components, never by text, and folds what file systems and programs fold:
+//! case, trailing dots and spaces, characters that some file systems ignore, and the short name
+//! `GIT~1`. A name that only looks different must not be a way around.
+
+use crate::path::RelativePath;
+
+/// Where below a root a protected path counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// At the top of the root only: names that are ordinary elsewhere (`src/hooks/`).
+    Top,
+    /// In every folder: programs look for these wherever they are started.
+    Anywhere,
+}
+
+/// What a file tool may do with a protected path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protection {
+    /// Written only after a person saw the difference; unattended never.
+    Ask,
+    /// Never written by a tool.
+    Never,
+}
+
+/// One row of the set: a path, all of it and everything below it protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// Components; a last one ending in `*` stands for every name that begins so.
+    pub path: &'static [&'static str],
+    /// Where it counts.
+    pub scope: Scope,
+    /// What file tools may do.
+    pub tools: Protection,
+    /// Whether the sandbox mounts it read-only. Not all of `.git`: commits must work.
+    pub mounted: bool,
+}
+
+const fn row(path: &'static [&'static str], scope: Scope, tools: Protection) -> Protected {
+    Protected { path, scope, tools, mounted: true }
+}
+
+use Protection::{Ask, Never};
+use Scope::{Anywhere, Top};
+
+/// The set. A path is governed by the strictest row that matches.
+pub const PROTECTED: &[Protected] = &[
+    // Git runs its hooks and what its configuration names; tools use the sandboxed git instead.
+    Protected { path: &[".git"], scope: Anywhere, tools: Never, mounted: false },
+    row(&[".git", "hooks"], Anywhere, Never),
+    row(&[".git", "config"], Anywhere, Never),
+    row(&[".git", "info"], Anywhere, Never),
+    row(&[".gitmodules"], Anywhere, Ask),
+    // Ours, and what we remember.
+    row(&[".drawloom"], Anywhere, Never),
+    row(&[".openclaw_runtime"], Top, Ask),
+    row(&["memory", "observations.jsonl"], Top, Never),
+    row(&["memory"], Top, Ask),
+    row(&["handoffs"], Top, Ask),
+    row(&["reminders.json"], Top, Ask),
+    // Instructions that every session reads.
+    row(&["AGENTS.md"], Anywhere, Ask),
+    row(&["CLAUDE.md"], Anywhere, Ask),
+    row(&["SOUL.md"], Top, Ask),
+    row(&["IDENTITY.md"], Top, Ask),
+    row(&["USER.md"], Top, Ask),
+    row(&["TOOLS.md"], Top, Ask),
+    row(&["HEARTBEAT.md"], Top, Ask),
+    row(&["BOOT.md"], Top, Ask),
+    row(&["BOOTSTRAP.md"], Top, Ask),
+    row(&["MEMORY.md"], Top, Ask),
+    row(&["HANDOFF.md"], Top, Ask),
+    // What the agent can be made to do.
+    row(&["skills"], Top, Ask),
+    row(&[".agents"], Anywhere, Ask),
+    row(&["commands"], Top, Ask),
+    row(&["hooks"], Top, Ask),
+    row(&["docs", "capabilities"], Top, Ask),
+    // What the owner's other programs run by themselves.
+    row(&[".envrc"], Anywhere, Ask),
+    row(&[".vscode"], Anywhere, Ask),
+    row(&[".idea"], Anywhere, Ask),
+    row(&[".cargo", "config*"], Anywhere, Ask),
+    row(&[".npmrc"], Anywhere, Ask),
+    row(&[".husky"], Anywhere, Ask),
+    row(&[".pre-commit-config.yaml"], Anywhere, Ask),
+    row(&[".github", "workflows"], Anywhere, Ask),
+    row(&[".mcp.json"], Anywhere, Ask),
+    row(&[".claude"], Anywhere, Ask),
+    row(&[".cursor"], Anywhere, Ask),
+    row(&[".codex"], Anywhere, Ask),
+];
+
+/// What writing to a path beneath a root would mean for the protected set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touches {
+    /// Nothing protected.
+    Nothing,
+    /// The path is protected itself, or lies below a protected one.
+    Protected(Protection),
+    /// A folder on the way to a protected path: moving or removing it would move what it holds.
+    OnTheWay(Protection),
+}
+
+/// Judges a path below a root.
+pub fn touches(path: &RelativePath) -> Touches {
+    let names: Vec<String> = path.as_path().iter().map(|name| folded(&name.to_string_lossy())).collect();
+    let mut below = None;
+    let mut above = None;
+    for row in PROTECTED {
+        let starts = match row.scope {
+            Top => 0..1,
+            Anywhere => 0..names.len().max(1),
+        };
+        for start in starts {
+            match compare(&names[start.min(names.len())..], row.path) {
+                Match::Below => below = below.max(Some(row.tools)),
+                Match::Above => above = above.max(Some(row.tools)),
+                Match::No => {}
+            }
+        }
+    }
+    match (below, above) {
+        (Some(protection), _) => Touches::Protected(protection),
+        (None, Some(protection)) => Touches::OnTheWay(protection),
+        (None, None) => Touches::Nothing,
+    }
+}
+
+enum Match {
+    /// All of the row's path matches: the path is it, or below it.
+    Below,
+    /// The path ends in the middle of the row's path.
+    Above,
+    No,
+}
+
+fn compare(names: &[String], row: &[&str]) -> Match {
+    if names.is_empty() {
+        return Match::No;
+    }
+    if !names.iter().zip(row).all(|(name, pattern)| matches(name, pattern)) {
+        Match::No
+    } else if names.len() >= row.len() {
+        Match::Below
+    } else {
+        Match::Above
+    }
+}
+
+fn matches(name: &str, pattern: &str) -> bool {
+    let pattern = pattern.to_lowercase();
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern || (pattern == ".git" && name == "git~1"),
+    }
+}
+
+/// A name as the most forgiving file system compares it.
+fn folded(name: &str) -> String {
+    let kept: String = name.chars().filter(|c| !is_ignored(*c)).collect();
+    kept.trim_end_matches(['.', ' ']).to_lowercase()
+}
+
+/// Characters that HFS+ leaves out when it compares names.
+fn is_ignored(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(path: &str) -> Touches {
+        touches(&RelativePath::parse(path).unwrap())
+    }
+
+    #[test]
+    fn every_row_protects_itself_and_what_is_below() {
+        for row in PROTECTED {
+            let path = row.path.join("/").replace('*', ".toml");
+            assert_ne!(judged(&path), Touches::Nothing, "{path}");
+            assert!(matches!(judged(&format!("{path}/x")), Touches::Protected(_)), "{path}/x");
+            assert!(matches!(judged(&path.to_uppercase()), Touches::Protected(_)), "{path}");
+        }
+    }
+
+    #[test]
+    fn git_ours_and_observations_are_never_written() {
+        for path in [
+            ".git",
+            ".git/hooks/pre-commit",
+            ".git/HEAD",
+            "sub/.git/modules/x/hooks/post-checkout",
+            ".drawloom/workspace.toml",
+            "memory/observations.jsonl",
+            ".GIT/config",
+            "git~1/config",
+            ".git./hooks",
+            ".g\u{200c}it/config",
+            "x/../.git/config",
+        ] {
+            assert_eq!(judged(path), Touches::Protected(Never), "{path}");
+        }
+    }
+
+    #[test]
+    fn instructions_and_programs_ask() {
+        for path in [
+            "AGENTS.md",
+            "agents.MD",
+            "docs/capabilities/x.md",
+            "memory/2026-11-21.md",
+            "sub/.envrc",
+            "sub/.cargo/config.toml",
+            ".cargo/config",
+            "skills/x/SKILL.md",
+            ".github/workflows/ci.yml",
+        ] {
+            assert_eq!(judged(path), Touches::Protected(Ask), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_ordinary_elsewhere_stay_free() {
+        for path in [
+            "src/hooks/useThing.ts",
+            "src/commands/mod.rs",
+            "docs/capabilities-evil/x.md",
+            "docs/readme",
+            "memory-notes/x",
+            "MEMORY.md.bak",
+            ".gitignore",
+            "notes/USER.md",
+            ".cargo/registry",
+            "xskills",
+        ] {
+            assert!(!matches!(judged(path), Touches::Protected(_)), "{path}");
+        }
+        assert_eq!(judged("src/hooks/useThing.ts"), Touches::Nothing);
+    }
+
+    #[test]
+    fn a_folder_on_the_way_is_known() {
+        assert_eq!(judged("docs"), Touches::OnTheWay(Ask));
+        assert_eq!(judged("sub/.github"), Touches::OnTheWay(Ask));
+        assert_eq!(judged("src"), Touches::Nothing);
+    }
+}

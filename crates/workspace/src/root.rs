@@ -1,0 +1,149 @@
+//! One folder, held by descriptor, and everything that is opened beneath it.
+//!
+//! A path is never checked and then opened: between the two, another process can swap a folder for
+//! a link. Here the kernel resolves the path from the root's descriptor and refuses to leave it
+//! (`openat2`, or one component at a time where that is missing), the result is an `O_PATH`
+//! descriptor, every question is asked of that descriptor, and the very same file is then opened
+//! for reading. `O_PATH` neither blocks on a FIFO nor disturbs a device or the store's locks.
+
+mod beneath;
+mod changes;
+mod listing;
+mod reading;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use crate::error::{FileError, FileKind, FileProblem};
+use crate::guard::StoreGuard;
+use crate::identity::FileId;
+use crate::path::{PathProblem, RelativePath};
+
+pub use listing::{Entry, Listing};
+pub use reading::Content;
+pub use rules::{Links, Metadata, ReadRules};
+
+pub(crate) use beneath::Resolver;
+pub(crate) use reading::read_capped;
+
+/// A folder that tools, cards and documents live beneath.
+#[derive(Debug)]
+pub struct Root {
+    folder: OwnedFd,
+    named: PathBuf,
+    path: PathBuf,
+    id: FileId,
+    guard: StoreGuard,
+    resolver: Resolver,
+}
+
+impl Root {
+    /// Opens a folder as a root. The path itself may go through links: whoever names a root means
+    /// where it leads. Afterwards renaming the folder or swapping a parent changes nothing.
+    ///
+    /// # Errors
+    /// If it does not exist, is no folder, or may not be entered.
+    pub fn open(path: &Path, guard: &StoreGuard) -> Result<Self, FileError> {
+        Self::open_with(path, guard, Resolver::Kernel)
+    }
+
+    pub(crate) fn open_with(path: &Path, guard: &StoreGuard, resolver: Resolver) -> Result<Self, FileError> {
+        let open = || -> Result<Self, FileProblem> {
+            let canonical = path.canonicalize()?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let folder = openat(CWD, &canonical, flags, Mode::empty())?;
+            let id = FileId::of(&fstat(&folder)?);
+            let guard = guard.clone();
+            Ok(Self { folder, named: path.to_path_buf(), path: canonical, id, guard, resolver })
+        };
+        open().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// The canonical path at the time of opening: for display and for keys, never for opening.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Device and inode of the folder.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// The path below this root of an absolute path, compared by components (`/w-other` is not
+    /// below `/w`), whether it is written with the root's canonical path or as the root was named.
+    ///
+    /// # Errors
+    /// [`PathProblem::Outside`].
+    pub fn relative(&self, absolute: &Path) -> Result<RelativePath, PathProblem> {
+        let inside = absolute.strip_prefix(&self.path).or_else(|_| absolute.strip_prefix(&self.named));
+        RelativePath::from_components(inside.map_err(|_| PathProblem::Outside)?)
+    }
+
+    /// What stands at a path, without opening it.
+    ///
+    /// # Errors
+    /// As [`open_file`](Self::open_file) for the way there; the kind of the file is not judged.
+    pub fn stat(&self, path: &RelativePath, links: Links) -> Result<Metadata, FileError> {
+        let stat = || -> Result<Metadata, FileProblem> {
+            let file = self.walk(path, links, false)?;
+            Ok(Metadata::of(&fstat(&file)?))
+        };
+        stat().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// An `O_PATH` descriptor of what stands at `path`.
+    fn walk(&self, path: &RelativePath, links: Links, one_device: bool) -> Result<OwnedFd, FileProblem> {
+        // Below `/` an absolute link cannot lead out; elsewhere it always counts as leaving.
+        let whole_system = self.path == Path::new("/");
+        let rules = beneath::WalkRules { links, one_device, whole_system };
+        self.resolver.walk(self.folder.as_fd(), path, rules)
+    }
+
+    /// An `O_PATH` descriptor of a folder below the root; no link on the way is followed.
+    pub(crate) fn folder(&self, path: &RelativePath) -> Result<OwnedFd, FileProblem> {
+        let found = self.walk(path, Links::Refuse, false)?;
+        match FileType::from_raw_mode(fstat(&found)?.st_mode) {
+            FileType::Directory => Ok(found),
+            FileType::Symlink => Err(FileProblem::Symlink),
+            _ => Err(FileProblem::NotAFolder),
+        }
+    }
+
+    pub(crate) fn guard(&self) -> &StoreGuard {
+        &self.guard
+    }
+}
+
+/// Opens for reading the very file an `O_PATH` descriptor stands for, once it is known to be a
+/// regular file that is none of the store's.
+pub(crate) fn reopen_regular(file: &OwnedFd, guard: &StoreGuard) -> Result<OwnedFd, FileProblem> {
+    let stat = fstat(file)?;
+    match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
+        FileKind::Regular => {}
+        FileKind::Symlink => return Err(FileProblem::Symlink),
+        other => return Err(FileProblem::NotRegular(other)),
+    }
+    if guard.covers(FileId::of(&stat)) {
+        return Err(FileProblem::StoreFile);
+    }
+    reopen(file.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
+}
+
+/// `/proc/self/fd` is the kernel's way from an `O_PATH` descriptor to an open one: there is no
+/// second lookup of a name, hence nothing to race.
+fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, FileProblem> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    openat(CWD, link, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
+        Errno::NOENT => {
+            let missing = "/proc is not mounted: files cannot be opened safely without it";
+            FileProblem::Io(std::io::Error::new(std::io::ErrorKind::Unsupported, missing))
+        }
+        other => other.into(),
+    })
+}

@@ -1,0 +1,77 @@
+//! Making and moving names beneath a root.
+//!
+//! Nothing here replaces anything: a taken name is an error. Texts that exist already are changed
+//! by [`Documents`](crate::Documents) alone.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, statat};
+use rustix::io::Errno;
+
+use super::Root;
+use crate::error::{FileError, FileProblem};
+use crate::identity::FileId;
+use crate::path::RelativePath;
+
+impl Root {
+    /// Makes a new, empty file for writing, with mode 0644 less the umask.
+    ///
+    /// # Errors
+    /// [`FileProblem::Exists`] if anything has the name, a dangling link included.
+    pub fn create_file(&self, path: &RelativePath) -> Result<File, FileError> {
+        let create = || -> Result<File, FileProblem> {
+            let (folder, name) = self.split(path)?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            Ok(openat(folder, &name, flags, Mode::from_raw_mode(0o644))?.into())
+        };
+        create().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Makes a folder and those missing on the way to it. An existing folder is fine.
+    ///
+    /// # Errors
+    /// If a file or link stands where a folder is needed.
+    pub fn create_folder(&self, path: &RelativePath) -> Result<(), FileError> {
+        let create = || -> Result<(), FileProblem> {
+            let mut so_far = RelativePath::root();
+            for name in path.as_path() {
+                let parent = self.folder(&so_far)?;
+                match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(other) => return Err(other.into()),
+                }
+                so_far = so_far.join(name)?;
+            }
+            self.folder(&so_far).map(drop)
+        };
+        create().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Gives a file or folder another name beneath the same root.
+    ///
+    /// # Errors
+    /// [`FileProblem::Exists`] if the new name is taken; the store's files are refused.
+    pub fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), FileError> {
+        let (old_folder, old_name) = self.split(from).map_err(|problem| FileError::new(from, problem))?;
+        let (new_folder, new_name) = self.split(to).map_err(|problem| FileError::new(to, problem))?;
+        let stat = statat(&old_folder, &old_name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| FileError::new(from, errno))?;
+        if self.guard().covers(FileId::of(&stat)) {
+            return Err(FileError::new(from, FileProblem::StoreFile));
+        }
+        renameat_with(old_folder, &old_name, new_folder, &new_name, RenameFlags::NOREPLACE)
+            .map_err(|errno| FileError::new(to, errno))
+    }
+
+    /// The folder a path lies in, and its name there, which must not be one of the store's.
+    pub(crate) fn split(&self, path: &RelativePath) -> Result<(OwnedFd, OsString), FileProblem> {
+        let (parent, name) = path.split()?;
+        let folder = self.folder(&parent)?;
+        if self.guard().claims(folder.as_fd(), &name) {
+            return Err(FileProblem::StoreFile);
+        }
+        Ok((folder, name))
+    }
+}

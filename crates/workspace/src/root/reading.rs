@@ -1,0 +1,101 @@
+//! Reading a file whole, with a cap that holds while the file grows.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::fstat;
+
+use super::rules::{Metadata, ReadRules};
+use super::{Root, reopen_regular};
+use crate::digest::Digest;
+use crate::error::{FileError, FileProblem};
+use crate::path::RelativePath;
+
+/// A file's bytes, with the facts of the descriptor they were read from.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// All bytes.
+    pub bytes: Vec<u8>,
+    /// Owner, mode, links: of the same open file.
+    pub metadata: Metadata,
+}
+
+impl Content {
+    /// The hash of the bytes.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.bytes)
+    }
+}
+
+impl Root {
+    /// Opens a regular file for reading, without reading it.
+    ///
+    /// # Errors
+    /// Every refusal of [`FileProblem`]: the way there, the kind of file, the store's files, and
+    /// what `rules` add. A file that is too large by its size is refused here already.
+    pub fn open_file(&self, path: &RelativePath, rules: &ReadRules) -> Result<File, FileError> {
+        self.open_checked(path, rules).map(|(file, _)| file).map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Reads a regular file whole.
+    ///
+    /// # Errors
+    /// As [`open_file`](Self::open_file); also if the file grows past the limit meanwhile.
+    pub fn read(&self, path: &RelativePath, rules: &ReadRules) -> Result<Content, FileError> {
+        let read = || -> Result<Content, FileProblem> {
+            let (file, metadata) = self.open_checked(path, rules)?;
+            Ok(Content { bytes: read_capped(file, rules.max_bytes)?, metadata })
+        };
+        read().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Reads a regular file as UTF-8, byte for byte: a mark at the start and CRLF stay.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and [`FileProblem::NotUtf8`].
+    pub fn read_text(&self, path: &RelativePath, rules: &ReadRules) -> Result<String, FileError> {
+        let bytes = self.read(path, rules)?.bytes;
+        String::from_utf8(bytes).map_err(|error| {
+            FileError::new(path, FileProblem::NotUtf8 { valid_up_to: error.utf8_error().valid_up_to() })
+        })
+    }
+
+    fn open_checked(&self, path: &RelativePath, rules: &ReadRules) -> Result<(File, Metadata), FileProblem> {
+        let found = self.walk(path, rules.links, rules.one_device)?;
+        open_found(&found, self, rules)
+    }
+}
+
+/// Puts an `O_PATH` descriptor to the rules and opens it.
+fn open_found(found: &OwnedFd, root: &Root, rules: &ReadRules) -> Result<(File, Metadata), FileProblem> {
+    let metadata = Metadata::of(&fstat(found)?);
+    let file = reopen_regular(found, root.guard())?;
+    if rules.single_name && metadata.links > 1 {
+        return Err(FileProblem::HardLinked { links: metadata.links });
+    }
+    if metadata.bytes > rules.max_bytes {
+        return Err(FileProblem::TooLarge { limit: rules.max_bytes });
+    }
+    Ok((File::from(file), metadata))
+}
+
+/// Reads at most one byte more than the limit: that byte is the proof of too much, whatever size
+/// the file claimed to have.
+pub(crate) fn read_capped(file: impl Read, limit: u64) -> Result<Vec<u8>, FileProblem> {
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit { Err(FileProblem::TooLarge { limit }) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_3_a_file_that_grows_is_cut_off_at_the_cap() {
+        let endless = std::io::repeat(b'x');
+        assert!(matches!(read_capped(endless, 1000), Err(FileProblem::TooLarge { limit: 1000 })));
+        assert_eq!(read_capped(&b"abc"[..], 3).unwrap(), b"abc");
+    }
+}

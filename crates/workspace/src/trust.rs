@@ -1,0 +1,151 @@
+//! Whether a workspace may be loaded (spec: security §4, cli §1).
+//!
+//! `cd cloned-repo && chat` must not hand a stranger's instructions, skills and reminders to the
+//! agent. So there is an [`Inventory`] of what a folder would load, for the owner to look at, and
+//! a pure [`decide`] over what the owner said before. The record of that is kept by the store; it
+//! is for one folder by canonical path *and* device and inode, so that another folder put at a
+//! trusted path, or a trusted one moved elsewhere, is asked about again.
+
+mod inventory;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::identity::FileId;
+use crate::root::Root;
+
+pub use inventory::{Change, Inventory, Item, ItemKind, Unread};
+
+/// Which folder a workspace is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkspaceId {
+    /// Its canonical path.
+    pub path: PathBuf,
+    /// Its device and inode.
+    pub file: FileId,
+}
+
+impl WorkspaceId {
+    /// The identity of an opened folder.
+    pub fn of(workspace: &Root) -> Self {
+        Self { path: workspace.path().to_path_buf(), file: workspace.id() }
+    }
+}
+
+/// How the workspace of a call came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Discovered from the current folder.
+    Discovered,
+    /// Written out as `--workspace DIR`.
+    Named,
+    /// `<home>/workspace`, which Drawloom made inside its own home.
+    HomesOwn,
+}
+
+/// What the owner said about a workspace, as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustRecord {
+    /// The folder it was said about.
+    pub id: WorkspaceId,
+    /// What was said.
+    pub answer: Answer,
+    /// What the folder would have loaded then; later changes are shown as differences.
+    pub inventory: Inventory,
+}
+
+/// The owner's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Load it.
+    Trust,
+    /// Do not (`workspace untrust`, or "no" when asked).
+    Distrust,
+}
+
+/// Whether a workspace is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustDecision {
+    /// The owner trusts this folder.
+    Trusted,
+    /// It is not loaded: its files are content from outside, and its instructions, skills,
+    /// commands, reminders, heartbeat, hooks and cards are off.
+    Untrusted(Reason),
+    /// There is nothing to load, so there is nothing to decide.
+    NothingToLoad,
+    /// Naming it is the decision, for this call alone.
+    NamedForThisCall,
+}
+
+impl TrustDecision {
+    /// Whether what the workspace brings is loaded.
+    pub fn loads(self) -> bool {
+        match self {
+            Self::Trusted | Self::NamedForThisCall | Self::NothingToLoad => true,
+            Self::Untrusted(_) => false,
+        }
+    }
+}
+
+/// Why a workspace is not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Nobody said anything about it.
+    #[error("it was never trusted")]
+    NeverAsked,
+    /// The owner said no.
+    #[error("you said not to load it")]
+    Distrusted,
+    /// A folder of this path was trusted, and this is another one.
+    #[error("another folder stands where the trusted one was")]
+    Replaced,
+    /// This folder was trusted at another path.
+    #[error("the trusted folder was moved here")]
+    Moved,
+}
+
+impl fmt::Display for TrustDecision {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trusted => out.write_str("trusted"),
+            Self::Untrusted(reason) => {
+                write!(out, "not loaded: {reason}: see `workspace list`, allow with `workspace trust`")
+            }
+            Self::NothingToLoad => out.write_str("nothing to load"),
+            Self::NamedForThisCall => out.write_str("named for this call"),
+        }
+    }
+}
+
+/// Decides from what the owner said before. `record` is the one for this path or this inode, if
+/// the store has any.
+///
+/// An explicit "no" holds for a discovered workspace even when there is nothing to load now. An
+/// inventory that could not be finished never counts as nothing.
+pub fn decide(
+    id: &WorkspaceId,
+    inventory: &Inventory,
+    arrival: Arrival,
+    record: Option<&TrustRecord>,
+) -> TrustDecision {
+    let reason = match record {
+        Some(record) if record.id == *id => match record.answer {
+            Answer::Trust => return TrustDecision::Trusted,
+            Answer::Distrust => Reason::Distrusted,
+        },
+        Some(record) if record.answer == Answer::Trust && record.id.path == id.path => Reason::Replaced,
+        Some(record) if record.answer == Answer::Trust && record.id.file == id.file => Reason::Moved,
+        _ => Reason::NeverAsked,
+    };
+    match arrival {
+        Arrival::HomesOwn => TrustDecision::Trusted,
+        Arrival::Named => TrustDecision::NamedForThisCall,
+        Arrival::Discovered if reason != Reason::Distrusted && inventory.is_empty() => {
+            TrustDecision::NothingToLoad
+        }
+        Arrival::Discovered => TrustDecision::Untrusted(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests;

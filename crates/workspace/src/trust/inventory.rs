@@ -1,0 +1,235 @@
+//! What a workspace would load if it were trusted.
+//!
+//! Everything is read as data: no file is interpreted, no link followed, nothing started. What
+//! cannot be read is listed as such, because "I could not look" is not "there is nothing".
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::error::{FileError, FileKind, FileProblem};
+use crate::path::RelativePath;
+use crate::root::{ReadRules, Root};
+
+/// Largest file that is hashed, in bytes; larger ones are listed unread.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Most items, and most entries looked at in one folder.
+const MAX_ITEMS: usize = 5_000;
+const MAX_ENTRIES: usize = 10_000;
+
+/// How deep a skill may lie below its folder (as OpenClaw looks for them).
+const SKILL_DEPTH: usize = 6;
+
+/// Files at the top whose text would reach the model as instructions or memory.
+const INSTRUCTIONS: &[&str] = &[
+    "AGENTS.md",
+    "CLAUDE.md",
+    "SOUL.md",
+    "IDENTITY.md",
+    "USER.md",
+    "TOOLS.md",
+    "HEARTBEAT.md",
+    "BOOT.md",
+    "BOOTSTRAP.md",
+    "MEMORY.md",
+    "HANDOFF.md",
+];
+
+/// What an item is loaded as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// A file of standing instructions.
+    Instructions,
+    /// A daily note, a fact file or a handoff.
+    Memory,
+    /// A skill (its SKILL.md).
+    Skill,
+    /// A command template.
+    Command,
+    /// A capability card.
+    Card,
+    /// Reminders, which are imported and never run from here.
+    Reminders,
+    /// Server definitions, which start only after acceptance by hash.
+    Servers,
+    /// A hook of an OpenClaw workspace, which is never run.
+    Hook,
+    /// `.drawloom/workspace.toml`.
+    Settings,
+}
+
+/// One thing a workspace would load.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Item {
+    /// Path below the workspace.
+    pub path: PathBuf,
+    /// What it is loaded as.
+    pub kind: ItemKind,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// The hash of its bytes, hexadecimal where it is kept.
+    pub sha256: Digest,
+}
+
+/// Something that stands where an item would, and was not read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Unread {
+    /// Path below the workspace.
+    pub path: PathBuf,
+    /// Why, in words: a link, a folder, too large, no permission.
+    pub why: String,
+}
+
+/// All of it, ordered by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// What would be loaded.
+    pub items: Vec<Item>,
+    /// What could not be looked at.
+    pub unread: Vec<Unread>,
+    /// There is more than is listed.
+    pub incomplete: bool,
+}
+
+/// How an item differs from an earlier inventory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there.
+    Added(PathBuf),
+    /// Its text is another.
+    Changed(PathBuf),
+    /// It is gone.
+    Removed(PathBuf),
+}
+
+impl Inventory {
+    /// Looks through a workspace. Cards lie below the repository, which may be a larger folder:
+    /// those are taken with the root that holds them.
+    pub fn take(workspace: &Root) -> Self {
+        let mut taking = Taking { root: workspace, found: Self::default() };
+        for name in INSTRUCTIONS {
+            taking.file(name, ItemKind::Instructions);
+        }
+        taking.file("reminders.json", ItemKind::Reminders);
+        taking.file(".mcp.json", ItemKind::Servers);
+        taking.file(crate::settings::SETTINGS_PATH, ItemKind::Settings);
+        for (folder, kind) in [
+            ("memory", ItemKind::Memory),
+            ("handoffs", ItemKind::Memory),
+            ("commands", ItemKind::Command),
+            ("docs/capabilities", ItemKind::Card),
+        ] {
+            taking.folder(folder, 1, &|_| Some(kind));
+        }
+        let skill = |name: &str| name.eq_ignore_ascii_case("SKILL.md").then_some(ItemKind::Skill);
+        for folder in ["skills", ".agents/skills"] {
+            taking.folder(folder, SKILL_DEPTH, &skill);
+        }
+        taking.folder("hooks", 2, &|_| Some(ItemKind::Hook));
+        let mut found = taking.found;
+        found.items.sort();
+        found.unread.sort();
+        found
+    }
+
+    /// Whether there is nothing to load, for certain.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.unread.is_empty() && !self.incomplete
+    }
+
+    /// What changed since an earlier inventory, ordered by path: shown before the workspace is
+    /// loaded again.
+    pub fn changes_since(&self, earlier: &Self) -> Vec<Change> {
+        let by_path = |inventory: &Self| -> BTreeMap<PathBuf, Digest> {
+            inventory.items.iter().map(|item| (item.path.clone(), item.sha256)).collect()
+        };
+        let (before, now) = (by_path(earlier), by_path(self));
+        let paths: BTreeSet<&PathBuf> = before.keys().chain(now.keys()).collect();
+        paths
+            .into_iter()
+            .filter_map(|path| match (before.get(path), now.get(path)) {
+                (None, _) => Some(Change::Added(path.clone())),
+                (_, None) => Some(Change::Removed(path.clone())),
+                (Some(old), Some(new)) => (old != new).then(|| Change::Changed(path.clone())),
+            })
+            .collect()
+    }
+}
+
+struct Taking<'a> {
+    root: &'a Root,
+    found: Inventory,
+}
+
+impl Taking<'_> {
+    fn file(&mut self, path: &str, kind: ItemKind) {
+        match RelativePath::parse(path) {
+            Ok(path) => self.take_file(&path, kind),
+            Err(problem) => self.unread(Path::new(path), &problem.to_string()),
+        }
+    }
+
+    fn take_file(&mut self, path: &RelativePath, kind: ItemKind) {
+        if self.found.items.len() >= MAX_ITEMS {
+            self.found.incomplete = true;
+            return;
+        }
+        match self.root.read(path, &ReadRules::at_most(MAX_BYTES)) {
+            Ok(content) => self.found.items.push(Item {
+                path: path.as_path().to_path_buf(),
+                kind,
+                bytes: content.metadata.bytes,
+                sha256: content.digest(),
+            }),
+            Err(FileError { problem: FileProblem::NotFound, .. }) => {}
+            Err(error) => self.unread(path.as_path(), &error.problem.to_string()),
+        }
+    }
+
+    /// Takes the files of a folder, down to `depth` levels, that `kind_of` has a kind for.
+    fn folder(&mut self, path: &str, depth: usize, kind_of: &dyn Fn(&str) -> Option<ItemKind>) {
+        match RelativePath::parse(path) {
+            Ok(path) => self.walk(&path, depth, kind_of),
+            Err(problem) => self.unread(Path::new(path), &problem.to_string()),
+        }
+    }
+
+    fn walk(&mut self, folder: &RelativePath, depth: usize, kind_of: &dyn Fn(&str) -> Option<ItemKind>) {
+        let listing = match self.root.list(folder, MAX_ENTRIES) {
+            Ok(listing) => listing,
+            Err(FileError { problem: FileProblem::NotFound, .. }) => return,
+            Err(error) => return self.unread(folder.as_path(), &error.problem.to_string()),
+        };
+        self.found.incomplete |= listing.incomplete;
+        for entry in listing.entries {
+            let Ok(path) = folder.join(&entry.name) else { continue };
+            if self.found.items.len() >= MAX_ITEMS {
+                self.found.incomplete = true;
+                return;
+            }
+            match entry.kind {
+                FileKind::Folder if depth > 1 => self.walk(&path, depth - 1, kind_of),
+                FileKind::Folder => {}
+                // A link may stand for a file or a folder; either way it is named, not followed.
+                FileKind::Symlink => self.unread(path.as_path(), &FileProblem::Symlink.to_string()),
+                _ => {
+                    if let Some(kind) = kind_of(&entry.name.to_string_lossy()) {
+                        self.take_file(&path, kind);
+                    }
+                }
+            }
+        }
+    }
+
+    fn unread(&mut self, path: &Path, why: &str) {
+        if self.found.unread.len() >= MAX_ITEMS {
+            self.found.incomplete = true;
+        } else {
+            self.found.unread.push(Unread { path: path.to_path_buf(), why: why.to_owned() });
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The decision as a table, and the inventory of a hostile clone.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::*;
+use crate::digest::Digest;
+use crate::guard::StoreGuard;
+
+fn id(path: &str, inode: u64) -> WorkspaceId {
+    WorkspaceId { path: path.into(), file: FileId { device: 1, inode } }
+}
+
+fn record(id: WorkspaceId, answer: Answer) -> TrustRecord {
+    TrustRecord { id, answer, inventory: Inventory::default() }
+}
+
+fn loaded() -> Inventory {
+    let item =
+        Item { path: "AGENTS.md".into(), kind: ItemKind::Instructions, bytes: 1, sha256: Digest::of(b"x") };
+    Inventory { items: vec![item], ..Inventory::default() }
+}
+
+#[test]
+fn the_decision_is_a_table() {
+    use Answer::{Distrust, Trust};
+    use Arrival::{Discovered, HomesOwn, Named};
+    use TrustDecision::{NamedForThisCall, NothingToLoad, Trusted, Untrusted};
+    let here = id("/w", 1);
+    let (full, empty) = (loaded(), Inventory::default());
+    let unsure = Inventory { incomplete: true, ..Inventory::default() };
+    let yes = Some(record(here.clone(), Trust));
+    let no = Some(record(here.clone(), Distrust));
+    let other_inode = Some(record(id("/w", 2), Trust));
+    let other_path = Some(record(id("/elsewhere", 1), Trust));
+    let refused_elsewhere = Some(record(id("/elsewhere", 1), Distrust));
+    let table = [
+        (&full, Discovered, &None, Untrusted(Reason::NeverAsked)),
+        (&full, Discovered, &yes, Trusted),
+        (&full, Discovered, &no, Untrusted(Reason::Distrusted)),
+        (&full, Discovered, &other_inode, Untrusted(Reason::Replaced)),
+        (&full, Discovered, &other_path, Untrusted(Reason::Moved)),
+        (&full, Discovered, &refused_elsewhere, Untrusted(Reason::NeverAsked)),
+        (&empty, Discovered, &None, NothingToLoad),
+        (&empty, Discovered, &no, Untrusted(Reason::Distrusted)),
+        (&unsure, Discovered, &None, Untrusted(Reason::NeverAsked)),
+        (&full, Named, &None, NamedForThisCall),
+        (&full, Named, &no, NamedForThisCall),
+        (&full, Named, &yes, Trusted),
+        (&full, HomesOwn, &None, Trusted),
+    ];
+    for (inventory, arrival, record, expected) in table {
+        let decision = decide(&here, inventory, arrival, record.as_ref());
+        assert_eq!(decision, expected, "{arrival:?} {record:?}");
+        assert_eq!(decision.loads(), !matches!(expected, Untrusted(_)));
+    }
+}
+
+fn workspace() -> (tempfile::TempDir, Root) {
+    let temp = tempfile::tempdir().unwrap();
+    let root = Root::open(temp.path(), &StoreGuard::new()).unwrap();
+    (temp, root)
+}
+
+fn put(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn s4_an_inventory_names_everything_that_would_be_loaded() {
+    let (temp, root) = workspace();
+    let files = [
+        ("AGENTS.md", ItemKind::Instructions),
+        ("HEARTBEAT.md", ItemKind::Instructions),
+        ("memory/2026-11-21.md", ItemKind::Memory),
+        ("handoffs/side.md", ItemKind::Memory),
+        ("skills/a/SKILL.md", ItemKind::Skill),
+        ("skills/group/b/SKILL.md", ItemKind::Skill),
+        (".agents/skills/c/SKILL.md", ItemKind::Skill),
+        ("commands/morning.md", ItemKind::Command),
+        ("docs/capabilities/deploy.md", ItemKind::Card),
+        ("reminders.json", ItemKind::Reminders),
+        (".mcp.json", ItemKind::Servers),
+        ("hooks/start/HOOK.md", ItemKind::Hook),
+        (".drawloom/workspace.toml", ItemKind::Settings),
+    ];
+    for (name, _) in files {
+        put(temp.path(), name, name);
+    }
+    put(temp.path(), "src/main.rs", "fn main() {}");
+    put(temp.path(), "skills/a/helper.py", "x");
+    let inventory = Inventory::take(&root);
+    let found: Vec<_> = inventory.items.iter().map(|i| (i.path.to_str().unwrap(), i.kind)).collect();
+    let mut expected = files.to_vec();
+    expected.sort_by_key(|(name, _)| Path::new(name).to_path_buf());
+    assert_eq!(found, expected);
+    let agents = inventory.items.iter().find(|item| item.path == Path::new("AGENTS.md")).unwrap();
+    assert_eq!((agents.bytes, agents.sha256), (9, Digest::of(b"AGENTS.md")));
+    assert!(inventory.unread.is_empty() && !inventory.incomplete);
+}
+
+#[test]
+fn a_folder_of_ordinary_files_has_nothing_to_load() {
+    let (temp, root) = workspace();
+    put(temp.path(), "README.md", "hello");
+    put(temp.path(), "src/lib.rs", "");
+    fs::create_dir(temp.path().join("skills")).unwrap();
+    let inventory = Inventory::take(&root);
+    assert!(inventory.is_empty());
+    let decision = decide(&WorkspaceId::of(&root), &inventory, Arrival::Discovered, None);
+    assert_eq!(decision, TrustDecision::NothingToLoad);
+}
+
+#[test]
+fn s4_what_cannot_be_read_is_named_and_is_not_nothing() {
+    let (temp, root) = workspace();
+    symlink("/etc/passwd", temp.path().join("AGENTS.md")).unwrap();
+    symlink("/etc", temp.path().join("skills")).unwrap();
+    fs::create_dir(temp.path().join("MEMORY.md")).unwrap();
+    fs::create_dir(temp.path().join("commands")).unwrap();
+    symlink("/etc/hosts", temp.path().join("commands/x.md")).unwrap();
+    let inventory = Inventory::take(&root);
+    let unread: Vec<_> = inventory.unread.iter().map(|unread| unread.path.to_str().unwrap()).collect();
+    assert_eq!(unread, ["AGENTS.md", "MEMORY.md", "commands/x.md", "skills"]);
+    assert!(inventory.items.is_empty() && !inventory.is_empty());
+}
+
+#[test]
+fn changes_since_the_owner_looked_are_named() {
+    let (temp, root) = workspace();
+    put(temp.path(), "AGENTS.md", "one");
+    put(temp.path(), "SOUL.md", "same");
+    put(temp.path(), "skills/a/SKILL.md", "old");
+    let before = Inventory::take(&root);
+    assert_eq!(Inventory::take(&root).changes_since(&before), []);
+    put(temp.path(), "AGENTS.md", "two");
+    put(temp.path(), "commands/new.md", "new");
+    fs::remove_dir_all(temp.path().join("skills")).unwrap();
+    let changes = Inventory::take(&root).changes_since(&before);
+    let expected = [
+        Change::Changed("AGENTS.md".into()),
+        Change::Added("commands/new.md".into()),
+        Change::Removed("skills/a/SKILL.md".into()),
+    ];
+    assert_eq!(changes, expected);
+}
+
+#[test]
+fn an_identity_tells_a_replaced_folder_from_the_trusted_one() {
+    let temp = tempfile::tempdir().unwrap();
+    let (w, away) = (temp.path().join("w"), temp.path().join("away"));
+    fs::create_dir(&w).unwrap();
+    let guard = StoreGuard::new();
+    let trusted = record(WorkspaceId::of(&Root::open(&w, &guard).unwrap()), Answer::Trust);
+    fs::rename(&w, &away).unwrap();
+    fs::create_dir(&w).unwrap();
+    let decide_for = |path: &Path| {
+        let root = Root::open(path, &guard).unwrap();
+        decide(&WorkspaceId::of(&root), &loaded(), Arrival::Discovered, Some(&trusted))
+    };
+    assert_eq!(decide_for(&w), TrustDecision::Untrusted(Reason::Replaced));
+    assert_eq!(decide_for(&away), TrustDecision::Untrusted(Reason::Moved));
+}
+
+#[test]
+fn an_inventory_is_kept_as_plain_data() {
+    let text = serde_json::to_string(&loaded()).unwrap();
+    assert_eq!(serde_json::from_str::<Inventory>(&text).unwrap(), loaded());
+}
