@@ -185,6 +185,13 @@ fn a_cell_cannot_lead_out_of_the_tree_even_with_mended_hashes() {
         (cell(tip.clone(), json!({"position": nowhere})), "is not in the lines before"),
         (cell(tip, json!({"position": remark})), "off every path"),
         (
+            cell(
+                json!({"cell": "window_start", "view": "main"}),
+                json!({"place": {"position": nowhere, "at": 0}}),
+            ),
+            "is not in the lines before",
+        ),
+        (
             cell(json!({"cell": "pruned", "target": {"version": nowhere}}), json!("set")),
             "is not in the lines before",
         ),
@@ -362,7 +369,7 @@ fn forged(home: &Home, lies: &[(usize, usize, usize)]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn no_lie_in_a_file_brings_a_reader_down(

@@ -165,7 +165,7 @@ fn a_tower_of_forks_is_written_without_recursion() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn text_of_a_document_is_its_rendering_and_html_holds_it_all(steps in prop::collection::vec(step(), 0..20)) {
