@@ -1,7 +1,6 @@
 //! What is sent for a document: the window, what is pinned, the coverage of bytes, the budget.
 
-mod support;
-
+use crate::support::{Desk, echo, prompt_text};
 use drawloom_context::document::{DocumentRequest, document};
 use drawloom_context::{Budget, ContextError, Decision, Estimator, Kind, Way, cover};
 use loom::plan::NewText;
@@ -9,7 +8,6 @@ use loom::render::{Show, render};
 use loom::{Op, Place, ViewName};
 use model::{Model, Params, Prompt};
 use proptest::prelude::*;
-use support::{Desk, echo, prompt_text};
 
 fn request(way: Way, window: u64) -> DocumentRequest {
     DocumentRequest {
@@ -35,7 +33,8 @@ fn passages(count: usize) -> Desk {
 fn a_short_document_is_sent_whole_and_nothing_else() {
     let desk = passages(5);
     let assembled = document(&desk.tree, &request(Way::Raw, 8_192), &Estimator::default()).unwrap();
-    let rendered = render(&desk.tree, &ViewName::default(), Show { drafts: true, spans: false }).unwrap().text;
+    let rendered =
+        render(&desk.tree, &ViewName::default(), Show { drafts: true, spans: false }).unwrap().text;
     assert_eq!(format!("{}{}", prompt_text(&assembled.prompt), assembled.held), rendered);
     assert_eq!(assembled.new_start, None);
     assert_eq!(assembled.runs.len(), 1, "the genesis counts as no text, the path is one run");
@@ -112,7 +111,9 @@ fn drafts_are_sent_only_for_a_look_ahead() {
     let mut desk = passages(1);
     desk.draft("and then");
     let mut ask = request(Way::Raw, 8_192);
-    assert!(!prompt_text(&document(&desk.tree, &ask, &Estimator::default()).unwrap().prompt).contains("and then"));
+    assert!(
+        !prompt_text(&document(&desk.tree, &ask, &Estimator::default()).unwrap().prompt).contains("and then")
+    );
     ask.drafts = true;
     let assembled = document(&desk.tree, &ask, &Estimator::default()).unwrap();
     assert!(prompt_text(&assembled.prompt).ends_with("and then"));

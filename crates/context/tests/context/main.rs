@@ -1,0 +1,5 @@
+//! Behaviour of the context crate through its public face.
+
+mod dialogue;
+mod document;
+mod support;
