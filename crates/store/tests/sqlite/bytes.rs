@@ -96,7 +96,8 @@ fn prose(random: &mut u64) -> String {
 fn a_node_of_200_bytes_costs_less_than_3_2_times_its_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
-    let (mut random, mut text, nodes) = (7, 0, 3_000);
+    let nodes: u32 = std::env::var("SIZE_NODES").map_or(3_000, |n| n.parse().unwrap());
+    let (mut random, mut text) = (7, 0);
     block_on(async {
         let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
         let page = home.create(Mode::Buffer, "long").await;
@@ -109,6 +110,14 @@ fn a_node_of_200_bytes_costs_less_than_3_2_times_its_text() {
     // Closed, so that the log is in the file.
     let bytes = path.metadata().unwrap().len() as f64;
     let ratio = bytes / text as f64;
+    {
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        let mut st = conn.prepare("SELECT name, sum(pgsize), sum(payload), sum(unused), sum(ncell) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 14").unwrap();
+        let mut rows = st.query([]).unwrap();
+        while let Some(r) = rows.next().unwrap() {
+            eprintln!("{} {:.0} payload {:.0} unused {:.0} cells {}", r.get::<_, String>(0).unwrap(), r.get::<_, f64>(1).unwrap() / f64::from(nodes), r.get::<_, f64>(2).unwrap() / f64::from(nodes), r.get::<_, f64>(3).unwrap() / f64::from(nodes), r.get::<_, i64>(4).unwrap());
+        }
+    }
     assert!(ratio < 3.2, "{ratio:.2} times the text, {:.0} bytes a node", bytes / f64::from(nodes));
     println!("{ratio:.2} times the text, {:.0} bytes a node", bytes / f64::from(nodes));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::plan::{NewText, NewTree, Request};
-use loom::{Author, Millis, Mode, NodeId, Op, PositionId, Role, TreeId, Trust, ViewName};
+use loom::{Author, Millis, Mode, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use store::{Applied, Ids, Principal, Store, StoreError, With, change, read};
 
 pub(crate) const OWNER: &Principal = &Principal::Owner;
@@ -67,11 +67,6 @@ impl Page {
     /// Appends a text; returns its node.
     pub(crate) async fn append(&self, text: &str) -> NodeId {
         self.change(Op::Append(owner_text(text))).await.nodes[0].0
-    }
-
-    /// Appends a turn of a dialogue.
-    pub(crate) async fn say(&self, role: Role, text: &str) -> NodeId {
-        self.change(Op::Append(NewText::owner(text, Some(role)))).await.nodes[0].0
     }
 
     pub(crate) async fn edit(&self, position: PositionId, text: &str) -> NodeId {
