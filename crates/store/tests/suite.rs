@@ -3,15 +3,15 @@
 extern crate drawloom_store as store;
 
 mod suite {
-    pub mod both;
-    pub mod drafts;
-    pub mod forgetting;
-    pub mod generations;
-    pub mod home;
-    pub mod names;
-    pub mod principals;
-    pub mod searching;
-    pub mod twins;
-    pub mod work;
-    pub mod writing;
+    mod both;
+    mod drafts;
+    mod forgetting;
+    mod generations;
+    mod home;
+    mod names;
+    mod principals;
+    mod searching;
+    mod twins;
+    mod work;
+    mod writing;
 }

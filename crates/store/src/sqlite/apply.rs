@@ -122,7 +122,8 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: loom::NodeId) -> Result<String,
 
 /// Adds a node to the search index, and its blobs to those that are shown.
 fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
-    let text = crate::search::indexed_text(&node.content);
+    let text = crate::search::searched_text(&node.content);
+    let text = text::bigrams::index_text(&text);
     if !text.is_empty() {
         db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, text))?;
     }

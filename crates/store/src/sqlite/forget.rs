@@ -155,7 +155,8 @@ impl<'a, 'c> Removal<'a, 'c> {
             return Ok(());
         }
         // A contentless index has to be told the words that go.
-        let text = crate::search::indexed_text(&row.node.content);
+        let text = crate::search::searched_text(&row.node.content);
+        let text = text::bigrams::index_text(&text);
         if !text.is_empty() {
             let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
             self.db.run(sql, (pk, text))?;

@@ -120,6 +120,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let page = home.create(Mode::Buffer, "").await;
         let other = home.create(Mode::Buffer, "other title").await;
         let node = with_canary(&page).await;
+        page.change(Op::Commit).await;
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("a picture");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });

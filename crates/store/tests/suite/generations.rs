@@ -14,7 +14,7 @@ use super::both::each;
 use super::home::{OWNER, Page, owner_text};
 
 /// Starts a generation at the tip of a tree, with a manifest that says `sent`.
-pub async fn start(page: &Page, sent: &str) -> NewGeneration {
+pub(crate) async fn start(page: &Page, sent: &str) -> NewGeneration {
     let generation = generation(page, sent).await;
     let with = With { generations: vec![generation.clone()], ..With::default() };
     page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
@@ -56,7 +56,7 @@ fn outcome(generation: &NewGeneration, text: &str) -> Outcome {
     }
 }
 
-pub async fn try_answer(page: &Page, generation: &NewGeneration, text: &str) -> Result<Applied, StoreError> {
+pub(crate) async fn try_answer(page: &Page, generation: &NewGeneration, text: &str) -> Result<Applied, StoreError> {
     let outcome = outcome(generation, text);
     let source = ModelSource {
         provider: "script".into(),
@@ -84,7 +84,7 @@ pub async fn try_answer(page: &Page, generation: &NewGeneration, text: &str) -> 
 }
 
 /// Ends a generation with a node, a response and a cost.
-pub async fn answer(page: &Page, generation: &NewGeneration, text: &str) -> NodeId {
+pub(crate) async fn answer(page: &Page, generation: &NewGeneration, text: &str) -> NodeId {
     try_answer(page, generation, text).await.unwrap().nodes[0].0
 }
 
