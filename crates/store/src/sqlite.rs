@@ -33,6 +33,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use loom::rows::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, Seq, TreeId};
 use tokio::sync::watch;
@@ -43,7 +44,7 @@ use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, Response, UsageRow};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::memory::state::only_owner;
@@ -91,7 +92,8 @@ impl SqliteStore {
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let found = open::prepare(path, options)?;
         let writes = watch::Sender::new(0);
-        let writer = if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
+        let writer =
+            if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
         let readers = Some(Readers::start(&found, options.readers)?);
         Ok(Self { found, writes, readers, writer })
     }
@@ -136,7 +138,8 @@ impl Drop for SqliteStore {
         // The queues close first; what waits in them is done, then the threads end.
         let mut threads = self.writer.take().map(Writer::stop).unwrap_or_default();
         threads.extend(self.readers.take().map(Readers::stop).unwrap_or_default());
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id())
+        {
             if thread.join().is_err() {
                 tracing::error!("a thread of the store panicked");
             }
@@ -146,16 +149,27 @@ impl Drop for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn apply(&self, who: &Principal, tree: TreeId, plan: Plan, with: With) -> Result<Applied, StoreError> {
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError> {
         let who = who.clone();
         self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
     }
 
-    async fn read_rows(&self, who: &Principal, tree: TreeId, f: ReadFn) -> Result<Box<dyn Any + Send>, StoreError> {
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError> {
         let who = who.clone();
         self.read(move |db| {
             let tree = tree_row::find(db, &who, tree)?;
-            f(&rows::SqliteRows { db, tree }).map_err(StoreError::from_row_error)
+            f(&rows::SqliteRows { db, tree, who: &who }).map_err(StoreError::from_row_error)
         })
         .await
     }
@@ -175,7 +189,12 @@ impl Store for SqliteStore {
         self.read(move |db| find::resolve(db, &who, &name)).await
     }
 
-    async fn resolve_node(&self, who: &Principal, tree: Option<TreeId>, name: &str) -> Result<NodeName, StoreError> {
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
         self.read(move |db| find::resolve_node(db, &who, tree, &name)).await
     }
@@ -196,7 +215,7 @@ impl Store for SqliteStore {
         self.write(move |db| apply::discard_draft(db, &who, &name, expected)).await
     }
 
-    async fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::response(db, &who, node)).await
     }
@@ -220,7 +239,8 @@ impl Store for SqliteStore {
         let who = who.clone();
         self.write(move |db| {
             let found = tree_row::find_mut(db, &who, tree)?;
-            let last = db.one("SELECT seq FROM trees WHERE pk = ?1", [found.pk], |row| db::unsigned(row, 0))?;
+            let last =
+                db.one("SELECT seq FROM trees WHERE pk = ?1", [found.pk], |row| db::unsigned(row, 0))?;
             check_seal(tree, Seq(last.unwrap_or_default()), &seal)?;
             db.run("INSERT INTO seals (tree, seal) VALUES (?1, ?2)", (found.pk, tree_row::to_json(&seal)?))?;
             Ok(())
@@ -228,7 +248,13 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn search(&self, who: &Principal, query: &str, scope: SearchScope, limit: usize) -> Result<Hits, StoreError> {
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError> {
         let (who, query) = (who.clone(), query.to_owned());
         self.read(move |db| find::search(db, &who, &query, scope, limit)).await
     }
@@ -293,7 +319,13 @@ impl Store for SqliteStore {
         self.write(move |db| work::claim(db, &who, &kinds, &owner, now)).await
     }
 
-    async fn finish(&self, who: &Principal, job: JobId, tenure: &Tenure, end: JobEnd) -> Result<(), StoreError> {
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError> {
         let (who, tenure) = (who.clone(), tenure.clone());
         self.write(move |db| work::finish(db, &who, job, &tenure, &end)).await
     }
@@ -303,7 +335,11 @@ impl Store for SqliteStore {
         self.read(move |db| work::jobs(db, &who, filter)).await
     }
 
-    async fn generations(&self, who: &Principal, filter: GenerationFilter) -> Result<Vec<Generation>, StoreError> {
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::generations(db, &who, &filter)).await
     }
@@ -319,7 +355,12 @@ impl Store for SqliteStore {
         self.write(move |db| sent::take_over(db, &who, generation, &from, &to)).await
     }
 
-    async fn usage(&self, who: &Principal, tree: Option<TreeId>, since: Millis) -> Result<Vec<UsageRow>, StoreError> {
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::usage(db, &who, tree, since)).await
     }

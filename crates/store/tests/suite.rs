@@ -1,5 +1,7 @@
 //! One behavioural suite, run against every store through `Arc<dyn Store>`.
 
+extern crate drawloom_store as store;
+
 mod suite {
     pub mod both;
     pub mod drafts;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use loom::rows::StoredResponse;
 use loom::{Block, Digest, NodeId, NodeRow, TreeId, short_id};
 use text::bigrams::{Query, tokenize};
 
 use crate::error::StoreError;
 use crate::event::{Cursor, Events};
-use crate::generation::Response;
+
 use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
 use crate::memory::state::State;
 use crate::memory::tree::Tree;
@@ -16,7 +17,8 @@ use crate::search::{Hit, Hits, SearchScope, indexed_text};
 
 impl State {
     pub(super) fn trees(&self, who: &Principal, filter: TreeFilter) -> Vec<TreeEntry> {
-        let mut entries: Vec<_> = self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
+        let mut entries: Vec<_> =
+            self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.updated_at, entry.id)));
         entries
     }
@@ -48,7 +50,8 @@ impl State {
         let short = short_id::normalise(node);
         let mut found = Vec::new();
         for candidate in self.seen(who).filter(|candidate| tree.is_none_or(|tree| candidate.row.id == tree)) {
-            let rows = candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
+            let rows =
+                candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
             found.extend(rows.map(|row| (candidate, row)));
         }
         let candidate = |found: &(&Tree, &NodeRow)| format!("{}:{}", found.0.short_id, found.1.short_id);
@@ -73,7 +76,9 @@ impl State {
         }
         let query = Query::parse(text);
         let mut hits = Hits { truncated: query.truncated, ..Hits::default() };
-        for tree in self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id)) {
+        for tree in
+            self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id))
+        {
             for row in tree.nodes.values() {
                 if query.matches(&tokenize(&indexed_text(&row.node.content))) {
                     hits.hits.push(hit(tree.row.id, row));
@@ -93,7 +98,7 @@ impl State {
         Events { events, next: next.max(after), missed: false }
     }
 
-    pub(super) fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+    pub(super) fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         let unknown = || StoreError::NotFound("response");
         let found = self.seen(who).find_map(|tree| tree.nodes.get(&node)).filter(|_| who.sees_context());
         let generation = found.and_then(|row| row.node.generation).ok_or_else(unknown)?;

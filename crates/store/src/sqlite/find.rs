@@ -64,7 +64,8 @@ pub(super) fn resolve_node(
     let read = |row: &Row<'_>| {
         let node = NodeId::from_bytes(id16(row, 1)?);
         let position = optional_id16(row, 2)?.map_or(node.as_position(), PositionId::from_bytes);
-        let name = NodeName { tree: TreeId::from_bytes(id16(row, 0)?), node, position, short_id: get(row, 3)? };
+        let name =
+            NodeName { tree: TreeId::from_bytes(id16(row, 0)?), node, position, short_id: get(row, 3)? };
         Ok((name, get::<String>(row, 4)?))
     };
     let tree = tree.map(|tree| tree.to_bytes());

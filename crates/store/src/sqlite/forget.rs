@@ -20,12 +20,17 @@ use crate::principal::Principal;
 const PAGE: usize = 1024;
 
 /// As [`crate::Store::forget`], without scrubbing.
-pub(super) fn forget(db: &Db<'_>, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
+pub(super) fn forget(
+    db: &Db<'_>,
+    who: &Principal,
+    what: &Forget,
+    now: Millis,
+) -> Result<Forgotten, StoreError> {
     only_owner(who, "forget")?;
     let target = match what {
         Forget::Node { tree, node } => {
             let found = find(db, who, *tree)?;
-            let rows = super::rows::SqliteRows { db, tree: found };
+            let rows = super::rows::SqliteRows { db, tree: found, who };
             let row = loom::Rows::node(&rows, *node).map_err(StoreError::from_row_error)?;
             let row = row.ok_or(StoreError::NotFound("node"))?;
             let mut target = Target::new(None);
@@ -75,7 +80,7 @@ fn each_node(
     tree: TreeRef,
     mut visit: impl FnMut(NodeId, &[Block]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let rows = super::rows::SqliteRows { db, tree };
+    let rows = super::rows::SqliteRows { db, tree, who: &Principal::Owner };
     let mut after = None;
     loop {
         let page = loom::Rows::nodes_in_order(&rows, after, PAGE).map_err(StoreError::from_row_error)?;
@@ -118,7 +123,8 @@ impl<'a, 'c> Removal<'a, 'c> {
         self.responses()?;
         self.sent()?;
         self.jobs()?;
-        let touched: BTreeSet<TreeId> = self.places.iter().filter_map(Place::tree).chain(self.target.tree).collect();
+        let touched: BTreeSet<TreeId> =
+            self.places.iter().filter_map(Place::tree).chain(self.target.tree).collect();
         for id in touched {
             let tree = find(self.db, &Principal::Owner, id)?;
             let head = apply::Head::read(self.db, tree)?;
@@ -136,13 +142,13 @@ impl<'a, 'c> Removal<'a, 'c> {
 
     fn node(&mut self, tree: TreeId, id: NodeId) -> Result<(), StoreError> {
         let tree_ref = find(self.db, &Principal::Owner, tree)?;
-        let rows = super::rows::SqliteRows { db: self.db, tree: tree_ref };
+        let rows = super::rows::SqliteRows { db: self.db, tree: tree_ref, who: &Principal::Owner };
         let row = loom::Rows::node(&rows, id).map_err(StoreError::from_row_error)?;
         let row = row.ok_or(StoreError::NotFound("node"))?;
         let sql = "SELECT pk, generation FROM nodes WHERE id = ?1";
-        let found = self.db.one(sql, [id.to_bytes()], |row| {
-            Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?))
-        })?;
+        let found = self
+            .db
+            .one(sql, [id.to_bytes()], |row| Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?)))?;
         let Some((pk, generation)) = found else { return Ok(()) };
         self.made_by.extend(generation);
         if row.node.content.is_empty() {
@@ -268,7 +274,8 @@ impl<'a, 'c> Removal<'a, 'c> {
         let found = self.db.all(sql, [tree], |row| {
             let whole: bool = get(row, 3)?;
             let texts = [get::<String>(row, 1)?, get::<String>(row, 2)?];
-            let holds = |text: &String| !text.is_empty() && (whole || self.target.needles.occur_in(text.as_bytes()));
+            let holds =
+                |text: &String| !text.is_empty() && (whole || self.target.needles.occur_in(text.as_bytes()));
             Ok(if texts.iter().any(holds) { Some(get::<i64>(row, 0)?) } else { None })
         })?;
         for pk in found.into_iter().flatten() {
@@ -285,7 +292,9 @@ pub(super) fn scrub(conn: &Connection) -> Result<(), StoreError> {
     conn.execute("INSERT INTO search (search) VALUES ('optimize')", params![]).map_err(failure)?;
     conn.execute_batch("VACUUM").map_err(failure)?;
     let (busy, _) = conn
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })
         .map_err(failure)?;
     if busy == 0 { Ok(()) } else { Err(StoreError::Busy) }
 }

@@ -3,9 +3,11 @@
 //! The nodes it made are those with its `seq`, and stand in their own rows; only a list that differs from them is
 //! written down. Nodes are named by how far their number is from the operation's first, mostly in one byte.
 
+use loom::cell::Place;
 use loom::operation::TimelineEffect;
 use loom::{
-    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq, Target, TreeId,
+    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq,
+    Target, TreeId,
 };
 
 use super::bytes::{In, Out};
@@ -104,6 +106,11 @@ impl Names<'_, '_> {
                 out.byte(6);
                 out.number(*number);
             }
+            CellValue::Place(place) => {
+                out.byte(8);
+                self.write_node(out, place.position.original())?;
+                out.number(place.at);
+            }
             CellValue::Draft { base, text_of } => {
                 out.byte(7);
                 out.byte(u8::from(base.is_some()));
@@ -132,13 +139,23 @@ impl Names<'_, '_> {
                 let text_of = (0..count).map(|_| self.read_node(read)).collect::<Result<_, _>>()?;
                 CellValue::Draft { base, text_of }
             }
+            8 => {
+                let position = self.read_node(read)?.as_position();
+                CellValue::Place(Place { position, at: read.number()? })
+            }
             _ => return Err(read.damaged()),
         })
     }
 }
 
 /// Inserts a record; `count` nodes from number `first` on are its own, and stored already.
-pub(super) fn insert(db: &Db<'_>, tree: i64, record: &OpRecord, first: i64, count: usize) -> Result<(), StoreError> {
+pub(super) fn insert(
+    db: &Db<'_>,
+    tree: i64,
+    record: &OpRecord,
+    first: i64,
+    count: usize,
+) -> Result<(), StoreError> {
     let derived = nodes_of(db, first, count)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
     db.run(
@@ -151,16 +168,14 @@ pub(super) fn insert(db: &Db<'_>, tree: i64, record: &OpRecord, first: i64, coun
 /// Writes a record anew from which words were removed.
 pub(super) fn rewrite(db: &Db<'_>, tree: i64, record: &OpRecord) -> Result<(), StoreError> {
     let seq = record.seq.0 as i64;
-    let found = db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
-        Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
-    })?;
+    let found =
+        db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
+            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
+        })?;
     let (first, count) = found.ok_or(StoreError::NotFound("operation"))?;
     let derived = nodes_of(db, first, count as usize)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
-    db.run(
-        "UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2",
-        (tree, seq, body),
-    )?;
+    db.run("UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2", (tree, seq, body))?;
     Ok(())
 }
 
@@ -253,7 +268,8 @@ pub(super) fn after(
 /// The hash of a record; that of none is zero.
 pub(super) fn hash(db: &Db<'_>, tree: i64, seq: Seq) -> Result<Digest, StoreError> {
     let seq = i64::try_from(seq.0).unwrap_or(i64::MAX);
-    let found = db.one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;
+    let found = db
+        .one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;
     Ok(found.unwrap_or(Digest::ZERO))
 }
 

@@ -1,5 +1,6 @@
 //! Generations with what they sent and what came back.
 
+use loom::rows::StoredResponse;
 use loom::{Digest, GenerationId, NodeId};
 use rusqlite::{Row, params};
 
@@ -11,7 +12,7 @@ use crate::error::StoreError;
 use crate::event::Happening;
 use crate::fence::{Fence, Holder, Tenure};
 use crate::generation::{
-    Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Response, Usage, UsageRow,
+    Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Usage, UsageRow,
 };
 use crate::principal::Principal;
 
@@ -150,9 +151,11 @@ pub(super) fn take_over(
     to: &Holder,
 ) -> Result<Fence, StoreError> {
     let unknown = || StoreError::NotFound("generation");
-    let found = db.one("SELECT pk, tree, state, owner, fence FROM generations WHERE id = ?1", [id.to_bytes()], |row| {
-        Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, read_state(get(row, 2)?)?, read_tenure(row, 3)?))
-    })?;
+    let found = db.one(
+        "SELECT pk, tree, state, owner, fence FROM generations WHERE id = ?1",
+        [id.to_bytes()],
+        |row| Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, read_state(get(row, 2)?)?, read_tenure(row, 3)?)),
+    )?;
     let (pk, tree, state, tenure) = found.ok_or_else(unknown)?;
     find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
         StoreError::NotFound(_) => unknown(),
@@ -197,7 +200,7 @@ pub(super) fn usage(
 }
 
 /// As [`crate::Store::response`].
-pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT r.digest, r.bytes, r.metadata, r.purged FROM nodes n JOIN trees t ON t.pk = n.tree
@@ -206,7 +209,7 @@ pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<Res
     let found = db.one(&sql, (param, node.to_bytes()), |row| {
         let purged: bool = get(row, 3)?;
         let bytes = if purged { Vec::new() } else { unpack(bytes_of(row, 1)?)? };
-        Ok(Response { digest: digest(row, 0)?, bytes, metadata: get(row, 2)?, purged })
+        Ok(StoredResponse { digest: digest(row, 0)?, bytes, metadata: get(row, 2)?, purged })
     })?;
     found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
 }

@@ -88,7 +88,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(found: &Found, options: &Options, writes: watch::Sender<u64>) -> Result<Self, StoreError> {
+    pub(super) fn start(
+        found: &Found,
+        options: &Options,
+        writes: watch::Sender<u64>,
+    ) -> Result<Self, StoreError> {
         let mut conn = open::writer(found, options)?;
         let (wake, log) = (sync_channel(1), Arc::new(AtomicI32::new(0)));
         let seen = Arc::clone(&log);
@@ -182,7 +186,7 @@ impl Thread {
                 let pages = self.log.load(Ordering::Relaxed);
                 if pages >= CHECKPOINT {
                     // One that is under way will see these pages too.
-                    drop(self.wake.try_send(()));
+                    self.wake.try_send(()).ok();
                 }
                 if pages >= LONG_LOG {
                     tracing::warn!(pages, "the store's log is long: a read that does not end holds it");
@@ -265,7 +269,9 @@ fn repeat(error: &StoreError) -> StoreError {
         StoreError::SchemaTooNew { found, known, backup } => {
             StoreError::SchemaTooNew { found: *found, known: *known, backup: backup.clone() }
         }
-        other => StoreError::Io { what: "write".to_owned(), source: std::io::Error::other(other.to_string()) },
+        other => {
+            StoreError::Io { what: "write".to_owned(), source: std::io::Error::other(other.to_string()) }
+        }
     }
 }
 
