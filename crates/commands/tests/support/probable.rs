@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use model::openai_completions::OpenAiCompletions;
 use model::{
-    Call, Dialect, DialectName, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, PARSER_VERSION, Params,
-    Place, Prompt, RawResponse, SourceKind, Timings,
+    Call, Dialect, DialectName, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, PARSER_VERSION,
+    Params, Place, Prompt, RawResponse, SourceKind, Timings,
 };
 
 const BODY: &str = concat!(
@@ -49,7 +49,12 @@ impl Model for Probable {
         OpenAiCompletions.encode(prompt, params, &self.0.name)
     }
 
-    async fn send(&self, request: &Encoded, _: &Call, exchange: Exchange<'_>) -> Result<RawResponse, ModelError> {
+    async fn send(
+        &self,
+        request: &Encoded,
+        _: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
         exchange.spool.append(BODY.as_bytes()).unwrap();
         let mut events = Vec::new();
         let mut parser = request.dialect().parser(true);

@@ -82,6 +82,7 @@ async fn without_stored_probabilities_it_says_why() {
     let chosen = home.err(&["tree", "branch", &tree, &token, "--at", "0", "--token", "0"]).await;
     assert_eq!(chosen.code, "no_probabilities");
     let edited = home.ok(&["tree", "edit", &tree, &node, "--text", " a lake"]).await;
-    let edited = home.err(&["tree", "branch", &tree, &field(&edited, "node"), "--at", "0", "--token", "0"]).await;
+    let edited =
+        home.err(&["tree", "branch", &tree, &field(&edited, "node"), "--at", "0", "--token", "0"]).await;
     assert_eq!(edited.code, "no_probabilities");
 }

@@ -52,7 +52,11 @@ async fn half_leaves_at_the_beginning_of_a_paragraph() {
         let half = home.ok(&["tree", "compact", &tree]).await;
         assert_eq!((&half["leaves"], field(&half, "start")), (&4.into(), nodes[4].clone()));
         let half = home.ok(&["tree", "compact", &tree]).await;
-        assert_eq!((&half["leaves"], field(&half, "start")), (&2.into(), nodes[6].clone()), "of what was left");
+        assert_eq!(
+            (&half["leaves"], field(&half, "start")),
+            (&2.into(), nodes[6].clone()),
+            "of what was left"
+        );
     }
 }
 

@@ -53,14 +53,3 @@ async fn leaving_something_out_above_is_drift_too() {
         assert!(!drifted(&home, &tree, &first).await);
     }
 }
-
-#[tokio::test]
-async fn an_answer_to_what_was_left_out_drifts_when_it_is_taken_in_again() {
-    let home = TestHome::on_disk();
-    let (tree, one, _) = story(&home).await;
-    home.ok(&["tree", "exclude", &tree, &one]).await;
-    let late = field(&home.ok(&["tree", "generate", &tree]).await["nodes"][0], "id");
-    assert!(!drifted(&home, &tree, &late).await);
-    home.ok(&["tree", "include", &tree, &one]).await;
-    assert!(drifted(&home, &tree, &late).await, "the cell that was set back says when");
-}

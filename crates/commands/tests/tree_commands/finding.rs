@@ -5,7 +5,8 @@ use crate::home::{field, homes};
 #[tokio::test]
 async fn a_hit_shows_where_and_why() {
     for home in homes() {
-        let made = home.ok(&["tree", "new", "--title", "Birds", "--text", "A grey heron stood in the reeds."]).await;
+        let made =
+            home.ok(&["tree", "new", "--title", "Birds", "--text", "A grey heron stood in the reeds."]).await;
         let tree = field(&made, "tree");
         let node = home.nodes(&tree, &[]).await[1].clone();
         let other = home.tree("buffer", "Herons elsewhere; a heron.").await;

@@ -27,8 +27,7 @@ async fn nothing_to_undo_or_redo_is_said() {
     for home in homes() {
         let tree = field(&home.ok(&["tree", "new"]).await, "tree");
         for (step, code) in [("undo", "nothing_to_undo"), ("redo", "nothing_to_redo")] {
-            let error = home.app.run(&drawloom_commands::Asker::owner(), crate::home::parsed(&["tree", step, &tree]));
-            let error = error.await.unwrap_err();
+            let error = home.err(&["tree", step, &tree]).await;
             assert_eq!((error.code, error.exit), (code, 3));
         }
     }

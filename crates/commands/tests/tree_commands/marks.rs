@@ -80,11 +80,16 @@ async fn head_and_note_are_written_and_taken_away() {
         assert_eq!(field(&home.node(&tree, &again).await, "edited_from"), head, "a version of it");
         let none = field(&home.ok(&["tree", "head", &tree, "--text", ""]).await, "node");
         assert_eq!(field(&home.node(&tree, &none).await, "text"), "");
-        let note = field(&home.ok(&["tree", "note", &tree, "--text", "Slowly.", "--depth", "2"]).await, "node");
+        let note =
+            field(&home.ok(&["tree", "note", &tree, "--text", "Slowly.", "--depth", "2"]).await, "node");
         assert_eq!(field(&home.node(&tree, &note).await, "kind"), "note");
         assert_eq!(home.text(&tree).await, "a");
         assert_eq!(home.err(&["tree", "head", &tree, "--text", "x", "--depth", "2"]).await.code, "usage");
         let other = home.tree("buffer", "b").await;
-        assert_eq!(home.err(&["tree", "note", &other, "--text", ""]).await.exit, 2, "there is none to take away");
+        assert_eq!(
+            home.err(&["tree", "note", &other, "--text", ""]).await.exit,
+            2,
+            "there is none to take away"
+        );
     }
 }

@@ -8,7 +8,8 @@ async fn switch_goes_to_a_sibling_and_on_to_where_one_was() {
         let tree = home.tree("buffer", "one").await;
         let one = field(&home.nodes(&tree, &[]).await[1], "id");
         let end = home.append(&tree, " more").await;
-        let other = field(&home.ok(&["tree", "edit", &tree, &one, "--text", "1", "--as", "branch"]).await, "node");
+        let other =
+            field(&home.ok(&["tree", "edit", &tree, &one, "--text", "1", "--as", "branch"]).await, "node");
         let moved = home.ok(&["tree", "switch", &tree, &one]).await;
         assert_eq!(field(&moved, "tip"), end);
         assert_eq!(home.text(&tree).await, "one more");

@@ -93,7 +93,8 @@ async fn views_have_their_own_tip_and_selections() {
     for home in homes() {
         let tree = home.tree("buffer", "one").await;
         let made = home.ok(&["tree", "view", "new", &tree, "reading"]).await;
-        let names: Vec<_> = made["views"].as_array().unwrap().iter().map(|view| field(view, "name")).collect();
+        let names: Vec<_> =
+            made["views"].as_array().unwrap().iter().map(|view| field(view, "name")).collect();
         assert_eq!(names, ["main", "reading"]);
         home.append(&tree, " two").await;
         assert_eq!(field(&home.ok(&["tree", "text", &tree, "--view", "reading"]).await, "text"), "one");

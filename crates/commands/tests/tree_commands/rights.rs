@@ -96,7 +96,8 @@ fn leaves(command: &clap::Command, above: &str, names: &mut Vec<String>) {
 fn every_command_is_in_this_list() {
     let mut names = Vec::new();
     leaves(&command_line(), "", &mut names);
-    let listed: Vec<String> = rows().iter().map(|(words, _)| parsed_words(words).spec().name.to_owned()).collect();
+    let listed: Vec<String> =
+        rows().iter().map(|(words, _)| parsed_words(words).spec().name.to_owned()).collect();
     for name in &names {
         assert!(listed.contains(name), "{name} has no row in the test");
     }

@@ -27,7 +27,11 @@ async fn the_path_is_paged_from_the_tip_upwards() {
                 None => break,
             }
         }
-        assert_eq!(seen, ["", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"], "genesis first, nothing twice");
+        assert_eq!(
+            seen,
+            ["", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"],
+            "genesis first, nothing twice"
+        );
         let depths: Vec<_> = home.nodes(&tree, &["--depth", "2"]).await;
         assert_eq!(depths.iter().map(|node| field(node, "text")).collect::<Vec<_>>(), ["", "0", "1"]);
         assert_eq!(home.err(&["tree", "show", &tree, "--limit", "0"]).await.code, "usage");
@@ -122,14 +126,19 @@ async fn compare_gives_what_only_one_path_says() {
         let same = field(&home.nodes(&tree, &[]).await[1], "id");
         let left = home.append(&tree, "left").await;
         let end = home.append(&tree, " end").await;
-        let right =
-            field(&home.ok(&["tree", "edit", &tree, &left, "--text", "right", "--as", "branch"]).await, "node");
+        let right = field(
+            &home.ok(&["tree", "edit", &tree, &left, "--text", "right", "--as", "branch"]).await,
+            "node",
+        );
         let found = home.ok(&["tree", "compare", &tree, &end, &right]).await;
         assert_eq!((field(&found, "only_a"), field(&found, "only_b")), ("left end".into(), "right".into()));
         assert_eq!(found["common"]["position"], same);
         assert_eq!((&found["common"]["depth"], &found["common"]["chars"]), (&1.into(), &5.into()));
 
-        let version = field(&home.ok(&["tree", "edit", &tree, &left, "--text", "LEFT", "--as", "version"]).await, "node");
+        let version = field(
+            &home.ok(&["tree", "edit", &tree, &left, "--text", "LEFT", "--as", "version"]).await,
+            "node",
+        );
         let found = home.ok(&["tree", "compare", &tree, &left, &version]).await;
         assert_eq!((field(&found, "only_a"), field(&found, "only_b")), ("left".into(), "LEFT".into()));
         assert_eq!(found["common"]["position"], same, "two versions of one place part above it");
