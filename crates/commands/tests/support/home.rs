@@ -37,8 +37,16 @@ impl TestHome {
         Self::new(|home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
     }
 
+    /// The home in a folder, opened again.
+    pub fn again(dir: tempfile::TempDir) -> Self {
+        Self::at(dir, |home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
+    }
+
     fn new(store: impl FnOnce(&Home) -> Arc<dyn Store>) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap(), store)
+    }
+
+    fn at(dir: tempfile::TempDir, store: impl FnOnce(&Home) -> Arc<dyn Store>) -> Self {
         let home = Home::open(&dir.path().join("home"), HomeOptions::default()).unwrap();
         let store = store(&home);
         let (talk, models) = (Arc::<Recorder>::default(), Arc::<OneModel>::default());

@@ -232,6 +232,11 @@ fn keystroke(
     draft: Option<&loom::Draft>,
 ) -> Result<(), StoreError> {
     draft_row::set(db, tree.pk, &name.view, name.slot, draft)?;
+    for (slot, mut other) in draft_row::all(db, tree.pk, &name.view)? {
+        if slot != name.slot && other.forget_undone() {
+            draft_row::set(db, tree.pk, &name.view, slot, Some(&other))?;
+        }
+    }
     let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
     tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline))?;
     let revision = draft.map(|draft| draft.revision);

@@ -26,7 +26,8 @@ struct Names<'a, 'c> {
 impl Names<'_, '_> {
     /// When the tree was made: times are written as what has passed since.
     fn started(&self) -> Result<i64, StoreError> {
-        let created = self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree], |row| get(row, 0))?;
+        let created =
+            self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree], |row| get(row, 0))?;
         Ok(created.unwrap_or_default())
     }
 

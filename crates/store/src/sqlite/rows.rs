@@ -9,8 +9,8 @@ use loom::{
 };
 
 use super::db::{Db, get};
-use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use super::tree_row::TreeRef;
+use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use crate::error::StoreError;
 use crate::principal::Principal;
 
