@@ -135,4 +135,3 @@ pub struct GenerationFilter {
     /// Only those as far as this.
     pub state: Option<GenerationState>,
 }
-

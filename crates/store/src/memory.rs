@@ -74,11 +74,22 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn apply(&self, who: &Principal, tree: TreeId, plan: Plan, with: With) -> Result<Applied, StoreError> {
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError> {
         self.write(|state| state.apply(who, tree, plan, with))
     }
 
-    async fn read_rows(&self, who: &Principal, tree: TreeId, f: ReadFn) -> Result<Box<dyn Any + Send>, StoreError> {
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError> {
         let state = self.state();
         let tree = state.tree(who, tree)?;
         f(&state.view(who, tree)).map_err(StoreError::from_row_error)
@@ -96,7 +107,12 @@ impl Store for MemoryStore {
         self.state().resolve(who, name)
     }
 
-    async fn resolve_node(&self, who: &Principal, tree: Option<TreeId>, name: &str) -> Result<NodeName, StoreError> {
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError> {
         self.state().resolve_node(who, tree, name)
     }
 
@@ -172,7 +188,13 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn search(&self, who: &Principal, query: &str, scope: SearchScope, limit: usize) -> Result<Hits, StoreError> {
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError> {
         self.state().search(who, query, scope, limit)
     }
 
@@ -234,7 +256,13 @@ impl Store for MemoryStore {
         self.write(|state| state.claim(who, kinds, owner, now))
     }
 
-    async fn finish(&self, who: &Principal, job: JobId, tenure: &Tenure, end: JobEnd) -> Result<(), StoreError> {
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError> {
         self.write(|state| state.finish(who, job, tenure, end))
     }
 
@@ -242,7 +270,11 @@ impl Store for MemoryStore {
         Ok(self.state().jobs(who, filter))
     }
 
-    async fn generations(&self, who: &Principal, filter: GenerationFilter) -> Result<Vec<Generation>, StoreError> {
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError> {
         Ok(self.state().generations(who, &filter))
     }
 
@@ -256,7 +288,12 @@ impl Store for MemoryStore {
         self.write(|state| state.take_over(who, generation, from, to))
     }
 
-    async fn usage(&self, who: &Principal, tree: Option<TreeId>, since: Millis) -> Result<Vec<UsageRow>, StoreError> {
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError> {
         Ok(self.state().usage(who, tree, since))
     }
 

@@ -92,7 +92,8 @@ impl SqliteStore {
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let found = open::prepare(path, options)?;
         let writes = watch::Sender::new(0);
-        let writer = if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
+        let writer =
+            if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
         let readers = Some(Readers::start(&found, options.readers)?);
         Ok(Self { found, writes, readers, writer })
     }
@@ -137,7 +138,8 @@ impl Drop for SqliteStore {
         // The queues close first; what waits in them is done, then the threads end.
         let mut threads = self.writer.take().map(Writer::stop).unwrap_or_default();
         threads.extend(self.readers.take().map(Readers::stop).unwrap_or_default());
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id())
+        {
             if thread.join().is_err() {
                 tracing::error!("a thread of the store panicked");
             }
@@ -147,12 +149,23 @@ impl Drop for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn apply(&self, who: &Principal, tree: TreeId, plan: Plan, with: With) -> Result<Applied, StoreError> {
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError> {
         let who = who.clone();
         self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
     }
 
-    async fn read_rows(&self, who: &Principal, tree: TreeId, f: ReadFn) -> Result<Box<dyn Any + Send>, StoreError> {
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError> {
         let who = who.clone();
         self.read(move |db| {
             let tree = tree_row::find(db, &who, tree)?;
@@ -176,7 +189,12 @@ impl Store for SqliteStore {
         self.read(move |db| find::resolve(db, &who, &name)).await
     }
 
-    async fn resolve_node(&self, who: &Principal, tree: Option<TreeId>, name: &str) -> Result<NodeName, StoreError> {
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
         self.read(move |db| find::resolve_node(db, &who, tree, &name)).await
     }
@@ -221,7 +239,8 @@ impl Store for SqliteStore {
         let who = who.clone();
         self.write(move |db| {
             let found = tree_row::find_mut(db, &who, tree)?;
-            let last = db.one("SELECT seq FROM trees WHERE pk = ?1", [found.pk], |row| db::unsigned(row, 0))?;
+            let last =
+                db.one("SELECT seq FROM trees WHERE pk = ?1", [found.pk], |row| db::unsigned(row, 0))?;
             check_seal(tree, Seq(last.unwrap_or_default()), &seal)?;
             db.run("INSERT INTO seals (tree, seal) VALUES (?1, ?2)", (found.pk, tree_row::to_json(&seal)?))?;
             Ok(())
@@ -229,7 +248,13 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn search(&self, who: &Principal, query: &str, scope: SearchScope, limit: usize) -> Result<Hits, StoreError> {
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError> {
         let (who, query) = (who.clone(), query.to_owned());
         self.read(move |db| find::search(db, &who, &query, scope, limit)).await
     }
@@ -294,7 +319,13 @@ impl Store for SqliteStore {
         self.write(move |db| work::claim(db, &who, &kinds, &owner, now)).await
     }
 
-    async fn finish(&self, who: &Principal, job: JobId, tenure: &Tenure, end: JobEnd) -> Result<(), StoreError> {
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError> {
         let (who, tenure) = (who.clone(), tenure.clone());
         self.write(move |db| work::finish(db, &who, job, &tenure, &end)).await
     }
@@ -304,7 +335,11 @@ impl Store for SqliteStore {
         self.read(move |db| work::jobs(db, &who, filter)).await
     }
 
-    async fn generations(&self, who: &Principal, filter: GenerationFilter) -> Result<Vec<Generation>, StoreError> {
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::generations(db, &who, &filter)).await
     }
@@ -320,7 +355,12 @@ impl Store for SqliteStore {
         self.write(move |db| sent::take_over(db, &who, generation, &from, &to)).await
     }
 
-    async fn usage(&self, who: &Principal, tree: Option<TreeId>, since: Millis) -> Result<Vec<UsageRow>, StoreError> {
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::usage(db, &who, tree, since)).await
     }

@@ -38,13 +38,24 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Conflict`] names cells and drafts that are not as the plan expects; [`StoreError::Fenced`]
     /// when a guard or an outcome's tenure no longer holds. Nothing is written then.
-    async fn apply(&self, who: &Principal, tree: TreeId, plan: Plan, with: With) -> Result<Applied, StoreError>;
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError>;
 
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
     ///
     /// # Errors
     /// What the function returns; [`StoreError::TooLong`] after 5 s.
-    async fn read_rows(&self, who: &Principal, tree: TreeId, f: ReadFn) -> Result<Box<dyn Any + Send>, StoreError>;
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError>;
 
     /// The trees, the one changed last first.
     async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError>;
@@ -62,7 +73,12 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Ambiguous`] when the short id stands in several trees and none is named.
-    async fn resolve_node(&self, who: &Principal, tree: Option<TreeId>, name: &str) -> Result<NodeName, StoreError>;
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError>;
 
     /// Changes a draft that has revision `expected` (none: that does not exist). Nothing can be redone after it
     /// in that view. Returns the draft as it is now.
@@ -104,7 +120,13 @@ pub trait Store: Send + Sync {
     async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError>;
 
     /// Searches the text of nodes (see [`text::bigrams::Query`] for the syntax).
-    async fn search(&self, who: &Principal, query: &str, scope: SearchScope, limit: usize) -> Result<Hits, StoreError>;
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError>;
 
     /// Events after a cursor, at most `limit`.
     async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError>;
@@ -164,13 +186,23 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when it is no longer this tenure's.
-    async fn finish(&self, who: &Principal, job: JobId, tenure: &Tenure, end: JobEnd) -> Result<(), StoreError>;
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError>;
 
     /// Jobs in the order they came.
     async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError>;
 
     /// Generations, oldest first.
-    async fn generations(&self, who: &Principal, filter: GenerationFilter) -> Result<Vec<Generation>, StoreError>;
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError>;
 
     /// Takes over a running generation from an owner that is gone, for recovery: its results under the old number
     /// are refused from then on. The caller has made sure that the owner's lock is free.
@@ -186,7 +218,12 @@ pub trait Store: Send + Sync {
     ) -> Result<Fence, StoreError>;
 
     /// Usage written down at or after `since`, of one tree or of all, oldest first.
-    async fn usage(&self, who: &Principal, tree: Option<TreeId>, since: Millis) -> Result<Vec<UsageRow>, StoreError>;
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError>;
 
     /// Every place [`Store::forget`] would remove something from.
     async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError>;
@@ -275,7 +312,9 @@ pub struct Backup {
 /// Refuses a seal that does not fit its tree, whose newest operation is `last`.
 pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), StoreError> {
     if seal.seq > last || !loom::seal::is_signed(seal, tree) {
-        return Err(StoreError::Malformed("a seal of other operations or without its key's signature".to_owned()));
+        return Err(StoreError::Malformed(
+            "a seal of other operations or without its key's signature".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -283,6 +322,7 @@ pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), Sto
 /// 16 random bytes.
 pub(crate) fn random() -> Result<[u8; 16], StoreError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
     Ok(bytes)
 }

@@ -17,7 +17,8 @@ use crate::search::{Hit, Hits, Occurrences, SearchScope, scores};
 
 impl State {
     pub(super) fn trees(&self, who: &Principal, filter: TreeFilter) -> Vec<TreeEntry> {
-        let mut entries: Vec<_> = self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
+        let mut entries: Vec<_> =
+            self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.updated_at, entry.id)));
         entries
     }
@@ -49,7 +50,8 @@ impl State {
         let short = short_id::normalise(node);
         let mut found = Vec::new();
         for candidate in self.seen(who).filter(|candidate| tree.is_none_or(|tree| candidate.row.id == tree)) {
-            let rows = candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
+            let rows =
+                candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
             found.extend(rows.map(|row| (candidate, row)));
         }
         let candidate = |found: &(&Tree, &NodeRow)| format!("{}:{}", found.0.short_id, found.1.short_id);
@@ -75,7 +77,9 @@ impl State {
         let query = Query::parse(text);
         let mut hits = Hits { truncated: query.truncated, ..Hits::default() };
         let mut found = Vec::new();
-        for tree in self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id)) {
+        for tree in
+            self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id))
+        {
             for row in tree.nodes.values() {
                 if let Some(occurrences) = Occurrences::count(&query, &row.node.content) {
                     hits.hits.push(hit(tree.row.id, row));

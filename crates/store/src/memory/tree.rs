@@ -6,8 +6,8 @@ use loom::cell::CellScope;
 use loom::rows::{Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
-    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position, PositionId,
-    PositionKind, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
+    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
+    PositionId, PositionKind, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
 };
 
 use super::state::State;
@@ -58,7 +58,8 @@ impl Tree {
 
     /// Nodes, newest first, older than `before`.
     fn newest(&self, before: Option<Order>) -> impl Iterator<Item = &NodeRow> {
-        let older = self.order.iter().rev().filter(move |(order, _)| before.is_none_or(|before| **order < before));
+        let older =
+            self.order.iter().rev().filter(move |(order, _)| before.is_none_or(|before| **order < before));
         older.filter_map(|(_, id)| self.nodes.get(id))
     }
 }
@@ -98,14 +99,24 @@ impl Rows for View<'_> {
         before: Option<Order>,
         limit: usize,
     ) -> Result<Vec<NodeRow>, RowError> {
-        Ok(self.tree.newest(before).filter(|row| row.node.position == position).take(limit).cloned().collect())
+        Ok(self
+            .tree
+            .newest(before)
+            .filter(|row| row.node.position == position)
+            .take(limit)
+            .cloned()
+            .collect())
     }
 
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
         Ok(self.tree.newest(None).filter(|row| row.node.position == position).count() as u64)
     }
 
-    fn version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, RowError> {
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
         let mut here = self.tree.newest(None).filter(|row| row.node.position == position);
         Ok(here.find(|row| row.node.content_hash == content).map(|row| row.node.id))
     }
@@ -116,7 +127,8 @@ impl Rows for View<'_> {
         before: Option<Order>,
         limit: usize,
     ) -> Result<Vec<Position>, RowError> {
-        let originals = self.tree.newest(before).filter_map(|row| self.tree.positions.get(&row.node.id.as_position()));
+        let originals =
+            self.tree.newest(before).filter_map(|row| self.tree.positions.get(&row.node.id.as_position()));
         Ok(originals.filter(|child| child.parent == Some(position)).take(limit).cloned().collect())
     }
 

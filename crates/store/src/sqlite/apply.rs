@@ -99,7 +99,8 @@ fn append_planned(
         index(db, pk, node)?;
         applied.nodes.push((node.id, short));
     }
-    if plan.positions.iter().any(|position| !plan.nodes.iter().any(|node| position.id.original() == node.id)) {
+    if plan.positions.iter().any(|position| !plan.nodes.iter().any(|node| position.id.original() == node.id))
+    {
         return Err(StoreError::Malformed("a position without its original".to_owned()));
     }
     append(db, tree, head, op, plan.nodes.len())?;
@@ -133,6 +134,7 @@ fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
 }
 
 /// Where a tree's log ends.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     seq: Seq,
     hash: Digest,
@@ -154,7 +156,13 @@ impl Head {
 
 /// Appends an operation whose `count` nodes stand from the head's number on, with what it does to cells and
 /// timeline.
-pub(super) fn append(db: &Db<'_>, tree: TreeRef, head: Head, op: &Operation, count: usize) -> Result<(), StoreError> {
+pub(super) fn append(
+    db: &Db<'_>,
+    tree: TreeRef,
+    head: Head,
+    op: &Operation,
+    count: usize,
+) -> Result<(), StoreError> {
     let seq = Seq(head.seq.0 + 1);
     let timeline = |view: &ViewName| tree_row::timeline(db, tree.pk, view);
     let before = op.view.as_ref().map(timeline).transpose()?.unwrap_or_default();
@@ -202,7 +210,12 @@ pub(super) fn edit_draft(
 }
 
 /// As [`crate::Store::discard_draft`].
-pub(super) fn discard_draft(db: &Db<'_>, who: &Principal, name: &DraftName, expected: u64) -> Result<(), StoreError> {
+pub(super) fn discard_draft(
+    db: &Db<'_>,
+    who: &Principal,
+    name: &DraftName,
+    expected: u64,
+) -> Result<(), StoreError> {
     let tree = find_mut(db, who, name.tree)?;
     let revision = draft_row::one(db, tree.pk, &name.view, name.slot)?.map(|draft| draft.revision);
     if revision != Some(expected) {
@@ -213,7 +226,12 @@ pub(super) fn discard_draft(db: &Db<'_>, who: &Principal, name: &DraftName, expe
 }
 
 /// Writes a draft, counts a keystroke, tells followers.
-fn keystroke(db: &Db<'_>, tree: TreeRef, name: &DraftName, draft: Option<&loom::Draft>) -> Result<(), StoreError> {
+fn keystroke(
+    db: &Db<'_>,
+    tree: TreeRef,
+    name: &DraftName,
+    draft: Option<&loom::Draft>,
+) -> Result<(), StoreError> {
     draft_row::set(db, tree.pk, &name.view, name.slot, draft)?;
     let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
     tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline))?;

@@ -136,7 +136,13 @@ pub(super) fn one(db: &Db<'_>, tree: i64, key: &CellKey) -> Result<Cell, StoreEr
 }
 
 /// Sets a cell.
-pub(super) fn set(db: &Db<'_>, tree: i64, key: &CellKey, value: &CellValue, seq: Seq) -> Result<(), StoreError> {
+pub(super) fn set(
+    db: &Db<'_>,
+    tree: i64,
+    key: &CellKey,
+    value: &CellValue,
+    seq: Seq,
+) -> Result<(), StoreError> {
     if let Some(view) = parts(key).view {
         db.intern(view.as_str())?;
     }
@@ -191,7 +197,8 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
         6 => CellValue::Number(number as u64),
         7 => {
             let at: String = get(row, first + 2)?;
-            let at = at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
+            let at =
+                at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
             CellValue::Place(Place { position: db.node_id(number)?.as_position(), at })
         }
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),
@@ -211,7 +218,8 @@ pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
         CellScope::AllTags => (kind::TAG, None, None),
         CellScope::Tags(position) => (kind::TAG, None, Some(*position)),
     };
-    let columns = "SELECT kind, view, target, tag, form, number, text, seq FROM cells WHERE tree = ?1 AND kind = ?2";
+    let columns =
+        "SELECT kind, view, target, tag, form, number, text, seq FROM cells WHERE tree = ?1 AND kind = ?2";
     let read = |row: &Row<'_>| read_pair(db, row);
     let mut found = match (view, position) {
         (Some(view), _) => {
@@ -222,7 +230,11 @@ pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
         (None, Some(position)) => {
             let target = Some(Target::Position(position));
             let Some(target) = target_number(db, tree, target)? else { return Ok(Vec::new()) };
-            db.all(&format!("{columns} AND form <> 0 AND view = 0 AND target = ?3"), (tree, kind, target), read)?
+            db.all(
+                &format!("{columns} AND form <> 0 AND view = 0 AND target = ?3"),
+                (tree, kind, target),
+                read,
+            )?
         }
         (None, None) => db.all(&format!("{columns} AND form <> 0"), (tree, kind), read)?,
     };

@@ -126,7 +126,8 @@ impl<'c> Db<'c> {
         if let Some(name) = self.caches.names.borrow().get(&pk) {
             return Ok(Arc::clone(name));
         }
-        let name: Option<String> = self.one("SELECT name FROM names WHERE pk = ?1", [pk], |row| get(row, 0))?;
+        let name: Option<String> =
+            self.one("SELECT name FROM names WHERE pk = ?1", [pk], |row| get(row, 0))?;
         let name: Arc<str> = name.ok_or_else(|| StoreError::Damaged(format!("name {pk} is missing")))?.into();
         self.caches.names.borrow_mut().insert(pk, Arc::clone(&name));
         Ok(name)

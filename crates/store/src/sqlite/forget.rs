@@ -20,7 +20,12 @@ use crate::principal::Principal;
 const PAGE: usize = 1024;
 
 /// As [`crate::Store::forget`], without scrubbing.
-pub(super) fn forget(db: &Db<'_>, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
+pub(super) fn forget(
+    db: &Db<'_>,
+    who: &Principal,
+    what: &Forget,
+    now: Millis,
+) -> Result<Forgotten, StoreError> {
     only_owner(who, "forget")?;
     let target = match what {
         Forget::Node { tree, node } => {
@@ -118,7 +123,8 @@ impl<'a, 'c> Removal<'a, 'c> {
         self.responses()?;
         self.sent()?;
         self.jobs()?;
-        let touched: BTreeSet<TreeId> = self.places.iter().filter_map(Place::tree).chain(self.target.tree).collect();
+        let touched: BTreeSet<TreeId> =
+            self.places.iter().filter_map(Place::tree).chain(self.target.tree).collect();
         for id in touched {
             let tree = find(self.db, &Principal::Owner, id)?;
             let head = apply::Head::read(self.db, tree)?;
@@ -140,9 +146,9 @@ impl<'a, 'c> Removal<'a, 'c> {
         let row = loom::Rows::node(&rows, id).map_err(StoreError::from_row_error)?;
         let row = row.ok_or(StoreError::NotFound("node"))?;
         let sql = "SELECT pk, generation FROM nodes WHERE id = ?1";
-        let found = self.db.one(sql, [id.to_bytes()], |row| {
-            Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?))
-        })?;
+        let found = self
+            .db
+            .one(sql, [id.to_bytes()], |row| Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?)))?;
         let Some((pk, generation)) = found else { return Ok(()) };
         self.made_by.extend(generation);
         if row.node.content.is_empty() {
@@ -235,7 +241,7 @@ impl<'a, 'c> Removal<'a, 'c> {
     /// Manifests and bodies: those that hold what is searched for, and those of the purged tree alone.
     fn sent(&mut self) -> Result<(), StoreError> {
         let needles = &self.target.needles;
-        let tree = self.target.tree.map(|tree| tree.to_bytes());
+        let tree = self.target.tree.map(TreeId::to_bytes);
         let sql = "SELECT m.pk, m.digest, m.bytes, EXISTS (
                 SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree
                 WHERE g.manifest = m.digest AND (?1 IS NULL OR t.id <> ?1))
@@ -263,13 +269,14 @@ impl<'a, 'c> Removal<'a, 'c> {
     }
 
     fn jobs(&mut self) -> Result<(), StoreError> {
-        let tree = self.target.tree.map(|tree| tree.to_bytes());
+        let tree = self.target.tree.map(TreeId::to_bytes);
         let sql = "SELECT j.pk, j.payload, j.result, coalesce(t.id = ?1, 0) FROM jobs j
             LEFT JOIN trees t ON t.pk = j.tree";
         let found = self.db.all(sql, [tree], |row| {
             let whole: bool = get(row, 3)?;
             let texts = [get::<String>(row, 1)?, get::<String>(row, 2)?];
-            let holds = |text: &String| !text.is_empty() && (whole || self.target.needles.occur_in(text.as_bytes()));
+            let holds =
+                |text: &String| !text.is_empty() && (whole || self.target.needles.occur_in(text.as_bytes()));
             Ok(if texts.iter().any(holds) { Some(get::<i64>(row, 0)?) } else { None })
         })?;
         for pk in found.into_iter().flatten() {
@@ -286,7 +293,9 @@ pub(super) fn scrub(conn: &Connection) -> Result<(), StoreError> {
     conn.execute("INSERT INTO search (search) VALUES ('optimize')", params![]).map_err(failure)?;
     conn.execute_batch("VACUUM").map_err(failure)?;
     let (busy, _) = conn
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })
         .map_err(failure)?;
     if busy == 0 { Ok(()) } else { Err(StoreError::Busy) }
 }

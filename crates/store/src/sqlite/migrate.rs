@@ -55,7 +55,8 @@ pub(super) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Re
 }
 
 fn take(conn: &mut Connection, step: &Step) -> Result<(), StoreError> {
-    let transaction = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failure)?;
+    let transaction =
+        conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failure)?;
     // Another process may have been first.
     if version(&transaction)? >= step.to {
         return Ok(());
@@ -79,7 +80,9 @@ fn take(conn: &mut Connection, step: &Step) -> Result<(), StoreError> {
 fn keep_copy(conn: &Connection, path: &Path, version: u32) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| StoreError::io(format!("copy {}", path.display()), error);
     let size = conn
-        .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| row.get::<_, i64>(0))
+        .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
+            row.get::<_, i64>(0)
+        })
         .map_err(failure)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let space = rustix::fs::statvfs(folder).map_err(|error| failed(error.into()))?;
@@ -166,7 +169,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loom.db");
         bring_up(&mut open(&path), &path, STEPS).unwrap();
-        let broken = later(&[(2, "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);")]);
+        let broken = later(&[(
+            2,
+            "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);",
+        )]);
         assert!(bring_up(&mut open(&path), &path, &broken).is_err());
         let conn = open(&path);
         assert_eq!(version(&conn).unwrap(), 1);
@@ -176,7 +182,8 @@ mod tests {
         bring_up(&mut open(&path), &path, &whole).unwrap();
         let conn = open(&path);
         assert_eq!(version(&conn).unwrap(), 3);
-        let writer: u32 = conn.query_row("SELECT value FROM meta WHERE key = 'min_writer'", [], |row| row.get(0)).unwrap();
+        let writer: u32 =
+            conn.query_row("SELECT value FROM meta WHERE key = 'min_writer'", [], |row| row.get(0)).unwrap();
         assert_eq!(writer, 3);
         let old = Connection::open(copy_of(&path, 1)).unwrap();
         assert_eq!(version(&old).unwrap(), 1);
@@ -192,7 +199,8 @@ mod tests {
         }
         let kept: Vec<_> = (0..5).filter(|version| copy_of(&path, *version).exists()).collect();
         assert_eq!(kept, [2, 3]);
-        let mode = std::os::unix::fs::PermissionsExt::mode(&copy_of(&path, 3).metadata().unwrap().permissions());
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&copy_of(&path, 3).metadata().unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
     }
 }

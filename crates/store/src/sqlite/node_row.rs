@@ -1,8 +1,8 @@
 //! A node as a row, and back.
 
 use loom::{
-    Block, Choice, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin, OriginRole,
-    PathDigest, PositionId, Quote, Role, Seq, SourceKind, TreeId, Trust,
+    Block, Choice, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin,
+    OriginRole, PathDigest, PositionId, Quote, Role, Seq, SourceKind, TreeId, Trust,
 };
 use rusqlite::{Row, params};
 
@@ -32,7 +32,14 @@ pub(super) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = n.position 
     LEFT JOIN nodes e ON e.pk = n.edited_from LEFT JOIN generations g ON g.pk = n.generation";
 
 /// Inserts a node with the next number.
-pub(super) fn insert(db: &Db<'_>, tree: i64, node: &Node, seq: Seq, place: u32, short: &str) -> Result<i64, StoreError> {
+pub(super) fn insert(
+    db: &Db<'_>,
+    tree: i64,
+    node: &Node,
+    seq: Seq,
+    place: u32,
+    short: &str,
+) -> Result<i64, StoreError> {
     let link = |id: Option<NodeId>| match id {
         None => Ok(None),
         Some(id) => db.node_pk(tree, id)?.map(Some).ok_or_else(|| {
@@ -95,10 +102,13 @@ fn time_of(id: NodeId) -> i64 {
 
 /// The number of the node that is the one parent a node follows from, if there is nothing more to say.
 fn plain_origin(db: &Db<'_>, tree: i64, node: &Node) -> Result<Option<i64>, StoreError> {
-    let [Origin { role: OriginRole::Parent, node: parent, chain }] = &node.origins[..] else { return Ok(None) };
-    let found = db.one("SELECT pk, tree, chain_hash FROM nodes WHERE id = ?1", [parent.to_bytes()], |row| {
-        Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, digest(row, 2)?))
-    })?;
+    let [Origin { role: OriginRole::Parent, node: parent, chain }] = &node.origins[..] else {
+        return Ok(None);
+    };
+    let found =
+        db.one("SELECT pk, tree, chain_hash FROM nodes WHERE id = ?1", [parent.to_bytes()], |row| {
+            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, digest(row, 2)?))
+        })?;
     Ok(found.filter(|(_, of, held)| *of == tree && held == chain).map(|(pk, _, _)| pk))
 }
 
@@ -107,7 +117,8 @@ fn write_content(content: &[Block]) -> Result<(Option<String>, u8), StoreError> 
         [] => (None, form::EMPTY),
         [Block::Text { text }] => (Some(text.clone()), form::TEXT),
         blocks => {
-            let json = serde_json::to_string(blocks).map_err(|error| StoreError::Malformed(error.to_string()))?;
+            let json =
+                serde_json::to_string(blocks).map_err(|error| StoreError::Malformed(error.to_string()))?;
             (Some(json), form::JSON)
         }
     })
@@ -125,8 +136,14 @@ pub(super) fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>
 
 /// What has no column: quote, finish, source, origins that are not one plain parent, and a generation this store
 /// does not have.
-fn extra(db: &Db<'_>, node: &Node, origins: bool, stray: Option<GenerationId>) -> Result<Option<Vec<u8>>, StoreError> {
-    let parts = [node.quote.is_some(), node.finish.is_some(), node.source.is_some(), origins, stray.is_some()];
+fn extra(
+    db: &Db<'_>,
+    node: &Node,
+    origins: bool,
+    stray: Option<GenerationId>,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let parts =
+        [node.quote.is_some(), node.finish.is_some(), node.source.is_some(), origins, stray.is_some()];
     if !parts.contains(&true) {
         return Ok(None);
     }

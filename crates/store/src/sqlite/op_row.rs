@@ -6,7 +6,8 @@
 use loom::cell::Place;
 use loom::operation::TimelineEffect;
 use loom::{
-    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq, Target, TreeId,
+    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq,
+    Target, TreeId,
 };
 
 use super::bytes::{In, Out};
@@ -25,7 +26,8 @@ struct Names<'a, 'c> {
 impl Names<'_, '_> {
     /// When the tree was made: times are written as what has passed since.
     fn started(&self) -> Result<i64, StoreError> {
-        let created = self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree], |row| get(row, 0))?;
+        let created =
+            self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree], |row| get(row, 0))?;
         Ok(created.unwrap_or_default())
     }
 
@@ -154,7 +156,13 @@ impl Names<'_, '_> {
 }
 
 /// Inserts a record; `count` nodes from number `first` on are its own, and stored already.
-pub(super) fn insert(db: &Db<'_>, tree: i64, record: &OpRecord, first: i64, count: usize) -> Result<(), StoreError> {
+pub(super) fn insert(
+    db: &Db<'_>,
+    tree: i64,
+    record: &OpRecord,
+    first: i64,
+    count: usize,
+) -> Result<(), StoreError> {
     let derived = nodes_of(db, first, count)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
     db.run(
@@ -167,16 +175,14 @@ pub(super) fn insert(db: &Db<'_>, tree: i64, record: &OpRecord, first: i64, coun
 /// Writes a record anew from which words were removed.
 pub(super) fn rewrite(db: &Db<'_>, tree: i64, record: &OpRecord) -> Result<(), StoreError> {
     let seq = record.seq.0 as i64;
-    let found = db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
-        Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
-    })?;
+    let found =
+        db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
+            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
+        })?;
     let (first, count) = found.ok_or(StoreError::NotFound("operation"))?;
     let derived = nodes_of(db, first, count as usize)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
-    db.run(
-        "UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2",
-        (tree, seq, body),
-    )?;
+    db.run("UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2", (tree, seq, body))?;
     Ok(())
 }
 
@@ -269,7 +275,8 @@ pub(super) fn after(
 /// The hash of a record; that of none is zero.
 pub(super) fn hash(db: &Db<'_>, tree: i64, seq: Seq) -> Result<Digest, StoreError> {
     let seq = i64::try_from(seq.0).unwrap_or(i64::MAX);
-    let found = db.one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;
+    let found = db
+        .one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;
     Ok(found.unwrap_or(Digest::ZERO))
 }
 

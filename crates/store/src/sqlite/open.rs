@@ -99,7 +99,8 @@ fn inspect(path: &Path) -> Result<State, StoreError> {
     })?;
     let version = version(&conn)?;
     if owner != APPLICATION_ID {
-        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failure)?;
+        let tables: i64 =
+            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failure)?;
         let empty = owner == 0 && version == 0 && tables == 0;
         return if empty { Ok(State::Empty) } else { Err(foreign()) };
     }
@@ -117,7 +118,8 @@ fn inspect(path: &Path) -> Result<State, StoreError> {
 
 fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
     let access = if read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
-    let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failure)?;
+    let conn =
+        Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failure)?;
     conn.busy_timeout(BUSY).map_err(failure)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)

@@ -4,13 +4,13 @@ use loom::cell::CellScope;
 use loom::rows::{Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
-    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position, PositionId, RowError,
-    Rows, Seq, Slot, Timeline, TreeRow, ViewName,
+    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
+    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
 };
 
 use super::db::{Db, get};
-use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use super::tree_row::TreeRef;
+use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use crate::error::StoreError;
 use crate::principal::Principal;
 
@@ -86,7 +86,11 @@ impl SqliteRows<'_, '_> {
         rows.filter_map(Result::transpose).collect()
     }
 
-    fn read_version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, StoreError> {
+    fn read_version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, StoreError> {
         let Some(position) = self.position_pk(position)? else { return Ok(None) };
         let id = |row: &rusqlite::Row<'_>| Ok(NodeId::from_bytes(super::db::id16(row, 0)?));
         let version = self.db.one(
@@ -96,9 +100,11 @@ impl SqliteRows<'_, '_> {
         )?;
         match version {
             Some(version) => Ok(Some(version)),
-            None => {
-                self.db.one("SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2", (position, content.0), id)
-            }
+            None => self.db.one(
+                "SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2",
+                (position, content.0),
+                id,
+            ),
         }
     }
 
@@ -141,10 +147,9 @@ impl SqliteRows<'_, '_> {
         // The first number after `after`: numbers of other trees lie between, so operations lead the way.
         let (seq, bound) = match after {
             None => (0, 0),
-            Some((seq, place)) => (
-                i64::try_from(seq.0).unwrap_or(i64::MAX),
-                self.bound(Some((seq, place.saturating_add(1))))?,
-            ),
+            Some((seq, place)) => {
+                (i64::try_from(seq.0).unwrap_or(i64::MAX), self.bound(Some((seq, place.saturating_add(1))))?)
+            }
         };
         let sql = format!(
             "SELECT {} FROM operations x JOIN {} WHERE x.tree = ?1 AND x.seq >= ?2 AND x.count > 0
@@ -198,10 +203,15 @@ impl Rows for SqliteRows<'_, '_> {
     }
 
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
-        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1", position).map_err(StoreError::into_row_error)
+        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1", position)
+            .map_err(StoreError::into_row_error)
     }
 
-    fn version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, RowError> {
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
         self.read_version_with_content(position, content).map_err(StoreError::into_row_error)
     }
 

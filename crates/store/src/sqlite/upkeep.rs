@@ -59,7 +59,8 @@ pub(super) fn copy(found: &Found, to: &Path) -> Result<Backup, StoreError> {
     conn.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(failure)?;
     let identity = identity(&Db::reading(&conn, &Caches::default()))?;
     conn.close().map_err(|(_, error)| failure(error))?;
-    let size = std::fs::metadata(to).map_err(|error| StoreError::io(format!("write {}", to.display()), error))?;
+    let size =
+        std::fs::metadata(to).map_err(|error| StoreError::io(format!("write {}", to.display()), error))?;
     Ok(Backup { identity, bytes: size.len() })
 }
 

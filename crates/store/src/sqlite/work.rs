@@ -220,4 +220,3 @@ pub(super) fn fence_everything(db: &Db<'_>) -> Result<(), StoreError> {
     db.run("UPDATE jobs SET fence = fence + 1 WHERE state = 1", [])?;
     Ok(())
 }
-

@@ -88,7 +88,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(found: &Found, options: &Options, writes: watch::Sender<u64>) -> Result<Self, StoreError> {
+    pub(super) fn start(
+        found: &Found,
+        options: &Options,
+        writes: watch::Sender<u64>,
+    ) -> Result<Self, StoreError> {
         let mut conn = open::writer(found, options)?;
         let (wake, log) = (sync_channel(1), Arc::new(AtomicI32::new(0)));
         let seen = Arc::clone(&log);
@@ -265,7 +269,9 @@ fn repeat(error: &StoreError) -> StoreError {
         StoreError::SchemaTooNew { found, known, backup } => {
             StoreError::SchemaTooNew { found: *found, known: *known, backup: backup.clone() }
         }
-        other => StoreError::Io { what: "write".to_owned(), source: std::io::Error::other(other.to_string()) },
+        other => {
+            StoreError::Io { what: "write".to_owned(), source: std::io::Error::other(other.to_string()) }
+        }
     }
 }
 

@@ -46,7 +46,13 @@ impl Home {
         self.create_with(OWNER, mode, title, With::nothing()).await.unwrap()
     }
 
-    pub(crate) async fn create_with(&self, who: &Principal, mode: Mode, title: &str, with: With) -> Result<Page, StoreError> {
+    pub(crate) async fn create_with(
+        &self,
+        who: &Principal,
+        mode: Mode,
+        title: &str,
+        with: With,
+    ) -> Result<Page, StoreError> {
         let tree = self.ids.with(|entropy| entropy.next(Millis(1_700_000_000_000))).unwrap();
         let op = Op::Create(NewTree { mode, title: title.to_owned(), origin: None });
         change(&*self.store, who, self.request(tree, op), with, &self.ids).await?;
