@@ -134,6 +134,7 @@ fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
 }
 
 /// Where a tree's log ends.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     seq: Seq,
     hash: Digest,

@@ -230,11 +230,7 @@ pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
         (None, Some(position)) => {
             let target = Some(Target::Position(position));
             let Some(target) = target_number(db, tree, target)? else { return Ok(Vec::new()) };
-            db.all(
-                &format!("{columns} AND view = 0 AND target = ?3"),
-                (tree, kind, target),
-                read,
-            )?
+            db.all(&format!("{columns} AND view = 0 AND target = ?3"), (tree, kind, target), read)?
         }
         (None, None) => db.all(columns, (tree, kind), read)?,
     };

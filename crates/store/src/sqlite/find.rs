@@ -35,7 +35,7 @@ pub(super) fn resolve(db: &Db<'_>, who: &Principal, name: &str) -> Result<TreeId
     let (seen, param) = seen(who);
     let id: Option<TreeId> = name.parse().ok();
     let sql = format!("SELECT {ENTRY} FROM trees t WHERE {seen} AND (t.id = ?2 OR t.short = ?3)");
-    let by_id = db.one(&sql, (&param, id.map(|id| id.to_bytes()), short_id::normalise(name)), read_entry)?;
+    let by_id = db.one(&sql, (&param, id.map(TreeId::to_bytes), short_id::normalise(name)), read_entry)?;
     if let Some(entry) = by_id {
         return Ok(entry.id);
     }
@@ -69,7 +69,7 @@ pub(super) fn resolve_node(
             NodeName { tree: TreeId::from_bytes(id16(row, 0)?), node, position, short_id: get(row, 3)? };
         Ok((name, get::<String>(row, 4)?))
     };
-    let tree = tree.map(|tree| tree.to_bytes());
+    let tree = tree.map(TreeId::to_bytes);
     let mut found = db.all(
         &format!("{columns} WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND n.tree = t.pk AND n.short = ?3"),
         (&param, tree, short),
@@ -136,7 +136,7 @@ pub(super) fn search(
             found.push((get(row, 0)?, occurrences));
         }
         looked_at += 1;
-        hits.partial = looked_at % 256 == 0 && Instant::now() > end;
+        hits.partial = looked_at.is_multiple_of(256) && Instant::now() > end;
         Ok(!hits.partial)
     })?;
     let (pks, found): (Vec<i64>, Vec<Occurrences>) = found.into_iter().unzip();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use loom::{Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
+use loom::{Counts, NodeId, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
 use rusqlite::{Row, params};
 
 use super::codes::Code;
@@ -111,7 +111,7 @@ pub(super) fn upwards(
     let ids: HashMap<i64, PositionId> = halves.iter().map(|half| (half.pk, half.position.id)).collect();
     let id = |pk: i64| match ids.get(&pk) {
         Some(id) => Ok(*id),
-        None => db.node_id(pk).map(|node| node.as_position()),
+        None => db.node_id(pk).map(NodeId::as_position),
     };
     let whole = halves.into_iter().map(|half| {
         Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })

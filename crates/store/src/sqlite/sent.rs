@@ -1,7 +1,7 @@
 //! Generations with what they sent and what came back.
 
 use loom::rows::StoredResponse;
-use loom::{Digest, GenerationId, NodeId};
+use loom::{Digest, GenerationId, NodeId, TreeId};
 use rusqlite::{Row, params};
 
 use super::bytes::{pack, unpack};
@@ -132,7 +132,7 @@ pub(super) fn generations(
         "SELECT g.state, g.owner, g.fence, g.row FROM generations g JOIN trees t ON t.pk = g.tree
          WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND (?3 IS NULL OR g.state = ?3) ORDER BY g.id"
     );
-    let tree = filter.tree.map(|tree| tree.to_bytes());
+    let tree = filter.tree.map(TreeId::to_bytes);
     db.all(&sql, (param, tree, filter.state.map(state_code)), |row| {
         Ok(Generation {
             state: read_state(get(row, 0)?)?,
@@ -174,7 +174,7 @@ pub(super) fn take_over(
 pub(super) fn usage(
     db: &Db<'_>,
     who: &Principal,
-    tree: Option<loom::TreeId>,
+    tree: Option<TreeId>,
     since: loom::Millis,
 ) -> Result<Vec<UsageRow>, StoreError> {
     let (seen, param) = seen(who);
@@ -183,10 +183,10 @@ pub(super) fn usage(
          FROM usage u JOIN generations g ON g.pk = u.generation JOIN trees t ON t.pk = u.tree
          WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, g.id"
     );
-    db.all(&sql, (param, since.0, tree.map(|tree| tree.to_bytes())), |row| {
+    db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), |row| {
         Ok(UsageRow {
             generation: GenerationId::from_bytes(super::db::id16(row, 0)?),
-            tree: loom::TreeId::from_bytes(super::db::id16(row, 1)?),
+            tree: TreeId::from_bytes(super::db::id16(row, 1)?),
             at: loom::Millis(get(row, 2)?),
             usage: Usage {
                 calls: unsigned(row, 3)?,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use loom::{Mode, Op, Slot, ViewName};
 use store::{DraftEdit, DraftName, Forget, SqliteStore};
 
-use crate::suite::both::block_on;
-use crate::suite::home::{Home, OWNER};
+use crate::both::block_on;
+use crate::home::{Home, OWNER};
 
 const CANARY: &str = "zanzibar quagmire xylophone";
 
@@ -26,7 +26,7 @@ fn holding(folder: &Path) -> Vec<String> {
     found
 }
 
-async fn fill(home: &Home) -> crate::suite::home::Page {
+async fn fill(home: &Home) -> crate::home::Page {
     let page = home.create(Mode::Buffer, "kept title").await;
     for line in 0..300 {
         page.append(&format!("Plain words of line {line}, as many as it takes to fill pages. ")).await;
@@ -115,7 +115,14 @@ fn a_node_of_200_bytes_costs_less_than_3_2_times_its_text() {
         let mut st = conn.prepare("SELECT name, sum(pgsize), sum(payload), sum(unused), sum(ncell) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 14").unwrap();
         let mut rows = st.query([]).unwrap();
         while let Some(r) = rows.next().unwrap() {
-            eprintln!("{} {:.0} payload {:.0} unused {:.0} cells {}", r.get::<_, String>(0).unwrap(), r.get::<_, f64>(1).unwrap() / f64::from(nodes), r.get::<_, f64>(2).unwrap() / f64::from(nodes), r.get::<_, f64>(3).unwrap() / f64::from(nodes), r.get::<_, i64>(4).unwrap());
+            eprintln!(
+                "{} {:.0} payload {:.0} unused {:.0} cells {}",
+                r.get::<_, String>(0).unwrap(),
+                r.get::<_, f64>(1).unwrap() / f64::from(nodes),
+                r.get::<_, f64>(2).unwrap() / f64::from(nodes),
+                r.get::<_, f64>(3).unwrap() / f64::from(nodes),
+                r.get::<_, i64>(4).unwrap()
+            );
         }
     }
     assert!(ratio < 3.2, "{ratio:.2} times the text, {:.0} bytes a node", bytes / f64::from(nodes));

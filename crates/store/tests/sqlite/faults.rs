@@ -5,8 +5,8 @@ use std::sync::Arc;
 use loom::{Mode, Op, Seq, Slot, ViewName};
 use store::{DraftEdit, DraftName, Faults, Options, SqliteStore, StoreError, With, read};
 
-use crate::suite::both::block_on;
-use crate::suite::home::{Home, OWNER, Page, owner_text};
+use crate::both::block_on;
+use crate::home::{Home, OWNER, Page, owner_text};
 
 /// All that can be read of a tree.
 async fn dump(page: &Page) -> String {
@@ -129,7 +129,8 @@ fn a_panicking_reader_ends_alone() {
     let store = Arc::new(SqliteStore::open_with(&folder.path().join("loom.db"), &options).unwrap());
     block_on(async {
         let page = Home::new(store).create(Mode::Buffer, "").await;
-        let panicked: Result<(), _> = read(&*page.home.store, OWNER, page.tree, |_| panic!("on purpose")).await;
+        let panicked: Result<(), _> =
+            read(&*page.home.store, OWNER, page.tree, |_| panic!("on purpose")).await;
         assert!(matches!(panicked, Err(StoreError::Closed)));
         page.append("still there").await;
         assert_eq!(page.text().await, "still there");

@@ -7,8 +7,8 @@ use loom::{Mode, Op};
 use rusqlite::Connection;
 use store::{Options, SqliteStore, StoreError, TreeFilter, With};
 
-use crate::suite::both::block_on;
-use crate::suite::home::{Home, OWNER, owner_text};
+use crate::both::block_on;
+use crate::home::{Home, OWNER, owner_text};
 
 fn home(path: &Path) -> Home {
     Home::new(Arc::new(SqliteStore::open(path).unwrap()))
@@ -25,8 +25,8 @@ fn fill(path: &Path) -> loom::TreeId {
     })
 }
 
-fn page(path: &Path, tree: loom::TreeId) -> crate::suite::home::Page {
-    crate::suite::home::Page { home: home(path), tree }
+fn page(path: &Path, tree: loom::TreeId) -> crate::home::Page {
+    crate::home::Page { home: home(path), tree }
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_newer_programs_file_is_read_if_it_allows_and_else_refused_by_version() {
     block_on(async {
         let store = Arc::new(SqliteStore::open(&path).unwrap());
         assert!(store.is_read_only());
-        let page = crate::suite::home::Page { home: Home::new(store), tree };
+        let page = crate::home::Page { home: Home::new(store), tree };
         assert!(page.text().await.starts_with("line 0"));
         let written = page.change_as(OWNER, Op::Append(owner_text("x")), With::nothing()).await;
         assert!(matches!(written, Err(StoreError::ReadOnly)));
@@ -158,7 +158,7 @@ fn a_store_opened_for_reading_reads_and_writes_nothing() {
     let tree = fill(&path);
     block_on(async {
         let home = Home::new(Arc::new(SqliteStore::open_with(&path, &options).unwrap()));
-        let page = crate::suite::home::Page { home, tree };
+        let page = crate::home::Page { home, tree };
         assert!(page.text().await.starts_with("line 0"));
         let written = page.change_as(OWNER, Op::Append(owner_text("x")), With::nothing()).await;
         assert!(matches!(written, Err(StoreError::ReadOnly)));

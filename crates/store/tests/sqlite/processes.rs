@@ -7,8 +7,8 @@ use std::sync::Arc;
 use loom::{Mode, Seq, TreeId};
 use store::{Cursor, Happening, SqliteStore, read};
 
-use crate::suite::both::block_on;
-use crate::suite::home::{Home, OWNER, Page};
+use crate::both::block_on;
+use crate::home::{Home, OWNER, Page};
 
 /// Set in a child: where the store is, and what it writes to.
 const STORE: &str = "DRAWLOOM_TEST_STORE";
@@ -60,7 +60,8 @@ fn two_processes_and_this_one_write_one_tree_without_gap_or_loss() {
         for child in &mut children {
             assert!(child.wait().unwrap().success());
         }
-        let records = read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 9999)).await.unwrap();
+        let records =
+            read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 9999)).await.unwrap();
         let seqs: Vec<u64> = records.iter().map(|record| record.seq.0).collect();
         assert_eq!(seqs, (1..=1 + 3 * LINES as u64).collect::<Vec<_>>());
         assert!(records.windows(2).all(|pair| pair[1].prev == pair[0].hash));
