@@ -100,10 +100,11 @@ pub(super) fn upwards(
     limit: usize,
 ) -> Result<Vec<Position>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.pk = ?1");
+    let mut statement = db.statement(&sql)?;
     let mut halves: Vec<Half> = Vec::new();
     let mut next = Some(from);
     while let Some(pk) = next.filter(|_| halves.len() < limit) {
-        let half = db.one(&sql, [pk], |row| read_half(tree, row))?;
+        let half = statement.one([pk], |row| read_half(tree, row))?;
         let half = half.ok_or_else(|| StoreError::Damaged(format!("position number {pk} is missing")))?;
         next = half.parent;
         halves.push(half);

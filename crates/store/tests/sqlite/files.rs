@@ -104,7 +104,7 @@ fn a_file_changed_by_a_newer_program_while_open_is_written_no_more() {
 }
 
 #[test]
-fn an_older_file_waits_until_nobody_else_has_it_open() {
+fn a_file_cut_off_before_its_first_step_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     // Version 0 with our mark: made, and cut off before the first step.

@@ -142,6 +142,7 @@ fn everything(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
     for row in &nodes {
         let (id, order) = (row.node.id, (row.seq, row.place));
         assert_eq!(rows.node(id)?.as_ref(), Some(row));
+        assert_eq!(rows.nodes(&[id, nodes[0].node.id])?[0], *row);
         all.push(format!("{:?}", rows.nodes_in_order(Some(order), 2)?));
         let content = row.node.content_hash;
         all.push(format!("{:?}", rows.version_with_content(row.node.position, content)?));
