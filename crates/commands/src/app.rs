@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use loom::plan::Request;
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
-use model::{Clock, Model};
+use model::{Cancel, Clock, Model};
 use store::Ids;
 use store::home::Home;
-use store::{Applied, Holder, Store, With};
+use store::instance::InstanceId;
+use store::{Applied, Store, With};
 
 use crate::args::context::ContextCommand;
 use crate::args::tree::TreeCommand;
@@ -53,7 +54,7 @@ pub struct App {
     /// The home.
     pub home: Arc<Home>,
     /// This process, as an owner of running work.
-    pub holder: Holder,
+    pub instance: InstanceId,
     /// The wall clock.
     pub clock: Clock,
     /// Models.
@@ -64,6 +65,8 @@ pub struct App {
     pub masker: Arc<text::mask::Masker>,
     /// The person, if there is one.
     pub talk: Arc<dyn Talk>,
+    /// Stops what is asked of models.
+    pub cancel: Cancel,
 }
 
 impl App {
@@ -144,8 +147,8 @@ impl App {
     /// Not found, or ambiguous.
     pub async fn node(&self, asker: &Asker, arg: &NodeArg) -> Result<Named, CommandError> {
         let (tree, view) = self.tree(asker, &arg.tree).await?;
-        let (node, position) = self.node_named(asker, Some(tree), &arg.node).await?;
-        Ok(Named { tree, view, node, position })
+        let found = self.node_anywhere(asker, Some(tree), &arg.node).await?;
+        Ok(Named { view, ..found })
     }
 
     /// The node of this name, in `tree` or anywhere.
@@ -162,7 +165,7 @@ impl App {
         Ok((found.node, found.position))
     }
 
-    /// The node of this name with its tree, shown in `main`.
+    /// The node of this name with its tree, shown in `main`. `TREE:SHORT` must agree with `tree`, if that is given.
     ///
     /// # Errors
     /// Not found, or ambiguous.
@@ -172,16 +175,26 @@ impl App {
         tree: Option<TreeId>,
         name: &str,
     ) -> Result<Named, CommandError> {
+        let missing = || {
+            let hint = "`drawloom tree show TREE` shows the nodes with their short ids";
+            CommandError::not_found("node", name, hint)
+        };
         let found = self.store.resolve_node(&asker.principal, tree, name).await;
         let found = found.map_err(|error| match error {
-            store::StoreError::NotFound(_) => CommandError::not_found(
-                "node",
-                name,
-                "`drawloom tree show TREE` shows the nodes with their short ids",
-            ),
+            store::StoreError::NotFound(_) => missing(),
             other => other.into(),
         })?;
-        Ok(Named { tree: found.tree, view: ViewName::default(), node: found.node, position: found.position })
+        if tree.is_some_and(|tree| tree != found.tree) {
+            return Err(missing());
+        }
+        let view = ViewName::default();
+        Ok(Named {
+            tree: found.tree,
+            view,
+            node: found.node,
+            position: found.position,
+            short_id: found.short_id,
+        })
     }
 
     /// Makes a change of a tree.
@@ -294,7 +307,8 @@ impl App {
         Ok(self.masked(&text))
     }
 
-    fn masked(&self, text: &str) -> String {
+    /// A text with known secrets masked, whatever it says: `-` is a dash here.
+    pub(crate) fn masked(&self, text: &str) -> String {
         let masked = self.masker.mask(text);
         if !masked.spans.is_empty() {
             self.talk.note("a known secret was masked in the text");
@@ -314,4 +328,6 @@ pub struct Named {
     pub node: NodeId,
     /// Where it stands.
     pub position: PositionId,
+    /// Its short id.
+    pub short_id: String,
 }

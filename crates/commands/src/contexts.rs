@@ -1,26 +1,198 @@
-//! To be written.
+//! What was sent: shown, compared, read back byte for byte, sent again.
+
+use context::{Manifest, Segment};
+use loom::{Digest, RowError};
+use model::{Encoded, PartId, PartKind, PartRange};
+
 use crate::app::App;
-use crate::args;
+use crate::args::context::{Diff, Replay, ShowContext};
 use crate::error::CommandError;
+use crate::generate::{self, Ask};
 use crate::results::Outcome;
+use crate::results::context::{Changed, ContextDiff, ContextShown, Replayed, SegmentShown};
 use crate::rights::Asker;
-/// x
-pub async fn show(
-    _app: &App,
-    _asker: &Asker,
-    _args: args::context::ShowContext,
-) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+use crate::stored;
+
+/// A request as it was sent.
+struct Sent {
+    digest: Digest,
+    manifest: Manifest,
+    body: Option<Vec<u8>>,
+    generation: loom::GenerationRow,
+    usage: Option<model::Usage>,
 }
-/// x
-pub async fn diff(_app: &App, _asker: &Asker, _args: args::context::Diff) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+
+/// The request a node was made of.
+async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError> {
+    let named = app.node_anywhere(asker, None, name).await?;
+    let (tree, node) = (named.tree, named.node);
+    let found = app
+        .read(asker, tree, move |rows| {
+            let Some(generation) = rows.node(node)?.and_then(|row| row.node.generation) else {
+                return Ok(None);
+            };
+            let Some(generation) = rows.generation(generation)? else { return Ok(None) };
+            let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
+            let body = stored::body(rows, &manifest)?;
+            let usage =
+                stored::response(rows, node)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
+            Ok::<_, RowError>(Some(Sent { digest: generation.manifest, manifest, body, generation, usage }))
+        })
+        .await?;
+    found
+        .ok_or_else(|| CommandError::not_found("request", name, "only nodes that a model made here have one"))
 }
-/// x
-pub async fn replay(
-    _app: &App,
-    _asker: &Asker,
-    _args: args::context::Replay,
-) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+
+/// `context show`.
+pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<Outcome, CommandError> {
+    if let Some(tree) = &args.next {
+        return next(app, asker, tree, &args).await;
+    }
+    let sent = sent(app, asker, args.node.as_deref().unwrap_or_default()).await?;
+    let reported = sent.usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write);
+    let mut shown = shown(&sent.manifest, sent.body.as_deref(), args.text);
+    shown.manifest = Some(sent.digest);
+    if let Some(reported) = reported {
+        shown.used = reported;
+        shown.estimated = false;
+    }
+    Ok(Outcome::Context(shown))
+}
+
+/// What would be sent next.
+async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Result<Outcome, CommandError> {
+    let tree = app.tree_named(asker, tree).await?;
+    let ask = Ask {
+        tree,
+        view: args.view.name()?,
+        from: None,
+        follow: false,
+        drafts: true,
+        model: app.models.find(app.settings.model.as_deref())?,
+        agent: "main".to_owned(),
+        params: model::Params::default(),
+        context: Vec::new(),
+        instruction: Vec::new(),
+        part_of: None,
+    };
+    let prepared = ask.prepare(app, asker).await?;
+    Ok(Outcome::Context(shown(&prepared.manifest, Some(prepared.encoded.body()), args.text)))
+}
+
+fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {
+    let text = |segment: &Segment| {
+        let (from, to) = segment.bytes.filter(|_| with_text)?;
+        let bytes = body?.get(from as usize..to as usize)?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    };
+    ContextShown {
+        model: format!("{}/{}", manifest.model.provider, manifest.model.name),
+        window: manifest.budget.window,
+        budget: manifest.budget.budget,
+        used: manifest.tokens,
+        estimated: true,
+        zone: manifest.way.is_none().then(|| zone(manifest.share()).to_owned()),
+        tainted_by: manifest.tainted_by,
+        manifest: None,
+        sha256: manifest.body.sha256,
+        segments: manifest
+            .segments
+            .iter()
+            .map(|segment| SegmentShown { segment: segment.clone(), text: text(segment) })
+            .collect(),
+    }
+}
+
+/// The zone of a used share (spec: context §5).
+fn zone(share: f64) -> &'static str {
+    match share {
+        share if share < 0.25 => "green",
+        share if share < 0.40 => "yellow",
+        share if share <= 0.50 => "orange",
+        _ => "red",
+    }
+}
+
+/// `context diff`.
+pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<Outcome, CommandError> {
+    let (a, b) = (sent(app, asker, &args.a).await?, sent(app, asker, &args.b).await?);
+    let mut diff = ContextDiff { added: Vec::new(), removed: Vec::new(), changed: Vec::new() };
+    // Segments are paired by what they are and where they come from, in the order they stand.
+    let mut left: Vec<Option<&Segment>> = a.manifest.segments.iter().map(Some).collect();
+    for after in &b.manifest.segments {
+        let pair = left.iter_mut().find(|before| {
+            before.is_some_and(|before| before.kind == after.kind && before.source == after.source)
+        });
+        let Some(before) = pair.and_then(Option::take) else {
+            diff.added.push(after.clone());
+            continue;
+        };
+        let (old, new) = (slice(&a, before), slice(&b, after));
+        if old != new {
+            let same = old.iter().zip(new).take_while(|(a, b)| a == b).count() as u64;
+            diff.changed.push(Changed { before: before.clone(), after: after.clone(), same_prefix: same });
+        }
+    }
+    diff.removed = left.into_iter().flatten().cloned().collect();
+    Ok(Outcome::ContextDiff(diff))
+}
+
+fn slice<'a>(sent: &'a Sent, segment: &Segment) -> &'a [u8] {
+    let range = segment.bytes.map(|(from, to)| from as usize..to as usize);
+    range.and_then(|range| sent.body.as_deref()?.get(range)).unwrap_or_default()
+}
+
+/// `context replay`: the stored bytes, never encoded again.
+pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Outcome, CommandError> {
+    let sent = sent(app, asker, &args.node).await?;
+    let Some(body) = sent.body else {
+        return Err(CommandError::new(
+            "incomplete",
+            3,
+            "the body of that request is not stored here",
+            "it was forgotten, or left out of an import",
+        ));
+    };
+    let sha256 = Digest::of(&body);
+    let identical = sha256 == sent.manifest.body.sha256;
+    if args.dry_run || !identical {
+        return Ok(Outcome::Replayed(Replayed { sha256, identical, node: None }));
+    }
+    let name = format!("{}/{}", sent.manifest.model.provider, sent.manifest.model.name);
+    let model = app.models.find(app.settings.model.as_deref().or(Some(&name)))?;
+    let info = model.info();
+    if (info.provider.as_str(), info.name.as_str())
+        != (sent.manifest.model.provider.as_str(), sent.manifest.model.name.as_str())
+    {
+        return Err(CommandError::usage(
+            format!("that request went to {name}, and its bytes can only be sent there again"),
+            format!("use --model {name}"),
+        ));
+    }
+    let encoded = Encoded::new(
+        sent.manifest.model.dialect,
+        sent.manifest.endpoint.path.clone(),
+        body.into(),
+        ranges(&sent.manifest),
+        sent.manifest.endpoint.stream,
+    )?;
+    let node = generate::again(app, asker, model, encoded, sent.generation, sent.manifest).await?;
+    Ok(Outcome::Replayed(Replayed { sha256, identical, node: Some(node) }))
+}
+
+/// The segments as ranges of the body.
+fn ranges(manifest: &Manifest) -> Vec<PartRange> {
+    let parts = manifest.segments.iter().filter(|segment| segment.kind != context::Kind::Framing);
+    parts
+        .enumerate()
+        .filter_map(|(index, segment)| {
+            let (from, to) = segment.bytes?;
+            let kind = match segment.kind {
+                context::Kind::Document | context::Kind::Buffer => PartKind::Document,
+                context::Kind::History => PartKind::User,
+                _ => PartKind::System,
+            };
+            Some(PartRange { part: PartId(index as u32), kind, bytes: from as usize..to as usize })
+        })
+        .collect()
 }

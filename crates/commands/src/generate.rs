@@ -1,22 +1,344 @@
-//! To be written.
+//! Asking a model: commit, assemble, make the manifest durable, send, keep every byte, make nodes.
+//!
+//! One generation is one request. Several siblings are several requests, unless the model honours `n`: the
+//! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
+
+mod ask;
+mod exchange;
+pub(crate) mod recover;
+mod settle;
+
+use futures_util::future::join_all;
+use loom::{Op, PositionId, Seq, TreeId, ViewName};
+use model::{Model, Params};
+use store::With;
+use tokio::sync::watch;
+
+pub(crate) use ask::{Ask, Prepared};
+
 use crate::app::App;
-use crate::args;
+use crate::args::tree::{Generate, Regenerate, Sampling};
 use crate::error::CommandError;
 use crate::results::Outcome;
+use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
-/// x
-pub async fn generate(
-    _app: &App,
-    _asker: &Asker,
-    _args: args::tree::Generate,
-) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+use crate::settings::Preset;
+
+/// Siblings one command may ask for.
+const MAX_SIBLINGS: u32 = 64;
+
+/// `tree generate`.
+pub(crate) async fn generate(app: &App, asker: &Asker, args: Generate) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let from = match &args.from {
+        None => None,
+        Some(name) => Some(app.node_named(asker, Some(tree), name).await?.1),
+    };
+    run(app, asker, tree, view, from, &args.sampling).await
 }
-/// x
-pub async fn regenerate(
-    _app: &App,
-    _asker: &Asker,
-    _args: args::tree::Regenerate,
+
+/// `tree regenerate`: more siblings of a node.
+pub(crate) async fn regenerate(app: &App, asker: &Asker, args: Regenerate) -> Result<Outcome, CommandError> {
+    let named = app.node(asker, &args.node).await?;
+    let at = named.position;
+    let parent =
+        app.read(asker, named.tree, move |rows| Ok(rows.position(at)?.and_then(|row| row.parent))).await?;
+    let parent = parent.ok_or(loom::Refusal::Genesis)?;
+    run(app, asker, named.tree, named.view, Some(parent), &args.sampling).await
+}
+
+/// One share of a `generate`: a model, how it is asked, how often.
+struct Share {
+    model: std::sync::Arc<dyn Model>,
+    agent: String,
+    params: Params,
+    count: u32,
+}
+
+async fn run(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: ViewName,
+    from: Option<PositionId>,
+    sampling: &Sampling,
 ) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+    let shares = shares(app, sampling)?;
+    let requests: u32 = shares.iter().map(|share| share.count).sum();
+    if requests > MAX_SIBLINGS {
+        return Err(CommandError::usage(
+            format!("{requests} siblings are asked for and {MAX_SIBLINGS} is the most"),
+            "ask for fewer at a time",
+        ));
+    }
+    let mut inputs = (Vec::new(), Vec::new());
+    for (names, nodes) in [(&sampling.context, &mut inputs.0), (&sampling.instruction, &mut inputs.1)] {
+        for name in names {
+            nodes.push(app.node_named(asker, Some(tree), name).await?.0);
+        }
+    }
+    let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| Ask {
+        tree,
+        view: view.clone(),
+        from,
+        follow: !drafts,
+        drafts,
+        model: share.model.clone(),
+        agent: share.agent.clone(),
+        params: share.params.clone(),
+        context: inputs.0.clone(),
+        instruction: inputs.1.clone(),
+        part_of,
+    };
+    if sampling.dry_run {
+        let share = &shares[0];
+        let prepared = ask(share, from, None, true).prepare(app, asker).await?;
+        return Ok(Outcome::Estimate(estimate(&prepared, &shares)));
+    }
+    app.require_space()?;
+    // Drafts first: what was typed is a node before anything is asked.
+    let committed = match from {
+        None => app.change(asker, tree, &view, Op::Generate).await?.seq,
+        Some(_) => None,
+    };
+    // All siblings hang where the view's tip is now, wherever it goes meanwhile.
+    let tip = {
+        let view = view.clone();
+        app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
+    };
+    let at = from.unwrap_or(tip);
+    let group = app.new_id::<loom::GenerationId>()?.to_string();
+    let (warm, cold) = watch::channel(false);
+    let mut slots = Vec::new();
+    for share in &shares {
+        // A model that honours `n` gives all of its share in one request.
+        let (times, n) = if share.model.info().honours_n { (1, share.count) } else { (share.count, 1) };
+        for _ in 0..times {
+            let mut ask = ask(share, Some(at), committed, false);
+            ask.follow = at == tip;
+            ask.params.n = n;
+            slots.push(ask);
+        }
+    }
+    let count = slots.len() as u32;
+    let asked = slots.iter().enumerate().map(|(index, ask)| {
+        let slot = model::SiblingSlot { group: group.clone(), index: index as u32, count };
+        let gate =
+            if index == 0 { exchange::Gate::Opens(&warm) } else { exchange::Gate::Waits(cold.clone()) };
+        one(app, asker, ask, slot, gate)
+    });
+    let answers = join_all(asked).await;
+    collect(app, answers)
+}
+
+/// What came of one request.
+struct Answered {
+    manifest: loom::Digest,
+    nodes: Vec<GeneratedNode>,
+    usage: Option<model::Usage>,
+    error: Option<CommandError>,
+}
+
+/// One request from its manifest to its nodes.
+async fn one(
+    app: &App,
+    asker: &Asker,
+    ask: &Ask,
+    slot: model::SiblingSlot,
+    gate: exchange::Gate<'_>,
+) -> Result<Answered, CommandError> {
+    let gate = gate.pass().await;
+    let prepared = ask.prepare(app, asker).await?;
+    let begun = prepared.begin(app, asker, ask).await?;
+    let heard = exchange::send(app, ask, &prepared, &begun, slot, gate).await;
+    settle::settle(app, asker, ask, &prepared, begun, heard).await
+}
+
+/// Sends the bytes of an earlier request again, as a new sibling of what was made of them.
+pub(crate) async fn again(
+    app: &App,
+    asker: &Asker,
+    model: std::sync::Arc<dyn Model>,
+    encoded: model::Encoded,
+    earlier: loom::GenerationRow,
+    manifest: context::Manifest,
+) -> Result<loom::NodeId, CommandError> {
+    app.require_space()?;
+    let ask = Ask {
+        tree: earlier.tree,
+        view: earlier.view.clone(),
+        from: Some(earlier.parent),
+        follow: false,
+        drafts: false,
+        model,
+        agent: "main".to_owned(),
+        params: Params { n: earlier.reserved.len() as u32, ..Params::default() },
+        context: Vec::new(),
+        instruction: Vec::new(),
+        part_of: None,
+    };
+    let (prepared, begun) = Prepared::again(app, asker, encoded, earlier, manifest).await?;
+    let (warm, _) = watch::channel(false);
+    let gate = exchange::Gate::Opens(&warm).pass().await;
+    let slot = model::SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
+    let heard = exchange::send(app, &ask, &prepared, &begun, slot, gate).await;
+    let answered = settle::settle(app, asker, &ask, &prepared, begun, heard).await?;
+    match (answered.nodes.first(), answered.error) {
+        (Some(node), _) => Ok(node.id),
+        (None, Some(error)) => Err(error),
+        (None, None) => {
+            Err(CommandError::new("empty_completion", 5, "the model gave an empty answer", "ask again"))
+        }
+    }
+}
+
+fn collect(app: &App, answers: Vec<Result<Answered, CommandError>>) -> Result<Outcome, CommandError> {
+    let mut nodes = Vec::new();
+    let mut manifest = None;
+    let mut usage = UsageShown::default();
+    let mut errors = Vec::new();
+    for answer in answers {
+        match answer {
+            Ok(answer) => {
+                manifest.get_or_insert(answer.manifest);
+                nodes.extend(answer.nodes);
+                if let Some(reported) = answer.usage {
+                    usage.input_uncached += reported.input_uncached;
+                    usage.cache_read += reported.cache_read;
+                    usage.cache_write += reported.cache_write;
+                    usage.output += reported.output;
+                    usage.reported = true;
+                }
+                errors.extend(answer.error);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    let whole = nodes.iter().any(|node: &GeneratedNode| !matches!(node.finish, loom::Finish::Interrupted(_)));
+    match (errors.into_iter().next(), manifest) {
+        (Some(mut error), _) if !whole => {
+            if let Some(partial) = nodes.first() {
+                error.message =
+                    format!("{}: what was received is kept as node {}", error.message, partial.short_id);
+            }
+            Err(error)
+        }
+        (error, Some(manifest)) => {
+            if let Some(error) = error {
+                app.talk.note(&format!("one of the requests failed: {error}"));
+            }
+            Ok(Outcome::Generated(Generated { nodes, manifest, usage }))
+        }
+        (_, None) => Err(CommandError::usage("nothing was asked for", "ask for at least one sibling: -n 1")),
+    }
+}
+
+fn estimate(prepared: &Prepared, shares: &[Share]) -> Estimate {
+    let requests: u32 = shares.iter().map(|share| share.count).sum();
+    let info = shares[0].model.info();
+    Estimate {
+        model: format!("{}/{}", info.provider, info.name),
+        place: info.place,
+        requests,
+        input_tokens: prepared.manifest.tokens,
+        output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
+        // Local models cost nothing; prices of others come with the catalogue.
+        cost: (info.place == model::Place::Local).then_some(0.0),
+    }
+}
+
+/// Agents and presets of the configuration, with the flags over them.
+fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
+    let preset =
+        |name: &str| {
+            app.settings.presets.get(name).cloned().ok_or_else(|| {
+                CommandError::not_found("preset", name, "`drawloom config show` lists [presets]")
+            })
+        };
+    let base = sampling.preset.as_deref().map(preset).transpose()?.unwrap_or_default();
+    let mut agents = Vec::new();
+    for name in &sampling.agents {
+        let agent =
+            app.settings.agents.get(name).ok_or_else(|| {
+                CommandError::not_found("agent", name, "`drawloom config show` lists [agents]")
+            })?;
+        let own = agent.preset.as_deref().map(preset).transpose()?.unwrap_or_else(|| base.clone());
+        agents.push((name.clone(), agent.model.clone(), agent.n, own));
+    }
+    if agents.is_empty() {
+        agents.push(("main".to_owned(), None, None, base));
+    }
+    agents
+        .into_iter()
+        .map(|(agent, model, n, preset)| {
+            let count = sampling.n.or(n).or(preset.n).unwrap_or(1);
+            if count == 0 {
+                return Err(CommandError::usage(
+                    "nothing was asked for",
+                    "ask for at least one sibling: -n 1",
+                ));
+            }
+            let name = app.settings.model.as_deref().or(model.as_deref()).or(preset.model.as_deref());
+            let model = app.models.find(name)?;
+            Ok(Share { params: params(&preset, sampling), model, agent, count })
+        })
+        .collect()
+}
+
+fn params(preset: &Preset, sampling: &Sampling) -> Params {
+    let stop = if sampling.stop.is_empty() { &preset.stop } else { &sampling.stop };
+    Params {
+        temperature: sampling.temperature.or(preset.temperature),
+        top_p: sampling.top_p.or(preset.top_p),
+        min_p: sampling.min_p.or(preset.min_p),
+        max_tokens: sampling.max_tokens.or(preset.max_tokens),
+        stop: stop.iter().flat_map(|stop| stop_texts(stop)).collect(),
+        seed: sampling.seed.or(preset.seed),
+        logprobs: sampling.logprobs.or(preset.logprobs),
+        n: 1,
+        stream: true,
+    }
+}
+
+/// `sentence` and `paragraph` stand for the texts that end one.
+fn stop_texts(stop: &str) -> Vec<String> {
+    let texts: &[&str] = match stop {
+        "sentence" => &[". ", "! ", "? ", "\n"],
+        "paragraph" => &["\n\n"],
+        other => return vec![other.to_owned()],
+    };
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+impl App {
+    /// Refuses new work when the disk is nearly full (spec: scale §4 `free_space`).
+    pub(crate) fn require_space(&self) -> Result<(), CommandError> {
+        let space = self.home.space(store::home::SpaceLimits::default());
+        if let Ok(store::home::Space::Short { .. }) = space {
+            return Err(CommandError::new(
+                "disk_full",
+                6,
+                "there is too little free space for a new turn",
+                "free some space; what was written is safe",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A fresh id.
+    pub(crate) fn new_id<I: From<ulid::Ulid>>(&self) -> Result<I, CommandError> {
+        let now = self.now();
+        Ok(self.ids.with(|entropy| entropy.next(now))?)
+    }
+
+    /// An empty change with rows of its own.
+    pub(crate) async fn apply_rows(
+        &self,
+        asker: &Asker,
+        tree: TreeId,
+        with: With,
+    ) -> Result<(), CommandError> {
+        self.store.apply(&asker.principal, tree, loom::Plan::default(), with).await?;
+        Ok(())
+    }
 }

@@ -16,6 +16,7 @@ mod generate;
 pub mod results;
 pub mod rights;
 pub mod settings;
+mod stored;
 pub mod table;
 mod transfer;
 mod tree;

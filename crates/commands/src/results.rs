@@ -89,6 +89,7 @@ impl Outcome {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,
             Self::Checked(found) => !found.ok,
             Self::Health(found) => !found.ok,
+            Self::Restored(found) => !found.verified,
             _ => false,
         };
         u8::from(failed)

@@ -12,3 +12,7 @@ pub async fn export(_app: &App, _asker: &Asker, _args: args::tree::Export) -> Re
 pub async fn import(_app: &App, _asker: &Asker, _args: args::care::Import) -> Result<Outcome, CommandError> {
     Err(CommandError::usage("not built", ""))
 }
+/// x
+pub(crate) fn verify_file(_app: &App, _file: &std::path::Path) -> Result<loom::verify::Report, CommandError> {
+    Err(CommandError::usage("not built", ""))
+}

@@ -1,18 +1,135 @@
-//! To be written.
+//! The `tree` commands: making, reading and changing trees.
+//!
+//! Every change goes through [`App::change`], so that it is one planned operation, whatever surface asked for it.
+//! Every read is a function over rows, run once in one snapshot, and costs what it shows: a page of the path, a
+//! page of the log, the texts that are compared (spec: loom §3 *Windowed access*). A command that asks a model,
+//! proves something or removes for good has its own module.
+
+mod branch;
+mod compact;
+mod compare;
+mod history;
+mod library;
+mod mark;
+mod search;
+mod show;
+mod snippet;
+mod travel;
+mod view;
+mod wording;
+mod write;
+
+use loom::{CellKey, PositionId, Role, RowError, Rows, TreeId, ViewName};
+
 use crate::app::App;
-use crate::args;
+use crate::args::tree::TreeCommand;
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::Asker;
-/// x
-pub async fn run(
-    _app: &App,
-    _asker: &Asker,
-    _args: args::tree::TreeCommand,
-) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+
+pub(crate) use search::search;
+
+/// Runs a command on trees that needs no model.
+///
+/// # Errors
+/// As each command says; a tree, node or view that is not there is `not_found`.
+pub(crate) async fn run(app: &App, asker: &Asker, command: TreeCommand) -> Result<Outcome, CommandError> {
+    match command {
+        TreeCommand::New(args) => library::new(app, asker, args).await,
+        TreeCommand::List(args) => library::list(app, asker, args).await,
+        TreeCommand::Delete(args) => library::archive(app, asker, &args, true).await,
+        TreeCommand::Undelete(args) => library::archive(app, asker, &args, false).await,
+        TreeCommand::Show(args) => show::show(app, asker, args).await,
+        TreeCommand::Text(args) => compare::text(app, asker, args).await,
+        TreeCommand::Compare(args) => compare::compare(app, asker, args).await,
+        TreeCommand::Append(args) => write::append(app, asker, args).await,
+        TreeCommand::Draft(args) => write::draft(app, asker, args).await,
+        TreeCommand::Edit(args) => write::edit(app, asker, args).await,
+        TreeCommand::Branch(args) => branch::branch(app, asker, args).await,
+        TreeCommand::Switch(args) => travel::switch(app, asker, args).await,
+        TreeCommand::Select(args) => travel::select(app, asker, args).await,
+        TreeCommand::Keep(args) => mark::keep(app, asker, args).await,
+        TreeCommand::Prune(args) => mark::flag(app, asker, args, loom::Op::Prune).await,
+        TreeCommand::Restore(args) => mark::flag(app, asker, args, loom::Op::Restore).await,
+        TreeCommand::Exclude(args) => mark::flag(app, asker, args, loom::Op::Exclude).await,
+        TreeCommand::Include(args) => mark::flag(app, asker, args, loom::Op::Include).await,
+        TreeCommand::Bookmark(args) => mark::bookmark(app, asker, args).await,
+        TreeCommand::Tag(args) => mark::tag(app, asker, args).await,
+        TreeCommand::Annotate(args) => mark::annotate(app, asker, args).await,
+        TreeCommand::Head(args) => mark::head(app, asker, args).await,
+        TreeCommand::Note(args) => mark::note(app, asker, args).await,
+        TreeCommand::Compact(args) => compact::compact(app, asker, args).await,
+        TreeCommand::Undo(args) => history::step(app, asker, args, loom::Op::Undo).await,
+        TreeCommand::Redo(args) => history::step(app, asker, args, loom::Op::Redo).await,
+        TreeCommand::Log(args) => history::log(app, asker, args).await,
+        TreeCommand::View(args) => view::view(app, asker, args.action).await,
+        TreeCommand::Search(args) => search(app, asker, args).await,
+        TreeCommand::Generate(_)
+        | TreeCommand::Regenerate(_)
+        | TreeCommand::Verify(_)
+        | TreeCommand::Seal(_)
+        | TreeCommand::Trust(_)
+        | TreeCommand::Purge(_)
+        | TreeCommand::Export(_)
+        | TreeCommand::Import(_) => {
+            Err(CommandError::usage("this command is not one of these", "give it to the table of commands"))
+        }
+    }
 }
-/// x
-pub async fn search(_app: &App, _asker: &Asker, _args: args::care::Search) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+
+/// Reads rows of a tree in one snapshot, with the tip of a view that must exist.
+async fn look<T: Send + 'static>(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: &ViewName,
+    f: impl FnOnce(&dyn Rows, PositionId) -> Result<T, RowError> + Send + 'static,
+) -> Result<T, CommandError> {
+    let tip = CellKey::Tip { view: view.clone() };
+    let found = app.read(asker, tree, move |rows| match rows.cell(&tip)?.value.as_position() {
+        Some(tip) => f(rows, tip).map(Some),
+        None => Ok(None),
+    });
+    let hint = "`drawloom tree view list TREE` shows the views of a tree";
+    found.await?.ok_or_else(|| CommandError::not_found("view", view.as_str(), hint))
 }
+
+/// The role of a text the owner types: theirs in a dialogue, none in a document.
+async fn typed_role(app: &App, asker: &Asker, tree: TreeId) -> Result<Option<Role>, CommandError> {
+    let mode = app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await?;
+    Ok((mode == loom::Mode::Dialogue).then_some(Role::User))
+}
+
+/// Characters a title, bookmark or tag has at most.
+const LABEL_CHARS: usize = 1_000;
+
+/// A title, bookmark or tag: one line, known secrets masked.
+fn label(app: &App, what: &str, given: &str) -> Result<String, CommandError> {
+    if given.chars().any(char::is_control) {
+        return Err(CommandError::usage(
+            format!("a {what} is one line"),
+            "leave out line breaks and controls",
+        ));
+    }
+    if given.chars().count() > LABEL_CHARS {
+        let message = format!("a {what} has at most {LABEL_CHARS} characters");
+        return Err(CommandError::new(
+            "too_long",
+            2,
+            message,
+            "shorten it; `tree annotate` takes longer remarks",
+        ));
+    }
+    Ok(app.masked(given))
+}
+
+/// Rows of a page: at least one, at most [`MAX_PAGE`].
+fn page_size(limit: usize) -> Result<usize, CommandError> {
+    match limit {
+        0 => Err(CommandError::usage("a page has at least one row", "give --limit a number above 0")),
+        limit => Ok(limit.min(MAX_PAGE)),
+    }
+}
+
+/// Rows a page has at most (spec: scale §4 `show_all`).
+const MAX_PAGE: usize = 1_000;

@@ -1,14 +1,91 @@
-//! To be written.
+//! Verify and seal.
+
+use loom::seal::{first_head, next_head, sign};
+use loom::verify::Report;
+use loom::{Digest, Seq};
+
 use crate::app::App;
-use crate::args;
+use crate::args::TreeArg;
+use crate::args::tree::Verify;
 use crate::error::CommandError;
 use crate::results::Outcome;
+use crate::results::tree::{Sealed, Verified};
 use crate::rights::Asker;
-/// x
-pub async fn verify(_app: &App, _asker: &Asker, _args: args::tree::Verify) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+use crate::stored::StoreEvidence;
+
+/// `tree verify`.
+pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Outcome, CommandError> {
+    if let Some(file) = &args.file {
+        return crate::transfer::verify_file(app, file).map(|report| Outcome::Verified(verified(report)));
+    }
+    let tree = app.tree_named(asker, args.tree.as_deref().unwrap_or_default()).await?;
+    let node = match &args.node {
+        None => None,
+        Some(name) => Some(app.node_named(asker, Some(tree), name).await?.0),
+    };
+    let mut report = app.read(asker, tree, |rows| loom::verify::verify(rows, &StoreEvidence(rows))).await?;
+    if let Some(node) = node {
+        report.problems.retain(|problem| problem.node == Some(node));
+        report.status = loom::verify::status(&report.problems);
+    }
+    Ok(Outcome::Verified(verified(report)))
 }
-/// x
-pub async fn seal(_app: &App, _asker: &Asker, _args: args::TreeArg) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
+
+fn verified(report: Report) -> Verified {
+    Verified {
+        status: report.status,
+        assurance: report.assurance,
+        nodes: report.nodes,
+        unattested: report.unattested,
+        problems: report.problems,
+        head: report.head,
+    }
+}
+
+/// `tree seal`: signs the head with this home's key, which is made the first time.
+pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<Outcome, CommandError> {
+    let (tree, _) = app.tree(asker, &args).await?;
+    let (seq, head) = app
+        .read(asker, tree, move |rows| {
+            // From the last seal on: what it covers need not be read again.
+            let last = rows.seals()?.pop();
+            let (mut seq, mut head) = last.map_or((Seq(0), first_head(tree)), |seal| (seal.seq, seal.head));
+            loop {
+                let page = rows.operations(seq, 512)?;
+                let Some(newest) = page.last() else { return Ok((seq, head)) };
+                seq = newest.seq;
+                head = page.iter().fold(head, |head: Digest, record| next_head(head, record.hash));
+            }
+        })
+        .await?;
+    let secret = secret(app)?;
+    let seal = sign(&secret, tree, seq, head, app.now());
+    let key = seal.key.clone();
+    app.store.add_seal(&asker.principal, tree, seal).await?;
+    Ok(Outcome::Sealed(Sealed { seq, head, key }))
+}
+
+/// The 32 bytes of `<home>/seal.key`.
+fn secret(app: &App) -> Result<[u8; 32], CommandError> {
+    use std::io::{Read, Write};
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = app.home.seal_key();
+    let failed = |error: std::io::Error| CommandError::file("cannot use", &path, &error);
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match made {
+        Ok(mut file) => {
+            let mut secret = [0; 32];
+            getrandom::fill(&mut secret).map_err(|error| failed(error.into()))?;
+            file.write_all(&secret).and_then(|()| file.sync_all()).map_err(failed)?;
+            app.talk.note("a seal key was made for this home: keep a copy of it, apart from the store");
+            Ok(secret)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let mut secret = [0; 32];
+            let mut file = std::fs::File::open(&path).map_err(failed)?;
+            file.read_exact(&mut secret).map_err(failed)?;
+            Ok(secret)
+        }
+        Err(error) => Err(failed(error)),
+    }
 }

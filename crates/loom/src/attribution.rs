@@ -109,13 +109,21 @@ pub fn carried(row: &NodeRow, before: &str, after: &str, authors: &[AuthorSpan])
     spans
 }
 
-/// Adds a span, joined to the one before if it is of the same version.
+/// Adds a span, joined to the one before if it is of the same version and author (a pending edit has no
+/// version of its own yet).
 fn push(spans: &mut Vec<AuthorSpan>, next: AuthorSpan) {
     if next.from >= next.to {
         return;
     }
     match spans.last_mut() {
-        Some(last) if last.node == next.node && last.to == next.from => last.to = next.to,
+        Some(last)
+            if last.node == next.node
+                && last.to == next.from
+                && last.kind == next.kind
+                && last.author == next.author =>
+        {
+            last.to = next.to;
+        }
         _ => spans.push(next),
     }
 }

@@ -106,6 +106,11 @@ pub fn plain_text(blocks: &[Block]) -> Cow<'_, str> {
     }
 }
 
+/// Whether a content says nothing: no block, or empty texts only.
+pub fn is_empty(blocks: &[Block]) -> bool {
+    blocks.iter().all(|block| matches!(block, Block::Text { text } if text.is_empty()))
+}
+
 /// SHA-256 of the canonical content alone (RFC 8785 JSON). Not the edit history (spec: loom §6).
 ///
 /// # Errors

@@ -58,7 +58,8 @@ pub const MAX_SPLICES: usize = 256;
 /// A draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
-    /// The version it edits; none for the working buffer.
+    /// The version it edits; none for the working buffer, and for a pending edit that holds nothing but
+    /// undone keystrokes.
     pub base: Option<NodeId>,
     /// The text behind the first kept splice.
     pub base_text: String,
@@ -137,6 +138,17 @@ impl Draft {
         self.splices.push(last);
         self.revision += 1;
         Ok(true)
+    }
+
+    /// Gives up what could be redone; whether there was anything. Something else was done since: a store calls
+    /// it on a view's other drafts at a keystroke, a plan on all of them at an operation.
+    pub fn forget_undone(&mut self) -> bool {
+        let any = !self.undone.is_empty();
+        if any {
+            self.undone.clear();
+            self.revision += 1;
+        }
+        any
     }
 
     /// The tick of the newest splice made at `depth`.

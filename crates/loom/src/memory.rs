@@ -134,7 +134,13 @@ impl MemoryTree {
     /// [`ApplyError::Conflict`] when its revision is another.
     pub fn set_draft(&mut self, change: DraftChange) -> Result<(), ApplyError> {
         let view = change.view.clone();
+        let slot = change.slot;
         self.apply(Plan { drafts: vec![change], ..Plan::default() })?;
+        for ((_, other), draft) in self.drafts.iter_mut().filter(|((of, _), _)| *of == view) {
+            if *other != slot {
+                draft.forget_undone();
+            }
+        }
         let timeline = self.timeline_of(&view);
         self.timelines.insert(view, Timeline { redo: None, tick: timeline.tick + 1, ..timeline });
         Ok(())

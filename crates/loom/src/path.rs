@@ -97,9 +97,18 @@ pub fn child_toward(
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn is_hidden(rows: &dyn Rows, at: PositionId) -> Result<bool, RowError> {
+    is_hidden_but(rows, at, None)
+}
+
+/// [`is_hidden`], as if the position `but` were not pruned itself.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn is_hidden_but(rows: &dyn Rows, at: PositionId, but: Option<PositionId>) -> Result<bool, RowError> {
     for (key, cell) in rows.cells(&CellScope::Pruned)? {
         if let CellKey::Pruned { target: Target::Position(pruned) } = key
             && cell.value.is_set()
+            && Some(pruned) != but
             && is_ancestor(rows, pruned, at)?
         {
             return Ok(true);
@@ -274,21 +283,24 @@ impl Exceptions {
     }
 
     /// The position of the path in which the cluster before `offset` lies, and the offset within it, in
-    /// grapheme clusters of the rendering. A place between two passages belongs to the one on its left.
+    /// grapheme clusters of the rendering. A place between two passages belongs to the one on its left; the
+    /// very beginning, which has nothing on its left, to the passage the first cluster stands in.
     ///
     /// # Errors
     /// [`RowError`] when the store fails.
     pub fn locate(&self, rows: &dyn Rows, offset: u64) -> Result<Option<(Position, u64)>, RowError> {
-        if offset > self.total().counts.graphemes {
+        let total = self.total().counts.graphemes;
+        if offset > total {
             return Ok(None);
         }
+        let reached = offset.max(1).min(total);
         // The highest position whose end reaches the offset; ends never decrease downwards.
         let (mut low, mut high) = (0, self.tip.depth);
         while low < high {
             let middle = low + (high - low) / 2;
             let here = ancestor_at(rows, self.tip.id, middle)?
                 .ok_or_else(|| RowError::missing("ancestor of", self.tip.id))?;
-            if self.above(&here).plus(self.own(&here)).counts.graphemes >= offset {
+            if self.above(&here).plus(self.own(&here)).counts.graphemes >= reached {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -297,6 +309,6 @@ impl Exceptions {
         let here = ancestor_at(rows, self.tip.id, low)?
             .ok_or_else(|| RowError::missing("ancestor of", self.tip.id))?;
         let start = self.above(&here).counts.graphemes;
-        Ok(Some((here, offset - start)))
+        Ok(Some((here, offset.saturating_sub(start))))
     }
 }

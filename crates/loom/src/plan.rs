@@ -368,7 +368,7 @@ pub fn plan(request: &Request, slice: &Slice, entropy: &mut Entropy<'_>) -> Resu
         Op::Undo => history::undo(&mut growth)?,
         Op::Redo => history::redo(&mut growth)?,
     }
-    Ok(growth.finish())
+    Ok(growth.finish()?)
 }
 
 /// The change of one cell.

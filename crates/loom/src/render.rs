@@ -56,14 +56,15 @@ pub fn window(
             None => return Ok(Vec::new()),
         },
     };
-    let pending: BTreeMap<PositionId, String> = rows
-        .drafts(view)?
-        .into_iter()
-        .filter_map(|(slot, draft)| match slot {
-            Slot::Edit(position) => Some((position, draft.text)),
-            Slot::Buffer => None,
-        })
-        .collect();
+    let mut pending: BTreeMap<PositionId, String> = BTreeMap::new();
+    for (slot, draft) in rows.drafts(view)? {
+        // A draft that says what its base says is no edit; the view may show another version by now.
+        if let (Slot::Edit(position), Some(base)) = (slot, draft.base)
+            && rows.node(base)?.is_none_or(|base| base.node.text() != draft.text)
+        {
+            pending.insert(position, draft.text);
+        }
+    }
     let mut positions = rows.upwards(end, limit)?;
     positions.reverse();
     let shown: Vec<NodeId> = positions

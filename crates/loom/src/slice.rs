@@ -42,8 +42,13 @@ pub enum Key {
     ChildToward(PositionId, PositionId),
     /// The lowest position above both (or one of them).
     CommonAncestor(PositionId, PositionId),
-    /// Whether a position or one above it is pruned.
-    Hidden(PositionId),
+    /// Whether a position or one above it is pruned, the named one not counted.
+    Hidden {
+        /// The position.
+        at: PositionId,
+        /// A position whose pruning does not count.
+        but: Option<PositionId>,
+    },
     /// The newest visible leaf below a position.
     NewestLeaf(PositionId),
     /// The drafts of a view.
@@ -137,8 +142,8 @@ impl Slice {
             Key::CommonAncestor(a, b) => {
                 self.found_positions.insert(key.clone(), Some(path::common_ancestor(rows, *a, *b)?.id));
             }
-            Key::Hidden(position) => {
-                self.facts.insert(key.clone(), path::is_hidden(rows, *position)?);
+            Key::Hidden { at, but } => {
+                self.facts.insert(key.clone(), path::is_hidden_but(rows, *at, *but)?);
             }
             Key::NewestLeaf(position) => {
                 self.found_positions.insert(key.clone(), Some(path::newest_leaf(rows, *position)?));
@@ -180,7 +185,7 @@ impl Slice {
             Key::ChildToward(..) | Key::CommonAncestor(..) | Key::NewestLeaf(_) => {
                 self.found_positions.contains_key(key)
             }
-            Key::OtherVisible(..) | Key::Hidden(_) => self.facts.contains_key(key),
+            Key::OtherVisible(..) | Key::Hidden { .. } => self.facts.contains_key(key),
         }
     }
 

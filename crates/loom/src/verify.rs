@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{CellKey, CellValue};
+use crate::cell::{CellKey, CellScope, CellValue};
 use crate::content::{Block, content_hash};
 use crate::digest::{Digest, PathDigest};
 use crate::id::{NodeId, PositionId, Seq};
@@ -17,6 +17,7 @@ use crate::position::{Counts, Position, PositionKind, Sums};
 use crate::record::{Links, chain_hash};
 use crate::rows::{RowError, Rows};
 use crate::seal::{first_head, is_signed, next_head};
+use crate::tree::TreeRow;
 
 /// The overall answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +128,7 @@ pub fn verify(rows: &dyn Rows, evidence: &dyn Evidence) -> Result<Report, RowErr
     let mut pass = Pass {
         rows,
         evidence,
+        tree: tree.clone(),
         report: Report {
             status: Status::Valid,
             assurance: Assurance::Internal,
@@ -143,7 +145,8 @@ pub fn verify(rows: &dyn Rows, evidence: &dyn Evidence) -> Result<Report, RowErr
         let page = rows.operations(last, PAGE)?;
         for record in &page {
             pass.operation(record, prev, last)?;
-            (prev, last) = (record.hash, record.seq);
+            // Never back: a damaged number must not make this read the same page for ever.
+            (prev, last) = (record.hash, record.seq.max(last));
             pass.report.head = next_head(pass.report.head, record.hash);
             if let Some(seal) = seals.remove(&record.seq) {
                 if seal.head != pass.report.head || !is_signed(&seal, tree.id) {
@@ -168,17 +171,25 @@ pub fn verify(rows: &dyn Rows, evidence: &dyn Evidence) -> Result<Report, RowErr
     pass.nodes_belong_to_operations()?;
     pass.cells_agree()?;
     let mut report = pass.report;
-    report.status = match &report.problems {
-        problems if problems.iter().any(|problem| problem.gap.is_none()) => Status::Invalid,
-        problems if problems.is_empty() => Status::Valid,
-        _ => Status::Incomplete,
-    };
+    report.status = status(&report.problems);
     Ok(report)
+}
+
+/// The answer that findings add up to.
+pub fn status(problems: &[Problem]) -> Status {
+    if problems.iter().any(|problem| problem.gap.is_none()) {
+        Status::Invalid
+    } else if problems.is_empty() {
+        Status::Valid
+    } else {
+        Status::Incomplete
+    }
 }
 
 struct Pass<'a> {
     rows: &'a dyn Rows,
     evidence: &'a dyn Evidence,
+    tree: TreeRow,
     report: Report,
     cells: BTreeMap<CellKey, CellValue>,
 }
@@ -199,10 +210,15 @@ impl Pass<'_> {
         } else if record.prev != prev {
             self.wrong(None, seq, "the record does not name the one before it");
         }
-        if record.purged {
-            self.lacks(None, seq, "a text in the record was forgotten", Gap::Purged);
-        } else if record.compute_hash().ok() != Some(record.hash) {
-            self.wrong(None, seq, "the record's hash does not fit its content");
+        let fits = record.compute_hash().ok() == Some(record.hash);
+        match (record.purged, fits) {
+            (false, true) => {}
+            (false, false) => self.wrong(None, seq, "the record's hash does not fit its content"),
+            (true, false) => self.lacks(None, seq, "a text in the record was forgotten", Gap::Purged),
+            (true, true) => self.wrong(None, seq, "the record is marked as forgotten and is whole"),
+        }
+        if record.op.tree != self.tree.id {
+            self.wrong(None, seq, "the record is of another tree");
         }
         for change in &record.op.cells {
             if matches!(change.key, CellKey::Draft { .. }) {
@@ -217,6 +233,9 @@ impl Pass<'_> {
             match self.rows.node(*id)? {
                 None => self.wrong(Some(*id), seq, "the node is missing"),
                 Some(row) => {
+                    if row.node.id != *id || row.node.tree != self.tree.id {
+                        self.wrong(Some(*id), seq, "another node stands in its place");
+                    }
                     if row.seq != record.seq || u64::from(row.place) != place as u64 {
                         self.wrong(Some(*id), seq, "the node stands at another place of the log");
                     }
@@ -236,6 +255,9 @@ impl Pass<'_> {
         self.report.nodes += 1;
         if row.purged {
             self.lacks(id, None, "its content was forgotten", Gap::Purged);
+            if !node.content.is_empty() || content_hash(&[]).ok() == Some(node.content_hash) {
+                self.wrong(id, None, "it is marked as forgotten and is whole");
+            }
         } else {
             if content_hash(&node.content).ok() != Some(node.content_hash) {
                 self.wrong(id, None, "the content does not fit its hash");
@@ -284,19 +306,22 @@ impl Pass<'_> {
             self.wrong(id, None, "its position is missing");
             return Ok(());
         };
+        if position.id != node.position || position.tree != self.tree.id {
+            self.wrong(id, None, "another position stands in the place of its own");
+        }
         if position.role != node.role {
             self.wrong(id, None, "its role is not that of its position");
         }
         let origin = node.origins.first();
         match (position.parent, origin) {
-            (None, None) => {}
+            (None, None) if position.id == self.tree.root && position.kind == PositionKind::Path => {}
             (Some(parent), Some(origin)) => {
                 let belongs = self.rows.node(origin.node)?.is_some_and(|from| from.node.position == parent);
                 if !belongs || origin.role != role_of(position.kind) {
                     self.wrong(id, None, "its origin does not belong to the parent of its position");
                 }
             }
-            _ => self.wrong(id, None, "only the genesis has no origin"),
+            _ => self.wrong(id, None, "the genesis, and nothing else, follows from nothing"),
         }
         if node.is_original() {
             self.fixed(&position, row)?;
@@ -369,17 +394,39 @@ impl Pass<'_> {
                 }
             }
             match page.last() {
-                Some(last) if page.len() == PAGE => after = Some((last.seq, last.place)),
+                Some(last) if page.len() == PAGE && after < Some((last.seq, last.place)) => {
+                    after = Some((last.seq, last.place));
+                }
                 _ => return Ok(()),
             }
         }
     }
 
-    /// Cells hold what the log says they do.
+    /// Cells hold what the log says they do, and none is set that the log does not know.
     fn cells_agree(&mut self) -> Result<(), RowError> {
-        for (key, expected) in std::mem::take(&mut self.cells) {
-            if self.rows.cell(&key)?.value != expected {
+        let logged = std::mem::take(&mut self.cells);
+        for (key, expected) in &logged {
+            if self.rows.cell(key)?.value != *expected {
                 self.wrong(None, None, format!("{key} is not what the log says"));
+            }
+        }
+        let mut scopes = vec![
+            CellScope::Views,
+            CellScope::Pruned,
+            CellScope::Excluded,
+            CellScope::Bookmarks,
+            CellScope::AllTags,
+        ];
+        for key in logged.keys() {
+            if let CellKey::View { view } = key {
+                scopes.extend([CellScope::Selected(view.clone()), CellScope::Keeps(view.clone())]);
+            }
+        }
+        for scope in scopes {
+            for (key, cell) in self.rows.cells(&scope)? {
+                if !cell.value.is_none() && !logged.contains_key(&key) {
+                    self.wrong(None, None, format!("{key} was set by no operation"));
+                }
             }
         }
         Ok(())

@@ -85,4 +85,3 @@ pub(crate) fn edited(
 pub(crate) const fn after_keystroke(timeline: Timeline) -> Timeline {
     Timeline { redo: None, tick: timeline.tick + 1, ..timeline }
 }
-

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use loom::content::plain_text;
 use loom::operation::TimelineEffect;
 use loom::{
-    Block, CellChange, CellKey, CellValue, Digest, Draft, GenerationId, Millis, NodeId, OpKind, Operation, Seq, Slot,
-    TreeId, ViewName,
+    Block, CellChange, CellKey, CellValue, Digest, Draft, GenerationId, Millis, NodeId, OpKind, Operation,
+    Seq, Slot, TreeId, ViewName,
 };
 
 use crate::error::StoreError;
@@ -87,9 +87,10 @@ impl Place {
     /// The tree it is in, if it is in one.
     pub(crate) const fn tree(&self) -> Option<TreeId> {
         match self {
-            Self::Node { tree, .. } | Self::Draft { tree, .. } | Self::Label { tree } | Self::Operation { tree, .. } => {
-                Some(*tree)
-            }
+            Self::Node { tree, .. }
+            | Self::Draft { tree, .. }
+            | Self::Label { tree }
+            | Self::Operation { tree, .. } => Some(*tree),
             Self::Response { .. } | Self::Manifest { .. } | Self::Body { .. } | Self::Job { .. } => None,
         }
     }

@@ -58,19 +58,6 @@ pub struct Generation {
     pub tenure: Tenure,
 }
 
-/// What came back, as received (spec: loom §6 *Response*).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
-    /// SHA-256 of `bytes`.
-    pub digest: Digest,
-    /// The body; for a stream the wire bytes in order. Empty once forgotten.
-    pub bytes: Vec<u8>,
-    /// Status, headers, timings and usage as JSON, without credentials.
-    pub metadata: String,
-    /// Whether the bytes were removed by `forget` or `purge`.
-    pub purged: bool,
-}
-
 /// The end of a generation, stored with the nodes made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -148,4 +135,3 @@ pub struct GenerationFilter {
     /// Only those as far as this.
     pub state: Option<GenerationState>,
 }
-

@@ -38,7 +38,7 @@ pub use event::{Cursor, Event, Events, Happening, KEPT};
 pub use fence::{Fence, Guard, Holder, Lease, Tenure};
 pub use forget::{Forget, Forgotten, Place, SHORTEST_TEXT};
 pub use generation::{
-    Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, Response, Usage, UsageRow,
+    Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, Usage, UsageRow,
 };
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use listing::{NodeName, TreeEntry, TreeFilter};

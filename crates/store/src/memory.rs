@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use loom::rows::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, TreeId};
 use tokio::sync::watch;
@@ -26,7 +27,7 @@ use crate::error::{Changed, StoreError};
 use crate::event::{Cursor, Events, Happening};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, Response, UsageRow};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
@@ -73,14 +74,25 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn apply(&self, who: &Principal, tree: TreeId, plan: Plan, with: With) -> Result<Applied, StoreError> {
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError> {
         self.write(|state| state.apply(who, tree, plan, with))
     }
 
-    async fn read_rows(&self, who: &Principal, tree: TreeId, f: ReadFn) -> Result<Box<dyn Any + Send>, StoreError> {
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError> {
         let state = self.state();
         let tree = state.tree(who, tree)?;
-        f(&state.view(tree)).map_err(StoreError::from_row_error)
+        f(&state.view(who, tree)).map_err(StoreError::from_row_error)
     }
 
     async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
@@ -95,7 +107,12 @@ impl Store for MemoryStore {
         self.state().resolve(who, name)
     }
 
-    async fn resolve_node(&self, who: &Principal, tree: Option<TreeId>, name: &str) -> Result<NodeName, StoreError> {
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError> {
         self.state().resolve_node(who, tree, name)
     }
 
@@ -121,6 +138,7 @@ impl Store for MemoryStore {
                 return now.ok_or(StoreError::NotFound("draft"));
             };
             tree.drafts.insert((name.view.clone(), name.slot), draft.clone());
+            tree.forget_undone(&name.view, name.slot);
             tree.timelines.insert(name.view.clone(), draft::after_keystroke(timeline));
             let revision = Some(draft.revision);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision });
@@ -138,6 +156,7 @@ impl Store for MemoryStore {
                 return Err(StoreError::Conflict(vec![changed]));
             }
             tree.drafts.remove(&key);
+            tree.forget_undone(&name.view, name.slot);
             let timeline = draft::after_keystroke(tree.timeline_of(&name.view));
             tree.timelines.insert(name.view.clone(), timeline);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision: None });
@@ -145,7 +164,7 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         self.state().response(who, node)
     }
 
@@ -171,7 +190,13 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn search(&self, who: &Principal, query: &str, scope: SearchScope, limit: usize) -> Result<Hits, StoreError> {
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError> {
         self.state().search(who, query, scope, limit)
     }
 
@@ -233,7 +258,13 @@ impl Store for MemoryStore {
         self.write(|state| state.claim(who, kinds, owner, now))
     }
 
-    async fn finish(&self, who: &Principal, job: JobId, tenure: &Tenure, end: JobEnd) -> Result<(), StoreError> {
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError> {
         self.write(|state| state.finish(who, job, tenure, end))
     }
 
@@ -241,7 +272,11 @@ impl Store for MemoryStore {
         Ok(self.state().jobs(who, filter))
     }
 
-    async fn generations(&self, who: &Principal, filter: GenerationFilter) -> Result<Vec<Generation>, StoreError> {
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError> {
         Ok(self.state().generations(who, &filter))
     }
 
@@ -255,7 +290,12 @@ impl Store for MemoryStore {
         self.write(|state| state.take_over(who, generation, from, to))
     }
 
-    async fn usage(&self, who: &Principal, tree: Option<TreeId>, since: Millis) -> Result<Vec<UsageRow>, StoreError> {
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError> {
         Ok(self.state().usage(who, tree, since))
     }
 

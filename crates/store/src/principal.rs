@@ -78,10 +78,8 @@ mod tests {
     #[test]
     fn a_scope_sees_its_own_and_nothing_else() {
         let (a, b) = (TreeId::from_bytes([1; 16]), TreeId::from_bytes([2; 16]));
-        let read = Principal::Token {
-            name: "r".into(),
-            scope: Scope::ReadTree { tree: a, with_context: false },
-        };
+        let read =
+            Principal::Token { name: "r".into(), scope: Scope::ReadTree { tree: a, with_context: false } };
         assert!(read.sees(a, None) && !read.sees(b, None));
         assert!(!read.may_write() && !read.sees_context() && !read.sees_all());
         let chat = Principal::Token { name: "c".into(), scope: Scope::ChatSession("one".into()) };

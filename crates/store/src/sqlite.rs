@@ -1,3 +1,417 @@
-//! stub
-pub(crate) const VERSION: u32 = 1;
-#[derive(Debug)] pub struct Faults; #[derive(Debug)] pub struct Options; #[derive(Debug)] pub struct SqliteStore;
+//! The store on disk: one SQLite file with a write-ahead log, one thread that writes, a few that read.
+//!
+//! Several processes may have the file open. Each write is an immediate transaction in which numbers are given
+//! and cells compared, so that the order of a tree is one for all of them. A commit is synced before it is
+//! acknowledged.
+
+mod apply;
+mod bytes;
+mod cell_row;
+mod codes;
+mod db;
+mod draft_row;
+mod events;
+mod faults;
+mod find;
+mod forget;
+mod migrate;
+mod node_row;
+mod op_row;
+mod open;
+mod position_row;
+mod readers;
+mod rows;
+mod schema;
+mod sent;
+mod tree_row;
+mod upkeep;
+mod work;
+mod writer;
+
+use std::any::Any;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use loom::rows::StoredResponse;
+use loom::seal::Seal;
+use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, Seq, TreeId};
+use tokio::sync::watch;
+
+use crate::apply::{Applied, With};
+use crate::draft::{DraftEdit, DraftName};
+use crate::error::StoreError;
+use crate::event::{Cursor, Events};
+use crate::fence::{Fence, Holder, Lease, Tenure};
+use crate::forget::{Forget, Forgotten, Place};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
+use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::listing::{NodeName, TreeEntry, TreeFilter};
+use crate::memory::state::only_owner;
+use crate::principal::Principal;
+use crate::search::{Hits, SearchScope};
+use crate::store::{Backup, Identity, ReadFn, Store, StoreId, check_seal};
+use db::Db;
+use readers::{Readers, Time};
+use writer::Writer;
+
+pub use faults::Faults;
+pub use open::Options;
+pub(crate) use schema::VERSION;
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    found: open::Found,
+    writes: watch::Sender<u64>,
+    /// None once the store is being dropped.
+    readers: Option<Readers>,
+    /// None for reading only.
+    writer: Option<Writer>,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("found", &self.found).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens a file, or makes it.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open_with`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_with(path, &Options::default())
+    }
+
+    /// Opens a file, or makes it. Opening takes the same time however large the file is.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] for another program's file, [`StoreError::SchemaTooNew`] for a newer program's,
+    /// [`StoreError::MigrationNeeded`] for an older one's unless `may_migrate` is set, [`StoreError::Damaged`].
+    pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
+        let found = open::prepare(path, options)?;
+        let writes = watch::Sender::new(0);
+        let writer =
+            if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
+        let readers = Some(Readers::start(&found, options.readers)?);
+        Ok(Self { found, writes, readers, writer })
+    }
+
+    /// Whether writes are refused.
+    pub const fn is_read_only(&self) -> bool {
+        self.found.read_only
+    }
+
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.readers()?.run(Time::Bounded, work).await
+    }
+
+    fn readers(&self) -> Result<&Readers, StoreError> {
+        self.readers.as_ref().ok_or(StoreError::Closed)
+    }
+
+    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.writer()?.run(work).await
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or(StoreError::ReadOnly)
+    }
+
+    /// Removes what a forget or purge left in the file's pages.
+    async fn scrub(&self) -> Result<(), StoreError> {
+        self.writer()?.run_alone(forget::scrub).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The queues close first; what waits in them is done, then the threads end.
+        let mut threads = self.writer.take().map(Writer::stop).unwrap_or_default();
+        threads.extend(self.readers.take().map(Readers::stop).unwrap_or_default());
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id())
+        {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the store panicked");
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError> {
+        let who = who.clone();
+        self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
+    }
+
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| {
+            let tree = tree_row::find(db, &who, tree)?;
+            f(&rows::SqliteRows { db, tree, who: &who }).map_err(StoreError::from_row_error)
+        })
+        .await
+    }
+
+    async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| find::trees(db, &who, filter)).await
+    }
+
+    async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError> {
+        let who = who.clone();
+        self.read(move |db| find::tree(db, &who, tree)).await
+    }
+
+    async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.read(move |db| find::resolve(db, &who, &name)).await
+    }
+
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.read(move |db| find::resolve_node(db, &who, tree, &name)).await
+    }
+
+    async fn edit_draft(
+        &self,
+        who: &Principal,
+        name: DraftName,
+        expected: Option<u64>,
+        edit: DraftEdit,
+    ) -> Result<Draft, StoreError> {
+        let who = who.clone();
+        self.write(move |db| apply::edit_draft(db, &who, &name, expected, &edit)).await
+    }
+
+    async fn discard_draft(&self, who: &Principal, name: DraftName, expected: u64) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| apply::discard_draft(db, &who, &name, expected)).await
+    }
+
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::response(db, &who, node)).await
+    }
+
+    async fn manifest(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::manifest(db, &who, digest)).await
+    }
+
+    async fn body(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::body(db, &who, digest)).await
+    }
+
+    async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::shows_blob(db, &who, digest)).await
+    }
+
+    async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| {
+            let found = tree_row::find_mut(db, &who, tree)?;
+            let last =
+                db.one("SELECT seq FROM trees WHERE pk = ?1", [found.pk], |row| db::unsigned(row, 0))?;
+            check_seal(tree, Seq(last.unwrap_or_default()), &seal)?;
+            db.run("INSERT INTO seals (tree, seal) VALUES (?1, ?2)", (found.pk, tree_row::to_json(&seal)?))?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError> {
+        let (who, query) = (who.clone(), query.to_owned());
+        self.read(move |db| find::search(db, &who, &query, scope, limit)).await
+    }
+
+    async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
+        let who = who.clone();
+        self.read(move |db| events::after(db, &who, after, limit)).await
+    }
+
+    fn writes(&self) -> watch::Receiver<u64> {
+        self.writes.subscribe()
+    }
+
+    async fn acquire_lease(
+        &self,
+        who: &Principal,
+        name: &str,
+        holder: &Holder,
+        ttl: Duration,
+        now: Millis,
+    ) -> Result<Fence, StoreError> {
+        let (who, name, holder) = (who.clone(), name.to_owned(), holder.clone());
+        self.write(move |db| work::acquire(db, &who, &name, &holder, ttl, now)).await
+    }
+
+    async fn renew_lease(
+        &self,
+        who: &Principal,
+        name: &str,
+        fence: Fence,
+        ttl: Duration,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.write(move |db| work::renew(db, &who, &name, fence, ttl, now)).await
+    }
+
+    async fn release_lease(&self, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.write(move |db| work::release(db, &who, &name, fence)).await
+    }
+
+    async fn lease(&self, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.read(move |db| work::lease(db, &who, &name)).await
+    }
+
+    async fn enqueue(&self, who: &Principal, job: NewJob) -> Result<(JobId, bool), StoreError> {
+        let who = who.clone();
+        self.write(move |db| work::enqueue(db, &who, &job)).await
+    }
+
+    async fn claim(
+        &self,
+        who: &Principal,
+        kinds: &[&str],
+        owner: &Holder,
+        now: Millis,
+    ) -> Result<Option<Job>, StoreError> {
+        let (who, owner) = (who.clone(), owner.clone());
+        let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        self.write(move |db| work::claim(db, &who, &kinds, &owner, now)).await
+    }
+
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError> {
+        let (who, tenure) = (who.clone(), tenure.clone());
+        self.write(move |db| work::finish(db, &who, job, &tenure, &end)).await
+    }
+
+    async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| work::jobs(db, &who, filter)).await
+    }
+
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::generations(db, &who, &filter)).await
+    }
+
+    async fn take_over(
+        &self,
+        who: &Principal,
+        generation: GenerationId,
+        from: &Tenure,
+        to: &Holder,
+    ) -> Result<Fence, StoreError> {
+        let (who, from, to) = (who.clone(), from.clone(), to.clone());
+        self.write(move |db| sent::take_over(db, &who, generation, &from, &to)).await
+    }
+
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::usage(db, &who, tree, since)).await
+    }
+
+    async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {
+        let (who, what) = (who.clone(), what.clone());
+        let preview = move |conn: &rusqlite::Connection| {
+            let caches = db::Caches::default();
+            let faults = Faults::default();
+            conn.execute_batch("BEGIN IMMEDIATE").map_err(db::failure)?;
+            // What would go is found by letting it go, and taking that back.
+            let gone = forget::forget(&Db::writing(conn, &caches, &faults), &who, &what, Millis(0));
+            conn.execute_batch("ROLLBACK").map_err(db::failure)?;
+            gone.map(|forgotten| forgotten.places)
+        };
+        self.writer()?.run_alone(preview).await
+    }
+
+    async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
+        let (who, what) = (who.clone(), what.clone());
+        let forgotten = self.write(move |db| forget::forget(db, &who, &what, now)).await?;
+        self.scrub().await?;
+        Ok(forgotten)
+    }
+
+    async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
+        let who = who.clone();
+        let forgotten = self.write(move |db| forget::purge(db, &who, tree, now)).await?;
+        self.scrub().await?;
+        Ok(forgotten)
+    }
+
+    async fn check(&self, who: &Principal) -> Result<Vec<String>, StoreError> {
+        only_owner(who, "check")?;
+        self.readers()?.run(Time::Unbounded, upkeep::check).await
+    }
+
+    async fn backup(&self, who: &Principal, to: &Path) -> Result<Backup, StoreError> {
+        only_owner(who, "back up")?;
+        let (found, to) = (self.found.clone(), to.to_owned());
+        self.readers()?.run(Time::Unbounded, move |_| upkeep::copy(&found, &to)).await
+    }
+
+    async fn identity(&self, _who: &Principal) -> Result<Identity, StoreError> {
+        self.read(upkeep::identity).await
+    }
+
+    async fn renew_identity(&self, who: &Principal) -> Result<StoreId, StoreError> {
+        only_owner(who, "renew the identity")?;
+        let id = StoreId::random()?;
+        self.write(move |db| upkeep::renew(db, id)).await?;
+        Ok(id)
+    }
+}

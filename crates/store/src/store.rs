@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use loom::rows::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Rows, Seq, TreeId};
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, Response, UsageRow};
+use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
@@ -37,13 +38,24 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Conflict`] names cells and drafts that are not as the plan expects; [`StoreError::Fenced`]
     /// when a guard or an outcome's tenure no longer holds. Nothing is written then.
-    async fn apply(&self, who: &Principal, tree: TreeId, plan: Plan, with: With) -> Result<Applied, StoreError>;
+    async fn apply(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        plan: Plan,
+        with: With,
+    ) -> Result<Applied, StoreError>;
 
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
     ///
     /// # Errors
     /// What the function returns; [`StoreError::TooLong`] after 5 s.
-    async fn read_rows(&self, who: &Principal, tree: TreeId, f: ReadFn) -> Result<Box<dyn Any + Send>, StoreError>;
+    async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError>;
 
     /// The trees, the one changed last first.
     async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError>;
@@ -61,7 +73,12 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Ambiguous`] when the short id stands in several trees and none is named.
-    async fn resolve_node(&self, who: &Principal, tree: Option<TreeId>, name: &str) -> Result<NodeName, StoreError>;
+    async fn resolve_node(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<NodeName, StoreError>;
 
     /// Changes a draft that has revision `expected` (none: that does not exist). Nothing can be redone after it
     /// in that view. Returns the draft as it is now.
@@ -84,7 +101,7 @@ pub trait Store: Send + Sync {
     async fn discard_draft(&self, who: &Principal, name: DraftName, expected: u64) -> Result<(), StoreError>;
 
     /// The response a node was made of.
-    async fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError>;
+    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError>;
 
     /// A manifest, by its digest.
     async fn manifest(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError>;
@@ -103,7 +120,13 @@ pub trait Store: Send + Sync {
     async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError>;
 
     /// Searches the text of nodes (see [`text::bigrams::Query`] for the syntax).
-    async fn search(&self, who: &Principal, query: &str, scope: SearchScope, limit: usize) -> Result<Hits, StoreError>;
+    async fn search(
+        &self,
+        who: &Principal,
+        query: &str,
+        scope: SearchScope,
+        limit: usize,
+    ) -> Result<Hits, StoreError>;
 
     /// Events after a cursor, at most `limit`.
     async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError>;
@@ -163,13 +186,23 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when it is no longer this tenure's.
-    async fn finish(&self, who: &Principal, job: JobId, tenure: &Tenure, end: JobEnd) -> Result<(), StoreError>;
+    async fn finish(
+        &self,
+        who: &Principal,
+        job: JobId,
+        tenure: &Tenure,
+        end: JobEnd,
+    ) -> Result<(), StoreError>;
 
     /// Jobs in the order they came.
     async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError>;
 
     /// Generations, oldest first.
-    async fn generations(&self, who: &Principal, filter: GenerationFilter) -> Result<Vec<Generation>, StoreError>;
+    async fn generations(
+        &self,
+        who: &Principal,
+        filter: GenerationFilter,
+    ) -> Result<Vec<Generation>, StoreError>;
 
     /// Takes over a running generation from an owner that is gone, for recovery: its results under the old number
     /// are refused from then on. The caller has made sure that the owner's lock is free.
@@ -185,16 +218,28 @@ pub trait Store: Send + Sync {
     ) -> Result<Fence, StoreError>;
 
     /// Usage written down at or after `since`, of one tree or of all, oldest first.
-    async fn usage(&self, who: &Principal, tree: Option<TreeId>, since: Millis) -> Result<Vec<UsageRow>, StoreError>;
+    async fn usage(
+        &self,
+        who: &Principal,
+        tree: Option<TreeId>,
+        since: Millis,
+    ) -> Result<Vec<UsageRow>, StoreError>;
 
     /// Every place [`Store::forget`] would remove something from.
     async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError>;
 
     /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
     /// leave tombstones with their hashes.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] or [`StoreError::DiskFull`] when the rows are gone and the pages could not be scrubbed
+    /// yet: asked again, it scrubs.
     async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError>;
 
     /// Removes the content of a whole tree, and of what cites it, for good.
+    ///
+    /// # Errors
+    /// As [`Store::forget`].
     async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError>;
 
     /// Tests the store's integrity. Each problem is one line; none is the good answer.
@@ -274,7 +319,9 @@ pub struct Backup {
 /// Refuses a seal that does not fit its tree, whose newest operation is `last`.
 pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), StoreError> {
     if seal.seq > last || !loom::seal::is_signed(seal, tree) {
-        return Err(StoreError::Malformed("a seal of other operations or without its key's signature".to_owned()));
+        return Err(StoreError::Malformed(
+            "a seal of other operations or without its key's signature".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -282,6 +329,7 @@ pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), Sto
 /// 16 random bytes.
 pub(crate) fn random() -> Result<[u8; 16], StoreError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::io("random bytes", error.into()))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
     Ok(bytes)
 }

@@ -139,7 +139,7 @@ pub struct Show {
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
-    /// With --all: only nodes at most this deep.
+    /// Only nodes at most this deep; the genesis has depth 0.
     #[arg(long)]
     #[serde(default)]
     pub depth: Option<u32>,
@@ -428,12 +428,16 @@ pub struct Log {
     pub tree: TreeArg,
     /// Operations a page.
     #[arg(long, default_value_t = 100)]
-    #[serde(default = "page")]
+    #[serde(default = "operations")]
     pub limit: usize,
     /// Only operations before this number: `next` of the page before.
     #[arg(long, value_name = "SEQ")]
     #[serde(default)]
     pub before: Option<u64>,
+}
+
+const fn operations() -> usize {
+    100
 }
 
 /// `tree view`.

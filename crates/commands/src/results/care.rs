@@ -48,7 +48,8 @@ pub struct Skipped {
 pub struct Hits {
     /// The hits, best first.
     pub hits: Vec<Hit>,
-    /// Matches that were ranked; the newest, when there were more.
+    /// Of how many matches these are the best: of all there are, at least as many as are shown; or of the
+    /// newest 20,000, when there were more.
     pub ranked: u64,
     /// Whether there were more matches than were ranked.
     pub partial: bool,

@@ -79,10 +79,8 @@ impl Diff<'_> {
 
     /// A region that differs at both ends: words, then the clusters of changed words.
     fn changed(&mut self, old: Range<usize>, new: Range<usize>) {
-        let old_words =
-            pieces(self.old, &old, |text| text.split_word_bound_indices().map(|(at, _)| at).collect());
-        let new_words =
-            pieces(self.new, &new, |text| text.split_word_bound_indices().map(|(at, _)| at).collect());
+        let old_words = pieces(self.old, &old, words);
+        let new_words = pieces(self.new, &new, words);
         let Some(matches) = self.matches(&old_words, &new_words) else {
             self.written(new);
             return;
@@ -155,6 +153,18 @@ fn common_ends(old: &str, new: &str) -> (usize, usize) {
         }
         tail = shorter;
     }
+}
+
+/// Where words start. Some scripts have word boundaries inside a cluster; those are left out.
+fn words(text: &str) -> Vec<usize> {
+    let mut clusters = text.grapheme_indices(true).map(|(at, _)| at).peekable();
+    let starts = text.split_word_bound_indices().map(|(at, _)| at);
+    starts
+        .filter(|start| {
+            while clusters.next_if(|cluster| cluster < start).is_some() {}
+            clusters.peek() == Some(start)
+        })
+        .collect()
 }
 
 /// The pieces of a range of `text` that start where `starts` says.

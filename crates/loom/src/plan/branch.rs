@@ -10,8 +10,8 @@ use crate::plan::{PlanError, Refusal, commit, travel};
 use crate::position::PositionKind;
 
 /// Starts a sibling of the passage `node` stands at, with its text before byte `at`. At 0 there is no text to
-/// keep (an empty original is never made), so the view moves to the parent; at the end it moves to the
-/// passage itself.
+/// keep (an empty original is never made), so the view moves to the parent; at the end of what is shown it
+/// moves to the passage itself. Never to a place that is hidden.
 pub(super) fn branch_at(
     growth: &mut Growth<'_, '_>,
     node: NodeId,
@@ -25,11 +25,13 @@ pub(super) fn branch_at(
     let len = text.len() as u64;
     let cut = usize::try_from(at).ok().filter(|cut| *cut <= text.len() && text.is_char_boundary(*cut));
     let cut = cut.ok_or(Refusal::Offset { at, len })?;
+    travel::visible(growth, parent)?;
     commit::commit(growth)?;
     travel::leave(growth, position.id)?;
     let base = if cut == 0 {
         parent
-    } else if cut == text.len() && token.is_none() {
+    } else if cut == text.len() && token.is_none() && growth.shown(position.id)? == node {
+        travel::visible(growth, position.id)?;
         position.id
     } else {
         let mut seed = Seed::new(

@@ -1,7 +1,8 @@
 //! Commit: drafts become nodes, in one operation (spec: loom §2).
 
-use crate::cell::{CellKey, CellValue};
-use crate::content::{Block, content_hash, plain_text};
+use crate::cell::{CellKey, CellValue, Target};
+use crate::content::{Block, content_hash, is_empty, plain_text};
+use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
 use crate::id::{NodeId, PositionId};
 use crate::node::{Node, Role};
@@ -16,14 +17,24 @@ use crate::tree::Mode;
 /// empty, becomes a human node under the tip, and the view moves to it.
 pub(super) fn commit(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
     let drafts = growth.slice.drafts(&growth.request.view)?;
+    let pending: Vec<(PositionId, &Draft)> = drafts
+        .iter()
+        .filter_map(|(slot, draft)| match slot {
+            Slot::Edit(at) => Some((*at, draft)),
+            Slot::Buffer => None,
+        })
+        .collect();
+    read_ahead(growth, &pending)?;
     let mut edits = Vec::new();
-    for (slot, draft) in drafts {
-        if let Slot::Edit(at) = slot {
-            edits.push((growth.position(*at)?, draft));
-        }
+    for (at, draft) in pending {
+        edits.push((growth.position(at)?, draft));
     }
     edits.sort_by_key(|(position, _)| (position.depth, position.id));
     for (position, draft) in edits {
+        if unchanged(growth, draft)? {
+            growth.drop_blank(Slot::Edit(position.id), draft);
+            continue;
+        }
         let version = set_text(growth, position.id, &draft.text, draft.base)?;
         take(growth, Slot::Edit(position.id), draft, vec![version]);
     }
@@ -34,18 +45,58 @@ pub(super) fn commit(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
             let nodes = grow(growth, &text)?;
             take(growth, Slot::Buffer, buffer, nodes);
         } else {
-            growth.change_draft(DraftChange {
-                view: growth.view(),
-                slot: Slot::Buffer,
-                expected: Some(buffer.revision),
-                new: None,
-            });
+            growth.drop_blank(Slot::Buffer, buffer);
         }
     }
     if growth.has_work() {
         growth.name(OpKind::Commit);
     }
     Ok(())
+}
+
+/// Asks at once for what the pending edits will read, so that the rounds do not grow with their number.
+fn read_ahead(growth: &Growth<'_, '_>, pending: &[(PositionId, &Draft)]) -> Result<(), PlanError> {
+    let selected = |position| CellKey::Selected { view: growth.view(), position };
+    let flag = |version| Key::Cell(CellKey::Pruned { target: Target::Version(version) });
+    growth.slice.require(pending.iter().flat_map(|(at, draft)| {
+        let base = draft.base.unwrap_or(at.original());
+        [Key::Position(*at), Key::Cell(selected(*at)), Key::Node(at.original()), Key::Node(base)]
+    }))?;
+    let mut keys = Vec::new();
+    for (at, draft) in pending {
+        let wanted = growth.value(&selected(*at))?.as_node().unwrap_or(at.original());
+        keys.extend([flag(wanted), Key::Node(wanted)]);
+        if let Some(parent) = growth.position(*at)?.parent {
+            keys.extend([Key::Cell(selected(parent)), Key::Node(parent.original())]);
+        }
+        let base = growth.node(draft.base.unwrap_or(at.original()))?;
+        keys.push(Key::VersionWithContent(*at, content_hash(&edited(&base, &draft.text))?));
+    }
+    growth.slice.require(keys.iter().cloned())?;
+    let mut last = Vec::new();
+    for key in keys {
+        match key {
+            Key::Cell(CellKey::Selected { position, .. }) => {
+                let wanted = growth.value(&selected(position))?.as_node().unwrap_or(position.original());
+                last.extend([flag(wanted), Key::Node(wanted)]);
+            }
+            Key::VersionWithContent(..) => {
+                last.extend(
+                    growth.slice.found_node(key)?.into_iter().flat_map(|at| [flag(at), Key::Node(at)]),
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(growth.slice.require(last)?)
+}
+
+/// Whether a pending edit says what its base says: it holds nothing.
+pub(super) fn unchanged(growth: &Growth<'_, '_>, draft: &Draft) -> Result<bool, PlanError> {
+    match draft.base {
+        None => Ok(draft.text.is_empty()),
+        Some(base) => Ok(growth.node(base)?.text() == draft.text),
+    }
 }
 
 /// Commits, then adds a node under the tip.
@@ -82,7 +133,7 @@ fn grow(growth: &mut Growth<'_, '_>, new: &NewText) -> Result<Vec<NodeId>, PlanE
     if (mode == Mode::Dialogue) != new.role.is_some() {
         return Err(Refusal::Role.into());
     }
-    if new.content.is_empty() || matches!(&new.content[..], [Block::Text { text }] if text.is_empty()) {
+    if is_empty(&new.content) {
         return Err(Refusal::Empty.into());
     }
     let contents = match (&new.content[..], mode) {
@@ -144,16 +195,14 @@ pub(super) fn set_text(
         return Err(Refusal::Genesis.into());
     }
     let shown = growth.shown(at)?;
-    let from = growth.node(base.unwrap_or(shown))?;
-    let content = edited(&from, text);
-    let hash = content_hash(&content)?;
-    if growth.node(shown)?.content_hash == hash {
+    if growth.node(shown)?.text() == text {
         return Ok(shown);
     }
-    let same = growth.slice.found_node(Key::VersionWithContent(at, hash))?;
-    let version = match same {
+    let from = growth.node(base.unwrap_or(shown))?;
+    let content = edited(&from, text);
+    let version = match same_text(growth, at, text, content_hash(&content)?)? {
         Some(version) => {
-            let pruned = CellKey::Pruned { target: crate::cell::Target::Version(version) };
+            let pruned = CellKey::Pruned { target: Target::Version(version) };
             growth.set(pruned, CellValue::None)?;
             version
         }
@@ -166,6 +215,24 @@ pub(super) fn set_text(
     };
     growth.set(CellKey::Selected { view: growth.view(), position: at }, CellValue::Node(version))?;
     Ok(version)
+}
+
+/// A version at a position that says just this. Edits all hold what [`edited`] makes, so their content tells;
+/// the original may hold more than an edit keeps, so its text is compared.
+fn same_text(
+    growth: &Growth<'_, '_>,
+    at: PositionId,
+    text: &str,
+    content: Digest,
+) -> Result<Option<NodeId>, PlanError> {
+    let original = growth.slice.node(at.original())?;
+    if original.is_some_and(|row| !row.purged && row.node.text() == text) {
+        return Ok(Some(at.original()));
+    }
+    let Some(same) = growth.slice.found_node(Key::VersionWithContent(at, content))? else { return Ok(None) };
+    // A tombstone keeps the hash of what was forgotten: it does not say it any more.
+    let row = growth.slice.node(same)?;
+    Ok(row.filter(|row| !row.purged).map(|row| row.node.id))
 }
 
 /// The content of an edited node: the new text where the first text stood. What a provider wanted back

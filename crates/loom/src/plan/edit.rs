@@ -43,6 +43,7 @@ fn branch(growth: &mut Growth<'_, '_>, at: PositionId, text: &str) -> Result<(),
     if text.is_empty() {
         return Err(Refusal::Empty.into());
     }
+    travel::visible(growth, parent)?;
     travel::leave(growth, at)?;
     let mut seed = Seed::new(content, growth.request.author.clone(), from.trust.min(growth.request.trust));
     seed.edited_from = Some(from.id);

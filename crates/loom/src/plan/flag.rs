@@ -22,14 +22,8 @@ pub(super) fn keep(growth: &mut Growth<'_, '_>, at: PositionId, scope: KeepScope
 pub(super) fn prune(growth: &mut Growth<'_, '_>, target: Target) -> Result<(), PlanError> {
     match target {
         Target::Position(id) => {
-            let parent = growth.passage(id)?.parent.ok_or(Refusal::Genesis)?;
-            for view in growth.slice.views()? {
-                let key = CellKey::Tip { view: view.clone() };
-                let Some(tip) = growth.value(&key)?.as_position() else { continue };
-                if growth.slice.found_position(Key::CommonAncestor(id, tip))? == Some(id) {
-                    growth.set(key, CellValue::Position(parent))?;
-                }
-            }
+            growth.passage(id)?;
+            retreat(growth, id)?;
         }
         Target::Version(id) => {
             let position = growth.passage(growth.node(id)?.position)?.id;
@@ -40,6 +34,27 @@ pub(super) fn prune(growth: &mut Growth<'_, '_>, target: Target) -> Result<(), P
     }
     growth.set(CellKey::Pruned { target }, CellValue::Set)?;
     growth.name(OpKind::Prune);
+    Ok(())
+}
+
+/// Moves every view whose path goes through a position to the position above it.
+pub(super) fn retreat(growth: &mut Growth<'_, '_>, from: PositionId) -> Result<(), PlanError> {
+    let parent = growth.position(from)?.parent.ok_or(Refusal::Genesis)?;
+    let keys: Vec<CellKey> =
+        growth.slice.views()?.iter().map(|view| CellKey::Tip { view: view.clone() }).collect();
+    growth.slice.require(keys.iter().cloned().map(Key::Cell))?;
+    let mut tips = Vec::new();
+    for key in keys {
+        if let Some(tip) = growth.value(&key)?.as_position() {
+            tips.push((key, Key::CommonAncestor(from, tip)));
+        }
+    }
+    growth.slice.require(tips.iter().map(|(_, common)| common.clone()))?;
+    for (key, common) in tips {
+        if growth.slice.found_position(common)? == Some(from) {
+            growth.set(key, CellValue::Position(parent))?;
+        }
+    }
     Ok(())
 }
 
@@ -104,9 +119,11 @@ pub(super) fn new_view(growth: &mut Growth<'_, '_>, name: &ViewName, agent: &str
     growth.set(CellKey::Tip { view: name.clone() }, CellValue::Position(growth.stored_tip))?;
     let start = growth.value(&CellKey::WindowStart { view: growth.view() })?;
     growth.set(CellKey::WindowStart { view: name.clone() }, start)?;
-    for (position, node) in growth.slice.selections(&growth.request.view)? {
-        let key = CellKey::Selected { view: name.clone(), position: *position };
-        growth.set(key, CellValue::Node(*node))?;
+    let selections = growth.slice.selections(&growth.request.view)?;
+    let key = |position: PositionId| CellKey::Selected { view: name.clone(), position };
+    growth.slice.require(selections.iter().map(|(position, _)| Key::Cell(key(*position))))?;
+    for (position, node) in selections {
+        growth.set(key(*position), CellValue::Node(*node))?;
     }
     growth.name(OpKind::NewView);
     growth.timeline(TimelineEffect::None);
@@ -125,8 +142,11 @@ pub(super) fn delete_view(growth: &mut Growth<'_, '_>, name: &ViewName) -> Resul
     growth.set(key, CellValue::None)?;
     growth.set(CellKey::Tip { view: name.clone() }, CellValue::None)?;
     growth.set(CellKey::WindowStart { view: name.clone() }, CellValue::None)?;
-    for (position, _) in growth.slice.selections(name)? {
-        growth.set(CellKey::Selected { view: name.clone(), position: *position }, CellValue::None)?;
+    let selections = growth.slice.selections(name)?;
+    let key = |position: PositionId| CellKey::Selected { view: name.clone(), position };
+    growth.slice.require(selections.iter().map(|(position, _)| Key::Cell(key(*position))))?;
+    for (position, _) in selections {
+        growth.set(key(*position), CellValue::None)?;
     }
     growth.name(OpKind::DeleteView);
     growth.timeline(TimelineEffect::None);

@@ -1,7 +1,7 @@
 //! Taking a model's answer: a node of its own under the position it was asked at.
 
 use crate::cell::CellKey;
-use crate::content::Block;
+use crate::content::{Block, is_empty};
 use crate::generation::{GenerationId, GenerationRow};
 use crate::id::{NodeId, Seq};
 use crate::node::{Author, Finish, ModelSource, OriginRole, Role, Trust};
@@ -52,7 +52,7 @@ pub struct NewToken {
 }
 
 pub(super) fn answer(growth: &mut Growth<'_, '_>, answer: &Answer) -> Result<(), PlanError> {
-    if answer.content.iter().all(|block| matches!(block, Block::Text { text } if text.is_empty())) {
+    if is_empty(&answer.content) {
         return Err(Refusal::Empty.into());
     }
     let role = (growth.mode()? == Mode::Dialogue).then_some(Role::Assistant);

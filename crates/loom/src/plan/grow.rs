@@ -3,7 +3,7 @@
 use crate::cell::{CellChange, CellKey, CellValue, Target};
 use crate::content::{Block, content_hash, plain_text};
 use crate::digest::PathDigest;
-use crate::draft::Draft;
+use crate::draft::{Draft, Slot};
 use crate::generation::GenerationId;
 use crate::id::{Entropy, NodeId, PositionId, ViewName};
 use crate::node::{Author, Finish, ModelSource, Node, Origin, OriginRole, Quote, Role, Trust};
@@ -54,6 +54,8 @@ pub(super) struct Growth<'a, 'e> {
     nodes: Vec<Node>,
     cells: Vec<CellChange>,
     drafts: Vec<DraftChange>,
+    /// Drafts that hold nothing: gone once the plan does something.
+    blank: Vec<DraftChange>,
     skipped: Vec<CellKey>,
     kind: Option<OpKind>,
     timeline: TimelineEffect,
@@ -84,6 +86,7 @@ impl<'a, 'e> Growth<'a, 'e> {
             nodes: Vec::new(),
             cells: Vec::new(),
             drafts: Vec::new(),
+            blank: Vec::new(),
             skipped: Vec::new(),
             kind: None,
             timeline: TimelineEffect::Push,
@@ -122,8 +125,21 @@ impl<'a, 'e> Growth<'a, 'e> {
     pub(super) fn value(&self, key: &CellKey) -> Result<CellValue, Needs> {
         match self.cells.iter().rev().find(|change| change.key == *key) {
             Some(change) => Ok(change.new.clone()),
-            None => Ok(self.slice.cell(key)?.value.clone()),
+            None => self.stored(key),
         }
+    }
+
+    /// A cell's value before this plan. Cells of what the plan itself makes were never set, and are not asked
+    /// for: their ids are other ones each time the plan is made again.
+    fn stored(&self, key: &CellKey) -> Result<CellValue, Needs> {
+        let planned = match key {
+            CellKey::Selected { position, .. } | CellKey::LastTip { position, .. } => {
+                self.positions.iter().any(|planned| planned.id == *position)
+            }
+            CellKey::Pruned { target: Target::Version(id) } => self.nodes.iter().any(|node| node.id == *id),
+            _ => false,
+        };
+        if planned { Ok(CellValue::None) } else { Ok(self.slice.cell(key)?.value.clone()) }
     }
 
     /// Sets a cell. A value it has already is no change.
@@ -132,7 +148,7 @@ impl<'a, 'e> Growth<'a, 'e> {
             earlier.new = new;
             return Ok(());
         }
-        let old = self.slice.cell(&key)?.value.clone();
+        let old = self.stored(&key)?;
         if old != new {
             self.cells.push(change(key, old, new));
         }
@@ -150,6 +166,12 @@ impl<'a, 'e> Growth<'a, 'e> {
 
     pub(super) fn change_draft(&mut self, draft: DraftChange) {
         self.drafts.push(draft);
+    }
+
+    /// Drops a draft that holds nothing, if the plan comes to do something. Were it dropped by a plan that does
+    /// not, keystrokes that were undone in it could no longer be done again.
+    pub(super) fn drop_blank(&mut self, slot: Slot, draft: &Draft) {
+        self.blank.push(DraftChange { view: self.view(), slot, expected: Some(draft.revision), new: None });
     }
 
     /// The tip, as this plan leaves it.
@@ -329,15 +351,19 @@ impl<'a, 'e> Growth<'a, 'e> {
     }
 
     /// A draft as it stands in the slice.
-    pub(super) fn draft(&self, slot: crate::draft::Slot) -> Result<Option<&'a Draft>, Needs> {
+    pub(super) fn draft(&self, slot: Slot) -> Result<Option<&'a Draft>, Needs> {
         let drafts = self.slice.drafts(&self.request.view)?;
         Ok(drafts.iter().find(|(other, _)| *other == slot).map(|(_, draft)| draft))
     }
 
     /// The plan. Without cells and nodes there is no operation.
-    pub(super) fn finish(self) -> Plan {
+    pub(super) fn finish(mut self) -> Result<Plan, Needs> {
         let undo_or_redo = matches!(self.timeline, TimelineEffect::Undo { .. } | TimelineEffect::Redo { .. });
         let works = self.has_work() || undo_or_redo;
+        if works && matches!(self.timeline, TimelineEffect::Push | TimelineEffect::Join(_)) {
+            self.drafts.append(&mut self.blank);
+            self.forget_undone()?;
+        }
         let op = self.kind.filter(|_| works).map(|kind| {
             let mut op = operation(self.request, kind, self.timeline);
             op.nodes = self.nodes.iter().map(|node| (node.id, node.chain_hash)).collect();
@@ -345,6 +371,19 @@ impl<'a, 'e> Growth<'a, 'e> {
             op.skipped = self.skipped;
             op
         });
-        Plan { tree: None, positions: self.positions, nodes: self.nodes, drafts: self.drafts, op }
+        Ok(Plan { tree: None, positions: self.positions, nodes: self.nodes, drafts: self.drafts, op })
+    }
+
+    /// After a new operation no keystroke undone before it can be done again.
+    fn forget_undone(&mut self) -> Result<(), Needs> {
+        for (slot, draft) in self.slice.drafts(&self.request.view)? {
+            let mut forgotten = draft.clone();
+            let planned = self.drafts.iter().any(|change| change.slot == *slot);
+            if !planned && forgotten.forget_undone() {
+                let (view, expected) = (self.view(), Some(draft.revision));
+                self.drafts.push(DraftChange { view, slot: *slot, expected, new: Some(forgotten) });
+            }
+        }
+        Ok(())
     }
 }

@@ -3,19 +3,21 @@
 //! Undo is a new operation with the cells of another one swapped, applied only where a cell still holds what
 //! that one wrote; the rest is reported, not forced. No node is ever removed by it (spec: loom §2).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::cell::{CellChange, CellKey, CellValue};
+use crate::cell::{CellChange, CellKey, CellValue, Target};
 use crate::draft::{Draft, Slot};
-use crate::id::NodeId;
+use crate::id::{NodeId, PositionId};
 use crate::operation::{OpKind, OpRecord, TimelineEffect};
 use crate::plan::grow::Growth;
-use crate::plan::{DraftChange, PlanError, Refusal};
+use crate::plan::{DraftChange, PlanError, Refusal, commit, flag};
 use crate::slice::Key;
 
 pub(super) fn undo(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
     let timeline = growth.slice.timeline(&growth.request.view)?;
-    if keystroke(growth, |draft| draft.newest_at(timeline.depth), |draft| draft.undo(timeline.depth))? {
+    let newest = |slot: Slot, draft: &Draft| draft.newest_at(timeline.depth).map(|tick| (tick, slot));
+    if keystroke(growth, newest, |draft| draft.undo(timeline.depth))? {
         return Ok(());
     }
     let newest = timeline.undo.ok_or(Refusal::NothingToUndo)?;
@@ -37,7 +39,10 @@ pub(super) fn undo(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
 
 pub(super) fn redo(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
     let timeline = growth.slice.timeline(&growth.request.view)?;
-    if keystroke(growth, |draft| draft.undone_at(timeline.depth), |draft| draft.redo(timeline.depth))? {
+    // What was undone last was made first.
+    let oldest =
+        |slot: Slot, draft: &Draft| draft.undone_at(timeline.depth).map(|tick| Reverse((tick, slot)));
+    if keystroke(growth, oldest, |draft| draft.redo(timeline.depth))? {
         return Ok(());
     }
     let undone = record(growth, timeline.redo.ok_or(Refusal::NothingToRedo)?)?;
@@ -52,19 +57,23 @@ fn record(growth: &Growth<'_, '_>, seq: crate::id::Seq) -> Result<OpRecord, Plan
     Ok(growth.slice.operation(seq)?.ok_or(Refusal::NothingToUndo)?.clone())
 }
 
-/// Steps over the newest keystroke among the view's drafts, if there is one at this place of the timeline.
-fn keystroke(
+/// Steps over one keystroke among the view's drafts, the one that ranks highest, if there is one at this place
+/// of the timeline.
+fn keystroke<R: Ord>(
     growth: &mut Growth<'_, '_>,
-    tick: impl Fn(&Draft) -> Option<u64>,
+    rank: impl Fn(Slot, &Draft) -> Option<R>,
     step: impl Fn(&mut Draft) -> Result<bool, crate::draft::SpliceError>,
 ) -> Result<bool, PlanError> {
     let drafts = growth.slice.drafts(&growth.request.view)?;
-    let newest = drafts
-        .iter()
-        .filter_map(|(slot, draft)| Some((tick(draft)?, slot, draft)))
-        .max_by_key(|found| found.0);
-    let Some((_, slot, draft)) = newest else { return Ok(false) };
+    let ranked = drafts.iter().filter_map(|(slot, draft)| Some((rank(*slot, draft)?, slot, draft)));
+    let Some((_, slot, draft)) = ranked.max_by(|a, b| a.0.cmp(&b.0)) else { return Ok(false) };
     let mut stepped = draft.clone();
+    if let (Slot::Edit(position), None) = (slot, draft.base) {
+        // What waited for its turn starts from what is shown, as it did when it was typed.
+        let shown = growth.node(growth.shown(*position)?)?;
+        let (undone, revision) = (draft.undone.clone(), draft.revision);
+        stepped = Draft { undone, revision, ..Draft::new(Some(shown.id), shown.text()) };
+    }
     if !step(&mut stepped)? {
         return Ok(false);
     }
@@ -92,39 +101,86 @@ fn merged<'a>(oldest_first: impl Iterator<Item = &'a [CellChange]>) -> Vec<CellC
     order.iter().filter_map(|key| by_key.remove(key)).collect()
 }
 
-/// Applies changes where the cell still holds what they expect; names the others.
+/// Applies changes where the cell still holds what they expect; names the others. Tips come behind flags:
+/// whether one can be gone back to depends on what is hidden by then. Drafts come last: what they start from
+/// depends on what is shown by then.
 fn apply(
     growth: &mut Growth<'_, '_>,
     changes: impl Iterator<Item = CellChange>,
     depth: u32,
     tick: u64,
 ) -> Result<(), PlanError> {
+    let mut changes: Vec<CellChange> = changes.collect();
+    changes.sort_by_key(|change| match change.key {
+        CellKey::Tip { .. } => 1,
+        CellKey::Draft { .. } => 2,
+        _ => 0,
+    });
+    let shown_again = changes.iter().find_map(|change| match change.key {
+        CellKey::Pruned { target: Target::Position(id) } if change.new.is_none() => Some(id),
+        _ => None,
+    });
+    growth.slice.require(changes.iter().flat_map(|change| read_by(growth, change, shown_again)))?;
+    let mut hidden = Vec::new();
     for change in changes {
         let applied = match &change.key {
             CellKey::Draft { slot, .. } => draft(growth, *slot, &change, depth, tick)?,
-            key => {
-                let holds = growth.slice.cell(key)?.value == change.old;
-                holds && reachable(growth, &change)?
-            }
+            key => growth.slice.cell(key)?.value == change.old && allowed(growth, &change, shown_again)?,
         };
-        if applied {
-            growth.push(change);
-        } else {
+        if !applied {
             growth.skip(change.key);
+            continue;
         }
+        if let CellKey::Pruned { target: Target::Position(id) } = change.key
+            && change.new.is_set()
+        {
+            hidden.push(id);
+        }
+        growth.push(change);
     }
-    Ok(())
+    // Views that came there meanwhile leave too.
+    hidden.into_iter().try_for_each(|id| flag::retreat(growth, id))
 }
 
-/// A tip that was pruned meanwhile is not gone back to.
-fn reachable(growth: &Growth<'_, '_>, change: &CellChange) -> Result<bool, PlanError> {
-    match (&change.key, change.new.as_position()) {
-        (CellKey::Tip { .. }, Some(to)) => Ok(!growth.slice.fact(Key::Hidden(to))?),
+/// What a change reads, so that all of them can ask at once.
+fn read_by(growth: &Growth<'_, '_>, change: &CellChange, but: Option<PositionId>) -> Vec<Key> {
+    let CellKey::Draft { slot, .. } = change.key else {
+        let tip = change.new.as_position().filter(|_| matches!(change.key, CellKey::Tip { .. }));
+        let hidden = tip.map(|at| Key::Hidden { at, but });
+        return [Key::Cell(change.key.clone())].into_iter().chain(hidden).collect();
+    };
+    let held = growth.draft(slot).ok().flatten().and_then(|draft| draft.base);
+    let mut nodes: Vec<NodeId> = held.into_iter().collect();
+    for value in [&change.old, &change.new] {
+        if let CellValue::Draft { base, text_of } = value {
+            nodes.extend(base.iter().chain(text_of));
+        }
+    }
+    nodes.into_iter().map(Key::Node).collect()
+}
+
+/// A tip that was hidden meanwhile is not gone back to, and the last visible version is not pruned again.
+/// `shown_again` is the position this step takes out of hiding.
+fn allowed(
+    growth: &Growth<'_, '_>,
+    change: &CellChange,
+    shown_again: Option<PositionId>,
+) -> Result<bool, PlanError> {
+    match &change.key {
+        CellKey::Tip { .. } => match change.new.as_position() {
+            Some(to) => Ok(!growth.slice.fact(Key::Hidden { at: to, but: shown_again })?),
+            None => Ok(true),
+        },
+        CellKey::Pruned { target: Target::Version(id) } if change.new.is_set() => {
+            let position = growth.slice.node(*id)?.ok_or(Refusal::NoNode(*id))?.node.position;
+            Ok(growth.slice.fact(Key::OtherVisible(position, *id))?)
+        }
         _ => Ok(true),
     }
 }
 
-/// Gives a draft back, or takes it again.
+/// Gives a draft back, or takes it again. Keystrokes that were undone on the way wait in the draft that is
+/// there, whatever takes its place, until they are done again.
 fn draft(
     growth: &mut Growth<'_, '_>,
     slot: Slot,
@@ -134,9 +190,12 @@ fn draft(
 ) -> Result<bool, PlanError> {
     let now = growth.draft(slot)?;
     let view = growth.view();
+    let expected = now.map(|draft| draft.revision);
     match (&change.old, &change.new) {
         (CellValue::None, CellValue::Draft { base, text_of }) => {
-            if now.is_some_and(|draft| !draft.text.is_empty() || draft.base.is_some()) {
+            if let Some(now) = now
+                && !commit::unchanged(growth, now)?
+            {
                 return Ok(false);
             }
             let base_text = match base {
@@ -144,12 +203,14 @@ fn draft(
                 None => String::new(),
             };
             let mut draft = Draft::new(*base, base_text);
-            draft.revision = now.map_or(0, |draft| draft.revision + 1);
             let text = joined(growth, text_of)?;
             if let Some(splice) = draft.splice_to(&text, depth, tick) {
                 draft.splice(splice)?;
             }
-            let expected = now.map(|draft| draft.revision);
+            if let Some(now) = now {
+                draft.revision = now.revision + 1;
+                draft.undone.clone_from(&now.undone);
+            }
             growth.change_draft(DraftChange { view, slot, expected, new: Some(draft) });
             Ok(true)
         }
@@ -158,8 +219,11 @@ fn draft(
             let Some(draft) = now.filter(|draft| draft.text == text && draft.base == *base) else {
                 return Ok(false);
             };
-            let expected = Some(draft.revision);
-            growth.change_draft(DraftChange { view, slot, expected, new: None });
+            // Undone keystrokes wait in a draft that holds nothing else.
+            let (undone, revision) = (draft.undone.clone(), draft.revision + 1);
+            let waits = !undone.is_empty();
+            let new = waits.then(|| Draft { undone, revision, ..Draft::new(None, "") });
+            growth.change_draft(DraftChange { view, slot, expected, new });
             Ok(true)
         }
         _ => Ok(false),
@@ -167,5 +231,6 @@ fn draft(
 }
 
 fn joined(growth: &Growth<'_, '_>, nodes: &[NodeId]) -> Result<String, PlanError> {
+    growth.slice.require(nodes.iter().map(|node| Key::Node(*node)))?;
     nodes.iter().map(|node| Ok(growth.node(*node)?.text().into_owned())).collect()
 }

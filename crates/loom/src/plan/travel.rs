@@ -19,7 +19,7 @@ pub(super) fn switch(growth: &mut Growth<'_, '_>, to: PositionId) -> Result<(), 
     leave(growth, to)?;
     let last = growth.value(&CellKey::LastTip { view: growth.view(), position: to })?.as_position();
     let tip = match last {
-        Some(last) if !growth.slice.fact(Key::Hidden(last))? => last,
+        Some(last) if !growth.slice.fact(Key::Hidden { at: last, but: None })? => last,
         _ => growth.slice.found_position(Key::NewestLeaf(to))?.unwrap_or(to),
     };
     growth.set_tip(tip)?;
@@ -95,8 +95,11 @@ pub(super) fn select(growth: &mut Growth<'_, '_>, at: PositionId, version: NodeI
         return Err(Refusal::Pruned(target).into());
     }
     commit::commit(growth)?;
-    if growth.shown(at)? != version {
-        growth.set(CellKey::Selected { view: growth.view(), position: at }, CellValue::Node(version))?;
+    // A version shown only because another is pruned is not chosen yet: the choice is written down.
+    let key = CellKey::Selected { view: growth.view(), position: at };
+    let chosen = growth.value(&key)?.as_node().unwrap_or(at.original());
+    if growth.shown(at)? != version || chosen != version {
+        growth.set(key, CellValue::Node(version))?;
     }
     if growth.has_work() {
         growth.rename(OpKind::Select);
@@ -131,8 +134,8 @@ pub(super) fn compact(
 }
 
 /// Refuses a place that is pruned or below one that is.
-fn visible(growth: &Growth<'_, '_>, at: PositionId) -> Result<(), PlanError> {
-    if growth.slice.fact(Key::Hidden(at))? {
+pub(super) fn visible(growth: &Growth<'_, '_>, at: PositionId) -> Result<(), PlanError> {
+    if growth.slice.fact(Key::Hidden { at, but: None })? {
         return Err(Refusal::Pruned(Target::Position(at)).into());
     }
     Ok(())

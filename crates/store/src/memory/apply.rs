@@ -1,12 +1,13 @@
 //! Applying a plan and the rows that go with it.
 
+use loom::rows::StoredResponse;
 use loom::{Cell, Digest, NodeRow, OpRecord, Plan, PositionId, Seq, TreeId, short_id};
 
 use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
 use crate::error::{Changed, StoreError};
 use crate::event::Happening;
 use crate::fence::Guard;
-use crate::generation::{Generation, GenerationState, NewGeneration, Outcome, Response, UsageRow};
+use crate::generation::{Generation, GenerationState, NewGeneration, Outcome, UsageRow};
 use crate::memory::state::{Manifest, State};
 use crate::memory::tree::Tree;
 use crate::principal::Principal;
@@ -69,7 +70,8 @@ impl State {
     }
 
     fn apply_plan(&mut self, who: &Principal, id: TreeId, plan: Plan) -> Result<Applied, StoreError> {
-        let elsewhere = |node| self.trees.iter().any(|(tree, other)| *tree != id && other.nodes.contains_key(&node));
+        let elsewhere =
+            |node| self.trees.iter().any(|(tree, other)| *tree != id && other.nodes.contains_key(&node));
         if plan.nodes.iter().any(|node| elsewhere(node.id)) {
             return Err(StoreError::Exists("node"));
         }
@@ -91,7 +93,8 @@ impl State {
             tree.positions.extend(plan.positions.into_iter().map(|position| (position.id, position)));
             for (place, node) in (0..).zip(plan.nodes) {
                 let taken = |short: &String| tree.nodes.values().any(|row| row.short_id == *short);
-                let free = short_id::candidates(node.id.to_bytes()).find(|short| !taken(short)).unwrap_or_default();
+                let free =
+                    short_id::candidates(node.id.to_bytes()).find(|short| !taken(short)).unwrap_or_default();
                 applied.nodes.push((node.id, free.clone()));
                 tree.order.insert((seq, place), node.id);
                 tree.nodes.insert(node.id, NodeRow { node, seq, place, short_id: free, purged: false });
@@ -141,7 +144,8 @@ impl State {
         generation.state = outcome.state;
         if let Some(received) = outcome.response {
             let (digest, bytes) = (received.body.digest, received.body.bytes);
-            self.responses.insert(id, Response { digest, bytes, metadata: received.metadata, purged: false });
+            self.responses
+                .insert(id, StoredResponse { digest, bytes, metadata: received.metadata, purged: false });
         }
         if let Some(usage) = outcome.usage {
             self.usage.retain(|row| row.generation != id);
@@ -156,7 +160,8 @@ impl Tree {
     /// Refuses a plan whose cells and drafts are not as it expects, or whose rows exist.
     fn check(&self, plan: &Plan) -> Result<(), StoreError> {
         let cells = plan.op.iter().flat_map(|op| &op.cells);
-        let stale = cells.filter(|change| is_stored(&change.key) && self.cell_now(&change.key).value != change.old);
+        let stale =
+            cells.filter(|change| is_stored(&change.key) && self.cell_now(&change.key).value != change.old);
         let mut changed: Vec<_> = stale.map(|change| Changed::Cell(change.key.clone())).collect();
         for draft in &plan.drafts {
             let revision = self.drafts.get(&(draft.view.clone(), draft.slot)).map(|draft| draft.revision);
@@ -170,7 +175,8 @@ impl Tree {
         if plan.nodes.iter().any(|node| self.nodes.contains_key(&node.id)) {
             return Err(StoreError::Exists("node"));
         }
-        let exists = |id: PositionId| self.positions.contains_key(&id) || plan.positions.iter().any(|p| p.id == id);
+        let exists =
+            |id: PositionId| self.positions.contains_key(&id) || plan.positions.iter().any(|p| p.id == id);
         match plan.nodes.iter().find(|node| !exists(node.position)) {
             Some(node) => Err(StoreError::Malformed(format!("node {} has no position", node.id))),
             None => Ok(()),

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeSet;
 
+use loom::rows::StoredResponse;
 use loom::{Block, Digest, NodeId, NodeRow, TreeId, short_id};
-use text::bigrams::{Query, tokenize};
+use text::bigrams::Query;
 
 use crate::error::StoreError;
 use crate::event::{Cursor, Events};
-use crate::generation::Response;
+
 use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
 use crate::memory::state::State;
 use crate::memory::tree::Tree;
 use crate::principal::Principal;
-use crate::search::{Hit, Hits, SearchScope, indexed_text};
+use crate::search::{Hit, Hits, Occurrences, SearchScope, scores};
 
 impl State {
     pub(super) fn trees(&self, who: &Principal, filter: TreeFilter) -> Vec<TreeEntry> {
-        let mut entries: Vec<_> = self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
+        let mut entries: Vec<_> =
+            self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.updated_at, entry.id)));
         entries
     }
@@ -48,7 +50,8 @@ impl State {
         let short = short_id::normalise(node);
         let mut found = Vec::new();
         for candidate in self.seen(who).filter(|candidate| tree.is_none_or(|tree| candidate.row.id == tree)) {
-            let rows = candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
+            let rows =
+                candidate.nodes.values().filter(|row| Some(row.node.id) == id || row.short_id == short);
             found.extend(rows.map(|row| (candidate, row)));
         }
         let candidate = |found: &(&Tree, &NodeRow)| format!("{}:{}", found.0.short_id, found.1.short_id);
@@ -73,14 +76,21 @@ impl State {
         }
         let query = Query::parse(text);
         let mut hits = Hits { truncated: query.truncated, ..Hits::default() };
-        for tree in self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id)) {
+        let mut found = Vec::new();
+        for tree in
+            self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id))
+        {
             for row in tree.nodes.values() {
-                if query.matches(&tokenize(&indexed_text(&row.node.content))) {
+                if let Some(occurrences) = Occurrences::count(&query, &row.node.content) {
                     hits.hits.push(hit(tree.row.id, row));
+                    found.push(occurrences);
                 }
             }
         }
-        hits.hits.sort_by_key(|hit| std::cmp::Reverse(hit.node));
+        for (hit, score) in hits.hits.iter_mut().zip(scores(&found)) {
+            hit.score = score;
+        }
+        hits.hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.node.cmp(&a.node)));
         hits.hits.truncate(limit);
         Ok(hits)
     }
@@ -93,7 +103,7 @@ impl State {
         Events { events, next: next.max(after), missed: false }
     }
 
-    pub(super) fn response(&self, who: &Principal, node: NodeId) -> Result<Response, StoreError> {
+    pub(super) fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         let unknown = || StoreError::NotFound("response");
         let found = self.seen(who).find_map(|tree| tree.nodes.get(&node)).filter(|_| who.sees_context());
         let generation = found.and_then(|row| row.node.generation).ok_or_else(unknown)?;

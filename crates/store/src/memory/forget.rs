@@ -14,7 +14,12 @@ use crate::memory::tree::Tree;
 use crate::principal::Principal;
 
 impl State {
-    pub(super) fn forget(&mut self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
+    pub(super) fn forget(
+        &mut self,
+        who: &Principal,
+        what: &Forget,
+        now: Millis,
+    ) -> Result<Forgotten, StoreError> {
         only_owner(who, "forget")?;
         let target = match what {
             Forget::Node { tree, node } => {
@@ -36,7 +41,12 @@ impl State {
         self.remove(&target, now)
     }
 
-    pub(super) fn purge(&mut self, who: &Principal, id: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
+    pub(super) fn purge(
+        &mut self,
+        who: &Principal,
+        id: TreeId,
+        now: Millis,
+    ) -> Result<Forgotten, StoreError> {
         only_owner(who, "purge")?;
         let mut target = Target::new(Some(id));
         for row in self.tree(who, id)?.nodes.values() {
@@ -76,7 +86,12 @@ impl State {
         Ok(Forgotten { places: places.into_iter().collect(), blobs })
     }
 
-    fn forget_responses(&mut self, target: &Target, of: &BTreeSet<GenerationId>, places: &mut BTreeSet<Place>) {
+    fn forget_responses(
+        &mut self,
+        target: &Target,
+        of: &BTreeSet<GenerationId>,
+        places: &mut BTreeSet<Place>,
+    ) {
         for (id, response) in self.responses.iter_mut().filter(|(_, response)| !response.purged) {
             let needles = &target.needles;
             let holds = needles.occur_in(&response.bytes) || needles.occur_in(response.metadata.as_bytes());
@@ -120,7 +135,10 @@ impl State {
                 JobState::Queued | JobState::Claimed(_) => None,
             };
             let mut texts: Vec<&mut String> = result.into_iter().chain([&mut job.job.payload]).collect();
-            if texts.iter().any(|text| !text.is_empty() && (whole || target.needles.occur_in(text.as_bytes()))) {
+            if texts
+                .iter()
+                .any(|text| !text.is_empty() && (whole || target.needles.occur_in(text.as_bytes())))
+            {
                 texts.iter_mut().for_each(|text| text.clear());
                 places.insert(Place::Job { job: job.id });
             }
@@ -152,7 +170,8 @@ impl Tree {
     fn forget_drafts(&mut self, target: &Target, places: &mut BTreeSet<Place>) {
         let tree = self.row.id;
         self.drafts.retain(|(view, slot), draft| {
-            let gone = target.tree == Some(tree) || draft.base.is_some_and(|base| target.nodes.contains(&(tree, base)));
+            let gone = target.tree == Some(tree)
+                || draft.base.is_some_and(|base| target.nodes.contains(&(tree, base)));
             let clean = target.words.without(draft);
             if gone || clean.is_some() {
                 places.insert(Place::Draft { tree, view: view.clone(), slot: *slot });

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use loom::rows::StoredResponse;
 use loom::{CellKey, Digest, GenerationId, TreeId};
 
 use crate::error::StoreError;
 use crate::event::{Cursor, Event, Happening};
 use crate::fence::Lease;
-use crate::generation::{Generation, Response, UsageRow};
+use crate::generation::{Generation, UsageRow};
 use crate::job::{Job, JobId};
 use crate::listing::TreeEntry;
 use crate::memory::tree::{Tree, View};
@@ -29,7 +30,7 @@ pub(super) struct State {
     pub(super) generations: BTreeMap<GenerationId, Generation>,
     pub(super) manifests: BTreeMap<Digest, Manifest>,
     pub(super) bodies: BTreeMap<Digest, Vec<u8>>,
-    pub(super) responses: BTreeMap<GenerationId, Response>,
+    pub(super) responses: BTreeMap<GenerationId, StoredResponse>,
     pub(super) usage: Vec<UsageRow>,
     pub(super) events: Vec<Event>,
     pub(super) leases: BTreeMap<String, Lease>,
@@ -79,10 +80,8 @@ impl State {
     }
 
     /// The rows of a tree.
-    pub(super) fn view<'a>(&'a self, tree: &'a Tree) -> View<'a> {
-        let of_tree = self.generations.values().filter(|generation| generation.row.tree == tree.row.id);
-        let generations = of_tree.map(|generation| (generation.row.id, generation.row.clone())).collect();
-        View { tree, generations }
+    pub(super) fn view<'a>(&'a self, who: &'a Principal, tree: &'a Tree) -> View<'a> {
+        View { state: self, who, tree }
     }
 
     pub(super) fn entry(tree: &Tree) -> TreeEntry {

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use loom::cell::CellScope;
-use loom::rows::Order;
+use loom::rows::{Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
-    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position, PositionId,
-    PositionKind, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
+    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
+    PositionId, PositionKind, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
 };
+
+use super::state::State;
+use crate::principal::Principal;
 
 /// One tree.
 #[derive(Debug, Clone)]
@@ -28,6 +31,15 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    /// What was undone in a view's other drafts can no longer be redone.
+    pub(super) fn forget_undone(&mut self, view: &ViewName, but: Slot) {
+        for ((of, slot), draft) in &mut self.drafts {
+            if of == view && *slot != but {
+                draft.forget_undone();
+            }
+        }
+    }
+
     pub(super) fn new(row: TreeRow, short_id: String, session: Option<String>) -> Self {
         Self {
             row,
@@ -55,15 +67,17 @@ impl Tree {
 
     /// Nodes, newest first, older than `before`.
     fn newest(&self, before: Option<Order>) -> impl Iterator<Item = &NodeRow> {
-        let older = self.order.iter().rev().filter(move |(order, _)| before.is_none_or(|before| **order < before));
+        let older =
+            self.order.iter().rev().filter(move |(order, _)| before.is_none_or(|before| **order < before));
         older.filter_map(|(_, id)| self.nodes.get(id))
     }
 }
 
-/// A tree with the generations of the store, as one reader sees them.
+/// A tree in its store, as one reader sees it.
 pub(super) struct View<'a> {
+    pub(super) state: &'a State,
+    pub(super) who: &'a Principal,
     pub(super) tree: &'a Tree,
-    pub(super) generations: BTreeMap<GenerationId, GenerationRow>,
 }
 
 impl Rows for View<'_> {
@@ -84,7 +98,7 @@ impl Rows for View<'_> {
     }
 
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        let held = self.tree.cells.iter().filter(|(key, cell)| scope.holds(key) && !cell.value.is_none());
+        let held = self.tree.cells.iter().filter(|(key, _)| scope.holds(key));
         Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
     }
 
@@ -94,14 +108,24 @@ impl Rows for View<'_> {
         before: Option<Order>,
         limit: usize,
     ) -> Result<Vec<NodeRow>, RowError> {
-        Ok(self.tree.newest(before).filter(|row| row.node.position == position).take(limit).cloned().collect())
+        Ok(self
+            .tree
+            .newest(before)
+            .filter(|row| row.node.position == position)
+            .take(limit)
+            .cloned()
+            .collect())
     }
 
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
         Ok(self.tree.newest(None).filter(|row| row.node.position == position).count() as u64)
     }
 
-    fn version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, RowError> {
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
         let mut here = self.tree.newest(None).filter(|row| row.node.position == position);
         Ok(here.find(|row| row.node.content_hash == content).map(|row| row.node.id))
     }
@@ -112,7 +136,8 @@ impl Rows for View<'_> {
         before: Option<Order>,
         limit: usize,
     ) -> Result<Vec<Position>, RowError> {
-        let originals = self.tree.newest(before).filter_map(|row| self.tree.positions.get(&row.node.id.as_position()));
+        let originals =
+            self.tree.newest(before).filter_map(|row| self.tree.positions.get(&row.node.id.as_position()));
         Ok(originals.filter(|child| child.parent == Some(position)).take(limit).cloned().collect())
     }
 
@@ -152,6 +177,19 @@ impl Rows for View<'_> {
     }
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
-        Ok(self.generations.get(&id).cloned())
+        let found = self.state.generations.get(&id).map(|generation| generation.row.clone());
+        Ok(found.filter(|row| row.tree == self.tree.row.id))
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.state.manifest(self.who, digest).ok())
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.state.body(self.who, digest).ok())
+    }
+
+    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(self.state.response(self.who, node).ok())
     }
 }

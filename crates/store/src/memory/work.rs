@@ -35,7 +35,8 @@ impl State {
             let holder = lease.holder.clone().unwrap_or_else(|| holder.clone());
             return Err(StoreError::Held { name: name.to_owned(), holder });
         };
-        *lease = Lease { name: name.to_owned(), holder: Some(holder.clone()), fence, expires: end_of(now, ttl) };
+        *lease =
+            Lease { name: name.to_owned(), holder: Some(holder.clone()), fence, expires: end_of(now, ttl) };
         Ok(fence)
     }
 
@@ -157,7 +158,8 @@ impl State {
     }
 
     pub(super) fn usage(&self, who: &Principal, tree: Option<TreeId>, since: Millis) -> Vec<UsageRow> {
-        let wanted = self.usage.iter().filter(|row| row.at >= since && tree.is_none_or(|tree| row.tree == tree));
+        let wanted =
+            self.usage.iter().filter(|row| row.at >= since && tree.is_none_or(|tree| row.tree == tree));
         let mut rows: Vec<_> = wanted.filter(|row| self.sees(who, row.tree)).copied().collect();
         rows.sort_by_key(|row| (row.at, row.generation));
         rows

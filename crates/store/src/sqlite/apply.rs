@@ -34,6 +34,10 @@ pub(super) fn apply(
     };
     work::check_guards(db, who, &with.guards)?;
     check(db, tree, plan)?;
+    // Before the nodes, which name them.
+    for generation in &with.generations {
+        sent::start(db, tree, generation)?;
+    }
     let mut applied = Applied::default();
     for change in &plan.drafts {
         let (view, slot) = (change.view.clone(), change.slot);
@@ -44,9 +48,6 @@ pub(super) fn apply(
     }
     if let Some(op) = &plan.op {
         append_planned(db, tree, plan, op, &mut applied)?;
-    }
-    for generation in &with.generations {
-        sent::start(db, tree, generation)?;
     }
     for outcome in &with.outcomes {
         sent::end(db, tree, outcome)?;
@@ -98,7 +99,8 @@ fn append_planned(
         index(db, pk, node)?;
         applied.nodes.push((node.id, short));
     }
-    if plan.positions.iter().any(|position| !plan.nodes.iter().any(|node| position.id.original() == node.id)) {
+    if plan.positions.iter().any(|position| !plan.nodes.iter().any(|node| position.id.original() == node.id))
+    {
         return Err(StoreError::Malformed("a position without its original".to_owned()));
     }
     append(db, tree, head, op, plan.nodes.len())?;
@@ -120,7 +122,8 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: loom::NodeId) -> Result<String,
 
 /// Adds a node to the search index, and its blobs to those that are shown.
 fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
-    let text = crate::search::indexed_text(&node.content);
+    let text = crate::search::searched_text(&node.content);
+    let text = text::bigrams::index_text(&text);
     if !text.is_empty() {
         db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, text))?;
     }
@@ -131,6 +134,7 @@ fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
 }
 
 /// Where a tree's log ends.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     seq: Seq,
     hash: Digest,
@@ -152,7 +156,13 @@ impl Head {
 
 /// Appends an operation whose `count` nodes stand from the head's number on, with what it does to cells and
 /// timeline.
-pub(super) fn append(db: &Db<'_>, tree: TreeRef, head: Head, op: &Operation, count: usize) -> Result<(), StoreError> {
+pub(super) fn append(
+    db: &Db<'_>,
+    tree: TreeRef,
+    head: Head,
+    op: &Operation,
+    count: usize,
+) -> Result<(), StoreError> {
     let seq = Seq(head.seq.0 + 1);
     let timeline = |view: &ViewName| tree_row::timeline(db, tree.pk, view);
     let before = op.view.as_ref().map(timeline).transpose()?.unwrap_or_default();
@@ -180,7 +190,7 @@ pub(super) fn edit_draft(
     edit: &DraftEdit,
 ) -> Result<loom::Draft, StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let rows = super::rows::SqliteRows { db, tree };
+    let rows = super::rows::SqliteRows { db, tree, who };
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
             let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;
@@ -200,7 +210,12 @@ pub(super) fn edit_draft(
 }
 
 /// As [`crate::Store::discard_draft`].
-pub(super) fn discard_draft(db: &Db<'_>, who: &Principal, name: &DraftName, expected: u64) -> Result<(), StoreError> {
+pub(super) fn discard_draft(
+    db: &Db<'_>,
+    who: &Principal,
+    name: &DraftName,
+    expected: u64,
+) -> Result<(), StoreError> {
     let tree = find_mut(db, who, name.tree)?;
     let revision = draft_row::one(db, tree.pk, &name.view, name.slot)?.map(|draft| draft.revision);
     if revision != Some(expected) {
@@ -211,8 +226,18 @@ pub(super) fn discard_draft(db: &Db<'_>, who: &Principal, name: &DraftName, expe
 }
 
 /// Writes a draft, counts a keystroke, tells followers.
-fn keystroke(db: &Db<'_>, tree: TreeRef, name: &DraftName, draft: Option<&loom::Draft>) -> Result<(), StoreError> {
+fn keystroke(
+    db: &Db<'_>,
+    tree: TreeRef,
+    name: &DraftName,
+    draft: Option<&loom::Draft>,
+) -> Result<(), StoreError> {
     draft_row::set(db, tree.pk, &name.view, name.slot, draft)?;
+    for (slot, mut other) in draft_row::all(db, tree.pk, &name.view)? {
+        if slot != name.slot && other.forget_undone() {
+            draft_row::set(db, tree.pk, &name.view, slot, Some(&other))?;
+        }
+    }
     let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
     tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline))?;
     let revision = draft.map(|draft| draft.revision);

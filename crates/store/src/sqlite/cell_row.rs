@@ -1,6 +1,6 @@
 //! A cell as a row, and back.
 
-use loom::cell::CellScope;
+use loom::cell::{CellScope, Place};
 use loom::{Cell, CellKey, CellValue, KeepScope, NodeId, PositionId, Seq, Slot, Target, ViewName};
 use rusqlite::{Row, params};
 
@@ -136,21 +136,32 @@ pub(super) fn one(db: &Db<'_>, tree: i64, key: &CellKey) -> Result<Cell, StoreEr
 }
 
 /// Sets a cell.
-pub(super) fn set(db: &Db<'_>, tree: i64, key: &CellKey, value: &CellValue, seq: Seq) -> Result<(), StoreError> {
+pub(super) fn set(
+    db: &Db<'_>,
+    tree: i64,
+    key: &CellKey,
+    value: &CellValue,
+    seq: Seq,
+) -> Result<(), StoreError> {
     if let Some(view) = parts(key).view {
         db.intern(view.as_str())?;
     }
     let unknown = || StoreError::Malformed(format!("the cell {key} names a node this tree does not have"));
     let columns = columns(db, tree, key)?.ok_or_else(unknown)?;
     let node = |id: NodeId| db.node_pk(tree, id)?.ok_or_else(unknown);
+    let at;
     let (form, number, text) = match value {
         CellValue::None => (0, 0, None),
         CellValue::Set => (1, 0, None),
         CellValue::Position(position) => (2, node(position.original())?, None),
         CellValue::Node(id) => (3, node(*id)?, None),
         CellValue::Keep(scope) => (4, i64::from(scope.code()), None),
-        CellValue::Text(text) => (5, 0, Some(text)),
+        CellValue::Text(text) => (5, 0, Some(text.as_str())),
         CellValue::Number(number) => (6, super::db::signed(*number)?, None),
+        CellValue::Place(place) => {
+            at = place.at.to_string();
+            (7, node(place.position.original())?, Some(at.as_str()))
+        }
         CellValue::Draft { .. } => return Err(unknown()),
     };
     db.run(
@@ -181,15 +192,21 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
         1 => CellValue::Set,
         2 => CellValue::Position(db.node_id(number)?.as_position()),
         3 => CellValue::Node(db.node_id(number)?),
-        4 => CellValue::Keep(KeepScope::from_code(number as u64)?),
+        4 => CellValue::Keep(KeepScope::from_code(u8::try_from(number).unwrap_or(u8::MAX))?),
         5 => CellValue::Text(get(row, first + 2)?),
         6 => CellValue::Number(number as u64),
+        7 => {
+            let at: String = get(row, first + 2)?;
+            let at =
+                at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
+            CellValue::Place(Place { position: db.node_id(number)?.as_position(), at })
+        }
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),
     };
     Ok(Cell { value, seq: Seq(unsigned(row, first + 3)?) })
 }
 
-/// The cells of a scope that hold something, in the order of their keys.
+/// The cells of a scope that were ever set, in the order of their keys: one set back to nothing says when.
 pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let (kind, view, position) = match scope {
         CellScope::Views => (kind::VIEW, None, None),
@@ -201,20 +218,21 @@ pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
         CellScope::AllTags => (kind::TAG, None, None),
         CellScope::Tags(position) => (kind::TAG, None, Some(*position)),
     };
-    let columns = "SELECT kind, view, target, tag, form, number, text, seq FROM cells WHERE tree = ?1 AND kind = ?2";
+    let columns =
+        "SELECT kind, view, target, tag, form, number, text, seq FROM cells WHERE tree = ?1 AND kind = ?2";
     let read = |row: &Row<'_>| read_pair(db, row);
     let mut found = match (view, position) {
         (Some(view), _) => {
             let Some(view) = db.name_pk(view.as_str())? else { return Ok(Vec::new()) };
-            let sql = format!("{columns} AND form <> 0 AND view = ?3");
+            let sql = format!("{columns} AND view = ?3");
             db.all(&sql, (tree, kind, view), read)?
         }
         (None, Some(position)) => {
             let target = Some(Target::Position(position));
             let Some(target) = target_number(db, tree, target)? else { return Ok(Vec::new()) };
-            db.all(&format!("{columns} AND form <> 0 AND view = 0 AND target = ?3"), (tree, kind, target), read)?
+            db.all(&format!("{columns} AND view = 0 AND target = ?3"), (tree, kind, target), read)?
         }
-        (None, None) => db.all(&format!("{columns} AND form <> 0"), (tree, kind), read)?,
+        (None, None) => db.all(columns, (tree, kind), read)?,
     };
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)

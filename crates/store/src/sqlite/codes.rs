@@ -13,8 +13,8 @@ pub(super) trait Code: Copy + Sized + 'static {
     fn code(self) -> u8;
 
     /// The member with a number.
-    fn from_code(code: u64) -> Result<Self, StoreError> {
-        let found = Self::TABLE.iter().find(|(_, number)| u64::from(*number) == code);
+    fn from_code(code: u8) -> Result<Self, StoreError> {
+        let found = Self::TABLE.iter().find(|(_, number)| *number == code);
         found.map(|(member, _)| *member).ok_or_else(|| StoreError::Damaged(format!("an unknown code {code}")))
     }
 }
@@ -54,7 +54,7 @@ mod tests {
     fn holds<C: Code + PartialEq + std::fmt::Debug>() {
         for (member, code) in C::TABLE {
             assert_eq!(member.code(), *code);
-            assert_eq!(C::from_code(u64::from(*code)).unwrap(), *member);
+            assert_eq!(C::from_code(*code).unwrap(), *member);
         }
         assert!(C::from_code(255).is_err());
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use loom::{Author, AuthorKind, Digest, NodeId, TreeId};
-use rusqlite::{Connection, ErrorCode, Params, Row};
+use rusqlite::{CachedStatement, Connection, ErrorCode, Params, Row};
 
 use super::faults::Faults;
 use crate::error::StoreError;
@@ -75,6 +75,11 @@ impl<'c> Db<'c> {
         rows.next().map_err(failure)?.map(read).transpose()
     }
 
+    /// A statement to be asked again and again: finding it among the prepared ones costs as much as a short answer.
+    pub(super) fn statement(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
+        self.conn.prepare_cached(sql).map(Statement).map_err(failure)
+    }
+
     /// All rows.
     pub(super) fn all<T>(
         &self,
@@ -126,7 +131,8 @@ impl<'c> Db<'c> {
         if let Some(name) = self.caches.names.borrow().get(&pk) {
             return Ok(Arc::clone(name));
         }
-        let name: Option<String> = self.one("SELECT name FROM names WHERE pk = ?1", [pk], |row| get(row, 0))?;
+        let name: Option<String> =
+            self.one("SELECT name FROM names WHERE pk = ?1", [pk], |row| get(row, 0))?;
         let name: Arc<str> = name.ok_or_else(|| StoreError::Damaged(format!("name {pk} is missing")))?.into();
         self.caches.names.borrow_mut().insert(pk, Arc::clone(&name));
         Ok(name)
@@ -193,6 +199,21 @@ impl<'c> Db<'c> {
     pub(super) fn tree_id(&self, pk: i64) -> Result<TreeId, StoreError> {
         let id = self.one("SELECT id FROM trees WHERE pk = ?1", [pk], |row| id16(row, 0))?;
         id.map(TreeId::from_bytes).ok_or_else(|| StoreError::Damaged(format!("tree number {pk} is missing")))
+    }
+}
+
+/// A statement prepared for many questions.
+pub(super) struct Statement<'a>(CachedStatement<'a>);
+
+impl Statement<'_> {
+    /// The first row, if there is one.
+    pub(super) fn one<T>(
+        &mut self,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut rows = self.0.query(params).map_err(failure)?;
+        rows.next().map_err(failure)?.map(read).transpose()
     }
 }
 

@@ -87,7 +87,7 @@ fn read(db: &Db<'_>, bytes: &[u8]) -> Result<Happening, StoreError> {
     Ok(match read.byte()? {
         form @ (0 | 1) => {
             let seq = Seq(read.number()?);
-            let kind = OpKind::from_code(u64::from(read.byte()?))?;
+            let kind = OpKind::from_code(read.byte()?)?;
             let view = if form == 0 { None } else { Some(view_name(db, read.signed()?)?) };
             Happening::Operation { seq, kind, view }
         }

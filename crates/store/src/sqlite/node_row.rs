@@ -1,8 +1,8 @@
 //! A node as a row, and back.
 
 use loom::{
-    Block, Choice, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin, OriginRole,
-    PathDigest, PositionId, Quote, Role, Seq, SourceKind, TreeId, Trust,
+    Block, Choice, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin,
+    OriginRole, PathDigest, PositionId, Quote, Role, Seq, SourceKind, TreeId, Trust,
 };
 use rusqlite::{Row, params};
 
@@ -32,7 +32,14 @@ pub(super) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = n.position 
     LEFT JOIN nodes e ON e.pk = n.edited_from LEFT JOIN generations g ON g.pk = n.generation";
 
 /// Inserts a node with the next number.
-pub(super) fn insert(db: &Db<'_>, tree: i64, node: &Node, seq: Seq, place: u32, short: &str) -> Result<i64, StoreError> {
+pub(super) fn insert(
+    db: &Db<'_>,
+    tree: i64,
+    node: &Node,
+    seq: Seq,
+    place: u32,
+    short: &str,
+) -> Result<i64, StoreError> {
     let link = |id: Option<NodeId>| match id {
         None => Ok(None),
         Some(id) => db.node_pk(tree, id)?.map(Some).ok_or_else(|| {
@@ -95,10 +102,13 @@ fn time_of(id: NodeId) -> i64 {
 
 /// The number of the node that is the one parent a node follows from, if there is nothing more to say.
 fn plain_origin(db: &Db<'_>, tree: i64, node: &Node) -> Result<Option<i64>, StoreError> {
-    let [Origin { role: OriginRole::Parent, node: parent, chain }] = &node.origins[..] else { return Ok(None) };
-    let found = db.one("SELECT pk, tree, chain_hash FROM nodes WHERE id = ?1", [parent.to_bytes()], |row| {
-        Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, digest(row, 2)?))
-    })?;
+    let [Origin { role: OriginRole::Parent, node: parent, chain }] = &node.origins[..] else {
+        return Ok(None);
+    };
+    let found =
+        db.one("SELECT pk, tree, chain_hash FROM nodes WHERE id = ?1", [parent.to_bytes()], |row| {
+            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, digest(row, 2)?))
+        })?;
     Ok(found.filter(|(_, of, held)| *of == tree && held == chain).map(|(pk, _, _)| pk))
 }
 
@@ -107,13 +117,15 @@ fn write_content(content: &[Block]) -> Result<(Option<String>, u8), StoreError> 
         [] => (None, form::EMPTY),
         [Block::Text { text }] => (Some(text.clone()), form::TEXT),
         blocks => {
-            let json = serde_json::to_string(blocks).map_err(|error| StoreError::Malformed(error.to_string()))?;
+            let json =
+                serde_json::to_string(blocks).map_err(|error| StoreError::Malformed(error.to_string()))?;
             (Some(json), form::JSON)
         }
     })
 }
 
-fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
+/// The content of a node out of its column.
+pub(super) fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
     Ok(match (flags & 3, text) {
         (form::TEXT, Some(text)) => vec![Block::Text { text }],
         (form::JSON, Some(json)) => serde_json::from_str(&json)
@@ -124,8 +136,14 @@ fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreErro
 
 /// What has no column: quote, finish, source, origins that are not one plain parent, and a generation this store
 /// does not have.
-fn extra(db: &Db<'_>, node: &Node, origins: bool, stray: Option<GenerationId>) -> Result<Option<Vec<u8>>, StoreError> {
-    let parts = [node.quote.is_some(), node.finish.is_some(), node.source.is_some(), origins, stray.is_some()];
+fn extra(
+    db: &Db<'_>,
+    node: &Node,
+    origins: bool,
+    stray: Option<GenerationId>,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let parts =
+        [node.quote.is_some(), node.finish.is_some(), node.source.is_some(), origins, stray.is_some()];
     if !parts.contains(&true) {
         return Ok(None);
     }
@@ -206,7 +224,7 @@ fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreErr
     }
     if parts & 8 != 0 {
         for _ in 0..read.number()? {
-            let role = OriginRole::from_code(u64::from(read.byte()?))?;
+            let role = OriginRole::from_code(read.byte()?)?;
             let (id, chain) = (NodeId::from_bytes(read.fixed()?), Digest(read.fixed()?));
             node.origins.push(Origin { role, node: id, chain });
         }
@@ -220,7 +238,7 @@ fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreErr
 fn read_source(db: &Db<'_>, read: &mut In<'_>) -> Result<ModelSource, StoreError> {
     let mut name = || Ok::<_, StoreError>(db.name(read.signed()?)?.to_string());
     let (provider, model, dialect) = (name()?, name()?, name()?);
-    let kind = SourceKind::from_code(u64::from(read.byte()?))?;
+    let kind = SourceKind::from_code(read.byte()?)?;
     let manifest = Digest(read.fixed()?);
     let response = match read.byte()? {
         0 => None,
@@ -255,7 +273,7 @@ pub(super) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, 
         origins: Vec::new(),
         source: None,
         generation: optional_id16(row, 18)?.map(GenerationId::from_bytes),
-        trust: Trust::from_code(u64::from(flags >> 6))?,
+        trust: Trust::from_code(flags >> 6)?,
         finish: None,
         counts,
         term: PathDigest(u128::from_be_bytes(id16(row, 13)?)),
@@ -278,7 +296,7 @@ pub(super) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, 
 pub(super) fn read_role(flags: u8) -> Result<Option<Role>, StoreError> {
     match flags >> 3 & 7 {
         0 => Ok(None),
-        code => Role::from_code(u64::from(code)).map(Some),
+        code => Role::from_code(code).map(Some),
     }
 }
 

@@ -3,15 +3,17 @@
 //! The nodes it made are those with its `seq`, and stand in their own rows; only a list that differs from them is
 //! written down. Nodes are named by how far their number is from the operation's first, mostly in one byte.
 
+use loom::cell::Place;
 use loom::operation::TimelineEffect;
 use loom::{
-    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq, Target, TreeId,
+    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq,
+    Target, TreeId,
 };
 
 use super::bytes::{In, Out};
 use super::cell_row::{key, parts, view_name};
 use super::codes::Code;
-use super::db::{Db, bytes_of, digest, get, unsigned};
+use super::db::{Db, bytes_of, digest, get, id16, unsigned};
 use crate::error::StoreError;
 
 /// Writes and reads what an operation names, relative to its first node.
@@ -22,6 +24,13 @@ struct Names<'a, 'c> {
 }
 
 impl Names<'_, '_> {
+    /// When the tree was made: times are written as what has passed since.
+    fn started(&self) -> Result<i64, StoreError> {
+        let created =
+            self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree], |row| get(row, 0))?;
+        Ok(created.unwrap_or_default())
+    }
+
     fn write_node(&self, out: &mut Out, id: NodeId) -> Result<(), StoreError> {
         match self.db.node_pk(self.tree, id)? {
             Some(pk) => {
@@ -104,6 +113,11 @@ impl Names<'_, '_> {
                 out.byte(6);
                 out.number(*number);
             }
+            CellValue::Place(place) => {
+                out.byte(8);
+                self.write_node(out, place.position.original())?;
+                out.number(place.at);
+            }
             CellValue::Draft { base, text_of } => {
                 out.byte(7);
                 out.byte(u8::from(base.is_some()));
@@ -122,7 +136,7 @@ impl Names<'_, '_> {
             1 => CellValue::Set,
             2 => CellValue::Position(self.read_node(read)?.as_position()),
             3 => CellValue::Node(self.read_node(read)?),
-            4 => CellValue::Keep(KeepScope::from_code(u64::from(read.byte()?))?),
+            4 => CellValue::Keep(KeepScope::from_code(read.byte()?)?),
             5 => CellValue::Text(read.text()?),
             6 => CellValue::Number(read.number()?),
             7 => {
@@ -132,13 +146,23 @@ impl Names<'_, '_> {
                 let text_of = (0..count).map(|_| self.read_node(read)).collect::<Result<_, _>>()?;
                 CellValue::Draft { base, text_of }
             }
+            8 => {
+                let position = self.read_node(read)?.as_position();
+                CellValue::Place(Place { position, at: read.number()? })
+            }
             _ => return Err(read.damaged()),
         })
     }
 }
 
 /// Inserts a record; `count` nodes from number `first` on are its own, and stored already.
-pub(super) fn insert(db: &Db<'_>, tree: i64, record: &OpRecord, first: i64, count: usize) -> Result<(), StoreError> {
+pub(super) fn insert(
+    db: &Db<'_>,
+    tree: i64,
+    record: &OpRecord,
+    first: i64,
+    count: usize,
+) -> Result<(), StoreError> {
     let derived = nodes_of(db, first, count)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
     db.run(
@@ -151,16 +175,14 @@ pub(super) fn insert(db: &Db<'_>, tree: i64, record: &OpRecord, first: i64, coun
 /// Writes a record anew from which words were removed.
 pub(super) fn rewrite(db: &Db<'_>, tree: i64, record: &OpRecord) -> Result<(), StoreError> {
     let seq = record.seq.0 as i64;
-    let found = db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
-        Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
-    })?;
+    let found =
+        db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
+            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
+        })?;
     let (first, count) = found.ok_or(StoreError::NotFound("operation"))?;
     let derived = nodes_of(db, first, count as usize)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
-    db.run(
-        "UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2",
-        (tree, seq, body),
-    )?;
+    db.run("UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2", (tree, seq, body))?;
     Ok(())
 }
 
@@ -168,7 +190,7 @@ fn body(names: &Names<'_, '_>, record: &OpRecord, derived: bool) -> Result<Vec<u
     let op = &record.op;
     let mut out = Out::default();
     out.byte(op.kind.code() << 2 | u8::from(derived) << 1 | u8::from(op.view.is_some()));
-    out.signed(op.at.0);
+    out.signed(op.at.0.wrapping_sub(names.started()?));
     out.signed(names.db.intern(&op.agent)?);
     if let Some(view) = &op.view {
         out.signed(names.db.intern(view.as_str())?);
@@ -224,7 +246,7 @@ fn nodes_of(db: &Db<'_>, first: i64, count: usize) -> Result<Vec<(NodeId, Digest
     db.all(
         "SELECT id, chain_hash FROM nodes WHERE pk >= ?1 AND pk < ?2 ORDER BY pk",
         (first, first + count as i64),
-        |row| Ok((NodeId::from_bytes(super::db::id16(row, 0)?), digest(row, 1)?)),
+        |row| Ok((NodeId::from_bytes(id16(row, 0)?), digest(row, 1)?)),
     )
 }
 
@@ -253,7 +275,8 @@ pub(super) fn after(
 /// The hash of a record; that of none is zero.
 pub(super) fn hash(db: &Db<'_>, tree: i64, seq: Seq) -> Result<Digest, StoreError> {
     let seq = i64::try_from(seq.0).unwrap_or(i64::MAX);
-    let found = db.one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;
+    let found = db
+        .one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;
     Ok(found.unwrap_or(Digest::ZERO))
 }
 
@@ -269,7 +292,7 @@ fn read(
     let names = Names { db, tree, first };
     let mut read = In::new(bytes_of(row, 5)?, "an operation");
     let flags = read.byte()?;
-    let at = Millis(read.signed()?);
+    let at = Millis(read.signed()?.wrapping_add(names.started()?));
     let agent = db.name(read.signed()?)?.to_string();
     let view = if flags & 1 == 0 { None } else { Some(view_name(db, read.signed()?)?) };
     let mut back = || Ok::<_, StoreError>(read.optional()?.map(|back| Seq(seq.0.saturating_sub(back))));
@@ -302,7 +325,7 @@ fn read(
             .map(|_| Ok((NodeId::from_bytes(read.fixed()?), Digest(read.fixed()?))))
             .collect::<Result<_, StoreError>>()?
     };
-    let kind = OpKind::from_code(u64::from(flags >> 2))?;
+    let kind = OpKind::from_code(flags >> 2)?;
     let op = Operation { tree: id, agent, view, kind, at, cells, nodes, skipped, timeline };
     Ok(OpRecord { seq, prev, hash: digest(row, 3)?, undo_prev, redo_prev, op, purged: get(row, 4)? })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use loom::{Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
+use loom::{Counts, NodeId, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
 use rusqlite::{Row, params};
 
 use super::codes::Code;
@@ -19,7 +19,10 @@ pub(super) fn insert(db: &Db<'_>, tree: i64, pk: i64, position: &Position) -> Re
     let number = |id: PositionId| match id {
         id if id == position.id => Ok(pk),
         id => db.node_pk(tree, id.original())?.ok_or_else(|| {
-            StoreError::Malformed(format!("position {} names {id}, which this tree does not have", position.id))
+            StoreError::Malformed(format!(
+                "position {} names {id}, which this tree does not have",
+                position.id
+            ))
         }),
     };
     let above = position.above.counts;
@@ -90,12 +93,18 @@ pub(super) fn one(db: &Db<'_>, tree: TreeId, pk: i64) -> Result<Option<Position>
 
 /// The position with a number and those above it, at most `limit`. Each row is read once; the ids of parents and
 /// jumps are those of rows further up.
-pub(super) fn upwards(db: &Db<'_>, tree: TreeId, from: i64, limit: usize) -> Result<Vec<Position>, StoreError> {
+pub(super) fn upwards(
+    db: &Db<'_>,
+    tree: TreeId,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<Position>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.pk = ?1");
+    let mut statement = db.statement(&sql)?;
     let mut halves: Vec<Half> = Vec::new();
     let mut next = Some(from);
     while let Some(pk) = next.filter(|_| halves.len() < limit) {
-        let half = db.one(&sql, [pk], |row| read_half(tree, row))?;
+        let half = statement.one([pk], |row| read_half(tree, row))?;
         let half = half.ok_or_else(|| StoreError::Damaged(format!("position number {pk} is missing")))?;
         next = half.parent;
         halves.push(half);
@@ -103,7 +112,7 @@ pub(super) fn upwards(db: &Db<'_>, tree: TreeId, from: i64, limit: usize) -> Res
     let ids: HashMap<i64, PositionId> = halves.iter().map(|half| (half.pk, half.position.id)).collect();
     let id = |pk: i64| match ids.get(&pk) {
         Some(id) => Ok(*id),
-        None => db.node_id(pk).map(|node| node.as_position()),
+        None => db.node_id(pk).map(NodeId::as_position),
     };
     let whole = halves.into_iter().map(|half| {
         Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })

@@ -1,22 +1,34 @@
 //! The rows of one tree, as a reader of this store sees them.
 
 use loom::cell::CellScope;
-use loom::rows::Order;
+use loom::rows::{Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
-    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position, PositionId, RowError,
-    Rows, Seq, Slot, Timeline, TreeRow, ViewName,
+    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
+    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
 };
 
 use super::db::{Db, get};
-use super::{cell_row, draft_row, node_row, op_row, position_row, tree_row};
+use super::tree_row::TreeRef;
+use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use crate::error::StoreError;
-use crate::sqlite::tree_row::TreeRef;
+use crate::principal::Principal;
 
 /// One tree within a snapshot.
 pub(super) struct SqliteRows<'a, 'c> {
     pub(super) db: &'a Db<'c>,
     pub(super) tree: TreeRef,
+    /// Who reads: what was sent and received is shown to some only.
+    pub(super) who: &'a Principal,
+}
+
+/// What is not there, or not for this reader, as nothing.
+fn optional<T>(found: Result<T, StoreError>) -> Result<Option<T>, RowError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(StoreError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error.into_row_error()),
+    }
 }
 
 /// A number of rows as SQLite takes it.
@@ -74,7 +86,11 @@ impl SqliteRows<'_, '_> {
         rows.filter_map(Result::transpose).collect()
     }
 
-    fn read_version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, StoreError> {
+    fn read_version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, StoreError> {
         let Some(position) = self.position_pk(position)? else { return Ok(None) };
         let id = |row: &rusqlite::Row<'_>| Ok(NodeId::from_bytes(super::db::id16(row, 0)?));
         let version = self.db.one(
@@ -84,9 +100,11 @@ impl SqliteRows<'_, '_> {
         )?;
         match version {
             Some(version) => Ok(Some(version)),
-            None => {
-                self.db.one("SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2", (position, content.0), id)
-            }
+            None => self.db.one(
+                "SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2",
+                (position, content.0),
+                id,
+            ),
         }
     }
 
@@ -119,6 +137,19 @@ impl SqliteRows<'_, '_> {
         position_row::upwards(self.db, self.tree.id, pk, limit)
     }
 
+    fn read_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+        let sql =
+            format!("SELECT {} FROM {} WHERE n.id = ?1 AND n.tree = ?2", node_row::COLUMNS, node_row::TABLES);
+        let mut statement = self.db.statement(&sql)?;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            let row = statement
+                .one((id.to_bytes(), self.tree.pk), |row| node_row::read(self.db, self.tree.id, row))?;
+            found.push(row.ok_or_else(|| RowError::missing("node", id))?);
+        }
+        Ok(found)
+    }
+
     fn read_node(&self, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
         let sql =
             format!("SELECT {} FROM {} WHERE n.id = ?1 AND n.tree = ?2", node_row::COLUMNS, node_row::TABLES);
@@ -129,10 +160,9 @@ impl SqliteRows<'_, '_> {
         // The first number after `after`: numbers of other trees lie between, so operations lead the way.
         let (seq, bound) = match after {
             None => (0, 0),
-            Some((seq, place)) => (
-                i64::try_from(seq.0).unwrap_or(i64::MAX),
-                self.bound(Some((seq, place.saturating_add(1))))?,
-            ),
+            Some((seq, place)) => {
+                (i64::try_from(seq.0).unwrap_or(i64::MAX), self.bound(Some((seq, place.saturating_add(1))))?)
+            }
         };
         let sql = format!(
             "SELECT {} FROM operations x JOIN {} WHERE x.tree = ?1 AND x.seq >= ?2 AND x.count > 0
@@ -186,10 +216,15 @@ impl Rows for SqliteRows<'_, '_> {
     }
 
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
-        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1", position).map_err(StoreError::into_row_error)
+        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1", position)
+            .map_err(StoreError::into_row_error)
     }
 
-    fn version_with_content(&self, position: PositionId, content: Digest) -> Result<Option<NodeId>, RowError> {
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
         self.read_version_with_content(position, content).map_err(StoreError::into_row_error)
     }
 
@@ -210,6 +245,10 @@ impl Rows for SqliteRows<'_, '_> {
 
     fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
         self.read_upwards(from, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
+        self.read_nodes(ids).map_err(StoreError::into_row_error)
     }
 
     fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
@@ -247,5 +286,17 @@ impl Rows for SqliteRows<'_, '_> {
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
         self.read_generation(id).map_err(StoreError::into_row_error)
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        optional(sent::manifest(self.db, self.who, digest))
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        optional(sent::body(self.db, self.who, digest))
+    }
+
+    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        optional(sent::response(self.db, self.who, node))
     }
 }

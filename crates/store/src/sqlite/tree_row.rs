@@ -21,9 +21,13 @@ pub(super) struct TreeRef {
 /// Whether a principal sees a tree, as SQL over `trees t` with one parameter.
 pub(super) fn seen(who: &Principal) -> (&'static str, rusqlite::types::Value) {
     match who {
-        Principal::Owner | Principal::Token { scope: Scope::Full, .. } => ("?1 IS NULL", rusqlite::types::Value::Null),
+        Principal::Owner | Principal::Token { scope: Scope::Full, .. } => {
+            ("?1 IS NULL", rusqlite::types::Value::Null)
+        }
         Principal::Token { scope: Scope::ChatSession(own), .. } => ("t.session = ?1", own.clone().into()),
-        Principal::Token { scope: Scope::ReadTree { tree, .. }, .. } => ("t.id = ?1", tree.to_bytes().to_vec().into()),
+        Principal::Token { scope: Scope::ReadTree { tree, .. }, .. } => {
+            ("t.id = ?1", tree.to_bytes().to_vec().into())
+        }
     }
 }
 

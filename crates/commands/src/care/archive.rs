@@ -1,0 +1,134 @@
+//! The file a backup is: a tar of the store's copy, blobs and configuration, compressed, with a manifest of
+//! hashes first, so that a restore knows what must be there before it writes anything.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+
+use loom::Digest;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The version of the archive written now.
+pub(super) const VERSION: u32 = 1;
+
+/// The name of the manifest inside.
+const MANIFEST: &str = "backup.json";
+
+/// What a backup says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Contents {
+    pub(super) format: String,
+    pub(super) version: u32,
+    /// The store's id.
+    pub(super) store: String,
+    /// The newest event of the store.
+    pub(super) seq: u64,
+    /// When, ms since 1970.
+    pub(super) at: i64,
+    /// SHA-256 of every file, by its path in the home.
+    pub(super) files: BTreeMap<String, Digest>,
+}
+
+/// SHA-256 of a file, read in pieces.
+pub(super) fn digest(path: &Path) -> io::Result<Digest> {
+    let mut hasher = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut HashWriter(&mut hasher))?;
+    Ok(Digest(hasher.finalize().into()))
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes an archive of files, given as their names inside and where they lie.
+pub(super) fn write(out: File, contents: &Contents, files: &[(String, PathBuf)]) -> io::Result<()> {
+    let mut tar = tar::Builder::new(zstd::Encoder::new(out, 3)?);
+    let manifest = serde_json::to_vec_pretty(contents).map_err(io::Error::other)?;
+    let mut header = tar::Header::new_gnu();
+    header.set_size(manifest.len() as u64);
+    header.set_mode(0o600);
+    header.set_cksum();
+    tar.append_data(&mut header, MANIFEST, manifest.as_slice())?;
+    for (name, path) in files {
+        let mut file = File::open(path)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_size(file.metadata()?.len());
+        header.set_mode(0o600);
+        header.set_cksum();
+        tar.append_data(&mut header, name, &mut file)?;
+    }
+    let out = tar.into_inner()?.finish()?;
+    out.sync_all()
+}
+
+/// Why an archive was not unpacked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ArchiveError {
+    #[error("it could not be read or written: {0}")]
+    Io(#[from] io::Error),
+    #[error("it is not a backup of Drawloom: {0}")]
+    Foreign(String),
+    #[error("it was made by a newer program (format {0}): update this one")]
+    Newer(u32),
+    #[error("{0} in it does not fit its hash: the backup is damaged")]
+    Damaged(String),
+}
+
+/// Unpacks an archive into a folder that is empty, and compares every file with its hash.
+pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
+    let foreign = |why: &str| ArchiveError::Foreign(why.to_owned());
+    let mut tar =
+        tar::Archive::new(zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?);
+    let mut entries = tar.entries().map_err(|_| foreign("it is no archive"))?;
+    let mut first =
+        entries.next().ok_or_else(|| foreign("it is empty"))?.map_err(|_| foreign("it is no archive"))?;
+    if first.path()?.as_ref() != Path::new(MANIFEST) {
+        return Err(foreign("its manifest is not its first file"));
+    }
+    let mut manifest = String::new();
+    first.by_ref().take(64 * 1024 * 1024).read_to_string(&mut manifest)?;
+    let contents: Contents =
+        serde_json::from_str(&manifest).map_err(|_| foreign("its manifest cannot be read"))?;
+    if contents.format != "drawloom-backup" {
+        return Err(foreign("its manifest is another program's"));
+    }
+    if contents.version > VERSION {
+        return Err(ArchiveError::Newer(contents.version));
+    }
+    let mut left = contents.files.clone();
+    for entry in entries {
+        let mut entry = entry?;
+        let name = entry.path()?.to_string_lossy().into_owned();
+        let plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
+        // Only files the manifest names are written, and only below the new home.
+        let Some(expected) = left.remove(&name).filter(|_| plain && entry.header().entry_type().is_file())
+        else {
+            return Err(ArchiveError::Damaged(text::terminal::one_line(&name).into_owned()));
+        };
+        let path = to.join(&name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let mut out = File::options().write(true).create_new(true).open(&path)?;
+        io::copy(&mut entry, &mut out)?;
+        out.sync_all()?;
+        if digest(&path)? != expected {
+            return Err(ArchiveError::Damaged(name));
+        }
+    }
+    match left.into_keys().next() {
+        Some(missing) => Err(ArchiveError::Damaged(missing)),
+        None => Ok(contents),
+    }
+}

@@ -1,0 +1,128 @@
+//! Forget and purge: the only exceptions to "append, never overwrite". Asked twice, never undone.
+
+use std::collections::BTreeMap;
+
+use store::{Forget, Forgotten, Place};
+
+use crate::app::App;
+use crate::args::care::Forget as ForgetArgs;
+use crate::args::tree::Purge;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::care::{Place as PlaceShown, Removed};
+use crate::rights::Asker;
+
+/// What no home can reach.
+const UNREACHABLE: [&str; 4] = [
+    "backups and exports made before",
+    "git repositories and other programs' copies",
+    "what model providers were sent",
+    "snapshots of the file system",
+];
+
+/// `forget`.
+pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result<Outcome, CommandError> {
+    let what = match (&args.text, &args.node) {
+        (Some(text), _) if text.trim().is_empty() => {
+            return Err(CommandError::usage("an empty text is everywhere", "name the text to be forgotten"));
+        }
+        (Some(text), _) => Forget::Text(text.clone()),
+        (None, node) => {
+            let named = app.node_anywhere(asker, None, node.as_deref().unwrap_or_default()).await?;
+            Forget::Node { tree: named.tree, node: named.node }
+        }
+    };
+    let places = app.store.forget_preview(&asker.principal, &what).await?;
+    if places.is_empty() {
+        return Err(CommandError::not_found("place", "with that text", "nothing was removed"));
+    }
+    if args.dry_run {
+        return Ok(Outcome::Removed(removed(&places, true)));
+    }
+    asked_twice(app, args.yes, &places, "forget")?;
+    let forgotten = app.store.forget(&asker.principal, &what, app.now()).await?;
+    finish(app, forgotten)
+}
+
+/// `tree purge`.
+pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outcome, CommandError> {
+    let tree = app.tree_named(asker, &args.tree).await?;
+    let entry = app.store.tree(&asker.principal, tree).await?;
+    if args.dry_run {
+        let nodes =
+            PlaceShown { place: "nodes of the tree, and what cites them".to_owned(), count: entry.nodes };
+        return Ok(Outcome::Removed(Removed {
+            removed: vec![nodes],
+            unreachable: unreachable(),
+            dry_run: true,
+        }));
+    }
+    let title = text::terminal::one_line(&entry.title).into_owned();
+    app.talk.note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
+    confirm(app, args.yes, "purge")?;
+    let forgotten = app.store.purge(&asker.principal, tree, app.now()).await?;
+    finish(app, forgotten)
+}
+
+fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), CommandError> {
+    for place in removed(places, true).removed {
+        app.talk.note(&format!("{what}: {} × {}", place.count, place.place));
+    }
+    confirm(app, yes, what)
+}
+
+fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
+    let questions = [format!("{what} this for good?"), format!("really {what}? This cannot be undone.")];
+    for question in questions.iter().skip(usize::from(yes)) {
+        if !app.talk.confirm(question) {
+            return Err(CommandError::refused(
+                "not_confirmed",
+                format!("{what} was not confirmed; nothing was removed"),
+                "answer yes twice at a terminal, or give --yes --yes",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Removes the files of blobs that nothing shows any more, and says what was done.
+fn finish(app: &App, forgotten: Forgotten) -> Result<Outcome, CommandError> {
+    let mut outcome = removed(&forgotten.places, false);
+    if !forgotten.blobs.is_empty() {
+        let failed =
+            |error: &dyn std::fmt::Display| CommandError::new("blobs", 6, error.to_string(), "try again");
+        let dir = app.home.dir(store::home::HomeDir::Blobs).map_err(|error| failed(&error))?;
+        let blobs = store::blobs::Blobs::open(&dir, u64::MAX).map_err(|error| failed(&error))?;
+        for blob in &forgotten.blobs {
+            let id = blob.to_string().parse().map_err(|error: store::blobs::BadBlobId| failed(&error))?;
+            blobs.remove(id).map_err(|error| failed(&error))?;
+        }
+        outcome
+            .removed
+            .push(PlaceShown { place: "blob files".to_owned(), count: forgotten.blobs.len() as u64 });
+    }
+    Ok(Outcome::Removed(outcome))
+}
+
+fn removed(places: &[Place], dry_run: bool) -> Removed {
+    let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for place in places {
+        let name = match place {
+            Place::Node { .. } => "nodes",
+            Place::Draft { .. } => "drafts",
+            Place::Label { .. } => "titles, bookmarks and tags",
+            Place::Operation { .. } => "operation records",
+            Place::Response { .. } => "responses",
+            Place::Manifest { .. } => "manifests",
+            Place::Body { .. } => "request bodies",
+            Place::Job { .. } => "jobs",
+        };
+        *counts.entry(name).or_default() += 1;
+    }
+    let removed = counts.into_iter().map(|(place, count)| PlaceShown { place: place.to_owned(), count });
+    Removed { removed: removed.collect(), unreachable: unreachable(), dry_run }
+}
+
+fn unreachable() -> Vec<String> {
+    UNREACHABLE.map(str::to_owned).to_vec()
+}

@@ -1,0 +1,131 @@
+//! Sending a durable request: every received byte is in the spool before anything looks at it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use model::{Call, Event, Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
+use store::home::HomeDir;
+use store::spool::{GenerationName, Spool, SpoolHeader};
+use tokio::sync::watch;
+
+use super::ask::{Ask, Begun, Prepared};
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Lets the first of several requests go ahead until its first token.
+pub(crate) enum Gate<'a> {
+    /// This is the first.
+    Opens(&'a watch::Sender<bool>),
+    /// This one waits for it.
+    Waits(watch::Receiver<bool>),
+}
+
+/// A gate that has been passed; opens it for the others when dropped, whatever happened.
+pub(crate) struct Passed<'a>(Option<&'a watch::Sender<bool>>);
+
+impl<'a> Gate<'a> {
+    /// Waits, if it has to.
+    pub(crate) async fn pass(self) -> Passed<'a> {
+        match self {
+            Self::Opens(sender) => Passed(Some(sender)),
+            Self::Waits(mut receiver) => {
+                // An error means that the first is gone; then nobody is waited for.
+                let _ = receiver.wait_for(|open| *open).await;
+                Passed(None)
+            }
+        }
+    }
+}
+
+impl Passed<'_> {
+    fn open(&self) {
+        if let Some(sender) = self.0 {
+            sender.send_replace(true);
+        }
+    }
+}
+
+impl Drop for Passed<'_> {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+/// What was heard of a request: the response or why there is none, and the spool that still holds its bytes.
+pub(crate) struct Heard {
+    pub(crate) result: Result<RawResponse, ModelError>,
+    pub(crate) spool: Option<Spool>,
+}
+
+/// Sends a request and keeps what comes.
+pub(crate) async fn send(
+    app: &App,
+    ask: &Ask,
+    prepared: &Prepared,
+    begun: &Begun,
+    slot: SiblingSlot,
+    gate: Passed<'_>,
+) -> Result<Heard, CommandError> {
+    let mut spool = Spooling::create(app, prepared, begun)?;
+    let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
+    let reserved = begun.row.reserved.clone();
+    let mut listener = |event: Event| {
+        if let Event::Text { choice, text } = event {
+            gate.open();
+            if let Some(node) = reserved.get(choice as usize) {
+                app.talk.delta(*node, &text);
+            }
+        }
+    };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone() };
+    let result = ask.model.send(&prepared.encoded, &call, exchange).await;
+    spool.finish();
+    Ok(Heard { result, spool: spool.spool })
+}
+
+/// The spool as a model writes to it.
+struct Spooling {
+    dir: PathBuf,
+    header: SpoolHeader,
+    spool: Option<Spool>,
+}
+
+impl Spooling {
+    fn create(app: &App, prepared: &Prepared, begun: &Begun) -> Result<Self, CommandError> {
+        let dir = app.home.dir(HomeDir::Spool).map_err(spool_failed)?;
+        let name = GenerationName::try_from(begun.row.id.to_string()).map_err(spool_failed)?;
+        let dialect = prepared.encoded.dialect().as_str();
+        let mut header = SpoolHeader::new(name, app.instance, begun.tenure.fence.0, dialect, app.now().0);
+        header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
+        header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
+        let spool = Spool::create(&dir, &header, Instant::now()).map_err(spool_failed)?;
+        Ok(Self { dir, header, spool: Some(spool) })
+    }
+
+    /// Brings everything to the device. A failure is not fatal: the response is about to be committed.
+    fn finish(&mut self) {
+        if let Some(Err(error)) = self.spool.as_mut().map(Spool::finish) {
+            tracing::warn!(%error, "the spool could not be synced");
+        }
+    }
+}
+
+fn spool_failed(error: impl std::fmt::Display) -> CommandError {
+    CommandError::new("spool", 6, error.to_string(), "check the disk that holds the home; nothing was sent")
+}
+
+impl model::Spool for Spooling {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("the spool is gone"))?;
+        spool.append(bytes, Instant::now()).map_err(io::Error::other)
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        if let Some(spool) = self.spool.take() {
+            spool.committed().map_err(io::Error::other)?;
+        }
+        self.spool = Some(Spool::create(&self.dir, &self.header, Instant::now()).map_err(io::Error::other)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Recovery: what a process that died left in its spool becomes an interrupted node.
+//!
+//! Only work whose owner's lock is free is taken, under a new fencing number, so that a process that was
+//! merely asleep is refused when it wakes (spec: security §7).
+
+use loom::{Author, AuthorKind, SourceKind};
+use model::{DialectName, PARSER_VERSION};
+use store::home::HomeDir;
+use store::instance::Instances;
+use store::spool::{Recovered, Spooled, recover};
+use store::{GenerationFilter, GenerationState, Holder, Tenure};
+
+use super::ask::Begun;
+use super::settle::{Origin, Reading, store_reading};
+use crate::app::App;
+use crate::error::CommandError;
+use crate::rights::Asker;
+use crate::stored::{self, ResponseMeta};
+
+/// The longest response read back, in bytes.
+const MAX_RESPONSE: u64 = 256 * 1024 * 1024;
+
+impl App {
+    /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
+    ///
+    /// # Errors
+    /// When the home or the store fails; what was not recovered is found again next time.
+    pub async fn recover(&self) -> Result<u64, CommandError> {
+        let owner = Asker::owner();
+        let dir = self.home.dir(HomeDir::Spool).map_err(failed)?;
+        let instances = Instances::of(&self.home).map_err(failed)?;
+        let mut recovered = 0;
+        // An owner that cannot be asked about counts as alive: nothing living is ever taken.
+        for found in recover(&dir, |id| instances.is_alive(id).unwrap_or(true)).map_err(failed)? {
+            match found {
+                Ok(Recovered::Spooled(spooled)) => {
+                    recovered += u64::from(self.recover_one(&owner, spooled).await?)
+                }
+                Ok(Recovered::Torn(torn)) => {
+                    self.talk.note(&format!("{} holds no answer: {}", torn.path().display(), torn.reason()));
+                    torn.discard().map_err(failed)?;
+                }
+                Err(error) => self.talk.note(&format!("a spool could not be read: {error}")),
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// One spool. Returns whether a node was made of it.
+    async fn recover_one(&self, owner: &Asker, mut spooled: Spooled) -> Result<bool, CommandError> {
+        let name = spooled.header().generation.to_string();
+        let filter =
+            GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
+        let running = self.store.generations(&owner.principal, filter).await?;
+        let Some(generation) = running.into_iter().find(|running| running.row.id.to_string() == name) else {
+            // It ended before its spool could be removed, or never began.
+            spooled.committed().map_err(failed)?;
+            return Ok(false);
+        };
+        let to = Holder::new(self.instance.to_string());
+        let row = generation.row;
+        let fence = self.store.take_over(&owner.principal, row.id, &generation.tenure, &to).await?;
+        let begun = Begun { row, tenure: Tenure { owner: to, fence } };
+        let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
+        let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
+        let streamed =
+            spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
+        let digest = begun.row.manifest;
+        let manifest = self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
+        let reading = if body.is_empty() {
+            None
+        } else {
+            let meta = ResponseMeta {
+                status: 200,
+                headers: Vec::new(),
+                removed_headers: Vec::new(),
+                streamed,
+                timings: None,
+                attempt: 1,
+                dialect,
+                parser_version: PARSER_VERSION,
+                usage: None,
+                masked: Vec::new(),
+                interrupted: Some("process_ended".to_owned()),
+            };
+            let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
+            Some(Reading::new(self, body, meta, &held)?)
+        };
+        let trust = manifest.as_ref().map_or(loom::Trust::Outside, lowest);
+        let (provider, model, kind) = match &manifest {
+            Some(manifest) => {
+                (manifest.model.provider.clone(), manifest.model.name.clone(), kind_of(manifest))
+            }
+            None => ("unknown".to_owned(), "unknown".to_owned(), SourceKind::Remote),
+        };
+        let origin = Origin {
+            provider,
+            model,
+            kind,
+            author: Author { kind: AuthorKind::Model, id: "main".to_owned(), profile: None },
+            dialect: dialect.as_str().to_owned(),
+            trust,
+            inputs: Vec::new(),
+        };
+        let nodes = store_reading(self, owner, &begun, origin, reading, None, true).await?;
+        spooled.committed().map_err(failed)?;
+        if let Some(node) = nodes.first() {
+            self.talk.note(&format!("an answer that was cut off is kept as node {}", node.short_id));
+        }
+        Ok(!nodes.is_empty())
+    }
+}
+
+/// The lowest trust a manifest sent.
+fn lowest(manifest: &context::Manifest) -> loom::Trust {
+    let sent = manifest.segments.iter().filter_map(|segment| segment.trust);
+    sent.min().unwrap_or(loom::Trust::Agent).min(loom::Trust::Agent)
+}
+
+fn kind_of(manifest: &context::Manifest) -> SourceKind {
+    match (manifest.model.provider.as_str(), manifest.model.place) {
+        ("script", _) => SourceKind::Script,
+        (_, model::Place::Local) => SourceKind::Local,
+        (_, model::Place::Remote) => SourceKind::Remote,
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> CommandError {
+    CommandError::new("recovery", 6, error.to_string(), "run `drawloom doctor`; what was received is kept")
+}

@@ -1,0 +1,247 @@
+//! From a response to nodes: node, response and usage in one transaction.
+
+use loom::{Author, AuthorKind, Choice, Finish, ModelSource, Op};
+use model::{FinishReason, ModelError, RawResponse, Usage};
+use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Received, With};
+
+use super::Answered;
+use super::ask::{Ask, Begun, Prepared};
+use super::exchange::Heard;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::results::tree::GeneratedNode;
+use crate::rights::Asker;
+use crate::stored::{self, ResponseMeta};
+
+/// Stores what came of a request, and makes its nodes.
+pub(crate) async fn settle(
+    app: &App,
+    asker: &Asker,
+    ask: &Ask,
+    prepared: &Prepared,
+    begun: Begun,
+    heard: Result<Heard, CommandError>,
+) -> Result<Answered, CommandError> {
+    let heard = match heard {
+        Ok(heard) => heard,
+        Err(error) => {
+            // Nothing was sent: the generation ends with nothing.
+            let with = outcome(app, &begun, GenerationState::Cancelled, None, None);
+            app.apply_rows(asker, ask.tree, with).await?;
+            return Err(error);
+        }
+    };
+    let (raw, failure) = match &heard.result {
+        Ok(raw) => (Some(raw), None),
+        Err(error) => (error.response(), Some(error)),
+    };
+    let received = raw.map(|raw| Reading::of(app, raw, failure, &prepared.manifest.held)).transpose()?;
+    let usage = received.as_ref().and_then(|reading| reading.usage);
+    let source = Source { prepared, ask };
+    let nodes = commit(app, asker, &begun, &source, received, ask.part_of).await?;
+    if let Some(spool) = heard.spool
+        && let Err(error) = spool.committed()
+    {
+        // It is found again by recovery, which sees that its generation has ended.
+        tracing::warn!(%error, "a spool could not be removed");
+    }
+    let empty = nodes.is_empty() && failure.is_none();
+    let error = match failure {
+        Some(error) => Some(CommandError::from(error)),
+        None if empty => Some(CommandError::new(
+            "empty_completion",
+            5,
+            "the model gave an empty answer; it is kept",
+            "ask again, or change the end of the text",
+        )),
+        None => None,
+    };
+    Ok(Answered { manifest: prepared.digest, nodes, usage, error })
+}
+
+/// A response as read.
+pub(crate) struct Reading {
+    pub(crate) body: Vec<u8>,
+    pub(crate) metadata: String,
+    pub(crate) usage: Option<Usage>,
+    /// Blocks and finish of each choice that says something, by index.
+    pub(crate) choices: Vec<(u32, Vec<loom::Block>, Finish)>,
+}
+
+impl Reading {
+    fn of(
+        app: &App,
+        raw: &RawResponse,
+        failure: Option<&ModelError>,
+        held: &str,
+    ) -> Result<Self, CommandError> {
+        let reparsed = model::reparse(raw.dialect, &raw.body, raw.streamed);
+        let mut meta = ResponseMeta::of(raw, reparsed.usage);
+        meta.interrupted = failure.map(|error| error.code().to_owned());
+        Self::new(app, raw.body.to_vec(), meta, held)
+    }
+
+    /// Reads a body, with known secrets masked in it.
+    pub(crate) fn new(
+        app: &App,
+        body: Vec<u8>,
+        mut meta: ResponseMeta,
+        held: &str,
+    ) -> Result<Self, CommandError> {
+        let mut body = body;
+        if let Ok(text) = std::str::from_utf8(&body) {
+            let masked = app.masker.mask(text);
+            if !masked.spans.is_empty() {
+                meta.masked = masked.spans.iter().map(|span| span.name.to_string()).collect();
+                body = masked.text.into_owned().into_bytes();
+            }
+        }
+        let reparsed = model::reparse(meta.dialect, &body, meta.streamed);
+        let interrupted = meta.interrupted.clone();
+        let choices = reparsed
+            .choices
+            .iter()
+            .map(|choice| {
+                let finish = match (&choice.finish, &interrupted) {
+                    (Some(reason), _) => finish(reason),
+                    (None, Some(code)) => Finish::Interrupted(code.clone()),
+                    (None, None) => Finish::Interrupted("cut".to_owned()),
+                };
+                (choice.index, stored::blocks(choice, held), finish)
+            })
+            .filter(|(_, blocks, _)| !blocks.is_empty())
+            .collect();
+        let metadata = meta.to_json().map_err(loom::Refusal::from)?;
+        Ok(Self { body, metadata, usage: meta.usage, choices })
+    }
+}
+
+fn finish(reason: &FinishReason) -> Finish {
+    match reason {
+        FinishReason::Stop | FinishReason::Other(_) => Finish::Stop,
+        FinishReason::Length => Finish::Length,
+        FinishReason::ToolUse => Finish::ToolUse,
+        FinishReason::ContentFilter | FinishReason::Refusal => Finish::Refused,
+    }
+}
+
+/// Where nodes come from.
+pub(crate) struct Source<'a> {
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) ask: &'a Ask,
+}
+
+async fn commit(
+    app: &App,
+    asker: &Asker,
+    begun: &Begun,
+    source: &Source<'_>,
+    reading: Option<Reading>,
+    part_of: Option<loom::Seq>,
+) -> Result<Vec<GeneratedNode>, CommandError> {
+    let info = source.ask.model.info();
+    let origin = Origin {
+        provider: info.provider.clone(),
+        model: info.name.clone(),
+        kind: info.kind,
+        author: Author { kind: AuthorKind::Model, id: source.ask.agent.clone(), profile: None },
+        dialect: source.prepared.encoded.dialect().as_str().to_owned(),
+        trust: source.prepared.assembled.trust.min(loom::Trust::Agent),
+        inputs: source.prepared.assembled.inputs.clone(),
+    };
+    store_reading(app, asker, begun, origin, reading, part_of, source.ask.follow).await
+}
+
+/// What the hashed record of a model node says of its origin.
+pub(crate) struct Origin {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    pub(crate) kind: loom::SourceKind,
+    pub(crate) author: Author,
+    pub(crate) dialect: String,
+    pub(crate) trust: loom::Trust,
+    pub(crate) inputs: Vec<(loom::OriginRole, loom::NodeId)>,
+}
+
+/// Stores a reading with the nodes made of it. The view follows the first one, if `follow`.
+pub(crate) async fn store_reading(
+    app: &App,
+    asker: &Asker,
+    begun: &Begun,
+    origin: Origin,
+    reading: Option<Reading>,
+    part_of: Option<loom::Seq>,
+    follow: bool,
+) -> Result<Vec<GeneratedNode>, CommandError> {
+    let (tree, view) = (begun.row.tree, begun.row.view.clone());
+    let Some(reading) = reading else {
+        app.apply_rows(asker, tree, outcome(app, begun, GenerationState::Cancelled, None, None)).await?;
+        return Ok(Vec::new());
+    };
+    let body = Bytes::new(reading.body);
+    let response = body.digest;
+    let mut received = Some(Received { body, metadata: reading.metadata });
+    let usage = reading.usage.map(|usage| store::Usage {
+        calls: 1,
+        prompt_tokens: usage.input_uncached + usage.cache_read + usage.cache_write,
+        completion_tokens: usage.output,
+        cached_tokens: usage.cache_read,
+        micro_cost: 0,
+    });
+    if reading.choices.is_empty() {
+        app.apply_rows(asker, tree, outcome(app, begun, GenerationState::Done, received, usage)).await?;
+        return Ok(Vec::new());
+    }
+    let last = reading.choices.len() - 1;
+    let mut nodes = Vec::new();
+    for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {
+        let Some(node) = begun.row.reserved.get(index as usize).copied() else { continue };
+        let text = loom::content::plain_text(&content).into_owned();
+        let answer = loom::plan::Answer {
+            generation: begun.row.clone(),
+            node,
+            content,
+            author: origin.author.clone(),
+            source: ModelSource {
+                provider: origin.provider.clone(),
+                model: origin.model.clone(),
+                dialect: origin.dialect.clone(),
+                kind: origin.kind,
+                manifest: begun.row.manifest,
+                response: Some(response),
+                choice: Choice::Index(index),
+            },
+            finish: finish.clone(),
+            trust: origin.trust,
+            inputs: origin.inputs.clone(),
+            part_of,
+            follow,
+        };
+        // The response goes with the first node, the end of the generation with the last.
+        let state = if place == last { GenerationState::Done } else { GenerationState::Started };
+        let usage = if place == last { usage } else { None };
+        let with = outcome(app, begun, state, received.take(), usage);
+        let applied = app.change_with(asker, tree, &view, Op::Answer(Box::new(answer)), with).await?;
+        let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
+        nodes.push(GeneratedNode { id: node, short_id, text, finish });
+    }
+    Ok(nodes)
+}
+
+fn outcome(
+    app: &App,
+    begun: &Begun,
+    state: GenerationState,
+    response: Option<Received>,
+    usage: Option<store::Usage>,
+) -> With {
+    let outcome = GenerationOutcome {
+        generation: begun.row.id,
+        tenure: begun.tenure.clone(),
+        state,
+        response,
+        usage,
+        at: app.now(),
+    };
+    With { outcomes: vec![outcome], ..With::nothing() }
+}

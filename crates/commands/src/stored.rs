@@ -1,0 +1,170 @@
+//! What a generation left in the store, read again: manifests, bodies, responses.
+
+use context::{Manifest, StoredBody};
+use loom::content::NotCanonical;
+use loom::verify::{Evidence, Gap, Reread};
+use loom::{Block, Choice, Digest, ModelSource, NodeId, NodeRow, RowError, Rows};
+use model::{DialectName, PARSER_VERSION, RawResponse, Reparsed, Timings, Usage};
+use serde::{Deserialize, Serialize};
+
+/// What is kept of a response besides its body.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ResponseMeta {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) removed_headers: Vec<String>,
+    pub(crate) streamed: bool,
+    pub(crate) timings: Option<Timings>,
+    pub(crate) attempt: u32,
+    pub(crate) dialect: DialectName,
+    pub(crate) parser_version: u32,
+    pub(crate) usage: Option<Usage>,
+    /// Names of known secrets that were masked in the body.
+    #[serde(default)]
+    pub(crate) masked: Vec<String>,
+    /// How it broke off, if it did.
+    #[serde(default)]
+    pub(crate) interrupted: Option<String>,
+}
+
+impl ResponseMeta {
+    pub(crate) fn of(raw: &RawResponse, usage: Option<Usage>) -> Self {
+        Self {
+            status: raw.status,
+            headers: raw.headers.clone(),
+            removed_headers: raw.removed_headers.clone(),
+            streamed: raw.streamed,
+            timings: Some(raw.timings),
+            attempt: raw.attempt,
+            dialect: raw.dialect,
+            parser_version: raw.parser_version,
+            usage,
+            masked: Vec::new(),
+            interrupted: None,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Result<String, NotCanonical> {
+        serde_json::to_string(self).map_err(|error| NotCanonical(error.to_string()))
+    }
+}
+
+/// The content blocks of one choice. `held` is the white space that stands in the document already.
+pub(crate) fn blocks(choice: &model::Choice, held: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if !choice.thinking.is_empty() {
+        blocks.push(Block::Thinking { text: choice.thinking.clone(), opaque: None });
+    }
+    let said = if choice.text.is_empty() { &choice.refusal } else { &choice.text };
+    let text = context::held::rest(held, said);
+    if !text.is_empty() {
+        blocks.push(Block::text(text));
+    }
+    for call in &choice.tool_calls {
+        let arguments = serde_json::from_str(&call.arguments)
+            .unwrap_or_else(|_| serde_json::Value::String(call.arguments.clone()));
+        blocks.push(Block::ToolCall { id: call.id.clone(), name: call.name.clone(), arguments });
+    }
+    blocks
+}
+
+/// A stored manifest.
+pub(crate) fn manifest(rows: &dyn Rows, digest: Digest) -> Result<Option<Manifest>, RowError> {
+    let Some(bytes) = rows.manifest(digest)? else { return Ok(None) };
+    Manifest::from_bytes(&bytes).map(Some).map_err(|error| RowError::Store(Box::new(error)))
+}
+
+/// How a body is stored, from itself down to the full copy it rests on; none when a part is not there.
+pub(crate) fn chain(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<StoredBody>>, RowError> {
+    let mut chain = vec![manifest.body.clone()];
+    while let Some(base) = chain.last().and_then(|stored| stored.delta.as_ref()).map(|delta| delta.base) {
+        let Some(manifest) = self::manifest(rows, base)? else { return Ok(None) };
+        chain.push(manifest.body);
+    }
+    Ok(Some(chain))
+}
+
+/// The request body a manifest describes; none when a part of it is not there.
+pub(crate) fn body(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<u8>>, RowError> {
+    match chain(rows, manifest)? {
+        Some(chain) => rebuilt(rows, &chain),
+        None => Ok(None),
+    }
+}
+
+/// The body at the beginning of a chain, put together from the full copy upwards.
+pub(crate) fn rebuilt(rows: &dyn Rows, chain: &[StoredBody]) -> Result<Option<Vec<u8>>, RowError> {
+    let mut body: Option<Vec<u8>> = None;
+    for stored in chain.iter().rev() {
+        let Some(middle) = rows.body(stored.middle)? else { return Ok(None) };
+        let whole = context::body::rebuild(stored, &middle, body.as_deref());
+        body = Some(whole.map_err(|error| RowError::Store(Box::new(error)))?);
+    }
+    Ok(body)
+}
+
+/// What a stored response says.
+pub(crate) struct Said {
+    pub(crate) meta: ResponseMeta,
+    pub(crate) reparsed: Reparsed,
+}
+
+/// Reads the response of a node again; none when there is none.
+pub(crate) fn response(rows: &dyn Rows, node: NodeId) -> Result<Option<Said>, RowError> {
+    let Some(stored) = rows.response(node)?.filter(|stored| !stored.purged) else { return Ok(None) };
+    let meta: ResponseMeta =
+        serde_json::from_str(&stored.metadata).map_err(|error| RowError::Store(Box::new(error)))?;
+    let reparsed = model::reparse(meta.dialect, &stored.bytes, meta.streamed);
+    Ok(Some(Said { meta, reparsed }))
+}
+
+/// Manifests and responses of a store, for `verify`.
+pub(crate) struct StoreEvidence<'a>(pub(crate) &'a dyn Rows);
+
+impl Evidence for StoreEvidence<'_> {
+    fn manifest(&self, digest: Digest) -> Result<Result<Digest, Gap>, RowError> {
+        Ok(match self.0.manifest(digest)? {
+            Some(bytes) if bytes.is_empty() => Err(Gap::Purged),
+            Some(bytes) => Ok(Digest::of(&bytes)),
+            None => Err(Gap::Missing),
+        })
+    }
+
+    fn reread(&self, node: &NodeRow, source: &ModelSource) -> Result<Reread, RowError> {
+        let Some(stored) = self.0.response(node.node.id)? else {
+            return Ok(Reread::Gap { digest: None, gap: Gap::Missing });
+        };
+        if stored.purged {
+            return Ok(Reread::Gap { digest: None, gap: Gap::Purged });
+        }
+        let held = manifest(self.0, source.manifest)?.map(|manifest| manifest.held).unwrap_or_default();
+        Ok(reread(&stored.bytes, &stored.metadata, source.choice, &held))
+    }
+}
+
+/// Reads one choice of a response again.
+pub(crate) fn reread(bytes: &[u8], metadata: &str, choice: Choice, held: &str) -> Reread {
+    let digest = Digest::of(bytes);
+    let Ok(meta) = serde_json::from_str::<ResponseMeta>(metadata) else {
+        return Reread::Gap { digest: Some(digest), gap: Gap::Missing };
+    };
+    if !meta.masked.is_empty() {
+        return Reread::Gap { digest: Some(digest), gap: Gap::Masked };
+    }
+    if meta.parser_version != PARSER_VERSION {
+        return Reread::Gap { digest: Some(digest), gap: Gap::Parser };
+    }
+    let reparsed = model::reparse(meta.dialect, bytes, meta.streamed);
+    let found = match choice {
+        Choice::Index(index) => {
+            reparsed.choices.iter().find(|choice| choice.index == index).map(|choice| blocks(choice, held))
+        }
+        Choice::Token { index, rank } => {
+            // Tokens are counted through the whole response, answer after answer.
+            let mut tokens = reparsed.choices.iter().flat_map(|choice| &choice.logprobs);
+            let top = tokens.nth(index as usize).and_then(|token| token.top.get(rank as usize));
+            top.map(|top| vec![Block::text(top.token.clone())])
+        }
+    };
+    Reread::Blocks { digest, blocks: found.unwrap_or_default() }
+}

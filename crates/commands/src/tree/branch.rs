@@ -1,0 +1,148 @@
+//! Branching inside a passage, and going on with a token the model did not take.
+
+use loom::plan::NewToken;
+use loom::{Choice, Node, NodeRow, Op, RowError, resolve};
+use model::TokenLogprob;
+use text::grapheme;
+
+use super::look;
+use crate::app::{App, Named};
+use crate::args::tree::Branch;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::Branched;
+use crate::rights::Asker;
+use crate::stored;
+
+/// Branches at a place of a node's own text, counted in grapheme clusters.
+pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<Outcome, CommandError> {
+    let named = app.node(asker, &args.node).await?;
+    let node = named.node;
+    let row = app
+        .read(asker, named.tree, move |rows| rows.node(node)?.ok_or_else(|| RowError::missing("node", node)));
+    let row = row.await?;
+    let at = byte_of(&row, args.at)?;
+    let token = match args.token {
+        Some(rank) => Some(Box::new(alternative(app, asker, &row, at, rank).await?)),
+        None => None,
+    };
+    app.change(asker, named.tree, &named.view, Op::BranchAt { node, at: at as u64, token }).await?;
+    branched(app, asker, named).await
+}
+
+/// The byte at which cluster `offset` of a node's text begins.
+fn byte_of(row: &NodeRow, offset: u64) -> Result<usize, CommandError> {
+    let text = row.node.text();
+    let at = usize::try_from(offset).ok().and_then(|offset| grapheme::offset_of(&text, offset));
+    at.ok_or_else(|| {
+        let count = grapheme::count(&text);
+        let message = format!("{} has {count} characters, {offset} is outside", row.short_id);
+        CommandError::new("offset", 2, message, format!("give --at a number from 0 to {count}"))
+    })
+}
+
+async fn branched(app: &App, asker: &Asker, named: Named) -> Result<Outcome, CommandError> {
+    let view = named.view.clone();
+    let (tip, row) = look(app, asker, named.tree, &named.view, move |rows, tip| {
+        let shown = resolve::shown(rows, &view, tip)?;
+        Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?))
+    })
+    .await?;
+    Ok(Outcome::Branched(Branched { node: row.node.id, short_id: row.short_id, position: tip, tip }))
+}
+
+/// The alternative of this rank to the token that begins at byte `at`, read from the stored response: what a
+/// model could have said is evidence like what it said, so it is never taken from anywhere else.
+async fn alternative(
+    app: &App,
+    asker: &Asker,
+    row: &NodeRow,
+    at: usize,
+    rank: u32,
+) -> Result<NewToken, CommandError> {
+    let missing = |why: &str| no_probabilities(row, why);
+    let mut source = row.node.source.clone().ok_or_else(|| missing("no model wrote it"))?;
+    let Choice::Index(choice) = source.choice else {
+        return Err(missing("it is itself a token chosen out of them"));
+    };
+    let node = row.node.id;
+    let said = app.read(asker, row.node.tree, move |rows| stored::response(rows, node)).await?;
+    let choices = said.ok_or_else(|| missing("its response is not stored"))?.reparsed.choices;
+    let own = choices.iter().position(|answer| answer.index == choice);
+    let own = own.filter(|own| !choices[*own].logprobs.is_empty());
+    let own = own.ok_or_else(|| missing("the model was not asked for them"))?;
+    let answer = &choices[own];
+    let starts = Starts::of(&answer.text, &answer.logprobs, &row.node)
+        .ok_or_else(|| missing("its text is not that of its response"))?;
+    let index = starts.token_at(at).ok_or_else(|| starts.nearest(at))?;
+    let top = answer.logprobs.get(index).map(|token| token.top.as_slice()).unwrap_or_default();
+    if top.is_empty() {
+        return Err(missing("only that of the token taken was kept"));
+    }
+    let other = top.get(rank as usize).ok_or_else(|| {
+        let message =
+            format!("{} alternatives are stored at this place, rank {rank} is not among them", top.len());
+        CommandError::new("rank", 2, message, format!("give --token a rank from 0 to {}", top.len() - 1))
+    })?;
+    let text = String::from_utf8(other.bytes.clone()).map_err(|_| {
+        let message = "this token is part of a character and makes no text by itself";
+        CommandError::new("rank", 2, message, "choose another rank, or branch one character earlier")
+    })?;
+    // Tokens are counted through the whole response, answer after answer.
+    let before: usize = choices[..own].iter().map(|answer| answer.logprobs.len()).sum();
+    source.choice = Choice::Token { index: (before + index) as u32, rank };
+    let (author, generation) = (row.node.author.clone(), row.node.generation);
+    Ok(NewToken { text, author, source, generation, trust: row.node.trust })
+}
+
+fn no_probabilities(row: &NodeRow, why: &str) -> CommandError {
+    let message = format!("no probabilities are stored for {}: {why}", row.short_id);
+    let hint = "`tree generate --logprobs 5` keeps those of five alternatives a token";
+    CommandError::new("no_probabilities", 3, message, hint)
+}
+
+/// Where the tokens of an answer begin in the text of the node made of it.
+struct Starts<'a> {
+    node: std::borrow::Cow<'a, str>,
+    /// Token index and first byte in the node's text.
+    found: Vec<(usize, usize)>,
+}
+
+impl<'a> Starts<'a> {
+    /// None if the node says something else. White space that stood before the answer already is not in the node.
+    fn of(answer: &str, tokens: &[TokenLogprob], node: &'a Node) -> Option<Self> {
+        let text = node.text();
+        let lead = answer.strip_suffix(text.as_ref())?.len();
+        let mut found = Vec::new();
+        let mut start = 0;
+        for (index, token) in tokens.iter().enumerate() {
+            // A token that is no text (the end of the turn, as some servers list it) ends what can be placed.
+            if token.bytes.is_empty() || !answer.as_bytes()[start..].starts_with(&token.bytes) {
+                break;
+            }
+            if let Some(at) = start.checked_sub(lead) {
+                found.push((index, at));
+            }
+            start += token.bytes.len();
+        }
+        Some(Self { node: text, found })
+    }
+
+    fn token_at(&self, at: usize) -> Option<usize> {
+        self.found.iter().find(|(_, start)| *start == at).map(|(index, _)| *index)
+    }
+
+    /// Says where tokens begin around a place where none does.
+    fn nearest(&self, at: usize) -> CommandError {
+        let cluster = |start: usize| grapheme::index_of(&self.node, start);
+        let places = || self.found.iter().filter_map(|(_, start)| Some((*start, cluster(*start)?)));
+        let before = places().filter(|(start, _)| *start < at).last();
+        let after = places().find(|(start, _)| *start > at);
+        let hint = match (before, after) {
+            (Some((_, before)), Some((_, after))) => format!("tokens begin at {before} and {after}"),
+            (Some((_, only)), None) | (None, Some((_, only))) => format!("a token begins at {only}"),
+            (None, None) => "branch without --token".to_owned(),
+        };
+        CommandError::new("no_token", 2, "no token begins at this place", hint)
+    }
+}

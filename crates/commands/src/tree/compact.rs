@@ -1,0 +1,226 @@
+//! Moving the start of the window on purpose (spec: context §6).
+
+use context::dialogue::{DialogueRequest, dialogue};
+use context::document::{DocumentRequest, document};
+use context::{Budget, ContextError, Estimator, Way};
+use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
+use loom::{
+    CellKey, Mode, Op, Place, Position, PositionId, PositionKind, Refusal, Role, RowError, Rows, ViewName,
+    resolve,
+};
+use text::grapheme;
+
+use super::look;
+use crate::app::App;
+use crate::args::tree::Compact;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::Compacted;
+use crate::rights::Asker;
+
+/// Moves the window's start to a node, or so that half of what is sent now leaves.
+pub(super) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let to = match &args.to {
+        Some(name) => Some(app.node_named(asker, Some(tree), name).await?.1),
+        None => None,
+    };
+    // Without a model nothing limits what would be sent.
+    let model = app.models.find(app.settings.model.as_deref()).ok();
+    let budget =
+        model.map(|model| Budget::new(model.info().window.into(), model.info().output_limit.into(), None));
+    let name = view.clone();
+    let found = look(app, asker, tree, &view, move |rows, tip| {
+        let window = Window::read(rows, &name, tip, budget)?;
+        match to {
+            Some(to) => window.from(to),
+            None => window.half(),
+        }
+    });
+    let (leaves, start) = found.await??;
+    if !args.dry_run {
+        // The genesis holds no text: a window that starts there starts at the top.
+        let to = (start.at > 0 || !is_root(app, asker, tree, start.position).await?).then_some(start);
+        app.change(asker, tree, &view, Op::Compact { to, by_hand: true }).await?;
+    }
+    Ok(Outcome::Compacted(Compacted { leaves, covered_by: None, start: start.position }))
+}
+
+async fn is_root(app: &App, asker: &Asker, tree: loom::TreeId, at: PositionId) -> Result<bool, CommandError> {
+    app.read(asker, tree, move |rows| Ok(rows.tree()?.root == at)).await
+}
+
+/// How many positions leave, and where the window starts then.
+type Start = Result<(u64, Place), CommandError>;
+
+/// What the next request would hold.
+struct Window<'a> {
+    rows: &'a dyn Rows,
+    view: &'a ViewName,
+    mode: Mode,
+    path: Exceptions,
+    /// Its first position.
+    first: Position,
+    /// The first byte of it that is sent.
+    cut: usize,
+}
+
+impl<'a> Window<'a> {
+    fn read(
+        rows: &'a dyn Rows,
+        view: &'a ViewName,
+        tip: PositionId,
+        budget: Option<Budget>,
+    ) -> Result<Self, RowError> {
+        let tree = rows.tree()?;
+        let sent = match budget {
+            Some(budget) => sent(rows, view, tree.mode, budget)?,
+            None => None,
+        };
+        let (first, cut) = match sent {
+            Some(sent) => sent,
+            None => stored(rows, view, tip)?.unwrap_or((tree.root, 0)),
+        };
+        let path = Exceptions::read(rows, view, tip)?;
+        Ok(Self { rows, view, mode: tree.mode, path, first: position(rows, first)?, cut })
+    }
+
+    /// The window that starts at a position.
+    fn from(&self, to: PositionId) -> Result<Start, RowError> {
+        let at = position(self.rows, to)?;
+        if at.kind != PositionKind::Path {
+            return Ok(Err(Refusal::OffPath(to).into()));
+        }
+        if !is_ancestor(self.rows, to, self.path.tip.id)? {
+            return Ok(Err(Refusal::NotOnPath(to).into()));
+        }
+        Ok(Ok((self.leaves(&at), Place { position: to, at: 0 })))
+    }
+
+    /// The window without its first half: at a paragraph, sentence or cluster of a document, at a turn of a
+    /// dialogue.
+    fn half(&self) -> Result<Start, RowError> {
+        let begin = self.path.above(&self.first).counts;
+        let text = self.text(&self.first)?;
+        let cut_off = grapheme::count(&text[..grapheme::floor(&text, self.cut)]) as u64;
+        let begin_at = begin.graphemes + cut_off;
+        let total = self.path.total().counts;
+        let sent = total.graphemes.saturating_sub(begin_at);
+        let middle = self.path.locate(self.rows, begin_at + sent / 2)?;
+        let Some((at, offset)) = middle.filter(|_| sent >= 2) else { return Ok(Err(nothing())) };
+        let start = match self.mode {
+            Mode::Buffer => {
+                let slack = total.bytes.saturating_sub(begin.bytes) / 8;
+                Some(self.in_text(&at, offset, slack)?)
+            }
+            Mode::Dialogue => self.turn(&at)?.map(|turn| (Place { position: turn.id, at: 0 }, turn)),
+        };
+        Ok(start.map(|(place, at)| (self.leaves(&at), place)).ok_or_else(nothing))
+    }
+
+    /// A good place from cluster `offset` of a position on, at most `slack` bytes behind it: a paragraph begins
+    /// more often at a position than inside one.
+    fn in_text(&self, at: &Position, offset: u64, slack: u64) -> Result<(Place, Position), RowError> {
+        let mut text = self.text(at)?;
+        let clusters = usize::try_from(offset).unwrap_or(usize::MAX);
+        let byte = grapheme::offset_of(&text, clusters).unwrap_or(text.len());
+        let to = byte.saturating_add(usize::try_from(slack).unwrap_or(usize::MAX));
+        let mut starts = vec![(0, at.clone())];
+        // Enough to see that a paragraph begins at `to`, which the text behind it may decide.
+        while text.len() <= to
+            && let Some((_, last)) = starts.last()
+            && let Some(next) = ancestor_at(self.rows, self.path.tip.id, last.depth + 1)?
+        {
+            let more = self.text(&next)?;
+            starts.push((text.len(), next));
+            text.push_str(&more);
+        }
+        let found = text::cut::window_start(&text, &(byte..=to.min(text.len())));
+        let found = if found < text.len() { found } else { byte };
+        let (start, position) =
+            starts.into_iter().rfind(|(start, _)| *start <= found).unwrap_or((0, at.clone()));
+        Ok((Place { position: position.id, at: (found - start) as u64 }, position))
+    }
+
+    /// The beginning of a turn near a position: the next one, else the one before, but not the first of all.
+    fn turn(&self, near: &Position) -> Result<Option<Position>, RowError> {
+        let last = self.path.tip.depth.min(near.depth.saturating_add(TURN));
+        let first = (self.first.depth + 1).max(near.depth.saturating_sub(TURN)).max(2);
+        let onwards = near.depth.max(first)..=last;
+        let back = (first..near.depth).rev();
+        for depth in onwards.chain(back) {
+            let found = ancestor_at(self.rows, self.path.tip.id, depth)?;
+            if let Some(found) = found.filter(|found| found.role == Some(Role::User)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Positions with text between the window's start and a new one.
+    fn leaves(&self, to: &Position) -> u64 {
+        u64::from(to.depth.saturating_sub(self.first.depth.max(1)))
+    }
+
+    /// What is rendered of a position.
+    fn text(&self, at: &Position) -> Result<String, RowError> {
+        if self.path.at(at.depth).is_some_and(|here| here.excluded) {
+            return Ok(String::new());
+        }
+        let shown = resolve::shown(self.rows, self.view, at.id)?;
+        let row = self.rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+        Ok(row.node.text().into_owned())
+    }
+}
+
+/// Positions looked at for the beginning of a turn, in each direction: results of tools stand between.
+const TURN: u32 = 64;
+
+fn nothing() -> CommandError {
+    let hint = "name the node it should start at with --to, or write more first";
+    CommandError::new("nothing_to_compact", 3, "the window cannot be halved", hint)
+}
+
+/// Where the next request would begin, if one could be made.
+fn sent(
+    rows: &dyn Rows,
+    view: &ViewName,
+    mode: Mode,
+    budget: Budget,
+) -> Result<Option<(PositionId, usize)>, RowError> {
+    let (view, from) = (view.clone(), None);
+    let (context, instruction) = (Vec::new(), Vec::new());
+    let estimator = Estimator::default();
+    let assembled = match mode {
+        Mode::Buffer => {
+            let way = Way::Raw;
+            let request = DocumentRequest { view, from, way, budget, drafts: false, context, instruction };
+            document(rows, &request, &estimator)
+        }
+        Mode::Dialogue => {
+            dialogue(rows, &DialogueRequest { view, from, budget, context, instruction }, &estimator)
+        }
+    };
+    match assembled {
+        Ok(assembled) => {
+            let run = assembled.runs.first();
+            Ok(run.map(|run| (run.from, usize::try_from(run.cut).unwrap_or(usize::MAX))))
+        }
+        Err(ContextError::Rows(error)) => Err(error),
+        // A request that cannot be made yet is no reason not to move the window.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Where the window was moved to, if that is on the path still.
+fn stored(
+    rows: &dyn Rows,
+    view: &ViewName,
+    tip: PositionId,
+) -> Result<Option<(PositionId, usize)>, RowError> {
+    let Some(place) = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place() else {
+        return Ok(None);
+    };
+    let on_path = rows.position(place.position)?.is_some() && is_ancestor(rows, place.position, tip)?;
+    Ok(on_path.then_some((place.position, usize::try_from(place.at).unwrap_or(usize::MAX))))
+}

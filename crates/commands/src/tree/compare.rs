@@ -1,0 +1,77 @@
+//! Text as a view shows it, and where two paths part.
+
+use loom::path::{Exceptions, common_ancestor, position};
+use loom::render::{Show, render, window};
+use loom::{NodeId, Position, PositionId, PositionKind, Refusal, RowError, Rows, ViewName, resolve};
+
+use super::look;
+use crate::app::App;
+use crate::args::tree::{Compare, Text};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::{Common, Compared, TextShown};
+use crate::rights::Asker;
+
+/// Renders a view. Who wrote what is always part of the result; plain output shows it if it was asked for.
+pub(super) async fn text(app: &App, asker: &Asker, args: Text) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let show = Show { drafts: !args.committed, spans: true };
+    let name = view.clone();
+    let rendering = look(app, asker, tree, &view, move |rows, _| render(rows, &name, show)).await?;
+    Ok(Outcome::Text(TextShown { text: rendering.text, spans: rendering.spans, with_spans: args.spans }))
+}
+
+/// Compares the paths to two nodes, as committed.
+pub(super) async fn compare(app: &App, asker: &Asker, args: Compare) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let (a, at_a) = app.node_named(asker, Some(tree), &args.a).await?;
+    let (b, at_b) = app.node_named(asker, Some(tree), &args.b).await?;
+    let name = view.clone();
+    let (a, b) = (End { node: a, position: at_a }, End { node: b, position: at_b });
+    let found = look(app, asker, tree, &view, move |rows, _| compared(rows, &name, a, b)).await??;
+    Ok(Outcome::Compared(found))
+}
+
+/// A node as the end of a path.
+#[derive(Clone, Copy)]
+struct End {
+    node: NodeId,
+    position: PositionId,
+}
+
+fn compared(rows: &dyn Rows, view: &ViewName, a: End, b: End) -> Result<Result<Compared, Refusal>, RowError> {
+    for end in [a, b] {
+        if position(rows, end.position)?.kind != PositionKind::Path {
+            return Ok(Err(Refusal::OffPath(end.position)));
+        }
+    }
+    let mut common = common_ancestor(rows, a.position, b.position)?;
+    // Where the paths go through different versions of it, they part one position higher.
+    let shown = resolve::shown(rows, view, common.id)?;
+    let version = |end: End| if end.position == common.id { end.node } else { shown };
+    if version(a) != version(b)
+        && let Some(parent) = common.parent
+    {
+        common = position(rows, parent)?;
+    }
+    let above = Exceptions::read(rows, view, common.id)?;
+    let shared = Common { position: common.id, depth: common.depth, chars: above.total().counts.chars };
+    let (only_a, only_b) = (below(rows, view, &common, a)?, below(rows, view, &common, b)?);
+    Ok(Ok(Compared { only_a, only_b, common: shared }))
+}
+
+/// The text of the path to `end` below `common`: of the end the version named, above it what the view shows.
+fn below(rows: &dyn Rows, view: &ViewName, common: &Position, end: End) -> Result<String, RowError> {
+    let path = Exceptions::read(rows, view, end.position)?;
+    let passages = window(rows, view, &path, None, (path.tip.depth - common.depth) as usize)?;
+    let mut text = String::new();
+    for passage in passages.iter().filter(|passage| !passage.excluded) {
+        if passage.position.id == end.position {
+            let row = rows.node(end.node)?.ok_or_else(|| RowError::missing("node", end.node))?;
+            text.push_str(&row.node.text());
+        } else {
+            text.push_str(&passage.row.node.text());
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,62 @@
+//! The timeline: a step back, a step forth, and the list of what was done.
+
+use loom::{Op, OpRecord, RowError, Rows, Seq};
+
+use super::{page_size, wording};
+use crate::app::App;
+use crate::args::tree::{Log, Step};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::{OperationShown, Operations, Stepped};
+use crate::rights::Asker;
+
+/// Takes the newest thing of a view back, or does it again.
+pub(super) async fn step(app: &App, asker: &Asker, args: Step, op: Op) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let applied = app.change(asker, tree, &view, op).await?;
+    let keys = applied.skipped;
+    let skipped = if keys.is_empty() {
+        Vec::new()
+    } else {
+        app.read(asker, tree, move |rows| keys.iter().map(|key| wording::cell(rows, key)).collect()).await?
+    };
+    Ok(Outcome::Stepped(Stepped { operation: applied.seq, skipped }))
+}
+
+/// Lists operations, newest first. Their numbers have no gap, so that a page is found by counting.
+pub(super) async fn log(app: &App, asker: &Asker, args: Log) -> Result<Outcome, CommandError> {
+    let limit = page_size(args.limit)? as u64;
+    let tree = app.tree_named(asker, &args.tree.tree).await?;
+    let newest = app.store.tree(&asker.principal, tree).await?.seq.0;
+    let last = args.before.map_or(newest, |before| before.saturating_sub(1).min(newest));
+    let after = last.saturating_sub(limit);
+    let operations = app.read(asker, tree, move |rows| {
+        let records = rows.operations(Seq(after), (last - after) as usize)?;
+        records.into_iter().rev().map(|record| shown(rows, record)).collect::<Result<_, _>>()
+    });
+    let next = (after > 0).then_some(after + 1);
+    Ok(Outcome::Operations(Operations { operations: operations.await?, next }))
+}
+
+/// Cells of one operation that are put into words; a new view copies every selection of another.
+const CELLS_SHOWN: usize = 20;
+
+fn shown(rows: &dyn Rows, record: OpRecord) -> Result<OperationShown, RowError> {
+    let cells = &record.op.cells;
+    let mut changes = Vec::new();
+    for change in cells.iter().take(CELLS_SHOWN) {
+        changes.push(wording::cell(rows, &change.key)?);
+    }
+    if cells.len() > CELLS_SHOWN {
+        changes.push(format!("{} more", cells.len() - CELLS_SHOWN));
+    }
+    Ok(OperationShown {
+        seq: record.seq,
+        kind: record.op.kind,
+        view: record.op.view.as_ref().map(ToString::to_string),
+        agent: record.op.agent,
+        at: record.op.at.0,
+        nodes: record.op.nodes.into_iter().map(|(node, _)| node).collect(),
+        changes,
+    })
+}

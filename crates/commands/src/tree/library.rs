@@ -1,0 +1,87 @@
+//! The trees of a home: making, listing, archiving.
+
+use loom::plan::{MAX_NODE_BYTES, NewText, NewTree};
+use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
+use store::TreeFilter;
+
+use super::{label, look};
+use crate::app::App;
+use crate::args::TreeArg;
+use crate::args::tree::{List, ModeArg, New};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::{TreeLine, TreeMade, TreeNamed, Trees};
+use crate::rights::Asker;
+
+/// Makes a tree, with a first text if one is given. What can be wrong with the text is found before the tree is
+/// made, so that a refused text leaves none behind.
+pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<Outcome, CommandError> {
+    let mode = match args.mode {
+        ModeArg::Buffer | ModeArg::Document => Mode::Buffer,
+        ModeArg::Dialogue => Mode::Dialogue,
+    };
+    let title = match &args.title {
+        Some(title) => label(app, "title", title)?,
+        None => String::new(),
+    };
+    let text = first_text(app, &args, mode)?;
+    let tree = app.ids.with(|entropy| entropy.next::<TreeId>(app.now()))?;
+    let main = ViewName::default();
+    app.change(asker, tree, &main, Op::Create(NewTree { mode, title, origin: None })).await?;
+    if let Some(text) = text {
+        let role = (mode == Mode::Dialogue).then_some(Role::User);
+        app.change(asker, tree, &main, Op::Append(NewText::owner(text, role))).await?;
+    }
+    let tip = look(app, asker, tree, &main, |_, tip| Ok(tip)).await?;
+    let short_id = app.store.tree(&asker.principal, tree).await?.short_id;
+    Ok(Outcome::TreeMade(TreeMade { tree, short_id, tip }))
+}
+
+fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, CommandError> {
+    let text = match (&args.text, &args.file) {
+        (Some(_), Some(_)) => {
+            return Err(CommandError::usage("--text and --file are both given", "choose one of them"));
+        }
+        (Some(text), None) => app.text(text)?,
+        (None, Some(file)) => app.file_text(file)?,
+        (None, None) => return Ok(None),
+    };
+    let len = text.len() as u64;
+    if text.is_empty() {
+        let hint = "leave out --text and --file for an empty tree";
+        return Err(CommandError { hint: hint.to_owned(), ..Refusal::Empty.into() });
+    }
+    // A document's long text becomes several nodes; a turn is one.
+    if mode == Mode::Dialogue && len > MAX_NODE_BYTES {
+        return Err(Refusal::TooLarge { len, limit: MAX_NODE_BYTES }.into());
+    }
+    Ok(Some(text))
+}
+
+/// Lists trees.
+pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<Outcome, CommandError> {
+    let filter = if args.archived { TreeFilter::Archived } else { TreeFilter::Current };
+    let trees = app.store.trees(&asker.principal, filter).await?;
+    let lines = trees.into_iter().map(|entry| TreeLine {
+        tree: entry.id,
+        short_id: entry.short_id,
+        title: entry.title,
+        mode: entry.mode,
+        nodes: entry.nodes,
+        updated: entry.updated_at.0,
+        archived: entry.archived,
+    });
+    Ok(Outcome::Trees(Trees { trees: lines.collect() }))
+}
+
+/// Archives a tree, or takes it out of the archive.
+pub(super) async fn archive(
+    app: &App,
+    asker: &Asker,
+    arg: &TreeArg,
+    archived: bool,
+) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, arg).await?;
+    app.change(asker, tree, &view, Op::Archive(archived)).await?;
+    Ok(Outcome::TreeNamed(TreeNamed { tree }))
+}

@@ -1,0 +1,217 @@
+//! Showing nodes: the path of a view from its tip upwards, or every node in the order it was made.
+//!
+//! A page costs what it holds. What concerns the whole view (its selections, keeps, what is pruned or left out)
+//! is read once a call; each node then takes a fixed number of reads, and one search along jump pointers where
+//! drift is asked for (spec: loom §3).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loom::cell::CellScope;
+use loom::drift::{Keeps, is_drifted};
+use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
+use loom::render::window;
+use loom::{
+    CellKey, NodeId, NodeRow, Position, PositionId, PositionKind, Refusal, RowError, Rows, Slot, Target,
+    ViewName, resolve,
+};
+
+use super::{look, page_size};
+use crate::app::{App, Named};
+use crate::args::tree::Show;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::{NodeShown, Shown};
+use crate::rights::Asker;
+
+/// Nodes looked at for a page of `--all --depth`: where few are so high up, the page is short and says where to
+/// go on.
+const MAX_LOOKED_AT: usize = 5_000;
+
+/// Shows a page.
+pub(super) async fn show(app: &App, asker: &Asker, args: Show) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let from = match &args.from {
+        Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?),
+        None => None,
+    };
+    let wanted = Wanted { view: view.clone(), from, depth: args.depth, limit: page_size(args.limit)? };
+    let page = look(app, asker, tree, &view, move |rows, tip| {
+        if args.all { every(rows, tip, &wanted).map(Ok) } else { path(rows, tip, &wanted) }
+    });
+    let page = page.await??;
+    Ok(Outcome::Shown(Shown { tree, nodes: page.nodes, next: page.next }))
+}
+
+/// What a page is to hold.
+struct Wanted {
+    view: ViewName,
+    from: Option<Named>,
+    depth: Option<u32>,
+    limit: usize,
+}
+
+/// A page, and the `--from` of the one after it.
+struct Page {
+    nodes: Vec<NodeShown>,
+    next: Option<String>,
+}
+
+/// The path that ends at the tip or at `from`: its last rows, in reading order.
+fn path(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Result<Page, Refusal>, RowError> {
+    let mut end = position(rows, wanted.from.as_ref().map_or(tip, |from| from.position))?;
+    if end.kind != PositionKind::Path {
+        return Ok(Err(Refusal::OffPath(end.id)));
+    }
+    if let Some(depth) = wanted.depth.filter(|depth| *depth < end.depth)
+        && let Some(above) = ancestor_at(rows, end.id, depth)?
+    {
+        end = above;
+    }
+    let mut reader = Reader::read(rows, &wanted.view, end.id)?;
+    let mut nodes = Vec::new();
+    for passage in window(rows, &wanted.view, &reader.path, None, wanted.limit)? {
+        let pending = passage.pending.then_some(passage.text);
+        nodes.push(reader.shown(&passage.position, passage.row, pending)?);
+    }
+    let next = nodes.first().and_then(|first| first.parent).map(|parent| parent.to_string());
+    Ok(Ok(Page { nodes, next }))
+}
+
+/// Every node of the tree behind `from`, in the order they were made. Drift is that of the view's path: a node
+/// is marked where what stands above it on that path is no longer what it followed from.
+fn every(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Page, RowError> {
+    let mut reader = Reader::read(rows, &wanted.view, tip)?;
+    let mut pending = pending_edits(rows, &wanted.view)?;
+    let mut last = match &wanted.from {
+        Some(from) => rows.node(from.node)?.map(|row| (row.node.id, (row.seq, row.place))),
+        None => None,
+    };
+    let mut nodes = Vec::new();
+    let mut looked_at = 0;
+    while nodes.len() < wanted.limit && looked_at < MAX_LOOKED_AT {
+        let page = rows.nodes_in_order(last.map(|(_, order)| order), wanted.limit - nodes.len())?;
+        let Some(end) = page.last() else { return Ok(Page { nodes, next: None }) };
+        last = Some((end.node.id, (end.seq, end.place)));
+        looked_at += page.len();
+        for row in page {
+            let at = position(rows, row.node.position)?;
+            if wanted.depth.is_none_or(|depth| at.depth <= depth) {
+                let text = pending.remove(&row.node.id);
+                nodes.push(reader.shown(&at, row, text)?);
+            }
+        }
+    }
+    let more = !rows.nodes_in_order(last.map(|(_, order)| order), 1)?.is_empty();
+    let next = last.filter(|_| more).map(|(node, _)| node.to_string());
+    Ok(Page { nodes, next })
+}
+
+/// The texts of pending edits, by the version each is an edit of.
+fn pending_edits(rows: &dyn Rows, view: &ViewName) -> Result<BTreeMap<NodeId, String>, RowError> {
+    let mut pending = BTreeMap::new();
+    for (slot, draft) in rows.drafts(view)? {
+        if let Slot::Edit(at) = slot {
+            pending.insert(resolve::shown(rows, view, at)?, draft.text);
+        }
+    }
+    Ok(pending)
+}
+
+/// What is the same for all nodes of a call, and what one node tells about the next.
+struct Reader<'a> {
+    rows: &'a dyn Rows,
+    path: Exceptions,
+    keeps: Keeps,
+    pruned: BTreeSet<Target>,
+    excluded: BTreeSet<Target>,
+    /// Positions already asked whether they, or one above, are pruned.
+    hidden: BTreeMap<PositionId, bool>,
+    /// Children of positions already counted.
+    children: BTreeMap<PositionId, u64>,
+}
+
+impl<'a> Reader<'a> {
+    fn read(rows: &'a dyn Rows, view: &ViewName, end: PositionId) -> Result<Self, RowError> {
+        Ok(Self {
+            rows,
+            path: Exceptions::read(rows, view, end)?,
+            keeps: Keeps::read(rows, view)?,
+            pruned: flagged(rows, &CellScope::Pruned)?,
+            excluded: flagged(rows, &CellScope::Excluded)?,
+            hidden: BTreeMap::new(),
+            children: BTreeMap::new(),
+        })
+    }
+
+    /// A node as shown, with the text of its pending edit if there is one.
+    fn shown(&mut self, at: &Position, row: NodeRow, pending: Option<String>) -> Result<NodeShown, RowError> {
+        let bookmark = self.rows.cell(&CellKey::Bookmark { position: at.id })?.value;
+        let version = Target::Version(row.node.id);
+        Ok(NodeShown {
+            id: row.node.id,
+            position: at.id,
+            parent: at.parent,
+            depth: at.depth,
+            kind: at.kind,
+            role: at.role,
+            versions: self.rows.count_versions(at.id)?,
+            siblings: self.siblings(at)?,
+            drifted: at.kind == PositionKind::Path
+                && is_drifted(self.rows, &self.path, &self.keeps, at, &row)?,
+            pruned: self.pruned.contains(&version) || self.is_hidden(at)?,
+            excluded: self.excluded.contains(&version) || self.excluded.contains(&Target::Position(at.id)),
+            pending: pending.is_some(),
+            text: pending.unwrap_or_else(|| row.node.text().into_owned()),
+            bookmark: bookmark.as_text().map(str::to_owned),
+            author: row.node.author.id,
+            author_kind: row.node.author.kind,
+            trust: row.node.trust,
+            edited_from: row.node.edited_from,
+            finish: row.node.finish,
+            created: row.node.created_at.0,
+            short_id: row.short_id,
+            purged: row.purged,
+        })
+    }
+
+    /// Siblings, itself included. What is off every path has none.
+    fn siblings(&mut self, at: &Position) -> Result<u64, RowError> {
+        let Some(parent) = at.parent.filter(|_| at.kind == PositionKind::Path) else { return Ok(1) };
+        if let Some(count) = self.children.get(&parent) {
+            return Ok(*count);
+        }
+        let count = self.rows.count_children(parent)?;
+        self.children.insert(parent, count);
+        Ok(count)
+    }
+
+    /// Whether a position, or one above it, is pruned. Nodes come parents first, so that mostly the parent's
+    /// answer is at hand.
+    fn is_hidden(&mut self, at: &Position) -> Result<bool, RowError> {
+        let known = at.parent.and_then(|parent| self.hidden.get(&parent).copied());
+        let hidden = match known {
+            Some(above) => above || self.pruned.contains(&Target::Position(at.id)),
+            None => {
+                let mut hidden = false;
+                for target in &self.pruned {
+                    let Target::Position(pruned) = *target else { continue };
+                    hidden = hidden || is_ancestor(self.rows, pruned, at.id)?;
+                }
+                hidden
+            }
+        };
+        self.hidden.insert(at.id, hidden);
+        Ok(hidden)
+    }
+}
+
+/// What carries a flag.
+fn flagged(rows: &dyn Rows, scope: &CellScope) -> Result<BTreeSet<Target>, RowError> {
+    let cells = rows.cells(scope)?.into_iter().filter(|(_, cell)| cell.value.is_set());
+    Ok(cells
+        .filter_map(|(key, _)| match key {
+            CellKey::Pruned { target } | CellKey::Excluded { target } => Some(target),
+            _ => None,
+        })
+        .collect())
+}

@@ -1,0 +1,155 @@
+//! The part of a text that shows why it was found.
+//!
+//! The index knows no offsets of the original text, so the first match is looked for here, word by word, with
+//! the tokeniser that decides what matches.
+
+use loom::Block;
+use text::bigrams::{Query, Term, tokenize};
+use text::class::is_cjk;
+use text::grapheme;
+
+/// Bytes shown before the match, at most; more of them behind it.
+const BEFORE: usize = 60;
+/// Bytes shown from the match on, at most.
+const BEHIND: usize = 180;
+/// Bytes looked at where a match may begin: longer words and phrases are shown from the beginning of the text.
+const MATCHED: usize = 256;
+
+/// The text of a content that a search sees: its words, those of tools included.
+pub(super) fn searched(content: &[Block]) -> String {
+    let mut all = String::new();
+    collect(content, &mut all);
+    all
+}
+
+fn collect(content: &[Block], all: &mut String) {
+    for block in content {
+        match block {
+            Block::Text { text } => all.push_str(text),
+            Block::ToolResult { blocks, .. } => collect(blocks, all),
+            _ => {}
+        }
+    }
+}
+
+/// The text around the first match of any term, on one line.
+pub(super) fn around(text: &str, query: &Query) -> String {
+    let at = first_match(text, query).unwrap_or(0);
+    let from = word_start(text, grapheme::ceil(text, at.saturating_sub(BEFORE)).min(at), at);
+    let to = grapheme::floor(text, at.saturating_add(BEHIND)).max(from);
+    let mut line = String::new();
+    if from > 0 {
+        line.push('…');
+    }
+    let words = text[from..to].split_whitespace();
+    for (index, word) in words.enumerate() {
+        if index > 0 {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if to < text.len() {
+        line.push('…');
+    }
+    line
+}
+
+/// The first start of a word from `from` on, if it comes before `at`.
+fn word_start(text: &str, from: usize, at: usize) -> usize {
+    if from == 0 {
+        return 0;
+    }
+    let blank = text[from..at].find(char::is_whitespace);
+    blank.map_or(from, |blank| {
+        let rest = &text[from + blank..at];
+        from + blank + (rest.len() - rest.trim_start().len())
+    })
+}
+
+/// The first byte at which a term matches.
+fn first_match(text: &str, query: &Query) -> Option<usize> {
+    let mut before = None;
+    text.char_indices().find_map(|(at, c)| {
+        let starts =
+            is_word(c) && before.is_none_or(|before| !is_word(before) || is_cjk(before) || is_cjk(c));
+        before = Some(c);
+        (starts && matches(&text[at..], query)).then_some(at)
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || text::class::is_invisible(c)
+}
+
+/// Whether a term is met by the beginning of a text.
+fn matches(text: &str, query: &Query) -> bool {
+    let end = grapheme::floor(text, MATCHED.min(text.len()));
+    let mut word = None;
+    let mut line = None;
+    query.terms.iter().any(|term| match term {
+        Term::Word(_) | Term::Prefix(_) => {
+            let first = word.get_or_insert_with(|| first_token(&text[..end]));
+            first.as_ref().is_some_and(|token| match term {
+                Term::Word(wanted) => token == wanted,
+                Term::Prefix(beginning) => token.starts_with(beginning),
+                Term::Phrase { .. } => false,
+            })
+        }
+        Term::Phrase { tokens, prefix } => {
+            let found: &Vec<String> = line.get_or_insert_with(|| tokenize(&text[..end]));
+            let Some((last, before)) = tokens.split_last() else { return false };
+            found.starts_with(before)
+                && found
+                    .get(before.len())
+                    .is_some_and(|token| token == last || (*prefix && token.starts_with(last)))
+        }
+    })
+}
+
+/// The first token of a text that begins with one.
+fn first_token(text: &str) -> Option<String> {
+    let end = text.find(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let end = if text.chars().next().is_some_and(is_cjk) {
+        // Two characters make the bigram; a third shows that the run goes on.
+        text.char_indices().nth(3).map_or(end, |(third, _)| third.min(end))
+    } else {
+        end
+    };
+    tokenize(&text[..end]).into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snippet(text: &str, query: &str) -> String {
+        around(text, &Query::parse(query))
+    }
+
+    #[test]
+    fn the_first_match_is_shown_with_what_stands_around_it() {
+        let text = format!("{} the Grey heron stood.\n\nStill {}", "rain ".repeat(40), "more ".repeat(60));
+        let cut = snippet(&text, "heron");
+        assert!(cut.starts_with("…rain rain") && cut.contains("the Grey heron stood. Still more"), "{cut}");
+        assert!(cut.ends_with("more…") || cut.ends_with("mor…") || cut.ends_with('…'), "{cut}");
+        assert!(cut.len() <= BEFORE + BEHIND + 6);
+    }
+
+    #[test]
+    fn words_are_met_as_the_index_meets_them() {
+        assert_eq!(first_match("a heart, an ART", &Query::parse("art")), Some(12));
+        assert_eq!(first_match("the café", &Query::parse("CAFE")), Some(4));
+        assert_eq!(first_match("brown. quick brown", &Query::parse("\"quick br\"*")), Some(7));
+        assert_eq!(first_match("re-reading", &Query::parse("read*")), Some(3));
+        assert_eq!(first_match("漢字検索", &Query::parse("検索")), Some(6));
+        assert_eq!(first_match("漢字検索", &Query::parse("索")), Some(9));
+        assert_eq!(first_match("nothing here", &Query::parse("else")), None);
+    }
+
+    #[test]
+    fn no_character_is_cut() {
+        let text = "👩‍💻 ".repeat(60) + "needle " + &"é".repeat(300);
+        let cut = snippet(&text, "needle");
+        assert!(cut.contains("needle") && cut.starts_with("…👩‍💻 👩‍💻"), "{cut}");
+    }
+}

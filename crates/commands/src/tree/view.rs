@@ -1,0 +1,51 @@
+//! Views: named cursors on a tree.
+
+use loom::cell::CellScope;
+use loom::render::tip;
+use loom::{Author, CellKey, Op, TreeId, ViewName};
+
+use crate::app::App;
+use crate::args::ViewArg;
+use crate::args::tree::ViewAction;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::{ViewLine, Views};
+use crate::rights::Asker;
+
+/// Lists, makes or removes views. The result is the list as it is then.
+pub(super) async fn view(app: &App, asker: &Asker, action: ViewAction) -> Result<Outcome, CommandError> {
+    let tree = match action {
+        ViewAction::List { tree } => app.tree_named(asker, &tree).await?,
+        ViewAction::New { tree, name, view } => {
+            let tree = app.tree_named(asker, &tree).await?;
+            let (name, from) = (named(app, &name)?, view.name()?);
+            app.change(asker, tree, &from, Op::NewView { name, agent: Author::OWNER.to_owned() }).await?;
+            tree
+        }
+        ViewAction::Delete { tree, name } => {
+            let tree = app.tree_named(asker, &tree).await?;
+            let name = named(app, &name)?;
+            app.change(asker, tree, &ViewName::default(), Op::DeleteView(name)).await?;
+            tree
+        }
+    };
+    list(app, asker, tree).await
+}
+
+fn named(app: &App, name: &str) -> Result<ViewName, CommandError> {
+    ViewArg { view: Some(app.masked(name)) }.name()
+}
+
+async fn list(app: &App, asker: &Asker, tree: TreeId) -> Result<Outcome, CommandError> {
+    let views = app.read(asker, tree, |rows| {
+        let mut views = Vec::new();
+        for (key, cell) in rows.cells(&CellScope::Views)? {
+            if let (CellKey::View { view }, Some(agent)) = (key, cell.value.as_text()) {
+                let (name, tip) = (view.to_string(), tip(rows, &view)?);
+                views.push(ViewLine { name, tip, agent: agent.to_owned() });
+            }
+        }
+        Ok(views)
+    });
+    Ok(Outcome::Views(Views { views: views.await? }))
+}

@@ -1,0 +1,41 @@
+//! Cells of a tree in words, with the short ids people see.
+
+use loom::{CellKey, NodeId, RowError, Rows, Slot, Target};
+
+/// What a cell is, as a person would say it.
+pub(super) fn cell(rows: &dyn Rows, key: &CellKey) -> Result<String, RowError> {
+    let short = |node: NodeId| -> Result<String, RowError> {
+        Ok(rows.node(node)?.map_or_else(|| node.to_string(), |row| row.short_id))
+    };
+    let target = |target: &Target| match target {
+        Target::Position(position) => short(position.original()),
+        Target::Version(node) => Ok(format!("version {}", short(*node)?)),
+    };
+    Ok(match key {
+        CellKey::Title => "the title".to_owned(),
+        CellKey::Archived => "whether the tree is archived".to_owned(),
+        CellKey::Head => "the head".to_owned(),
+        CellKey::Note => "the note".to_owned(),
+        CellKey::NoteDepth => "how deep the note stands".to_owned(),
+        CellKey::View { view } => format!("the view {view}"),
+        CellKey::Tip { view } => format!("the tip of {view}"),
+        CellKey::WindowStart { view } => format!("the start of the window of {view}"),
+        CellKey::Selected { view, position } => {
+            format!("the version of {} shown in {view}", short(position.original())?)
+        }
+        CellKey::LastTip { view, position } => {
+            format!("where {view} was last below {}", short(position.original())?)
+        }
+        CellKey::Keep { view, position } => {
+            format!("the accepted basis of {} in {view}", short(position.original())?)
+        }
+        CellKey::Pruned { target: what } => format!("whether {} is pruned", target(what)?),
+        CellKey::Excluded { target: what } => format!("whether {} is left out", target(what)?),
+        CellKey::Bookmark { position } => format!("the bookmark of {}", short(position.original())?),
+        CellKey::Tag { position, tag } => format!("the tag {tag:?} of {}", short(position.original())?),
+        CellKey::Draft { view, slot: Slot::Buffer } => format!("the working buffer of {view}"),
+        CellKey::Draft { view, slot: Slot::Edit(position) } => {
+            format!("the pending edit of {} in {view}", short(position.original())?)
+        }
+    })
+}

@@ -1,0 +1,122 @@
+//! Writing: committed text, drafts, edits.
+
+use loom::plan::{EditAs, NewText};
+use loom::{NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
+use store::{DraftEdit, DraftName, StoreError};
+
+use super::{look, typed_role};
+use crate::app::App;
+use crate::args::tree::{Append, Draft, Edit, EditAsArg};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::tree::{DraftDone, Edited, NodeDone};
+use crate::rights::Asker;
+
+/// Commits a text after the tip; as the owner's turn in a dialogue.
+pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let text = app.text(&args.text)?;
+    let role = typed_role(app, asker, tree).await?;
+    let applied = app.change(asker, tree, &view, Op::Append(NewText::owner(text, role))).await?;
+    // Drafts were committed before it; a long text became several nodes: the last is where the view is now.
+    let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
+    Ok(Outcome::Node(NodeDone { node, short_id }))
+}
+
+/// How often a draft is set anew when somebody typed in between.
+const TRIES: usize = 8;
+
+/// Sets the whole text of the working buffer or of a pending edit.
+pub(super) async fn draft(app: &App, asker: &Asker, args: Draft) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let text = app.text(&args.text)?;
+    let slot = match &args.at {
+        Some(node) => Slot::Edit(app.node_named(asker, Some(tree), node).await?.1),
+        None => Slot::Buffer,
+    };
+    let name = DraftName { tree, view: view.clone(), slot };
+    let revision = set_draft(app, asker, &name, &text).await?;
+    let (revision, nodes) = if args.commit {
+        let applied = app.change(asker, tree, &view, Op::Commit).await?;
+        (None, applied.nodes.into_iter().map(|(node, _)| node).collect())
+    } else {
+        (Some(revision), Vec::new())
+    };
+    let draft = match slot {
+        Slot::Buffer => "buffer".to_owned(),
+        Slot::Edit(position) => position.to_string(),
+    };
+    Ok(Outcome::Draft(DraftDone { draft, revision, nodes }))
+}
+
+/// Gives a draft this text, whatever it was. It is one step for undo.
+async fn set_draft(app: &App, asker: &Asker, name: &DraftName, text: &str) -> Result<u64, CommandError> {
+    let mut tries = 1;
+    loop {
+        let (view, slot) = (name.view.clone(), name.slot);
+        let start = look(app, asker, name.tree, &name.view, move |rows, _| {
+            let revision = rows.draft(&view, slot)?.map(|draft| draft.revision);
+            let Slot::Edit(at) = slot else { return Ok(Ok((revision, None))) };
+            if rows.position(at)?.is_none_or(|position| position.parent.is_none()) {
+                return Ok(Err(Refusal::Genesis));
+            }
+            let shown = resolve::shown(rows, &view, at)?;
+            if rows.node(shown)?.is_some_and(|row| row.purged) {
+                return Ok(Err(Refusal::Purged(shown)));
+            }
+            Ok(Ok((revision, Some(shown))))
+        });
+        let (expected, base) = start.await??;
+        let edit = DraftEdit::Set { base, text: text.to_owned() };
+        match app.store.edit_draft(&asker.principal, name.clone(), expected, edit).await {
+            Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
+            done => return Ok(done?.revision),
+        }
+    }
+}
+
+/// Changes the text of a passage at once.
+pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Outcome, CommandError> {
+    let named = app.node(asker, &args.node).await?;
+    let text = app.text(&args.text)?;
+    let edit_as = match args.edit_as {
+        None => EditAs::Default,
+        Some(EditAsArg::Version) => EditAs::Version,
+        Some(EditAsArg::Branch) => EditAs::Branch,
+    };
+    let op = Op::Edit { position: named.position, text, edit_as };
+    let applied = app.change(asker, named.tree, &named.view, op).await?;
+    let made = applied.nodes.last().map(|(node, _)| *node);
+    edited(app, asker, named.tree, &named.view, named.position, made).await
+}
+
+/// What stands there after an edit: the sibling that was made, else the version the view shows. The same text
+/// makes neither.
+async fn edited(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: &ViewName,
+    at: PositionId,
+    made: Option<NodeId>,
+) -> Result<Outcome, CommandError> {
+    let name = view.clone();
+    let row = app.read(asker, tree, move |rows| {
+        if let Some(made) = made
+            && let Some(row) = rows.node(made)?
+            && row.node.is_original()
+            && row.node.edited_from.is_some()
+        {
+            return Ok(row);
+        }
+        let shown = resolve::shown(rows, &name, at)?;
+        rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
+    });
+    let row = row.await?;
+    Ok(Outcome::Edited(Edited {
+        node: row.node.id,
+        position: row.node.position,
+        edited_from: row.node.edited_from,
+        short_id: row.short_id,
+    }))
+}

@@ -1,0 +1,135 @@
+//! Adding to a tree that is here what a file has beyond it.
+
+use loom::operation::TimelineEffect;
+use loom::rows::Order;
+use loom::{
+    CellChange, CellKey, CellValue, Millis, NodeRow, OpKind, Operation, Plan, Position, Rows, Seq, Target,
+};
+
+use super::{Change, ImportPlan, Refused};
+use crate::own::Imported;
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Calls `each` for every node, in the order of the tree.
+pub(super) fn each_node<E: From<loom::RowError>>(
+    rows: &dyn Rows,
+    mut each: impl FnMut(NodeRow) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut after: Option<Order> = None;
+    loop {
+        let page = rows.nodes_in_order(after, PAGE)?;
+        let full = page.len() == PAGE;
+        after = page.last().map(|row| (row.seq, row.place));
+        page.into_iter().try_for_each(&mut each)?;
+        if !full {
+            return Ok(());
+        }
+    }
+}
+
+pub(super) fn add(
+    file: &Imported,
+    rows: &dyn Rows,
+    agent: &str,
+    now: Millis,
+    plan: &mut ImportPlan,
+) -> Result<(), Refused> {
+    let stored = rows.tree()?;
+    if stored != file.header.tree {
+        return Err(Refused::Differs { what: "tree", id: stored.id.to_string() });
+    }
+    let mut added = Plan::default();
+    let mut cells = Vec::new();
+    each_node(&file.tree, |row| -> Result<(), Refused> {
+        let id = row.node.position;
+        let position = file.tree.position(id)?.ok_or_else(|| loom::RowError::missing("position", id))?;
+        if row.node.is_original() && is_new_position(rows, &position)? {
+            added.positions.push(position);
+        }
+        match rows.node(row.node.id)? {
+            Some(held) if same(&held, &row) => plan.skipped += 1,
+            Some(_) => return Err(Refused::Differs { what: "node", id: row.node.id.to_string() }),
+            None => {
+                cells.extend(kept_out(rows, &row)?);
+                added.nodes.push(row.node);
+            }
+        }
+        Ok(())
+    })?;
+    plan.history = operations_not_here(file, rows)?;
+    if added.nodes.is_empty() {
+        plan.change = Change::Nothing;
+        return Ok(());
+    }
+    added.op = Some(Operation {
+        tree: stored.id,
+        agent: agent.to_owned(),
+        view: None,
+        kind: OpKind::Import,
+        at: now,
+        cells,
+        nodes: added.nodes.iter().map(|node| (node.id, node.chain_hash)).collect(),
+        skipped: Vec::new(),
+        timeline: TimelineEffect::None,
+    });
+    plan.change = Change::Added(Box::new(added));
+    Ok(())
+}
+
+fn is_new_position(rows: &dyn Rows, position: &Position) -> Result<bool, Refused> {
+    match rows.position(position.id)? {
+        None => Ok(true),
+        Some(held) if held == *position => Ok(false),
+        Some(_) => Err(Refused::Differs { what: "position", id: position.id.to_string() }),
+    }
+}
+
+/// Whether two rows are the same node. Where the text is gone on one side the hashes decide: what was forgotten
+/// here stays forgotten. Trust, short id and place in the log are the store's own.
+fn same(held: &NodeRow, read: &NodeRow) -> bool {
+    let (a, b) = (&held.node, &read.node);
+    let text =
+        held.purged || read.purged || (a.content == b.content && a.counts == b.counts && a.term == b.term);
+    text && a.chain_hash == b.chain_hash
+        && a.content_hash == b.content_hash
+        && a.position == b.position
+        && a.author == b.author
+        && a.role == b.role
+        && a.created_at == b.created_at
+        && a.edited_from == b.edited_from
+        && a.quote == b.quote
+        && a.origins == b.origins
+        && a.source == b.source
+        && a.generation == b.generation
+        && a.finish == b.finish
+}
+
+/// A view shows the newest visible version where the original is pruned and nothing is selected. There a
+/// version that arrives would be shown unasked, so it arrives pruned: a person restores and selects it.
+fn kept_out(rows: &dyn Rows, row: &NodeRow) -> Result<Option<CellChange>, Refused> {
+    if row.node.is_original() || rows.position(row.node.position)?.is_none() {
+        return Ok(None);
+    }
+    let original = Target::Version(row.node.position.original());
+    let is_pruned = rows.cell(&CellKey::Pruned { target: original })?.value.is_set();
+    let key = CellKey::Pruned { target: Target::Version(row.node.id) };
+    Ok(is_pruned.then_some(CellChange { key, old: CellValue::None, new: CellValue::Set }))
+}
+
+/// How many operations of the file are not those of the stored log.
+fn operations_not_here(file: &Imported, rows: &dyn Rows) -> Result<u64, Refused> {
+    let (mut last, mut other) = (Seq(0), 0);
+    loop {
+        let page = file.tree.operations(last, PAGE)?;
+        for record in &page {
+            let held = rows.operation(record.seq)?;
+            other += u64::from(held.is_none_or(|held| held.hash != record.hash));
+        }
+        match page.last() {
+            Some(record) if page.len() == PAGE => last = record.seq,
+            _ => return Ok(other),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What an export contains and what it leaves out, as data, before anything is written.
+
+use loom::{AuthorKind, Block, CellKey, NodeRow, OpRecord, PositionKind, Role};
+use serde::{Deserialize, Serialize};
+
+use super::source::{Body, Source};
+use crate::ExportError;
+
+/// Which kind of export (spec: loom §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Variant {
+    /// Everything but file bodies.
+    #[default]
+    Full,
+    /// File bodies too.
+    WithContext,
+    /// For others to read: content, authors, structure.
+    Shared {
+        /// Whether remarks, bookmarks and tags go along.
+        annotations: bool,
+    },
+}
+
+impl Variant {
+    /// Whether the file is for others.
+    pub const fn is_shared(self) -> bool {
+        matches!(self, Self::Shared { .. })
+    }
+
+    /// What a file of this kind contains.
+    pub fn contains(self) -> Vec<Part> {
+        Part::ALL.into_iter().filter(|part| part.is_in(self)).collect()
+    }
+
+    /// What a file of this kind leaves out.
+    pub fn left_out(self) -> Vec<Part> {
+        Part::ALL.into_iter().filter(|part| !part.is_in(self)).collect()
+    }
+
+    /// Whether the content of a node stays out: what tools said, and remarks.
+    pub(super) fn withholds(self, row: &NodeRow, kind: PositionKind) -> bool {
+        let Self::Shared { annotations } = self else { return false };
+        if row.node.content.is_empty() {
+            // Nothing is there to leave out, and a tombstone of nothing would be a lie.
+            return false;
+        }
+        let tool = row.node.author.kind == AuthorKind::Tool
+            || row.node.role == Some(Role::Tool)
+            || row.node.content.iter().any(|block| matches!(block, Block::ToolResult { .. }));
+        tool || (kind == PositionKind::Annotation && !annotations)
+    }
+
+    /// An operation as this kind of file shows it: without bookmarks and tags where they stay out. Its hash
+    /// stays, and can then no longer be recomputed.
+    pub(super) fn shown(self, mut record: OpRecord) -> OpRecord {
+        if self == (Self::Shared { annotations: false }) {
+            let before = record.op.cells.len();
+            let is_mark = |key: &CellKey| matches!(key, CellKey::Bookmark { .. } | CellKey::Tag { .. });
+            record.op.cells.retain(|change| !is_mark(&change.key));
+            let skipped = record.op.skipped.len();
+            record.op.skipped.retain(|key| !is_mark(key));
+            if before != record.op.cells.len() || skipped != record.op.skipped.len() {
+                record.purged = true;
+            }
+        }
+        record
+    }
+}
+
+/// A part of a tree and of what belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Positions, nodes with all versions, their authors, pruned ones too.
+    Content,
+    /// What was done, when, by whom; views and their selections are in it.
+    Operations,
+    /// Signed heads.
+    Seals,
+    /// Pictures and sounds of nodes.
+    Blobs,
+    /// What tools answered.
+    ToolOutput,
+    /// Remarks, bookmarks, tags.
+    Annotations,
+    /// Requests to models.
+    Generations,
+    /// What was sent, without file bodies.
+    Manifests,
+    /// What came back, as received.
+    Responses,
+    /// Bodies of files that were sent.
+    FileBodies,
+    /// Hashes and sizes of what is left out.
+    Hashes,
+    /// Text not committed yet.
+    Drafts,
+    /// How far each text is believed.
+    Trust,
+}
+
+impl Part {
+    /// All parts, in the order they are told.
+    pub const ALL: [Self; 13] = [
+        Self::Content,
+        Self::Operations,
+        Self::Seals,
+        Self::Blobs,
+        Self::ToolOutput,
+        Self::Annotations,
+        Self::Generations,
+        Self::Manifests,
+        Self::Responses,
+        Self::FileBodies,
+        Self::Hashes,
+        Self::Drafts,
+        Self::Trust,
+    ];
+
+    const fn is_in(self, variant: Variant) -> bool {
+        match self {
+            Self::Content | Self::Operations | Self::Seals | Self::Blobs | Self::Hashes => true,
+            Self::ToolOutput | Self::Generations | Self::Manifests | Self::Responses => !variant.is_shared(),
+            Self::Annotations => !matches!(variant, Variant::Shared { annotations: false }),
+            Self::FileBodies => matches!(variant, Variant::WithContext),
+            Self::Drafts | Self::Trust => false,
+        }
+    }
+}
+
+/// Records by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "each is the number of records of that name")]
+pub struct Tally {
+    pub positions: u64,
+    pub nodes: u64,
+    pub operations: u64,
+    pub seals: u64,
+    pub generations: u64,
+    pub manifests: u64,
+    pub bodies: u64,
+    pub responses: u64,
+    pub blobs: u64,
+}
+
+/// What an export will contain, said before it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Survey {
+    /// What is in it.
+    pub contains: Vec<Part>,
+    /// What is not.
+    pub left_out: Vec<Part>,
+    /// The files whose bodies go along, by name and digest.
+    pub bodies: Vec<Body>,
+}
+
+/// Says what an export will contain. Reads the list of generations where bodies go along.
+///
+/// # Errors
+/// [`ExportError::Rows`] when the store fails.
+pub fn survey(source: &dyn Source, variant: Variant) -> Result<Survey, ExportError> {
+    let mut bodies = Vec::new();
+    if variant == Variant::WithContext {
+        let mut after = None;
+        loop {
+            let page = source.generations(after, 256)?;
+            for generation in &page {
+                bodies.extend(source.bodies(generation.row.manifest)?);
+            }
+            match page.last() {
+                Some(last) if page.len() == 256 => after = Some(last.row.id),
+                _ => break,
+            }
+        }
+        bodies.sort();
+        bodies.dedup();
+    }
+    Ok(Survey { contains: variant.contains(), left_out: variant.left_out(), bodies })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_either_in_or_left_out() {
+        for variant in [Variant::Full, Variant::WithContext, Variant::Shared { annotations: false }] {
+            assert_eq!(variant.contains().len() + variant.left_out().len(), Part::ALL.len());
+            assert!(variant.left_out().contains(&Part::Drafts));
+        }
+        let shared = Variant::Shared { annotations: false }.left_out();
+        for part in [Part::Manifests, Part::Responses, Part::ToolOutput, Part::Annotations] {
+            assert!(shared.contains(&part), "{part:?}");
+        }
+    }
+}

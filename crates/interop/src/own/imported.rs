@@ -1,0 +1,183 @@
+//! What a file held, after every record of it was checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loom::memory::MemoryTree;
+use loom::verify::{Evidence, Gap, Problem as Finding, Report, Reread, Status, verify};
+use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, RowError, Rows};
+use serde::Serialize;
+
+use super::record::Header;
+use super::source::{Body, Response, Source, StoredGeneration};
+
+/// Something in a file that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The line, from 1; 0 where it concerns the whole file.
+    pub line: u64,
+    /// What is wrong.
+    pub why: String,
+    /// Whether the tree does not stand without what is wrong: the file is then refused, or copied without it.
+    /// Otherwise the record alone was skipped.
+    pub breaks: bool,
+}
+
+/// The bytes that belong to a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Materials {
+    /// What was sent.
+    pub manifests: BTreeMap<Digest, Vec<u8>>,
+    /// The file bodies each manifest names.
+    pub bodies_of: BTreeMap<Digest, Vec<Body>>,
+    /// File bodies.
+    pub bodies: BTreeMap<Digest, Vec<u8>>,
+    /// What came back.
+    pub responses: BTreeMap<Digest, Response>,
+    /// Pictures and sounds.
+    pub blobs: BTreeMap<Digest, Vec<u8>>,
+}
+
+/// A file that was read. Every row in `tree` refers to rows that are in it too, and fits its own hashes.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// The first line.
+    pub header: Header,
+    /// The tree. All trust in it is `outside`.
+    pub tree: MemoryTree,
+    /// Requests to models: history.
+    pub generations: BTreeMap<GenerationId, StoredGeneration>,
+    /// Bytes.
+    pub materials: Materials,
+    /// What is wrong, in order; bounded.
+    pub problems: Vec<Problem>,
+    /// Problems beyond those listed.
+    pub further: u64,
+    /// SHA-256 over all lines but the last: names the file.
+    pub digest: Digest,
+    /// Nodes whose content the export left out.
+    pub withheld: BTreeSet<NodeId>,
+}
+
+/// Reads a stored response again. The dialects are above this crate, so they come in.
+pub trait Reparse {
+    /// What the choice of a response says, or why it cannot be told.
+    fn blocks(&self, source: &ModelSource, response: &Response) -> Result<Vec<Block>, Gap>;
+}
+
+/// No parser at hand: responses are checked by their digest alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unparsed;
+
+impl Reparse for Unparsed {
+    fn blocks(&self, _: &ModelSource, _: &Response) -> Result<Vec<Block>, Gap> {
+        Err(Gap::Parser)
+    }
+}
+
+impl Imported {
+    /// The first problem the tree does not stand with.
+    pub fn broken(&self) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.breaks)
+    }
+
+    /// Verifies the file by itself. Problems of reading are findings too: of a file that was touched, nothing
+    /// is valid.
+    ///
+    /// # Errors
+    /// [`RowError`] never occurs for rows in memory.
+    pub fn verify(&self, parser: &dyn Reparse) -> Result<Report, RowError> {
+        let shared = self.header.variant.is_shared();
+        let mut report = verify(&self.tree, &FileEvidence { file: self, parser })?;
+        for finding in &mut report.problems {
+            let is_withheld = finding.node.is_none_or(|node| self.withheld.contains(&node));
+            if shared && is_withheld && finding.gap == Some(Gap::Purged) {
+                finding.gap = Some(Gap::Shared);
+                finding.why = "it was left out of the shared file".to_owned();
+            }
+        }
+        let found = |why: String, gap| Finding { node: None, seq: None, why, gap };
+        if shared {
+            report
+                .problems
+                .push(found("the file is shared: not all of its tree is in it".into(), Some(Gap::Shared)));
+        }
+        let read = self.problems.iter().map(|problem| format!("line {}: {}", problem.line, problem.why));
+        report.problems.extend(read.map(|why| found(why, None)));
+        report.status = match report.problems.as_slice() {
+            problems if problems.iter().any(|problem| problem.gap.is_none()) => Status::Invalid,
+            [] => Status::Valid,
+            _ => Status::Incomplete,
+        };
+        Ok(report)
+    }
+}
+
+/// Manifests and responses as the file has them.
+struct FileEvidence<'a> {
+    file: &'a Imported,
+    parser: &'a dyn Reparse,
+}
+
+impl FileEvidence<'_> {
+    const fn absent(&self) -> Gap {
+        if self.file.header.variant.is_shared() { Gap::Shared } else { Gap::Missing }
+    }
+}
+
+impl Evidence for FileEvidence<'_> {
+    fn manifest(&self, digest: Digest) -> Result<Result<Digest, Gap>, RowError> {
+        let bytes = self.file.materials.manifests.get(&digest);
+        Ok(bytes.map(|bytes| Digest::of(bytes)).ok_or(self.absent()))
+    }
+
+    fn reread(&self, _: &NodeRow, source: &ModelSource) -> Result<Reread, RowError> {
+        let response = source.response.and_then(|digest| self.file.materials.responses.get(&digest));
+        let Some(response) = response else {
+            return Ok(Reread::Gap { digest: None, gap: self.absent() });
+        };
+        if response.purged {
+            return Ok(Reread::Gap { digest: None, gap: Gap::Purged });
+        }
+        let digest = Digest::of(&response.bytes);
+        Ok(match self.parser.blocks(source, response) {
+            Ok(blocks) => Reread::Blocks { digest, blocks },
+            Err(gap) => Reread::Gap { digest: Some(digest), gap },
+        })
+    }
+}
+
+impl Source for Imported {
+    fn rows(&self) -> &dyn Rows {
+        &self.tree
+    }
+
+    fn generations(
+        &self,
+        after: Option<GenerationId>,
+        limit: usize,
+    ) -> Result<Vec<StoredGeneration>, RowError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let range = (after.map_or(Unbounded, Excluded), Unbounded);
+        Ok(self.generations.range(range).map(|(_, held)| held.clone()).take(limit).collect())
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.materials.manifests.get(&digest).cloned())
+    }
+
+    fn bodies(&self, manifest: Digest) -> Result<Vec<Body>, RowError> {
+        Ok(self.materials.bodies_of.get(&manifest).cloned().unwrap_or_default())
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.materials.bodies.get(&digest).cloned())
+    }
+
+    fn response(&self, digest: Digest) -> Result<Option<Response>, RowError> {
+        Ok(self.materials.responses.get(&digest).cloned())
+    }
+
+    fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(self.materials.blobs.get(&digest).cloned())
+    }
+}

@@ -1,0 +1,260 @@
+//! The records of a file, as they stand in its lines.
+
+use loom::digest::PathDigest;
+use loom::position::Counts;
+use loom::seal::Seal;
+use loom::{
+    Author, Block, Digest, Finish, GenerationId, GenerationRow, Millis, ModelSource, Node, NodeId, NodeRow,
+    OpRecord, Origin, PositionId, PositionKind, Quote, Role, Seq, TreeRow, Trust,
+};
+use serde::{Deserialize, Serialize};
+
+use super::bytes::Data;
+use super::contents::{Part, Variant};
+
+/// What the first line names.
+pub const FORMAT: &str = "drawloom";
+
+/// The version written; older ones stay readable.
+pub const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// The first line.
+    Header(Box<Header>),
+    /// A position; the line before its original.
+    Position(PositionRecord),
+    /// A node, in the order of the tree.
+    Node(Box<NodeRecord>),
+    /// An operation, in order.
+    Operation(Box<OpRecord>),
+    /// A seal.
+    Seal(Seal),
+    /// A generation.
+    Generation(Box<GenerationRecord>),
+    /// What was sent.
+    Manifest(BytesRecord),
+    /// A file body that a manifest names; behind the manifest.
+    Body(BodyRecord),
+    /// What came back.
+    Response(ResponseRecord),
+    /// A picture or a sound of a node.
+    Blob(BytesRecord),
+    /// The last line.
+    End(End),
+}
+
+/// The first line: what the file is and holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Which kind of export.
+    pub variant: Variant,
+    /// What is in it.
+    pub contains: Vec<Part>,
+    /// What is not.
+    pub left_out: Vec<Part>,
+    /// The tree.
+    pub tree: TreeRow,
+}
+
+/// A position. Depth, jump pointer and sums follow from its parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PositionRecord {
+    /// Its id, that of its original.
+    pub id: PositionId,
+    /// The position it follows from; none for the genesis.
+    pub parent: Option<PositionId>,
+    /// What it is for.
+    pub kind: PositionKind,
+    /// Its role in a dialogue.
+    pub role: Option<Role>,
+}
+
+/// What remains of a text that is not in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Absence {
+    /// It was forgotten before the export.
+    Purged,
+    /// The export left it out.
+    Shared,
+}
+
+/// A node, without its trust. Its size and digest term are there only where its text is not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields are those of loom::Node and loom::NodeRow")]
+pub struct NodeRecord {
+    pub id: NodeId,
+    pub seq: Seq,
+    pub place: u32,
+    pub short_id: String,
+    pub position: PositionId,
+    pub author: Author,
+    pub role: Option<Role>,
+    pub created_at: Millis,
+    pub content: Vec<Block>,
+    /// Why the content is empty although the node was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Absence>,
+    /// Size and digest term of an absent text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<(Counts, PathDigest)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_from: Option<NodeId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<Quote>,
+    pub origins: Vec<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<ModelSource>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<GenerationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<Finish>,
+    pub content_hash: Digest,
+    pub chain_hash: Digest,
+}
+
+impl NodeRecord {
+    /// The record of a row; `withheld` leaves its content out.
+    pub fn of(row: NodeRow, withheld: bool) -> Self {
+        let node = row.node;
+        let absent = match (row.purged, withheld) {
+            (true, _) => Some(Absence::Purged),
+            (false, true) => Some(Absence::Shared),
+            (false, false) => None,
+        };
+        Self {
+            id: node.id,
+            seq: row.seq,
+            place: row.place,
+            short_id: row.short_id,
+            position: node.position,
+            author: node.author,
+            role: node.role,
+            created_at: node.created_at,
+            content: if absent.is_some() { Vec::new() } else { node.content },
+            absent,
+            was: absent.map(|_| (node.counts, node.term)),
+            edited_from: node.edited_from,
+            quote: node.quote,
+            origins: node.origins,
+            source: node.source,
+            generation: node.generation,
+            finish: node.finish,
+            content_hash: node.content_hash,
+            chain_hash: node.chain_hash,
+        }
+    }
+
+    /// The row, with size and term computed where the text is there. What arrives is `outside`.
+    pub fn into_row(self, tree: loom::TreeId) -> NodeRow {
+        let mut node = Node {
+            id: self.id,
+            tree,
+            position: self.position,
+            author: self.author,
+            role: self.role,
+            created_at: self.created_at,
+            content: self.content,
+            edited_from: self.edited_from,
+            quote: self.quote,
+            origins: self.origins,
+            source: self.source,
+            generation: self.generation,
+            trust: Trust::Outside,
+            finish: self.finish,
+            counts: Counts::default(),
+            term: PathDigest::default(),
+            content_hash: self.content_hash,
+            chain_hash: self.chain_hash,
+        };
+        let text = node.text();
+        let (counts, term) =
+            self.was.unwrap_or_else(|| (Counts::of(&text), PathDigest::term(node.position, &text)));
+        (node.counts, node.term) = (counts, term);
+        NodeRow {
+            node,
+            seq: self.seq,
+            place: self.place,
+            short_id: self.short_id,
+            purged: self.absent.is_some(),
+        }
+    }
+}
+
+/// A generation and the response it got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationRecord {
+    /// The row.
+    pub row: GenerationRow,
+    /// Digest of its response, if there was one.
+    pub response: Option<Digest>,
+}
+
+/// Bytes under their digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BytesRecord {
+    /// SHA-256 of the bytes.
+    pub digest: Digest,
+    /// Their number.
+    pub length: u64,
+    /// The bytes; none where they are not in the file.
+    pub data: Option<Data>,
+}
+
+/// A file body that a manifest names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BodyRecord {
+    /// The manifest.
+    pub manifest: Digest,
+    /// Whose text it is, as the manifest says.
+    pub name: String,
+    /// SHA-256 of the body.
+    pub digest: Digest,
+    /// Its size, bytes.
+    pub length: u64,
+    /// The body; none without `--with-context`, and where an earlier line has it.
+    pub data: Option<Data>,
+}
+
+/// A stored response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResponseRecord {
+    /// SHA-256 of the body.
+    pub digest: Digest,
+    /// Status, headers, timings, usage: JSON text, byte for byte as stored.
+    pub metadata: String,
+    /// Whether the body was forgotten.
+    pub purged: bool,
+    /// Size of the body, bytes.
+    pub length: u64,
+    /// The body as received.
+    pub data: Option<Data>,
+}
+
+/// The last line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// Records by kind.
+    pub counts: super::contents::Tally,
+    /// The last operation.
+    pub seq: Seq,
+    /// The head of the tree after it.
+    pub head: Digest,
+    /// SHA-256 over all lines before this one: finds accidents, not attacks.
+    pub digest: Digest,
+}

@@ -1,0 +1,50 @@
+//! Plain text: the path of a view.
+//!
+//! A document is written byte for byte as it renders. A dialogue gets a line with the speaker before each
+//! turn, because its turns run together without one.
+
+use std::io::Write;
+
+use loom::{Author, Mode, Role, Rows, ViewName};
+
+use crate::ExportError;
+use crate::passages::Passages;
+
+/// Writes the text of a view's path.
+///
+/// # Errors
+/// [`ExportError`] when the tree cannot be read or the text not written.
+pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
+    let dialogue = rows.tree()?.mode == Mode::Dialogue;
+    let mut first = true;
+    for passage in Passages::new(rows, view)? {
+        let passage = passage?;
+        if dialogue {
+            if passage.text.is_empty() {
+                continue;
+            }
+            let gap = if first { "" } else { "\n\n" };
+            writeln!(out, "{gap}{}:", speaker(passage.row.node.role, &passage.row.node.author))?;
+        }
+        out.write_all(passage.text.as_bytes())?;
+        first = false;
+    }
+    if dialogue && !first {
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// How a turn's speaker is written: the role, and the author where it says more. On one line.
+pub(crate) fn speaker(role: Option<Role>, author: &Author) -> String {
+    let name = text::terminal::one_line(&author.id);
+    match role {
+        None => name.into_owned(),
+        Some(Role::System) => "system".to_owned(),
+        Some(Role::User) if author.id == Author::OWNER => "user".to_owned(),
+        Some(Role::User) => format!("user ({name})"),
+        Some(Role::Assistant) => format!("assistant ({name})"),
+        Some(Role::Tool) => format!("tool ({name})"),
+    }
+}

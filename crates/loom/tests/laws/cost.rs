@@ -1,0 +1,170 @@
+//! What an operation costs (spec: loom §10.4): rows written and rounds asked do not depend on what stands above or
+//! below; reads grow with the logarithm of the depth, and with the exceptions of the path.
+
+use drawloom_loom::path::{Exceptions, ancestor_at, common_ancestor};
+use drawloom_loom::plan::{EditAs, NewText};
+use drawloom_loom::render::window;
+use drawloom_loom::{Op, PositionId, Slot, Target};
+
+use crate::support::counted::Counted;
+use crate::support::desk::{Desk, main_view};
+
+const DEPTHS: [usize; 4] = [10, 100, 1_000, 10_000];
+
+/// A document of many passages, and its places from the top.
+fn long(depth: usize) -> (Desk, Vec<PositionId>) {
+    let mut desk = Desk::buffer();
+    let places = (0..depth).map(|index| desk.append(if index % 2 == 0 { "a" } else { "b" })).collect();
+    (desk, places)
+}
+
+/// Rows written, rounds and reads of one operation that is planned but not applied.
+fn cost(desk: &mut Desk, op: Op) -> (usize, usize, u64) {
+    let tree = std::mem::take(&mut desk.tree);
+    let rows = Counted::new(&tree);
+    let (plan, rounds) = desk.plan_over(&rows, &main_view(), op).unwrap();
+    let reads = rows.reads();
+    desk.tree = tree;
+    let cells = plan.op.map_or(0, |op| op.cells.len());
+    (plan.positions.len() + plan.nodes.len() + plan.drafts.len() + cells, rounds, reads)
+}
+
+fn edit(position: PositionId) -> Op {
+    Op::Edit { position, text: "changed".into(), edit_as: EditAs::Version }
+}
+
+type Make = fn(&mut Desk, &[PositionId]) -> Op;
+
+/// One of each kind, at a place in the middle.
+const OPERATIONS: [(&str, Make); 9] = [
+    ("edit", |_, at| edit(at[at.len() / 2])),
+    ("edit at the top", |_, at| edit(at[0])),
+    ("append", |_, _| Op::Append(NewText::owner("new", None))),
+    ("branch", |_, at| Op::BranchAt { node: at[at.len() / 2].original(), at: 1, token: None }),
+    ("select", |desk, at| {
+        let version = desk.edit(at[1], "other").unwrap();
+        desk.run(Op::Undo).unwrap();
+        Op::Select { position: at[1], version }
+    }),
+    ("switch", |desk, at| {
+        let tip = desk.tip();
+        desk.run(Op::Move(at[0])).unwrap();
+        let sibling = desk.append("beside");
+        desk.run(Op::Move(tip)).unwrap();
+        Op::Switch(sibling)
+    }),
+    ("prune", |_, at| Op::Prune(Target::Position(at[at.len() / 2]))),
+    ("commit", |desk, at| {
+        desk.typed("text");
+        desk.typed_in(&main_view(), Slot::Edit(at[3]), "edited");
+        Op::Commit
+    }),
+    ("undo", |desk, at| {
+        desk.run(edit(at[2])).unwrap();
+        desk.run(Op::Prune(Target::Position(at[4]))).unwrap();
+        Op::Undo
+    }),
+];
+
+#[test]
+fn an_operation_costs_the_same_on_any_path() {
+    let mut first: Vec<(usize, usize, u64)> = Vec::new();
+    for depth in DEPTHS {
+        let (mut desk, at) = long(depth);
+        for (index, (name, make)) in OPERATIONS.iter().enumerate() {
+            let tree = desk.tree.clone();
+            let op = make(&mut desk, &at);
+            let (written, rounds, reads) = cost(&mut desk, op);
+            desk.tree = tree;
+            match first.get(index) {
+                None => first.push((written, rounds, reads)),
+                Some(small) => {
+                    assert_eq!((written, rounds), (small.0, small.1), "{name} at depth {depth}");
+                    // A skip in the jump pointers costs two reads a step, two steps a level, at most.
+                    let more = 24 * (depth as u64).ilog2() as u64;
+                    assert!(reads <= small.2 + more, "{name} at depth {depth}: {reads} reads, {small:?}");
+                }
+            }
+            assert!(written <= 9, "{name} writes {written} rows");
+        }
+    }
+}
+
+#[test]
+fn rounds_do_not_grow_with_pending_edits_selections_or_views() {
+    let rounds = |count: usize| {
+        let (mut desk, at) = long(60);
+        for place in &at[..count] {
+            desk.edit(*place, "version").unwrap();
+        }
+        let copy = cost(&mut desk, Op::NewView { name: "copy".parse().unwrap(), agent: "a".into() }).1;
+        for index in 0..count {
+            let name = format!("view {index}").parse().unwrap();
+            desk.run(Op::NewView { name, agent: "reader".into() }).unwrap();
+        }
+        let prune = cost(&mut desk, Op::Prune(Target::Position(at[50]))).1;
+        for place in &at[..count] {
+            desk.typed_in(&main_view(), Slot::Edit(*place), "pending");
+        }
+        let commit = cost(&mut desk, Op::Commit).1;
+        desk.run(Op::Commit).unwrap();
+        let undo = cost(&mut desk, Op::Undo).1;
+        [("new view", copy), ("prune", prune), ("commit", commit), ("undo", undo)]
+    };
+    assert_eq!(rounds(2), rounds(40));
+}
+
+#[test]
+fn reads_grow_with_the_logarithm_of_the_depth() {
+    for depth in DEPTHS {
+        let (mut desk, at) = long(depth);
+        let log = u64::from((depth as u32).ilog2()) + 1;
+        for place in at.iter().step_by(depth / 10) {
+            desk.edit(*place, "xyz").unwrap();
+        }
+        let exceptions = 10;
+        let tip = desk.tip();
+        let path = desk.path(&main_view());
+        let counted = |read: &dyn Fn(&Counted<'_>)| {
+            let rows = Counted::new(&desk.tree);
+            read(&rows);
+            rows.reads()
+        };
+        for (name, reads, most) in [
+            ("ancestor", counted(&|rows| assert!(ancestor_at(rows, tip, 1).unwrap().is_some())), 6 * log),
+            (
+                "common ancestor",
+                counted(&|rows| assert_eq!(common_ancestor(rows, tip, at[0]).unwrap().id, at[0])),
+                12 * log,
+            ),
+            (
+                "exceptions",
+                counted(&|rows| assert_eq!(Exceptions::read(rows, &main_view(), tip).unwrap().tip.id, tip)),
+                exceptions * (6 * log + 6) + 8,
+            ),
+            (
+                "locate",
+                counted(&|rows| assert!(path.locate(rows, depth as u64 / 2).unwrap().is_some())),
+                (log + 1) * 6 * log,
+            ),
+            (
+                "window",
+                counted(&|rows| assert_eq!(window(rows, &main_view(), &path, None, 5).unwrap().len(), 5)),
+                14,
+            ),
+        ] {
+            assert!(reads <= most, "{name} at depth {depth}: {reads} reads, at most {most}");
+        }
+    }
+}
+
+#[test]
+fn control_a_walk_reads_every_row() {
+    let (desk, _) = long(100);
+    let rows = Counted::new(&desk.tree);
+    let mut here = Some(desk.tip());
+    while let Some(id) = here {
+        here = drawloom_loom::path::position(&rows, id).unwrap().parent;
+    }
+    assert_eq!(rows.reads(), 101);
+}

@@ -1,0 +1,301 @@
+//! Forgetting in rows, within one transaction; scrubbing the file's pages follows it.
+
+use std::collections::BTreeSet;
+
+use loom::{Block, Digest, GenerationId, Millis, NodeId, OpRecord, Seq, TreeId};
+use rusqlite::{Connection, params};
+
+use super::bytes::unpack;
+use super::db::{Db, bytes_of, digest, failure, get, id16};
+use super::tree_row::{TreeRef, find};
+use super::{apply, cell_row, draft_row, events, node_row, op_row};
+use crate::error::StoreError;
+use crate::event::Happening;
+use crate::forget::{Forget, Forgotten, Place, Target, operation};
+use crate::job::JobId;
+use crate::memory::state::only_owner;
+use crate::principal::Principal;
+
+/// Rows read at a time when every one is looked at.
+const PAGE: usize = 1024;
+
+/// As [`crate::Store::forget`], without scrubbing.
+pub(super) fn forget(
+    db: &Db<'_>,
+    who: &Principal,
+    what: &Forget,
+    now: Millis,
+) -> Result<Forgotten, StoreError> {
+    only_owner(who, "forget")?;
+    let target = match what {
+        Forget::Node { tree, node } => {
+            let found = find(db, who, *tree)?;
+            let rows = super::rows::SqliteRows { db, tree: found, who };
+            let row = loom::Rows::node(&rows, *node).map_err(StoreError::from_row_error)?;
+            let row = row.ok_or(StoreError::NotFound("node"))?;
+            let mut target = Target::new(None);
+            target.add_node(*tree, *node, &row.node.text());
+            target
+        }
+        Forget::Text(text) => {
+            let mut target = Target::text(text)?;
+            for tree in all_trees(db)? {
+                let mut found = Vec::new();
+                each_node(db, tree, |node, content| {
+                    if target.is_in(content) {
+                        found.push((tree.id, node));
+                    }
+                    Ok(())
+                })?;
+                target.nodes.extend(found);
+            }
+            target
+        }
+    };
+    Removal::new(db, &target).remove(now)
+}
+
+/// As [`crate::Store::purge`], without scrubbing.
+pub(super) fn purge(db: &Db<'_>, who: &Principal, id: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
+    only_owner(who, "purge")?;
+    let tree = find(db, who, id)?;
+    let mut target = Target::new(Some(id));
+    each_node(db, tree, |node, content| {
+        target.add_node(id, node, &loom::content::plain_text(content));
+        Ok(())
+    })?;
+    db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.pk])?;
+    Removal::new(db, &target).remove(now)
+}
+
+fn all_trees(db: &Db<'_>) -> Result<Vec<TreeRef>, StoreError> {
+    db.all("SELECT pk, id FROM trees ORDER BY pk", [], |row| {
+        Ok(TreeRef { pk: get(row, 0)?, id: TreeId::from_bytes(id16(row, 1)?) })
+    })
+}
+
+/// Calls `visit` with the content of every node of a tree.
+fn each_node(
+    db: &Db<'_>,
+    tree: TreeRef,
+    mut visit: impl FnMut(NodeId, &[Block]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let rows = super::rows::SqliteRows { db, tree, who: &Principal::Owner };
+    let mut after = None;
+    loop {
+        let page = loom::Rows::nodes_in_order(&rows, after, PAGE).map_err(StoreError::from_row_error)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some((last.seq, last.place));
+        for row in &page {
+            visit(row.node.id, &row.node.content)?;
+        }
+    }
+}
+
+/// One removal under way.
+struct Removal<'a, 'c> {
+    db: &'a Db<'c>,
+    target: &'a Target,
+    places: BTreeSet<Place>,
+    blobs: BTreeSet<Digest>,
+    /// Generations whose responses go, by number.
+    made_by: BTreeSet<i64>,
+}
+
+impl<'a, 'c> Removal<'a, 'c> {
+    const fn new(db: &'a Db<'c>, target: &'a Target) -> Self {
+        Self { db, target, places: BTreeSet::new(), blobs: BTreeSet::new(), made_by: BTreeSet::new() }
+    }
+
+    fn remove(mut self, now: Millis) -> Result<Forgotten, StoreError> {
+        for (tree, node) in &self.target.nodes {
+            self.node(*tree, *node)?;
+        }
+        for tree in all_trees(self.db)? {
+            self.drafts(tree)?;
+            self.labels(tree)?;
+            self.operations(tree)?;
+            if self.target.tree == Some(tree.id) {
+                let sql = "SELECT pk FROM generations WHERE tree = ?1";
+                self.made_by.extend(self.db.all(sql, [tree.pk], |row| get::<i64>(row, 0))?);
+            }
+        }
+        self.responses()?;
+        self.sent()?;
+        self.jobs()?;
+        let touched: BTreeSet<TreeId> =
+            self.places.iter().filter_map(Place::tree).chain(self.target.tree).collect();
+        for id in touched {
+            let tree = find(self.db, &Principal::Owner, id)?;
+            let head = apply::Head::read(self.db, tree)?;
+            apply::append(self.db, tree, head, &operation(id, now), 0)?;
+            events::append(self.db, tree.pk, &Happening::Removed)?;
+        }
+        let mut blobs = Vec::new();
+        for blob in self.blobs {
+            if self.db.one("SELECT 1 FROM blobs WHERE digest = ?1", [blob.0], |_| Ok(()))?.is_none() {
+                blobs.push(blob);
+            }
+        }
+        Ok(Forgotten { places: self.places.into_iter().collect(), blobs })
+    }
+
+    fn node(&mut self, tree: TreeId, id: NodeId) -> Result<(), StoreError> {
+        let tree_ref = find(self.db, &Principal::Owner, tree)?;
+        let rows = super::rows::SqliteRows { db: self.db, tree: tree_ref, who: &Principal::Owner };
+        let row = loom::Rows::node(&rows, id).map_err(StoreError::from_row_error)?;
+        let row = row.ok_or(StoreError::NotFound("node"))?;
+        let sql = "SELECT pk, generation FROM nodes WHERE id = ?1";
+        let found = self
+            .db
+            .one(sql, [id.to_bytes()], |row| Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?)))?;
+        let Some((pk, generation)) = found else { return Ok(()) };
+        self.made_by.extend(generation);
+        if row.node.content.is_empty() {
+            return Ok(());
+        }
+        // A contentless index has to be told the words that go.
+        let text = crate::search::searched_text(&row.node.content);
+        let text = text::bigrams::index_text(&text);
+        if !text.is_empty() {
+            let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
+            self.db.run(sql, (pk, text))?;
+        }
+        self.blobs.extend(crate::memory::find::blobs(&row.node.content));
+        self.db.run("DELETE FROM blobs WHERE node = ?1", [pk])?;
+        node_row::purge(self.db, pk)?;
+        self.places.insert(Place::Node { tree, node: id });
+        Ok(())
+    }
+
+    fn drafts(&mut self, tree: TreeRef) -> Result<(), StoreError> {
+        for (view, slot, draft) in draft_row::of_tree(self.db, tree.pk)? {
+            let of_node = draft.base.is_some_and(|base| self.target.nodes.contains(&(tree.id, base)));
+            let gone = of_node || self.target.tree == Some(tree.id);
+            let clean = self.target.words.without(&draft);
+            if gone || clean.is_some() {
+                draft_row::set(self.db, tree.pk, &view, slot, clean.as_ref().filter(|_| !gone))?;
+                self.places.insert(Place::Draft { tree: tree.id, view, slot });
+            }
+        }
+        Ok(())
+    }
+
+    /// Words in the cells of a tree.
+    fn labels(&mut self, tree: TreeRef) -> Result<(), StoreError> {
+        let words = self.target.words_of(tree.id);
+        let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
+            WHERE tree = ?1 AND (text IS NOT NULL OR tag <> '')";
+        for (key, cell) in self.db.all(sql, [tree.pk], |row| cell_row::read_pair(self.db, row))? {
+            let (mut new_key, mut value) = (key.clone(), cell.value.clone());
+            if !words.remove_from_cell(&mut new_key, &mut [&mut value]) {
+                continue;
+            }
+            self.places.insert(Place::Label { tree: tree.id });
+            if let loom::CellKey::Tag { tag, .. } = &key {
+                // What is left of a tag is no tag.
+                self.db.run("DELETE FROM cells WHERE tree = ?1 AND tag = ?2", (tree.pk, tag))?;
+            } else {
+                cell_row::set(self.db, tree.pk, &key, &value, cell.seq)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Words in the records of a tree.
+    fn operations(&mut self, tree: TreeRef) -> Result<(), StoreError> {
+        let words = self.target.words_of(tree.id);
+        let mut after = Seq(0);
+        loop {
+            let page: Vec<OpRecord> = op_row::after(self.db, tree.pk, tree.id, after, PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.seq;
+            for mut record in page {
+                if words.remove_from_changes(&mut record.op.cells, &mut record.op.skipped) {
+                    op_row::rewrite(self.db, tree.pk, &record)?;
+                    self.places.insert(Place::Operation { tree: tree.id, seq: record.seq });
+                }
+            }
+        }
+    }
+
+    fn responses(&mut self) -> Result<(), StoreError> {
+        let sql = "SELECT r.generation, g.id, r.bytes, r.metadata FROM responses r
+            JOIN generations g ON g.pk = r.generation WHERE r.purged = 0";
+        let needles = &self.target.needles;
+        let found = self.db.all(sql, [], |row| {
+            let pk: i64 = get(row, 0)?;
+            let holds = self.made_by.contains(&pk)
+                || needles.occur_in(&unpack(bytes_of(row, 2)?)?)
+                || needles.occur_in(get::<String>(row, 3)?.as_bytes());
+            Ok(holds.then_some((pk, GenerationId::from_bytes(id16(row, 1)?))))
+        })?;
+        for (pk, generation) in found.into_iter().flatten() {
+            let sql = "UPDATE responses SET purged = 1, bytes = x'', metadata = '' WHERE generation = ?1";
+            self.db.run(sql, [pk])?;
+            self.places.insert(Place::Response { generation });
+        }
+        Ok(())
+    }
+
+    /// Manifests and bodies: those that hold what is searched for, and those of the purged tree alone.
+    fn sent(&mut self) -> Result<(), StoreError> {
+        let needles = &self.target.needles;
+        let tree = self.target.tree.map(TreeId::to_bytes);
+        let sql = "SELECT m.pk, m.digest, m.bytes, EXISTS (
+                SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree
+                WHERE g.manifest = m.digest AND (?1 IS NULL OR t.id <> ?1))
+            FROM manifests m";
+        let manifests = self.db.all(sql, [tree], |row| {
+            let gone = !get::<bool>(row, 3)? || needles.occur_in(&unpack(bytes_of(row, 2)?)?);
+            Ok(if gone { Some((get::<i64>(row, 0)?, digest(row, 1)?)) } else { None })
+        })?;
+        for (pk, digest) in manifests.into_iter().flatten() {
+            self.db.run("DELETE FROM citations WHERE manifest = ?1", [pk])?;
+            self.db.run("DELETE FROM manifests WHERE pk = ?1", [pk])?;
+            self.places.insert(Place::Manifest { digest });
+        }
+        let sql = "SELECT b.pk, b.digest, b.bytes, EXISTS (SELECT 1 FROM citations c WHERE c.body = b.pk) FROM bodies b";
+        let bodies = self.db.all(sql, [], |row| {
+            let gone = !get::<bool>(row, 3)? || needles.occur_in(&unpack(bytes_of(row, 2)?)?);
+            Ok(if gone { Some((get::<i64>(row, 0)?, digest(row, 1)?)) } else { None })
+        })?;
+        for (pk, digest) in bodies.into_iter().flatten() {
+            self.db.run("DELETE FROM citations WHERE body = ?1", [pk])?;
+            self.db.run("DELETE FROM bodies WHERE pk = ?1", [pk])?;
+            self.places.insert(Place::Body { digest });
+        }
+        Ok(())
+    }
+
+    fn jobs(&mut self) -> Result<(), StoreError> {
+        let tree = self.target.tree.map(TreeId::to_bytes);
+        let sql = "SELECT j.pk, j.payload, j.result, coalesce(t.id = ?1, 0) FROM jobs j
+            LEFT JOIN trees t ON t.pk = j.tree";
+        let found = self.db.all(sql, [tree], |row| {
+            let whole: bool = get(row, 3)?;
+            let texts = [get::<String>(row, 1)?, get::<String>(row, 2)?];
+            let holds =
+                |text: &String| !text.is_empty() && (whole || self.target.needles.occur_in(text.as_bytes()));
+            Ok(if texts.iter().any(holds) { Some(get::<i64>(row, 0)?) } else { None })
+        })?;
+        for pk in found.into_iter().flatten() {
+            self.db.run("UPDATE jobs SET payload = '', result = '' WHERE pk = ?1", [pk])?;
+            self.places.insert(Place::Job { job: JobId(pk) });
+        }
+        Ok(())
+    }
+}
+
+/// Takes what was deleted out of the file: merges the index, rewrites every page, empties the log. Readers of
+/// other processes can hold the log for as long as a read lasts; the busy timeout waits for them.
+pub(super) fn scrub(conn: &Connection) -> Result<(), StoreError> {
+    conn.execute("INSERT INTO search (search) VALUES ('optimize')", params![]).map_err(failure)?;
+    conn.execute_batch("VACUUM").map_err(failure)?;
+    let (busy, _) = conn
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })
+        .map_err(failure)?;
+    if busy == 0 { Ok(()) } else { Err(StoreError::Busy) }
+}

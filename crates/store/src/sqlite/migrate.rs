@@ -1,0 +1,206 @@
+//! Bringing a file to the version this program writes, step by step.
+//!
+//! Each step is one transaction that ends with the new version number, so a step that was killed has not
+//! happened, and the next start goes on from there. Before the first one a copy is put beside the file; the last
+//! two copies are kept (spec: security §22).
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::db::failure;
+use super::schema::APPLICATION_ID;
+use crate::error::StoreError;
+use crate::store::StoreId;
+
+/// One step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// The version it leads to, from the one before.
+    pub(super) to: u32,
+    /// The oldest program that may read the result, by the version it writes.
+    pub(super) min_reader: u32,
+    /// The oldest program that may write it.
+    pub(super) min_writer: u32,
+    /// What is done.
+    pub(super) sql: &'static str,
+}
+
+/// Copies that are kept beside the file.
+const COPIES: usize = 2;
+
+/// The copy made of a file at a version.
+pub(super) fn copy_of(path: &Path, version: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".v{version}.bak"));
+    name.into()
+}
+
+/// The version of the file a connection is open on; 0 for an empty one.
+pub(super) fn version(conn: &Connection) -> Result<u32, StoreError> {
+    conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)
+}
+
+/// Takes the steps that are missing. The caller has made sure that no other process has the file open.
+pub(super) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Result<(), StoreError> {
+    let from = version(conn)?;
+    if from > 0 && steps.iter().any(|step| step.to > from) {
+        keep_copy(conn, path, from)?;
+    }
+    for step in steps {
+        take(conn, step)?;
+    }
+    Ok(())
+}
+
+fn take(conn: &mut Connection, step: &Step) -> Result<(), StoreError> {
+    let transaction =
+        conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failure)?;
+    // Another process may have been first.
+    if version(&transaction)? >= step.to {
+        return Ok(());
+    }
+    transaction.execute_batch(step.sql).map_err(failure)?;
+    let mut set = transaction
+        .prepare("INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value")
+        .map_err(failure)?;
+    set.execute(("min_reader", step.min_reader)).map_err(failure)?;
+    set.execute(("min_writer", step.min_writer)).map_err(failure)?;
+    drop(set);
+    transaction
+        .execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?1)", [StoreId::random()?.0])
+        .map_err(failure)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failure)?;
+    transaction.pragma_update(None, "user_version", step.to).map_err(failure)?;
+    transaction.commit().map_err(failure)
+}
+
+/// Puts a copy of the file beside it, whole or not at all.
+fn keep_copy(conn: &Connection, path: &Path, version: u32) -> Result<(), StoreError> {
+    let failed = |error: std::io::Error| StoreError::io(format!("copy {}", path.display()), error);
+    let size = conn
+        .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .map_err(failure)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let space = rustix::fs::statvfs(folder).map_err(|error| failed(error.into()))?;
+    // The copy, and the log of a step that writes every page.
+    if space.f_bavail.saturating_mul(space.f_frsize) < (size as u64).saturating_mul(2) {
+        return Err(StoreError::DiskFull);
+    }
+    let copy = copy_of(path, version);
+    let unfinished = copy.with_extension("bak.part");
+    match std::fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    copy_to(conn, &unfinished)?;
+    std::fs::rename(&unfinished, &copy).map_err(failed)?;
+    sync(folder).map_err(failed)?;
+    drop_old_copies(path, version);
+    Ok(())
+}
+
+/// Writes a copy of the file, as of one moment, by SQLite's own means, and syncs it.
+pub(super) fn copy_to(from: &Connection, to: &Path) -> Result<(), StoreError> {
+    create_private(to)?;
+    let mut copy = Connection::open(to).map_err(failure)?;
+    let backup = Backup::new(from, &mut copy).map_err(failure)?;
+    // In one go: a copy in pieces begins anew with each write of another process.
+    match backup.step(-1).map_err(failure)? {
+        StepResult::Done => {}
+        _ => return Err(StoreError::Busy),
+    }
+    drop(backup);
+    // Only the process that made the copy knows of it, so that closing it drops nobody's locks.
+    copy.close().map_err(|(_, error)| failure(error))?;
+    sync(to).map_err(|error| StoreError::io(format!("write {}", to.display()), error))
+}
+
+/// Makes an empty file that only its owner reads.
+///
+/// # Errors
+/// [`StoreError::Exists`] when there is one.
+pub(super) fn create_private(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let created = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match created {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(StoreError::Exists("file")),
+        Err(error) => Err(StoreError::io(format!("create {}", path.display()), error)),
+    }
+}
+
+fn sync(path: &Path) -> std::io::Result<()> {
+    std::fs::File::open(path)?.sync_all()
+}
+
+/// Removes all but the newest copies. One that cannot be removed is in nobody's way.
+fn drop_old_copies(path: &Path, newest: u32) {
+    let older = (0..newest).rev().map(|version| copy_of(path, version)).filter(|copy| copy.exists());
+    for copy in older.skip(COPIES - 1) {
+        if let Err(error) = std::fs::remove_file(&copy) {
+            tracing::warn!(file = %copy.display(), %error, "an old copy of the store could not be removed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::STEPS;
+    use super::*;
+
+    /// Steps of a later program: each counts the versions it was through.
+    fn later(steps: &'static [(u32, &'static str)]) -> Vec<Step> {
+        let added = steps.iter().map(|(to, sql)| Step { to: *to, min_reader: 1, min_writer: *to, sql });
+        STEPS.iter().copied().chain(added).collect()
+    }
+
+    fn open(path: &Path) -> Connection {
+        let conn = Connection::open(path).unwrap();
+        conn.pragma_update(None, "journal_mode", "WAL").unwrap();
+        conn
+    }
+
+    #[test]
+    fn a_step_that_fails_half_way_has_not_happened_and_is_taken_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        bring_up(&mut open(&path), &path, STEPS).unwrap();
+        let broken = later(&[(
+            2,
+            "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);",
+        )]);
+        assert!(bring_up(&mut open(&path), &path, &broken).is_err());
+        let conn = open(&path);
+        assert_eq!(version(&conn).unwrap(), 1);
+        assert!(conn.prepare("SELECT * FROM two").is_err());
+        drop(conn);
+        let whole = later(&[(2, "CREATE TABLE two (x);"), (3, "CREATE TABLE three (x);")]);
+        bring_up(&mut open(&path), &path, &whole).unwrap();
+        let conn = open(&path);
+        assert_eq!(version(&conn).unwrap(), 3);
+        let writer: u32 =
+            conn.query_row("SELECT value FROM meta WHERE key = 'min_writer'", [], |row| row.get(0)).unwrap();
+        assert_eq!(writer, 3);
+        let old = Connection::open(copy_of(&path, 1)).unwrap();
+        assert_eq!(version(&old).unwrap(), 1);
+    }
+
+    #[test]
+    fn the_last_two_copies_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        let steps = later(&[(2, ""), (3, ""), (4, "")]);
+        for end in 1..=4 {
+            bring_up(&mut open(&path), &path, &steps[..end]).unwrap();
+        }
+        let kept: Vec<_> = (0..5).filter(|version| copy_of(&path, *version).exists()).collect();
+        assert_eq!(kept, [2, 3]);
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&copy_of(&path, 3).metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

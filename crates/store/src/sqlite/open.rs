@@ -1,0 +1,161 @@
+//! Opening the file: whose it is, which version it has, and connections to it.
+//!
+//! No other code opens it: any `close` of the file elsewhere in the process would drop SQLite's locks (spec:
+//! security §8).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::db::failure;
+use super::faults::Faults;
+use super::migrate::{bring_up, copy_of, create_private, version};
+use super::schema::{APPLICATION_ID, STEPS, VERSION};
+use crate::error::StoreError;
+
+/// How a store is opened.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether nothing may be written. A file a newer program lets this one only read is opened so by itself.
+    pub read_only: bool,
+    /// Whether an older file may be brought up to date: the caller holds the locks of all instances.
+    pub may_migrate: bool,
+    /// Threads that read; 0: as many as there are processors, at most 4.
+    pub readers: usize,
+    /// Largest size of the file in pages of 4 KiB; 0: none. A full disk, for tests.
+    pub max_pages: u32,
+    /// Faults of writes, for tests.
+    pub faults: Faults,
+}
+
+/// How long a write waits for another process (spec: security §7).
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Statements kept prepared on each connection.
+const STATEMENTS: usize = 160;
+
+/// A file that was looked at, and may be opened.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) read_only: bool,
+}
+
+/// Looks at the file, makes it if there is none, brings it up to date.
+pub(super) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreError> {
+    let found = |read_only| Ok(Found { path: path.to_owned(), read_only });
+    let size = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.read_only => 0,
+        Err(error) => return Err(StoreError::io(format!("open {}", path.display()), error)),
+    };
+    if size > 0 {
+        match inspect(path)? {
+            State::Newer { readable: true, .. } => {
+                tracing::warn!(path = %path.display(), "a newer program wrote this store: it is opened for reading");
+                return found(true);
+            }
+            State::Newer { version: newer, readable: false } => {
+                let backup = copy_of(path, VERSION).display().to_string();
+                return Err(StoreError::SchemaTooNew { found: newer, known: VERSION, backup });
+            }
+            State::Current if options.read_only => return found(true),
+            State::Older(older) if !options.may_migrate || options.read_only => {
+                return Err(StoreError::MigrationNeeded { found: older, known: VERSION });
+            }
+            State::Older(_) | State::Empty | State::Current => {}
+        }
+    } else if options.read_only {
+        return Err(StoreError::Foreign(path.display().to_string()));
+    } else {
+        match create_private(path) {
+            Ok(()) | Err(StoreError::Exists(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut conn = raw(path, false)?;
+    use_log(&conn)?;
+    bring_up(&mut conn, path, STEPS)?;
+    found(false)
+}
+
+/// What a file is.
+enum State {
+    Empty,
+    Current,
+    Older(u32),
+    Newer { version: u32, readable: bool },
+}
+
+/// Looks at a file without changing a byte of it.
+fn inspect(path: &Path) -> Result<State, StoreError> {
+    let foreign = || StoreError::Foreign(path.display().to_string());
+    let conn = raw(path, true)?;
+    let owner = conn.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
+    let owner = owner.map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
+        _ => failure(error),
+    })?;
+    let version = version(&conn)?;
+    if owner != APPLICATION_ID {
+        let tables: i64 =
+            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failure)?;
+        let empty = owner == 0 && version == 0 && tables == 0;
+        return if empty { Ok(State::Empty) } else { Err(foreign()) };
+    }
+    Ok(match version {
+        0 => State::Empty,
+        VERSION => State::Current,
+        older if older < VERSION => State::Older(older),
+        newer => {
+            let sql = "SELECT value FROM meta WHERE key = 'min_reader'";
+            let min_reader: u32 = conn.query_row(sql, [], |row| row.get(0)).map_err(failure)?;
+            State::Newer { version: newer, readable: min_reader <= VERSION }
+        }
+    })
+}
+
+fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
+    let access = if read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+    let conn =
+        Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failure)?;
+    conn.busy_timeout(BUSY).map_err(failure)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(conn)
+}
+
+/// Turns the write-ahead log on, which stays with the file.
+fn use_log(conn: &Connection) -> Result<(), StoreError> {
+    let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(failure)?;
+    if mode == "wal" { Ok(()) } else { Err(StoreError::Damaged(format!("it stays in journal mode {mode}"))) }
+}
+
+/// A connection that reads.
+pub(super) fn reader(found: &Found) -> Result<Connection, StoreError> {
+    let conn = raw(&found.path, found.read_only)?;
+    conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY;")
+        .map_err(failure)?;
+    Ok(conn)
+}
+
+/// The connection that writes. What it deletes is overwritten at once; checkpoints are another thread's work.
+pub(super) fn writer(found: &Found, options: &Options) -> Result<Connection, StoreError> {
+    let conn = raw(&found.path, false)?;
+    conn.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0;
+         PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;",
+    )
+    .map_err(failure)?;
+    if options.max_pages > 0 {
+        conn.pragma_update(None, "max_page_count", options.max_pages).map_err(failure)?;
+    }
+    Ok(conn)
+}
+
+/// The connection that copies the log back into the file.
+pub(super) fn checkpointer(found: &Found) -> Result<Connection, StoreError> {
+    let conn = raw(&found.path, false)?;
+    conn.execute_batch("PRAGMA synchronous = FULL;").map_err(failure)?;
+    Ok(conn)
+}

@@ -1,0 +1,117 @@
+//! Threads that read: each has a connection with its statements prepared, and each read is one snapshot.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::db::{Caches, Db, READ_SECONDS, failure};
+use super::open::{self, Found};
+use crate::error::StoreError;
+
+/// Reads that wait for a thread (channel `store.reads`); callers wait for a place.
+const QUEUE: usize = 256;
+
+/// How many steps SQLite takes between two looks at the clock.
+const STEPS: i32 = 10_000;
+
+/// Whether a read may take as long as it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Time {
+    /// It ends within [`READ_SECONDS`], so that checkpoints proceed.
+    Bounded,
+    /// An integrity check or a copy of everything.
+    Unbounded,
+}
+
+type Work = Box<dyn FnOnce(Result<&Db<'_>, StoreError>) + Send>;
+
+struct Read {
+    work: Work,
+    time: Time,
+}
+
+/// The pool.
+pub(super) struct Readers {
+    queue: mpsc::Sender<Read>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readers {
+    pub(super) fn start(found: &Found, count: usize) -> Result<Self, StoreError> {
+        let (queue, reads) = mpsc::channel(QUEUE);
+        let reads = Arc::new(Mutex::new(reads));
+        let count = match count {
+            0 => std::thread::available_parallelism().map_or(2, usize::from).min(4),
+            count => count,
+        };
+        let mut threads = Vec::new();
+        for _ in 0..count {
+            let conn = open::reader(found)?;
+            let reads = Arc::clone(&reads);
+            let run = move || serve(conn, &reads);
+            let thread = std::thread::Builder::new().name("store-read".to_owned()).spawn(run);
+            threads.push(thread.map_err(|error| StoreError::io("start a thread", error))?);
+        }
+        Ok(Self { queue, threads })
+    }
+
+    /// Runs a read on one of the threads.
+    pub(super) async fn run<T, F>(&self, time: Time, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let work: Work = Box::new(move |db| {
+            // Nobody waits any more: the answer goes nowhere.
+            drop(reply.send(db.and_then(work)));
+        });
+        self.queue.send(Read { work, time }).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Ends the threads, when what is queued is done.
+    pub(super) fn stop(self) -> Vec<JoinHandle<()>> {
+        drop(self.queue);
+        self.threads
+    }
+}
+
+fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Read>>) {
+    let start = Instant::now();
+    let deadline = Arc::new(AtomicU64::new(u64::MAX));
+    let watched = Arc::clone(&deadline);
+    let late = move || start.elapsed().as_millis() as u64 > watched.load(Ordering::Relaxed);
+    if let Err(error) = conn.progress_handler(STEPS, Some(late)) {
+        tracing::warn!(%error, "reads of the store are not ended in time");
+    }
+    let caches = Caches::default();
+    loop {
+        let next = reads.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+        let Some(Read { work, time }) = next else { return };
+        let end = match time {
+            Time::Bounded => start.elapsed().as_millis() as u64 + READ_SECONDS * 1000,
+            Time::Unbounded => u64::MAX,
+        };
+        deadline.store(end, Ordering::Relaxed);
+        // A panic in a caller's function ends that read alone.
+        let done = catch_unwind(AssertUnwindSafe(|| match conn.execute_batch("BEGIN") {
+            Ok(()) => work(Ok(&Db::reading(&conn, &caches))),
+            Err(error) => work(Err(failure(error))),
+        }));
+        if done.is_err() {
+            tracing::error!("a function that read the store panicked");
+        }
+        deadline.store(u64::MAX, Ordering::Relaxed);
+        if !conn.is_autocommit()
+            && let Err(error) = conn.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "a read of the store could not be ended");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Generations with what they sent and what came back.
+
+use loom::rows::StoredResponse;
+use loom::{Digest, GenerationId, NodeId, TreeId};
+use rusqlite::{Row, params};
+
+use super::bytes::{pack, unpack};
+use super::db::{Db, bytes_of, digest, get, unsigned};
+use super::events;
+use super::tree_row::{TreeRef, find_mut, json, seen, to_json};
+use crate::error::StoreError;
+use crate::event::Happening;
+use crate::fence::{Fence, Holder, Tenure};
+use crate::generation::{
+    Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Usage, UsageRow,
+};
+use crate::principal::Principal;
+
+const fn state_code(state: GenerationState) -> i64 {
+    match state {
+        GenerationState::Started => 0,
+        GenerationState::Done => 1,
+        GenerationState::Cancelled => 2,
+    }
+}
+
+fn read_state(code: i64) -> Result<GenerationState, StoreError> {
+    match code {
+        0 => Ok(GenerationState::Started),
+        1 => Ok(GenerationState::Done),
+        2 => Ok(GenerationState::Cancelled),
+        other => Err(StoreError::Damaged(format!("a generation of an unknown state {other}"))),
+    }
+}
+
+/// Stores bytes under their digest, once; returns their number. A removed content that is sent again is stored
+/// again.
+fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Result<i64, StoreError> {
+    let select = format!("SELECT pk FROM {table} WHERE digest = ?1");
+    if let Some(pk) = db.one(&select, [digest.0], |row| get(row, 0))? {
+        return Ok(pk);
+    }
+    db.run(&format!("INSERT INTO {table} (digest, bytes) VALUES (?1, ?2)"), (digest.0, pack(bytes)?))?;
+    Ok(db.inserted())
+}
+
+/// Stores a generation that starts, with its manifest.
+pub(super) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(), StoreError> {
+    let row = &new.row;
+    if row.tree != tree.id || row.manifest != Digest::of(&new.manifest) {
+        return Err(StoreError::Malformed("a generation of another tree or manifest".to_owned()));
+    }
+    let id = row.id.to_bytes();
+    if db.one("SELECT 1 FROM generations WHERE id = ?1", [id], |_| Ok(()))?.is_some() {
+        return Err(StoreError::Exists("generation"));
+    }
+    let manifest = keep(db, "manifests", row.manifest, &new.manifest)?;
+    for cited in &new.cited {
+        let body = db.one("SELECT pk FROM bodies WHERE digest = ?1", [cited.0], |row| get::<i64>(row, 0))?;
+        cite(db, manifest, body.ok_or(StoreError::NotFound("body"))?)?;
+    }
+    for body in &new.bodies {
+        cite(db, manifest, keep(db, "bodies", body.digest, &body.bytes)?)?;
+    }
+    db.run(
+        "INSERT INTO generations (id, tree, manifest, state, owner, fence, row) VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6)",
+        params![id, tree.pk, row.manifest.0, new.tenure.owner.0, new.tenure.fence.0 as i64, to_json(row)?],
+    )?;
+    events::append(db, tree.pk, &Happening::Generation { id: row.id })
+}
+
+fn cite(db: &Db<'_>, manifest: i64, body: i64) -> Result<(), StoreError> {
+    db.run("INSERT OR IGNORE INTO citations (manifest, body) VALUES (?1, ?2)", (manifest, body))?;
+    Ok(())
+}
+
+/// Stores the end of a generation, if it still is its reporter's.
+pub(super) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), StoreError> {
+    let id = outcome.generation;
+    let found = db.one(
+        "SELECT pk, state, owner, fence FROM generations WHERE id = ?1 AND tree = ?2",
+        (id.to_bytes(), tree.pk),
+        |row| Ok((get::<i64>(row, 0)?, read_state(get(row, 1)?)?, read_tenure(row, 2)?)),
+    )?;
+    let (pk, state, tenure) = found.ok_or(StoreError::NotFound("generation"))?;
+    if state != GenerationState::Started || tenure != outcome.tenure {
+        return Err(StoreError::Fenced { what: format!("generation {id}") });
+    }
+    db.run("UPDATE generations SET state = ?2 WHERE pk = ?1", (pk, state_code(outcome.state)))?;
+    if let Some(received) = &outcome.response {
+        db.run(
+            "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)
+             ON CONFLICT (generation) DO UPDATE SET digest = excluded.digest, purged = 0,
+                metadata = excluded.metadata, bytes = excluded.bytes",
+            (pk, received.body.digest.0, &received.metadata, pack(&received.body.bytes)?),
+        )?;
+    }
+    if let Some(usage) = &outcome.usage {
+        db.run(
+            "INSERT INTO usage (generation, tree, at, calls, prompt, completion, cached, cost)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (generation) DO UPDATE SET at = excluded.at, calls = excluded.calls,
+                prompt = excluded.prompt, completion = excluded.completion, cached = excluded.cached,
+                cost = excluded.cost",
+            params![
+                pk,
+                tree.pk,
+                outcome.at.0,
+                usage.calls as i64,
+                usage.prompt_tokens as i64,
+                usage.completion_tokens as i64,
+                usage.cached_tokens as i64,
+                usage.micro_cost as i64,
+            ],
+        )?;
+    }
+    events::append(db, tree.pk, &Happening::Generation { id })
+}
+
+fn read_tenure(row: &Row<'_>, first: usize) -> Result<Tenure, StoreError> {
+    Ok(Tenure { owner: Holder(get(row, first)?), fence: Fence(unsigned(row, first + 1)?) })
+}
+
+/// As [`crate::Store::generations`].
+pub(super) fn generations(
+    db: &Db<'_>,
+    who: &Principal,
+    filter: &GenerationFilter,
+) -> Result<Vec<Generation>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT g.state, g.owner, g.fence, g.row FROM generations g JOIN trees t ON t.pk = g.tree
+         WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND (?3 IS NULL OR g.state = ?3) ORDER BY g.id"
+    );
+    let tree = filter.tree.map(TreeId::to_bytes);
+    db.all(&sql, (param, tree, filter.state.map(state_code)), |row| {
+        Ok(Generation {
+            state: read_state(get(row, 0)?)?,
+            tenure: read_tenure(row, 1)?,
+            row: json(&get::<String>(row, 3)?)?,
+        })
+    })
+}
+
+/// As [`crate::Store::take_over`].
+pub(super) fn take_over(
+    db: &Db<'_>,
+    who: &Principal,
+    id: GenerationId,
+    from: &Tenure,
+    to: &Holder,
+) -> Result<Fence, StoreError> {
+    let unknown = || StoreError::NotFound("generation");
+    let found = db.one(
+        "SELECT pk, tree, state, owner, fence FROM generations WHERE id = ?1",
+        [id.to_bytes()],
+        |row| Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, read_state(get(row, 2)?)?, read_tenure(row, 3)?)),
+    )?;
+    let (pk, tree, state, tenure) = found.ok_or_else(unknown)?;
+    find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
+        StoreError::NotFound(_) => unknown(),
+        other => other,
+    })?;
+    if state != GenerationState::Started || tenure != *from {
+        return Err(StoreError::Fenced { what: format!("generation {id}") });
+    }
+    let fence = from.fence.next();
+    db.run("UPDATE generations SET owner = ?2, fence = ?3 WHERE pk = ?1", (pk, &to.0, fence.0 as i64))?;
+    events::append(db, tree, &Happening::Generation { id })?;
+    Ok(fence)
+}
+
+/// As [`crate::Store::usage`].
+pub(super) fn usage(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: Option<TreeId>,
+    since: loom::Millis,
+) -> Result<Vec<UsageRow>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT g.id, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost
+         FROM usage u JOIN generations g ON g.pk = u.generation JOIN trees t ON t.pk = u.tree
+         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, g.id"
+    );
+    db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), |row| {
+        Ok(UsageRow {
+            generation: GenerationId::from_bytes(super::db::id16(row, 0)?),
+            tree: TreeId::from_bytes(super::db::id16(row, 1)?),
+            at: loom::Millis(get(row, 2)?),
+            usage: Usage {
+                calls: unsigned(row, 3)?,
+                prompt_tokens: unsigned(row, 4)?,
+                completion_tokens: unsigned(row, 5)?,
+                cached_tokens: unsigned(row, 6)?,
+                micro_cost: unsigned(row, 7)?,
+            },
+        })
+    })
+}
+
+/// As [`crate::Store::response`].
+pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT r.digest, r.bytes, r.metadata, r.purged FROM nodes n JOIN trees t ON t.pk = n.tree
+         JOIN responses r ON r.generation = n.generation WHERE n.id = ?2 AND {seen}"
+    );
+    let found = db.one(&sql, (param, node.to_bytes()), |row| {
+        let purged: bool = get(row, 3)?;
+        let bytes = if purged { Vec::new() } else { unpack(bytes_of(row, 1)?)? };
+        Ok(StoredResponse { digest: digest(row, 0)?, bytes, metadata: get(row, 2)?, purged })
+    })?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
+}
+
+/// As [`crate::Store::manifest`].
+pub(super) fn manifest(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT m.bytes FROM manifests m WHERE m.digest = ?2 AND EXISTS (
+            SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree WHERE g.manifest = m.digest AND {seen})"
+    );
+    let found = db.one(&sql, (param, wanted.0), |row| unpack(bytes_of(row, 0)?))?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("manifest"))
+}
+
+/// As [`crate::Store::body`].
+pub(super) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT b.bytes FROM bodies b WHERE b.digest = ?2 AND EXISTS (
+            SELECT 1 FROM citations c JOIN manifests m ON m.pk = c.manifest
+            JOIN generations g ON g.manifest = m.digest JOIN trees t ON t.pk = g.tree
+            WHERE c.body = b.pk AND {seen})"
+    );
+    let found = db.one(&sql, (param, wanted.0), |row| unpack(bytes_of(row, 0)?))?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("body"))
+}
+
+/// As [`crate::Store::shows_blob`].
+pub(super) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<bool, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT 1 FROM blobs b JOIN nodes n ON n.pk = b.node JOIN trees t ON t.pk = n.tree
+         WHERE b.digest = ?2 AND {seen}"
+    );
+    Ok(db.one(&sql, (param, wanted.0), |_| Ok(()))?.is_some())
+}

@@ -1,0 +1,286 @@
+//! The one thread of this process that writes.
+//!
+//! Writes that wait are done together, in one transaction with one fsync: group commit. Each runs in a savepoint
+//! of its own, so that a conflict takes back one write alone; when the transaction itself fails, each is done
+//! again by itself. Between processes `BEGIN IMMEDIATE` gives the turn.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::db::{Caches, Db, failure};
+use super::faults::Faults;
+use super::open::{self, Found, Options};
+use super::schema::VERSION;
+use crate::error::StoreError;
+
+/// Writes that wait (channel `store.writes`); callers wait for a place.
+const QUEUE: usize = 256;
+
+/// Writes done in one transaction at most.
+const GROUP: usize = 64;
+
+/// Pages in the log from which on it is copied back.
+const CHECKPOINT: i32 = 1000;
+
+/// Pages in the log from which on it is reported: 64 MiB (spec: scale §4 `wal`).
+const LONG_LOG: i32 = 16 * 1024;
+
+/// A write that can be done again, until it is answered.
+trait Write: Send {
+    /// Does it; whether it succeeded.
+    fn run(&mut self, db: &Db<'_>) -> bool;
+    /// Says why it was not done.
+    fn fail(&mut self, error: StoreError);
+    /// Whether it failed.
+    fn failed(&self) -> bool;
+    /// Answers whoever waits for it.
+    fn answer(self: Box<Self>);
+}
+
+struct Task<T, F> {
+    work: F,
+    result: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Write for Task<T, F>
+where
+    T: Send,
+    F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send,
+{
+    fn run(&mut self, db: &Db<'_>) -> bool {
+        let result = (self.work)(db);
+        let done = result.is_ok();
+        self.result = Some(result);
+        done
+    }
+
+    fn fail(&mut self, error: StoreError) {
+        self.result = Some(Err(error));
+    }
+
+    fn failed(&self) -> bool {
+        matches!(self.result, Some(Err(_)))
+    }
+
+    fn answer(self: Box<Self>) {
+        // Nobody waits any more: what was written stays written.
+        drop(self.reply.send(self.result.unwrap_or(Err(StoreError::Closed))));
+    }
+}
+
+enum Job {
+    Write(Box<dyn Write>),
+    /// Something no transaction may be open for.
+    Alone(Box<dyn FnOnce(&Connection) + Send>),
+}
+
+/// The face of the writing thread.
+pub(super) struct Writer {
+    queue: mpsc::Sender<Job>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        found: &Found,
+        options: &Options,
+        writes: watch::Sender<u64>,
+    ) -> Result<Self, StoreError> {
+        let mut conn = open::writer(found, options)?;
+        let (wake, log) = (sync_channel(1), Arc::new(AtomicI32::new(0)));
+        let seen = Arc::clone(&log);
+        let hook = move |_: &mut Wal, pages| {
+            seen.store(pages, Ordering::Relaxed);
+            Ok(())
+        };
+        conn.wal_hook(Some(hook)).map_err(failure)?;
+        let (queue, jobs) = mpsc::channel(QUEUE);
+        let thread = Thread { conn, faults: options.faults.clone(), writes, log, wake: wake.0 };
+        let checkpoints = open::checkpointer(found)?;
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+            thread.map_err(|error| StoreError::io("start a thread", error))
+        };
+        let threads = vec![
+            spawn("store-write", Box::new(move || thread.serve(jobs)))?,
+            spawn("store-checkpoint", Box::new(move || checkpoint(&checkpoints, &wake.1)))?,
+        ];
+        Ok(Self { queue, threads })
+    }
+
+    /// Does a write, together with others that wait. It may be done again, if the transaction they share fails.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let task = Task { work, result: None, reply };
+        self.queue.send(Job::Write(Box::new(task))).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Does something between transactions.
+    pub(super) async fn run_alone<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Alone(Box::new(move |conn| drop(reply.send(work(conn)))));
+        self.queue.send(job).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Ends the threads, when what is queued is done.
+    pub(super) fn stop(self) -> Vec<JoinHandle<()>> {
+        drop(self.queue);
+        self.threads
+    }
+}
+
+struct Thread {
+    conn: Connection,
+    faults: Faults,
+    writes: watch::Sender<u64>,
+    log: Arc<AtomicI32>,
+    wake: SyncSender<()>,
+}
+
+impl Thread {
+    fn serve(self, mut jobs: mpsc::Receiver<Job>) {
+        while let Some(first) = jobs.blocking_recv() {
+            let mut group = Vec::new();
+            let mut next = Some(first);
+            while let Some(job) = next.take() {
+                match job {
+                    Job::Write(write) => group.push(write),
+                    Job::Alone(work) => {
+                        self.commit(std::mem::take(&mut group));
+                        work(&self.conn);
+                    }
+                }
+                if group.len() < GROUP {
+                    next = jobs.try_recv().ok();
+                }
+            }
+            self.commit(group);
+        }
+    }
+
+    /// Does writes in one transaction, and answers them.
+    fn commit(&self, mut group: Vec<Box<dyn Write>>) {
+        if group.is_empty() {
+            return;
+        }
+        match self.transaction(&mut group) {
+            Ok(()) => {
+                self.writes.send_modify(|count| *count += 1);
+                let pages = self.log.load(Ordering::Relaxed);
+                if pages >= CHECKPOINT {
+                    // One that is under way will see these pages too.
+                    self.wake.try_send(()).ok();
+                }
+                if pages >= LONG_LOG {
+                    tracing::warn!(pages, "the store's log is long: a read that does not end holds it");
+                }
+            }
+            Err(Failed::Whole(error)) => group.iter_mut().for_each(|write| write.fail(repeat(&error))),
+            Err(Failed::One(_)) if group.len() > 1 => {
+                group.into_iter().for_each(|write| self.commit(vec![write]));
+                return;
+            }
+            Err(Failed::One(error)) => {
+                for write in group.iter_mut().filter(|write| !write.failed()) {
+                    write.fail(repeat(&error));
+                }
+            }
+        }
+        group.into_iter().for_each(Write::answer);
+    }
+
+    fn transaction(&self, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
+        self.conn.execute_batch("BEGIN IMMEDIATE").map_err(|error| Failed::Whole(failure(error)))?;
+        let result = self.within(group);
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.conn.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction of the store could not be rolled back");
+        }
+        result
+    }
+
+    fn within(&self, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
+        self.check_version().map_err(Failed::Whole)?;
+        let statement = |sql: &str| self.conn.prepare_cached(sql)?.execute([]).map(drop);
+        let one = |error| Failed::One(failure(error));
+        for write in group {
+            statement("SAVEPOINT write").map_err(one)?;
+            let caches = Caches::default();
+            if write.run(&Db::writing(&self.conn, &caches, &self.faults)) {
+                statement("RELEASE write").map_err(one)?;
+            } else if self.conn.is_autocommit() {
+                // A full disk may end the whole transaction, with what the others wrote.
+                return Err(Failed::One(StoreError::DiskFull));
+            } else {
+                statement("ROLLBACK TO write").map_err(one)?;
+                statement("RELEASE write").map_err(one)?;
+            }
+        }
+        self.faults.step().map_err(Failed::One)?;
+        statement("COMMIT").map_err(one)
+    }
+
+    /// A newer program may have changed the file since it was opened.
+    fn check_version(&self) -> Result<(), StoreError> {
+        let mut statement =
+            self.conn.prepare_cached("SELECT value FROM meta WHERE key = 'min_writer'").map_err(failure)?;
+        let min_writer: u32 = statement.query_row([], |row| row.get(0)).map_err(failure)?;
+        if min_writer <= VERSION {
+            return Ok(());
+        }
+        let backup = format!("the copy beside it that ends in .v{VERSION}.bak");
+        Err(StoreError::SchemaTooNew { found: min_writer, known: VERSION, backup })
+    }
+}
+
+/// Why a transaction was not committed.
+enum Failed {
+    /// It could not begin: nothing of it would fare better alone.
+    Whole(StoreError),
+    /// Something in it failed it for all.
+    One(StoreError),
+}
+
+/// The same error for another waiter.
+fn repeat(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Busy => StoreError::Busy,
+        StoreError::DiskFull => StoreError::DiskFull,
+        StoreError::ReadOnly => StoreError::ReadOnly,
+        StoreError::Damaged(what) => StoreError::Damaged(what.clone()),
+        StoreError::SchemaTooNew { found, known, backup } => {
+            StoreError::SchemaTooNew { found: *found, known: *known, backup: backup.clone() }
+        }
+        other => {
+            StoreError::Io { what: "write".to_owned(), source: std::io::Error::other(other.to_string()) }
+        }
+    }
+}
+
+/// Copies the log back into the file whenever it is woken, without stopping anybody.
+fn checkpoint(conn: &Connection, wake: &std::sync::mpsc::Receiver<()>) {
+    while wake.recv().is_ok() {
+        let done = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = done {
+            tracing::warn!(%error, "the store's log could not be copied back");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! One behavioural suite, run against every store through `Arc<dyn Store>`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+extern crate drawloom_store as store;
+
+mod suite {
+    mod both;
+    mod drafts;
+    mod forgetting;
+    mod generations;
+    mod home;
+    mod names;
+    mod principals;
+    mod searching;
+    mod twins;
+    mod work;
+    mod writing;
+}

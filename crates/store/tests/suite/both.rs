@@ -1,0 +1,31 @@
+//! Runs a test against every store.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use store::{MemoryStore, SqliteStore, Store};
+
+use super::home::Home;
+
+/// Runs a future to its end.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+/// Runs a test with a new store of each kind.
+pub(crate) fn each<F, Fut>(test: F)
+where
+    F: Fn(Home) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    block_on(test(Home::new(memory)));
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder.path().join("loom.db")).unwrap());
+    block_on(async {
+        let home = Home::new(Arc::clone(&sqlite));
+        test(home.clone()).await;
+        let problems = home.store.check(super::home::OWNER).await.unwrap();
+        assert!(problems.is_empty(), "{problems:?}");
+    });
+}

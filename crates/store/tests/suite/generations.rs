@@ -1,0 +1,203 @@
+//! Generations: manifest and row together, node and response and cost together, owners and numbers.
+
+use loom::plan::Answer;
+use loom::{
+    Author, AuthorKind, Choice, Digest, Finish, GenerationRow, Millis, Mode, ModelSource, NodeId, Op,
+    Purpose, SourceKind, Trust, ViewName,
+};
+use store::{
+    Applied, Bytes, Fence, GenerationFilter, GenerationState, Holder, NewGeneration, Outcome, Received,
+    StoreError, Tenure, Usage, With, read,
+};
+
+use super::both::each;
+use super::home::{OWNER, Page, owner_text};
+
+/// Starts a generation at the tip of a tree, with a manifest that says `sent`.
+pub(crate) async fn start(page: &Page, sent: &str) -> NewGeneration {
+    let generation = generation(page, sent).await;
+    let with = With { generations: vec![generation.clone()], ..With::default() };
+    page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
+    generation
+}
+
+async fn generation(page: &Page, sent: &str) -> NewGeneration {
+    let tip = read(&*page.home.store, OWNER, page.tree, |rows| {
+        let key = loom::CellKey::Tip { view: ViewName::default() };
+        Ok(rows.cell(&key)?.value.as_position().unwrap())
+    });
+    let tip = tip.await.unwrap();
+    let (id, node) =
+        page.home.ids.with(|entropy| (entropy.next(Millis(5)), entropy.next(Millis(5)))).unwrap();
+    let manifest = format!("{{\"sent\":\"{sent}\"}}").into_bytes();
+    let row = GenerationRow {
+        id,
+        tree: page.tree,
+        view: ViewName::default(),
+        purpose: Purpose::Turn,
+        manifest: Digest::of(&manifest),
+        profile: None,
+        parent: tip,
+        parent_node: tip.original(),
+        reserved: vec![node],
+        runs: Vec::new(),
+    };
+    let tenure = Tenure { owner: Holder::new("one"), fence: Fence(1) };
+    NewGeneration {
+        row,
+        tenure,
+        manifest,
+        bodies: vec![Bytes::new(format!("body of {sent}"))],
+        cited: Vec::new(),
+    }
+}
+
+fn outcome(generation: &NewGeneration, text: &str) -> Outcome {
+    Outcome {
+        generation: generation.row.id,
+        tenure: generation.tenure.clone(),
+        state: GenerationState::Done,
+        response: Some(Received {
+            body: Bytes::new(format!("wire: {text}")),
+            metadata: "{\"status\":200}".into(),
+        }),
+        usage: Some(Usage {
+            calls: 1,
+            prompt_tokens: 10,
+            completion_tokens: 4,
+            cached_tokens: 2,
+            micro_cost: 7,
+        }),
+        at: Millis(9_000),
+    }
+}
+
+pub(crate) async fn try_answer(
+    page: &Page,
+    generation: &NewGeneration,
+    text: &str,
+) -> Result<Applied, StoreError> {
+    let outcome = outcome(generation, text);
+    let source = ModelSource {
+        provider: "script".into(),
+        model: "m".into(),
+        dialect: "script".into(),
+        kind: SourceKind::Script,
+        manifest: generation.row.manifest,
+        response: outcome.response.as_ref().map(|received| received.body.digest),
+        choice: Choice::Index(0),
+    };
+    let answer = Answer {
+        generation: generation.row.clone(),
+        node: generation.row.reserved[0],
+        content: vec![loom::Block::text(text)],
+        author: Author { kind: AuthorKind::Model, id: "main".into(), profile: Some(Digest::of(b"profile")) },
+        source,
+        finish: Finish::Stop,
+        trust: Trust::Agent,
+        inputs: Vec::new(),
+        part_of: None,
+        follow: true,
+    };
+    let with = With { outcomes: vec![outcome], ..With::default() };
+    page.change_as(OWNER, Op::Answer(Box::new(answer)), with).await
+}
+
+/// Ends a generation with a node, a response and a cost.
+pub(crate) async fn answer(page: &Page, generation: &NewGeneration, text: &str) -> NodeId {
+    try_answer(page, generation, text).await.unwrap().nodes[0].0
+}
+
+#[test]
+fn a_generation_leaves_manifest_response_node_and_cost() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        page.append("It rained. ").await;
+        let generation = start(&page, "It rained.").await;
+        let store = &home.store;
+        assert_eq!(store.manifest(OWNER, generation.row.manifest).await.unwrap(), generation.manifest);
+        assert_eq!(store.body(OWNER, generation.bodies[0].digest).await.unwrap(), generation.bodies[0].bytes);
+        let started =
+            GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
+        let running = store.generations(OWNER, started.clone()).await.unwrap();
+        assert_eq!((&running[0].row, &running[0].tenure), (&generation.row, &generation.tenure));
+        let node = answer(&page, &generation, "Then it stopped.").await;
+        assert_eq!(page.text().await, "It rained. Then it stopped.");
+        let response = store.response(OWNER, node).await.unwrap();
+        assert_eq!(
+            (&response.bytes[..], response.metadata.as_str()),
+            (&b"wire: Then it stopped."[..], "{\"status\":200}")
+        );
+        assert_eq!(response.digest, Digest::of(&response.bytes));
+        assert!(store.generations(OWNER, started).await.unwrap().is_empty());
+        let usage = store.usage(OWNER, Some(page.tree), Millis(9_000)).await.unwrap();
+        assert_eq!((usage.len(), usage[0].usage.completion_tokens), (1, 4));
+        assert!(store.usage(OWNER, None, Millis(9_001)).await.unwrap().is_empty());
+        let row = read(&**store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
+        assert_eq!(row.node.generation, Some(generation.row.id));
+        let id = generation.row.id;
+        let found = read(&**store, OWNER, page.tree, move |rows| rows.generation(id)).await.unwrap();
+        assert_eq!(found, Some(generation.row.clone()));
+        let through_rows = read(&**store, OWNER, page.tree, move |rows| rows.response(node)).await.unwrap();
+        assert_eq!(through_rows, Some(response));
+    });
+}
+
+#[test]
+fn a_refused_part_refuses_the_whole() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let mut wrong = generation(&page, "x").await;
+        wrong.manifest.push(b' ');
+        let with = With { generations: vec![wrong], ..With::default() };
+        let refused = page.change_as(OWNER, Op::Append(owner_text("text")), with).await;
+        assert!(matches!(refused, Err(StoreError::Malformed(_))));
+        let mut citing = generation(&page, "y").await;
+        citing.cited.push(Digest::of(b"not stored"));
+        let with = With { generations: vec![citing], ..With::default() };
+        let refused = page.change_as(OWNER, Op::Append(owner_text("text")), with).await;
+        assert!(matches!(refused, Err(StoreError::NotFound("body"))));
+        assert_eq!(page.text().await, "");
+        assert!(home.store.generations(OWNER, GenerationFilter::default()).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_generation_taken_over_refuses_its_old_owners_answer() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let generation = start(&page, "x").await;
+        let id = generation.row.id;
+        let other = Holder::new("two");
+        let wrong = Tenure { owner: other.clone(), fence: Fence(1) };
+        let refused = home.store.take_over(OWNER, id, &wrong, &other).await;
+        assert!(matches!(refused, Err(StoreError::Fenced { .. })));
+        let fence = home.store.take_over(OWNER, id, &generation.tenure, &other).await.unwrap();
+        assert!(fence > generation.tenure.fence);
+        let late = try_answer(&page, &generation, "late").await;
+        assert!(matches!(late, Err(StoreError::Fenced { .. })));
+        assert_eq!(page.text().await, "");
+        let taken = NewGeneration { tenure: Tenure { owner: other, fence }, ..generation };
+        answer(&page, &taken, "recovered").await;
+        assert_eq!(page.text().await, "recovered");
+        let again = try_answer(&page, &taken, "twice").await;
+        assert!(again.is_err());
+    });
+}
+
+#[test]
+fn bodies_and_manifests_are_stored_once() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let first = start(&page, "same").await;
+        let second = start(&page, "same").await;
+        assert_eq!(first.row.manifest, second.row.manifest);
+        let mut third = generation(&page, "other").await;
+        third.cited = vec![first.bodies[0].digest];
+        third.bodies.clear();
+        let with = With { generations: vec![third.clone()], ..With::default() };
+        home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
+        home.store.body(OWNER, first.bodies[0].digest).await.unwrap();
+        assert_eq!(home.store.generations(OWNER, GenerationFilter::default()).await.unwrap().len(), 3);
+    });
+}

@@ -1,0 +1,174 @@
+//! Plans: all or nothing, numbers without gaps, conflicts by name.
+
+use loom::{CellKey, Mode, Op, OpKind, Seq, ViewName};
+use store::{Changed, Fence, Guard, Holder, StoreError, TreeFilter, With, read};
+
+use super::both::each;
+use super::home::{OWNER, owner_text};
+
+#[test]
+fn what_is_written_is_read() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "Rain").await;
+        let applied = page.change(Op::Append(owner_text("It rained. "))).await;
+        assert_eq!(applied.seq, Some(Seq(2)));
+        assert_eq!(applied.nodes.len(), 1);
+        assert!(applied.nodes[0].1.len() >= 4);
+        page.append("Then it stopped.").await;
+        assert_eq!(page.text().await, "It rained. Then it stopped.");
+        let entry = home.store.tree(OWNER, page.tree).await.unwrap();
+        assert_eq!((entry.title.as_str(), entry.nodes, entry.seq), ("Rain", 3, Seq(3)));
+    });
+}
+
+#[test]
+fn a_tree_is_made_once() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let again = page.change_as(
+            OWNER,
+            Op::Create(loom::plan::NewTree { mode: Mode::Buffer, title: String::new(), origin: None }),
+            With::nothing(),
+        );
+        assert!(matches!(again.await, Err(StoreError::Exists("tree"))));
+    });
+}
+
+#[test]
+fn a_stale_plan_names_what_changed_and_writes_nothing() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let request = home.request(page.tree, Op::Append(owner_text("late")));
+        let ids = home.ids.clone();
+        let stale = read(&*home.store, OWNER, page.tree, move |rows| {
+            let mut slice = loom::Slice::default();
+            loop {
+                match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
+                    Ok(plan) => return Ok(plan),
+                    Err(loom::PlanError::Needs(needs)) => slice.load(&needs, rows)?,
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+        });
+        let stale = stale.await.unwrap();
+        page.append("first").await;
+        let refused = home.store.apply(OWNER, page.tree, stale, With::nothing()).await;
+        let Err(StoreError::Conflict(changed)) = refused else { panic!("{refused:?}") };
+        assert_eq!(changed, [Changed::Cell(CellKey::Tip { view: ViewName::default() })]);
+        assert_eq!(page.text().await, "first");
+        assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().seq, Seq(2));
+    });
+}
+
+#[test]
+fn writers_at_once_get_numbers_without_a_gap() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let tasks = tokio::task::LocalSet::new();
+        for writer in 0..8 {
+            let page = page.clone();
+            tasks.spawn_local(async move {
+                for line in 0..5 {
+                    page.append(&format!("{writer}.{line};")).await;
+                }
+            });
+        }
+        tasks.await;
+        let records =
+            read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1000)).await.unwrap();
+        let seqs: Vec<u64> = records.iter().map(|record| record.seq.0).collect();
+        assert_eq!(seqs, (1..=41).collect::<Vec<_>>());
+        for pair in records.windows(2) {
+            assert_eq!(pair[1].prev, pair[0].hash);
+            assert_eq!(pair[1].compute_hash().unwrap(), pair[1].hash);
+        }
+        let text = page.text().await;
+        let mut lines: Vec<_> = text.split_terminator(';').collect();
+        assert_eq!(lines.len(), 40);
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), 40);
+    });
+}
+
+#[test]
+fn a_lost_guard_refuses_the_whole_write() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let minute = std::time::Duration::from_secs(60);
+        let (a, b) = (Holder::new("a"), Holder::new("b"));
+        let now = loom::Millis(1000);
+        let fence = home.store.acquire_lease(OWNER, "session/main", &a, minute, now).await.unwrap();
+        let guarded =
+            |fence| With { guards: vec![Guard { lease: "session/main".into(), fence }], ..With::default() };
+        page.change_as(OWNER, Op::Append(owner_text("mine")), guarded(fence)).await.unwrap();
+        let later = loom::Millis(1000 + 61_000);
+        let taken = home.store.acquire_lease(OWNER, "session/main", &b, minute, later).await.unwrap();
+        assert!(taken > fence);
+        let late = page.change_as(OWNER, Op::Append(owner_text("late")), guarded(fence)).await;
+        assert!(matches!(late, Err(StoreError::Fenced { .. })));
+        let unknown = page.change_as(OWNER, Op::Append(owner_text("late")), guarded(Fence(99))).await;
+        assert!(matches!(unknown, Err(StoreError::Fenced { .. })));
+        assert_eq!(page.text().await, "mine");
+    });
+}
+
+#[test]
+fn every_write_is_an_event_in_the_order_of_its_tree() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let start = home.store.identity(OWNER).await.unwrap().cursor;
+        page.append("a").await;
+        let other = home.create(Mode::Buffer, "").await;
+        page.append("b").await;
+        let events = home.store.events_after(OWNER, start, 100).await.unwrap();
+        assert!(!events.missed);
+        let of_page: Vec<_> = events.events.iter().filter(|event| event.tree == page.tree).collect();
+        let seqs: Vec<_> = of_page
+            .iter()
+            .map(|event| match &event.what {
+                store::Happening::Operation { seq, kind: OpKind::Commit, view: Some(_) } => seq.0,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(seqs, [2, 3]);
+        assert!(events.events.iter().any(|event| event.tree == other.tree));
+        let first = home.store.events_after(OWNER, start, 1).await.unwrap();
+        assert_eq!(first.events[..], events.events[..1]);
+        let rest = home.store.events_after(OWNER, first.next, 100).await.unwrap();
+        assert_eq!(rest.events[..], events.events[1..]);
+        assert_eq!(home.store.events_after(OWNER, rest.next, 100).await.unwrap().events, []);
+    });
+}
+
+#[test]
+fn writes_wake_followers_of_this_process() {
+    each(|home| async move {
+        let mut writes = home.store.writes();
+        home.create(Mode::Buffer, "").await;
+        assert!(writes.has_changed().unwrap());
+        writes.mark_unchanged();
+        home.store.trees(OWNER, TreeFilter::All).await.unwrap();
+        assert!(!writes.has_changed().unwrap());
+    });
+}
+
+#[test]
+fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let head = loom::Digest::of(b"head");
+        let good = loom::seal::sign(&[7; 32], page.tree, Seq(1), head, loom::Millis(5));
+        let ahead = loom::seal::sign(&[7; 32], page.tree, Seq(2), head, loom::Millis(5));
+        let forged = loom::seal::Seal { head: loom::Digest::of(b"other"), ..good.clone() };
+        home.store.add_seal(OWNER, page.tree, good.clone()).await.unwrap();
+        for bad in [ahead, forged] {
+            assert!(matches!(
+                home.store.add_seal(OWNER, page.tree, bad).await,
+                Err(StoreError::Malformed(_))
+            ));
+        }
+        let kept = read(&*home.store, OWNER, page.tree, |rows| rows.seals()).await.unwrap();
+        assert_eq!(kept, [good]);
+    });
+}

@@ -1,0 +1,73 @@
+//! The floor rule: a crate uses only crates on lower floors (ARCHITECTURE.md).
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Crates by floor, as ARCHITECTURE.md lays them out. Crates of one floor do not know each other.
+const FLOORS: &[(&str, u32)] = &[
+    ("drawloom-text", 0),
+    ("drawloom-loom", 0),
+    ("drawloom-store", 1),
+    ("drawloom-model", 1),
+    ("drawloom-workspace", 1),
+    ("drawloom-context", 2),
+    ("drawloom-interop", 3),
+    ("drawloom-commands", 5),
+    ("drawloom", 7),
+];
+
+/// The only edges within a floor: on the lowest one the tree counts and folds text.
+const WITHIN: &[(&str, &str)] = &[("drawloom-loom", "drawloom-text")];
+
+/// Every broken rule among the normal dependencies of some packages.
+fn broken(packages: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let floors: BTreeMap<&str, u32> = FLOORS.iter().copied().collect();
+    let mut broken = Vec::new();
+    for (name, dependencies) in packages {
+        let Some(floor) = floors.get(name.as_str()) else {
+            broken.push(format!("{name} stands on no floor"));
+            continue;
+        };
+        for dependency in dependencies.iter().filter(|dependency| dependency.starts_with("drawloom")) {
+            let below = floors.get(dependency.as_str()).is_some_and(|other| other < floor);
+            if !below && !WITHIN.contains(&(name.as_str(), dependency.as_str())) {
+                broken.push(format!("{name} (floor {floor}) uses {dependency}"));
+            }
+        }
+    }
+    broken
+}
+
+fn workspace() -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    packages
+        .iter()
+        .filter(|package| package["name"] != "xtask")
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().expect("dependencies").iter();
+            // Development dependencies are free: they have the kind "dev".
+            let normal = dependencies.filter(|dependency| dependency["kind"].is_null());
+            let names = normal.filter_map(|dependency| dependency["name"].as_str().map(str::to_owned));
+            (package["name"].as_str().expect("name").to_owned(), names.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn every_crate_uses_only_lower_floors() {
+    assert_eq!(broken(&workspace()), Vec::<String>::new());
+}
+
+#[test]
+fn an_edge_upwards_or_sideways_is_found() {
+    let mut packages = workspace();
+    packages.get_mut("drawloom-model").expect("exists").push("drawloom-store".into());
+    packages.get_mut("drawloom-loom").expect("exists").push("drawloom-context".into());
+    packages.insert("drawloom-stray".into(), Vec::new());
+    assert_eq!(broken(&packages).len(), 3);
+}
