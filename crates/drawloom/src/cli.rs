@@ -49,7 +49,7 @@ pub(crate) struct Global {
     /// A GGUF file, for the engine inside.
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) model_file: Option<PathBuf>,
-    /// Colours.
+    /// Colours; auto means at a terminal, unless NO_COLOR is set.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
@@ -57,12 +57,10 @@ pub(crate) struct Global {
 /// When to colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// At a terminal, unless NO_COLOR is set.
+    // Without a line of help each: those would make every help text a page long.
     #[default]
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 

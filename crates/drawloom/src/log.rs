@@ -22,7 +22,7 @@ struct Lines {
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // Libraries of others log bodies and addresses; only our own lines are known to hold no secrets.
-        metadata.is_event() && *metadata.level() <= self.level && metadata.target().starts_with("drawloom")
+        metadata.is_event() && *metadata.level() <= self.level && is_ours(metadata.target())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -44,6 +44,12 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}
+}
+
+fn is_ours(target: &str) -> bool {
+    const OURS: [&str; 9] =
+        ["drawloom", "commands", "context", "interop", "loom", "model", "store", "text", "workspace"];
+    OURS.contains(&target.split("::").next().unwrap_or(target))
 }
 
 struct Line(String);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use commands::settings::Settings;
 use commands::{App, CommandError};
-use model::Clock;
+use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{Holder, Ids, MemoryStore, Store};
+use store::{Ids, SqliteStore};
 use text::terminal::visible;
 
 use crate::config::Config;
@@ -36,35 +36,36 @@ impl Opened {
 ///
 /// # Errors
 /// Whatever keeps the home, the lock or the store from being opened.
-pub(crate) async fn open(
+pub(crate) fn open(
     name: &'static str,
     places: &Places,
     config: Config,
     named: Option<&str>,
     person: Person,
+    cancel: Cancel,
 ) -> Result<Opened, CommandError> {
     let home = home(places, &config, &person)?;
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
     let instance = start(&home, name, &clock)?;
-    let holder = Holder::new(instance.id().to_string());
-    let store = store(&home).await?;
+    let store = SqliteStore::open(&home.database())?;
     let settings = Settings {
         model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
     };
     let app = App {
-        store,
+        store: Arc::new(store),
         ids: Ids::new(),
         home: Arc::new(home),
-        holder,
+        instance: instance.id(),
         clock,
         models: Arc::new(Configured::new(config, named)),
         settings,
         masker: Arc::new(masker),
         talk: Arc::new(person),
+        cancel,
     };
     Ok(Opened { app: Arc::new(app), instance })
 }
@@ -85,15 +86,6 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
         .map_err(|error| CommandError::new("store", 6, format!("no random numbers: {error}"), ""))?;
     let about = About::this_process(name, env!("CARGO_PKG_VERSION"), now);
     Instances::of(home).and_then(|instances| instances.start(id, &about)).map_err(instance_error)
-}
-
-/// The store of a home.
-///
-/// # Errors
-/// As the store says.
-#[expect(clippy::unused_async, reason = "a store on disk is opened on its own thread")]
-async fn store(_home: &Home) -> Result<Arc<dyn Store>, CommandError> {
-    Ok(Arc::new(MemoryStore::new()))
 }
 
 /// A home that cannot be used, as the error of a command.

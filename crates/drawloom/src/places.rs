@@ -60,7 +60,9 @@ impl Places {
                 CommandError::file("cannot read", Path::new("the working directory"), &error)
             })?;
             let found = discover(&here, &surroundings, &OnDisk);
-            return Ok(Chosen { why: found.to_string(), folder: found.folder });
+            let whole = found.to_string();
+            let why = whole.strip_prefix(&format!("{}: ", found.folder.display())).unwrap_or(&whole);
+            return Ok(Chosen { why: why.to_owned(), folder: found.folder });
         };
         let folder = given
             .canonicalize()

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
-use commands::{Asker, Command, CommandError, Outcome};
+use commands::{Asker, Command, CommandError, Outcome, Right};
+use model::Cancel;
 
 use crate::cli::{Action, Cli, Global};
 use crate::config::{self, Layers};
 use crate::interrupt::{self, Ended};
-use crate::open::{self, Opened};
+use crate::open;
 use crate::output::{self, Output};
 use crate::places::Places;
 use crate::talk::Person;
@@ -58,7 +59,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let person = Person::new(output.quiet, verbose);
             match with_store(command, &places, config, model.as_deref(), person)? {
                 Ended::Done(outcome) => outcome,
-                Ended::Interrupted => return Ok(INTERRUPTED),
+                Ended::Interrupted(partial) => {
+                    // What was kept is said; that it was interrupted, by the exit code.
+                    partial.map_or(Ok(()), |partial| output.outcome(&partial))?;
+                    return Ok(INTERRUPTED);
+                }
             }
         }
     };
@@ -74,12 +79,13 @@ fn with_store(
     model: Option<&str>,
     person: Person,
 ) -> Result<Ended<Outcome>, CommandError> {
-    let name = command.spec().name;
+    let spec = command.spec();
     let runtime = interrupt::runtime()?;
-    let opened = runtime.block_on(open::open(name, places, config, model, person))?;
-    let Opened { app, .. } = &opened;
-    let app = Arc::clone(app);
-    let ended = interrupt::run(&runtime, async move { app.run(&Asker::owner(), command).await });
+    let (stop, cancel) = Cancel::new();
+    let opened = open::open(spec.name, places, config, model, person, cancel)?;
+    let app = Arc::clone(&opened.app);
+    let stop = (spec.right == Right::Act).then_some(&stop);
+    let ended = interrupt::run(&runtime, async move { app.run(&Asker::owner(), command).await }, stop);
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();

@@ -4,8 +4,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use commands::CommandError;
 use commands::results::care::{Check, State};
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
+use store::{Options, Principal, SqliteStore, Store as _};
 
 use super::{check, ok};
 use crate::config::Config;
@@ -98,12 +100,22 @@ fn space(home: &Path, config: &Config) -> Check {
     }
 }
 
-/// Whether there is a store. No code but the store itself opens it (spec: security §8), so that what is looked
-/// at here is that it is there, and `store check` looks inside.
+/// Whether the store opens. Only the store itself opens its file (spec: security §8), and here for reading.
 fn store(home: &Path) -> Check {
-    match home.join("loom.db").symlink_metadata() {
-        Ok(metadata) => ok("store", format!("{}; `drawloom store check` tests it", size(metadata.len()))),
-        Err(_) => ok("store", "empty: nothing was stored yet"),
+    let path = home.join("loom.db");
+    let Ok(metadata) = path.symlink_metadata() else { return ok("store", "empty: nothing was stored yet") };
+    let options = Options { read_only: true, readers: 1, ..Options::default() };
+    let version = SqliteStore::open_with(&path, &options).map_err(CommandError::from).and_then(|store| {
+        let identity = async move { store.identity(&Principal::Owner).await };
+        Ok(tokio::runtime::Builder::new_current_thread()
+            .build()
+            .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?
+            .block_on(identity)?
+            .version)
+    });
+    match version {
+        Ok(version) => ok("store", format!("opens, schema {version}, {}", size(metadata.len()))),
+        Err(error) => check("store", State::Fail, error.message, error.hint),
     }
 }
 

@@ -17,7 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) fn checks(config: &Config, quick: bool) -> Result<Vec<Check>, CommandError> {
     let mut checks = vec![default(config)];
     let mut asked = Vec::new();
-    for (name, provider) in &config.providers {
+    // What is known without a section is no news until it has a key.
+    let in_use = |provider: &&Provider| {
+        provider.key.is_some()
+            || provider.key_env.is_some()
+            || provider.base_url.as_deref() != Some(models::OPENAI_URL)
+    };
+    for (name, provider) in config.providers.iter().filter(|(_, provider)| in_use(provider)) {
         let Some(base_url) = &provider.base_url else {
             let fix = format!("`drawloom config set providers.{name}.base_url URL`");
             checks.push(check(&format!("provider {name}"), State::Fail, "it has no address", fix));

@@ -79,8 +79,13 @@ fn finish(finish: &Finish) -> String {
 }
 
 pub(super) fn text(found: &TextShown, to: Plain) -> String {
+    let mut whole = if to.color { painted(found, to) } else { to.text(&found.text).into_owned() };
     if !found.with_spans {
-        return if to.color { painted(found, to) } else { to.text(&found.text).into_owned() };
+        // A file gets the text byte for byte; a prompt must not stand behind it.
+        if to.terminal && !whole.is_empty() && !whole.ends_with('\n') {
+            whole.push('\n');
+        }
+        return whole;
     }
     let mut rows = Vec::new();
     for span in &found.spans {
@@ -88,7 +93,6 @@ pub(super) fn text(found: &TextShown, to: Plain) -> String {
         let author = to.by(span.kind, &to.line(&span.author));
         rows.push(vec![format!("{}–{}", span.start, span.end), node, author]);
     }
-    let whole = if to.color { painted(found, to) } else { to.text(&found.text).into_owned() };
     let gap = if whole.is_empty() || whole.ends_with('\n') { "\n" } else { "\n\n" };
     format!("{whole}{gap}{}", columns(&rows))
 }
