@@ -86,7 +86,11 @@ fn with_store(
     let opened = open::open(spec.name, places, config, model, person, cancel)?;
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
-    let ended = interrupt::run(&runtime, async move { app.run(&Asker::owner(), command).await }, stop);
+    let work = async move {
+        open::recover(&app).await;
+        app.run(&Asker::owner(), command).await
+    };
+    let ended = interrupt::run(&runtime, work, stop).map_err(|error| opened.name_others(error));
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();
