@@ -5,7 +5,7 @@ use std::sync::Arc;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{Home, HomeError, HomeOptions};
+use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{Ids, SqliteStore};
 use text::terminal::visible;
@@ -60,6 +60,7 @@ pub(crate) fn open(
     cancel: Cancel,
 ) -> Result<Opened, CommandError> {
     let home = home(places, &config, &person)?;
+    keep_room(&home, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
@@ -105,6 +106,20 @@ fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, Comma
     Ok(home)
 }
 
+/// Holds some bytes back while there is room, and gives them up once there is none, so that what was written can
+/// still be read and a draft kept on a full disk (spec: scale §4 `free_space`).
+fn keep_room(home: &Home, person: &Person) {
+    let limits = SpaceLimits::default();
+    let kept = match home.space(limits) {
+        Ok(Space::Short { free, .. }) if free < RESERVE_BYTES => home.reserve().release().map(drop),
+        Ok(_) => home.reserve().hold(RESERVE_BYTES, limits).map(drop),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = kept {
+        person.notice(&format!("no bytes can be held back for a full disk: {error}"));
+    }
+}
+
 fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, CommandError> {
     let now = clock.now();
     let id = InstanceId::generate(u64::try_from(now).unwrap_or(0))
@@ -126,6 +141,14 @@ pub(crate) fn home_error(error: HomeError) -> CommandError {
 
 fn instance_error(error: InstanceError) -> CommandError {
     match error {
+        InstanceError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            CommandError::new(
+                "disk_full",
+                6,
+                "no space left for the home",
+                "free some and try again; nothing was lost",
+            )
+        }
         InstanceError::Home(error) => home_error(error),
         other => said("home", 6, &other),
     }

@@ -83,7 +83,7 @@ pub enum StoreError {
         known: u32,
     },
     /// The store is open for reading only.
-    #[error("the store is open for reading only")]
+    #[error("the store is open for reading only: a newer Drawloom wrote it, so update this one to change it")]
     ReadOnly,
     /// The operating system refused.
     #[error("{what}: {source}")]
@@ -94,7 +94,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// SQLite failed in a way that has no name of its own here.
-    #[error("the store failed: {0}")]
+    #[error("the store failed: {0}: check the disk that holds the home; what was acknowledged is kept")]
     Sqlite(#[source] rusqlite::Error),
     /// The store was closed, or its thread ended.
     #[error("the store is closed")]

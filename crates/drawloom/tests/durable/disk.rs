@@ -46,49 +46,65 @@ fn a_process_that_dies_of_its_limit_loses_nothing_that_was_acknowledged() {
     before.unharmed(&home);
 }
 
+/// Fills a disk of `$SIZE` to the last byte, asks for more, reads, and frees it again. Standard output says how
+/// each command ended.
+const FILLED: &str = r#"
+    mkdir "$FOLDER/small"
+    mount -t tmpfs -o size=$SIZE tmpfs "$FOLDER/small"
+    export DRAWLOOM_HOME="$FOLDER/small/home"
+    "$DRAWLOOM" tree new --title Tale --text 'It rained.' > /dev/null
+    "$DRAWLOOM" tree append Tale ' It poured.' > /dev/null
+    dd if=/dev/zero of="$FOLDER/small/filler" bs=65536 2> /dev/null || true
+    set +e
+    tried() { "$DRAWLOOM" "$@" 2>> "$FOLDER/refused"; echo " ($?)"; }
+    head -c 30000000 /dev/urandom | base64 -w 0 | tried tree append Tale -
+    tried tree text Tale
+    tried --quiet tree draft Tale ' A drop.'
+    tried --model script:echo tree generate Tale
+    rm "$FOLDER/small/filler"
+    tried tree append Tale ' It cleared.'
+    tried tree text Tale --committed
+    tried tree verify Tale
+"#;
+
+fn filled(home: &Home, size: &str) -> (Vec<String>, Vec<String>) {
+    let ran = sh_with_mounts(home, &format!("SIZE={size}; {FILLED}"));
+    let refused = std::fs::read_to_string(home.folder().join("refused")).unwrap_or_default();
+    assert!(ran.status.success(), "{ran:?} {refused}");
+    let lines = |text: &str| text.lines().map(str::to_owned).collect();
+    (lines(&ran.stdout), lines(&refused))
+}
+
 #[test]
 fn a_disk_that_is_full_takes_no_write_and_loses_nothing() {
-    let home = Home::new();
-    // A small disk is filled to the last byte; then it is asked for more, read, and freed again.
-    let ran = sh_with_mounts(
-        &home,
-        r#"
-        mkdir "$FOLDER/small"
-        mount -t tmpfs -o size=8m tmpfs "$FOLDER/small"
-        export DRAWLOOM_HOME="$FOLDER/small/home"
-        "$DRAWLOOM" tree new --title Tale --text 'It rained.' > /dev/null
-        "$DRAWLOOM" tree append Tale ' It poured.' > /dev/null
-        dd if=/dev/zero of="$FOLDER/small/filler" bs=4096 2> /dev/null || true
-        set +e
-        head -c 100000 /dev/zero | tr '\0' x | "$DRAWLOOM" tree append Tale - 2> "$FOLDER/refused"
-        echo "exit $?"
-        "$DRAWLOOM" tree text Tale
-        echo
-        "$DRAWLOOM" tree verify Tale
-        rm "$FOLDER/small/filler"
-        "$DRAWLOOM" tree append Tale ' It cleared.' > /dev/null
-        echo "exit $?"
-        "$DRAWLOOM" tree text Tale
-        echo
-        "$DRAWLOOM" --model script:echo tree generate Tale 2>> "$FOLDER/refused"
-        echo "exit $?"
-        "$DRAWLOOM" tree verify Tale
-        "#,
-    );
-    let refused = std::fs::read_to_string(home.folder().join("refused")).unwrap_or_default();
-    let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert!(ran.status.success(), "{ran:?} {refused}");
-    assert_eq!(lines[..2], ["exit 6", "It rained. It poured."], "{ran:?} {refused}");
-    assert!(lines[2].contains("valid"), "{ran:?}");
-    let at = lines.iter().position(|line| *line == "exit 0").unwrap_or_else(|| panic!("{ran:?} {refused}"));
-    assert_eq!(lines[at + 1..at + 3], ["It rained. It poured. It cleared.", "exit 6"], "{ran:?}");
-    assert!(lines[at + 3].contains("valid"), "{ran:?}");
-    let [full, no_turn] = refused.lines().collect::<Vec<_>>()[..] else { panic!("{refused}") };
-    assert!(full.starts_with("error: no space left") && full.contains("free some"), "{full}");
+    let (said, refused) = filled(&Home::new(), "8m");
+    let [append, _text, _draft, turn, _appended, cleared @ ..] = said.as_slice() else {
+        panic!("{said:?} {refused:?}")
+    };
+    assert_eq!((append.as_str(), turn.as_str()), (" (6)", " (6)"), "{said:?} {refused:?}");
     assert!(
-        no_turn.starts_with("error: there is too little free space for a new turn: free some"),
-        "{no_turn}"
+        refused[0].starts_with("error: no space left") && refused[0].contains("free some"),
+        "{refused:?}"
     );
+    assert_eq!(cleared[0], " (0)", "{said:?} {refused:?}");
+    assert_eq!(cleared[1], "It rained. It poured. It cleared. (0)", "{said:?} {refused:?}");
+    assert!(cleared[2].starts_with("valid"), "{said:?}");
+}
+
+#[test]
+fn a_disk_that_fills_up_still_lets_its_owner_read_and_keep_a_draft() {
+    let (said, refused) = filled(&Home::new(), "320m");
+    let [append, text, _drafted, draft, turn, _appended, cleared @ ..] = said.as_slice() else {
+        panic!("{said:?} {refused:?}")
+    };
+    assert_eq!((append.as_str(), turn.as_str()), (" (6)", " (6)"), "{said:?} {refused:?}");
+    assert_eq!(text, "It rained. It poured. (0)", "{refused:?}");
+    assert_eq!(draft, " (0)", "{said:?} {refused:?}");
+    assert!(refused[0].starts_with("error: no space left for the store: free some"), "{refused:?}");
+    let no_turn = "error: there is too little free space for a new turn: free some";
+    assert!(refused.iter().any(|line| line.starts_with(no_turn)), "{refused:?}");
+    assert_eq!(cleared[1], "It rained. It poured. A drop. It cleared. (0)", "{said:?} {refused:?}");
+    assert!(cleared[2].starts_with("valid"), "{said:?}");
 }
 
 #[test]

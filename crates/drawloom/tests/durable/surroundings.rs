@@ -87,24 +87,22 @@ fn at_terminal(home: &Home, arguments: &[&str]) -> String {
 fn what_speaks_to_terminals_in_titles_texts_and_answers_does_not_reach_one() {
     let evil = "\u{1b}]0;evil\u{7}\u{1b}[2J\u{9b}31m\u{202e}txet\r\u{8}";
     let home = Home::with_tale(evil);
-    home.ok(&["tree", "new", "--title", &format!("Title {evil}"), "--text", "x"]);
+    let title = format!("Title {evil}");
+    home.run(&["tree", "new", "--title", &title, "--text", "x"]).refused(2, &["one line"]);
+    // What a title may hold is not all that a terminal may be shown.
+    home.run(&["tree", "new", "--title", "Title \u{202e}txet", "--text", "x"]);
     let model = home.script(&[serde_json::json!({"deltas": [evil, "\u{1b}", "[31m red"]})]);
     let commands: [&[&str]; 7] = [
         &["--model", &model, "--verbose", "tree", "generate", "Tale"],
         &["tree", "list"],
         &["tree", "show", "Tale"],
-        &["--color", "never", "tree", "text", "Tale"],
+        &["tree", "text", "Tale"],
         &["search", "evil"],
         &["tree", "log", "Tale"],
         &["context", "show", &home_node(&home)],
     ];
     for arguments in commands {
         let arguments = [&["--color", "never"], arguments].concat();
-        let arguments: Vec<&str> = if arguments.iter().filter(|word| **word == "--color").count() > 1 {
-            arguments[2..].to_vec()
-        } else {
-            arguments
-        };
         let shown = at_terminal(&home, &arguments);
         assert!(!shown.is_empty(), "{arguments:?}");
         let obeyed = |c: char| matches!(c, '\u{1b}' | '\u{7}' | '\u{8}' | '\u{9b}' | '\u{202e}');

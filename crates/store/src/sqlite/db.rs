@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use loom::{Author, AuthorKind, Digest, NodeId, TreeId};
-use rusqlite::{CachedStatement, Connection, ErrorCode, Params, Row};
+use rusqlite::{CachedStatement, Connection, ErrorCode, Params, Row, ffi};
 
 use super::faults::Faults;
 use crate::error::StoreError;
@@ -15,6 +15,10 @@ pub(super) const READ_SECONDS: u64 = 5;
 
 /// What a failure of SQLite means.
 pub(super) fn failure(error: rusqlite::Error) -> StoreError {
+    // The index of the log could not grow: no room, though SQLite does not call it that.
+    if error.sqlite_error().is_some_and(|found| found.extended_code == ffi::SQLITE_IOERR_SHMSIZE) {
+        return StoreError::DiskFull;
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
         Some(ErrorCode::DiskFull) => StoreError::DiskFull,
