@@ -1,9 +1,13 @@
 //! `kill -9` at any moment (spec: loom §10.7).
 
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::servers::Server;
 use crate::support::{Home, Seeded, ended, streamed_text, until};
 
 /// Kills in all, of both tests together: `DRAWLOOM_KILLS`.
@@ -101,6 +105,52 @@ fn every_byte_that_was_received_outlives_a_kill() {
     home.is_sound();
     assert_eq!(home.instances(), 0, "the dead are not buried");
     assert!(cut > 0 && partial > 0, "no kill fell into a stream: {cut}, {partial}");
+}
+
+/// One answer with several choices makes several nodes, one commit each: a kill between two of them loses none and
+/// doubles none.
+#[test]
+fn a_kill_between_the_choices_of_one_answer_loses_and_doubles_none() {
+    const CHOICES: u64 = 6;
+    let home = Home::with_tale("It rained");
+    let choice =
+        |index: u64| json!({"index": index, "text": format!(" all day {index}"), "finish_reason": "stop"});
+    let body = json!({"choices": (0..CHOICES).map(choice).collect::<Vec<_>>()});
+    let (said, heard) = mpsc::channel();
+    let server = Server::start(move |stream| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let _ = stream.write_all(format!("{head}data: {body}\n\ndata: [DONE]\n\n").as_bytes());
+        let _ = said.send(());
+    });
+    let base = format!("http://127.0.0.1:{}/v1", server.port);
+    home.ok(&["config", "set", "providers.many.base_url", &base]);
+    home.ok(&["config", "set", "providers.many.honours_n", "true"]);
+    let generate = ["--model", "many/m", "tree", "generate", "Tale", "-n", &CHOICES.to_string()];
+    let began = Instant::now();
+    home.ok(&generate);
+    heard.recv().unwrap();
+    let longest = began.elapsed().as_micros() as u64;
+    let mut seeded = Seeded::new(13);
+    let mut known = home.answers().len();
+    assert_eq!(known, CHOICES as usize);
+    for number in 0..kills() / 4 {
+        let mut child = home.command(&generate).spawn().unwrap();
+        heard.recv().unwrap();
+        std::thread::sleep(Duration::from_micros(seeded.below(longest / 2)));
+        child.kill().unwrap();
+        ended(child);
+        let received = home.spools().values().any(|spool| spool.ends_with(b"[DONE]\n\n"));
+        let shown = home.run(&["tree", "show", "Tale", "--all"]);
+        assert!(!shown.stderr.contains("not recovered"), "kill {number}: {shown:?}");
+        let answers = home.answers();
+        let made: BTreeSet<&str> = answers[known..].iter().map(|(text, _)| text.as_str()).collect();
+        assert_eq!(made.len(), answers.len() - known, "kill {number}: a choice is there twice: {made:?}");
+        let all = made.len() == CHOICES as usize;
+        assert!(all || made.is_empty() && !received, "kill {number}: {made:?}, received {received}");
+        assert!(home.spools().is_empty());
+        known = answers.len();
+    }
+    home.is_sound();
 }
 
 /// A spool without its header.

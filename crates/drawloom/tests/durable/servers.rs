@@ -10,13 +10,13 @@ use serde_json::json;
 use crate::support::{Before, Home, Ran};
 
 /// A server that answers each request with whatever it pleases.
-struct Server {
-    port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     asked: Arc<AtomicUsize>,
 }
 
 impl Server {
-    fn start(answer: impl Fn(&mut TcpStream) + Send + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&mut TcpStream) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(AtomicUsize::new(0));
