@@ -4,6 +4,8 @@
 //! Every test runs the real binary in a home of its own. A refusal is one line with its exit code, and the tree is
 //! the same before and after: [`support::Before`] compares text, log and `tree verify`.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
 mod damage;
 mod disk;
 mod input;
