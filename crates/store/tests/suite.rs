@@ -3,6 +3,7 @@
 extern crate drawloom_store as store;
 
 mod suite {
+    pub mod adopting;
     pub mod both;
     pub mod drafts;
     pub mod forgetting;

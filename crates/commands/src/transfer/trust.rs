@@ -17,7 +17,7 @@ use crate::rights::Asker;
 const PAGE: usize = 256;
 
 /// Raises what people and models wrote in the imported part of a tree. What tools said stays `outside`, and so does
-/// a model's text that was made of it: a text is believed no further than the least that was sent for it.
+/// what was made of it: a text is believed no further than what was sent for it, what it quotes or what it edits.
 pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<Outcome, CommandError> {
     let (tree, _) = app.tree(asker, &args).await?;
     let imports = app.store.imports(&asker.principal, tree).await?;
@@ -46,13 +46,18 @@ struct Found {
 }
 
 impl Found {
-    /// How far what a node quotes is believed; a text that quotes nothing is not held back by it.
-    fn quoted(&self, rows: &dyn Rows, row: &NodeRow) -> Result<Trust, RowError> {
-        let Some(quote) = &row.node.quote else { return Ok(Trust::Owner) };
-        match self.raised.get(&quote.node) {
-            Some(trust) => Ok(*trust),
-            None => Ok(rows.node(quote.node)?.map_or(Trust::Outside, |quoted| quoted.node.trust)),
+    /// How far what a node was made of is believed: the text it quotes, the version it edits.
+    fn basis(&self, rows: &dyn Rows, row: &NodeRow) -> Result<Trust, RowError> {
+        let quoted = row.node.quote.as_ref().map(|quote| quote.node);
+        let mut least = Trust::Owner;
+        for basis in quoted.into_iter().chain(row.node.edited_from) {
+            let trust = match self.raised.get(&basis) {
+                Some(trust) => *trust,
+                None => rows.node(basis)?.map_or(Trust::Outside, |basis| basis.node.trust),
+            };
+            least = least.min(trust);
         }
+        Ok(least)
     }
 }
 
@@ -68,7 +73,7 @@ fn raised(rows: &dyn Rows, imports: &[Import]) -> Result<Found, RowError> {
         let imported = |row: &NodeRow| imports.iter().any(|import| import.covers(row.seq));
         for row in page.into_iter().filter(|row| row.node.trust == Trust::Outside && imported(row)) {
             let own = of(rows, &row, &mut last)?;
-            match own.min(found.quoted(rows, &row)?) {
+            match own.min(found.basis(rows, &row)?) {
                 Trust::Outside => found.kept += 1,
                 trust => drop(found.raised.insert(row.node.id, trust)),
             }
