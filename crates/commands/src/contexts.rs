@@ -66,6 +66,7 @@ async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Resul
         tree,
         view: args.view.name()?,
         from: None,
+        follow: false,
         drafts: true,
         model: app.models.find(app.settings.model.as_deref())?,
         agent: "main".to_owned(),

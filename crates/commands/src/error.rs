@@ -66,7 +66,19 @@ impl From<Refusal> for CommandError {
             Refusal::TooLarge { .. } => ("too_large", 2),
             _ => ("refused", 2),
         };
-        split(code, exit, &refusal.to_string())
+        let error = split(code, exit, &refusal.to_string());
+        if error.hint.is_empty() { Self { hint: hint_of(&refusal).to_owned(), ..error } } else { error }
+    }
+}
+
+/// What to do about a refusal whose message does not say it.
+const fn hint_of(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::NothingToUndo => "`drawloom tree log TREE` shows what was done; --view names another view",
+        Refusal::NothingToRedo => "something new was done since, or nothing was undone",
+        Refusal::Role => "append to a conversation as its owner, or generate an answer",
+        Refusal::NotCanonical(_) => "this is a defect, please report it",
+        _ => "`drawloom tree show TREE --all` shows every node and where it stands",
     }
 }
 

@@ -77,10 +77,11 @@ async fn run(
             nodes.push(app.node_named(asker, Some(tree), name).await?.0);
         }
     }
-    let ask = |share: &Share, part_of: Option<Seq>, drafts: bool| Ask {
+    let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| Ask {
         tree,
         view: view.clone(),
         from,
+        follow: !drafts,
         drafts,
         model: share.model.clone(),
         agent: share.agent.clone(),
@@ -91,7 +92,7 @@ async fn run(
     };
     if sampling.dry_run {
         let share = &shares[0];
-        let prepared = ask(share, None, true).prepare(app, asker).await?;
+        let prepared = ask(share, from, None, true).prepare(app, asker).await?;
         return Ok(Outcome::Estimate(estimate(&prepared, &shares)));
     }
     app.require_space()?;
@@ -100,6 +101,12 @@ async fn run(
         None => app.change(asker, tree, &view, Op::Generate).await?.seq,
         Some(_) => None,
     };
+    // All siblings hang where the view's tip is now, wherever it goes meanwhile.
+    let tip = {
+        let view = view.clone();
+        app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
+    };
+    let at = from.unwrap_or(tip);
     let group = app.new_id::<loom::GenerationId>()?.to_string();
     let (warm, cold) = watch::channel(false);
     let mut slots = Vec::new();
@@ -107,7 +114,8 @@ async fn run(
         // A model that honours `n` gives all of its share in one request.
         let (times, n) = if share.model.info().honours_n { (1, share.count) } else { (share.count, 1) };
         for _ in 0..times {
-            let mut ask = ask(share, committed, false);
+            let mut ask = ask(share, Some(at), committed, false);
+            ask.follow = at == tip;
             ask.params.n = n;
             slots.push(ask);
         }
@@ -160,6 +168,7 @@ pub(crate) async fn again(
         tree: earlier.tree,
         view: earlier.view.clone(),
         from: Some(earlier.parent),
+        follow: false,
         drafts: false,
         model,
         agent: "main".to_owned(),

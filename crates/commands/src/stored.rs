@@ -160,11 +160,10 @@ pub(crate) fn reread(bytes: &[u8], metadata: &str, choice: Choice, held: &str) -
             reparsed.choices.iter().find(|choice| choice.index == index).map(|choice| blocks(choice, held))
         }
         Choice::Token { index, rank } => {
-            let top = |choice: &model::Choice| {
-                let token = choice.logprobs.get(index as usize)?;
-                token.top.get(rank as usize).map(|top| vec![Block::text(top.token.clone())])
-            };
-            reparsed.choices.iter().find_map(top)
+            // Tokens are counted through the whole response, answer after answer.
+            let mut tokens = reparsed.choices.iter().flat_map(|choice| &choice.logprobs);
+            let top = tokens.nth(index as usize).and_then(|token| token.top.get(rank as usize));
+            top.map(|top| vec![Block::text(top.token.clone())])
         }
     };
     Reread::Blocks { digest, blocks: found.unwrap_or_default() }

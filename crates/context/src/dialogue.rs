@@ -84,8 +84,9 @@ pub fn dialogue(
         messages.push(ChatPart::Injected(part));
     }
     history(&mut build, &mut messages, latest, trust, "the newest turn");
-    let tokens =
-        build.pieces.iter().map(|piece| piece.tokens).sum::<u64>() + estimator.of_messages(messages.len());
+    // Turns count their own messages; the pinned ones are added here.
+    let around = estimator.of_messages(messages.len().saturating_sub(said.len()));
+    let tokens = build.pieces.iter().map(|piece| piece.tokens).sum::<u64>() + around;
     let runs = run(&tail, &path, estimator).into_iter().collect();
     Ok(Assembled {
         prompt: Prompt::Chat(Chat { tools: Vec::new(), messages, prefill: None }),

@@ -66,7 +66,9 @@ pub fn document(
             budget: request.budget.budget / 2,
         });
     }
-    let room = request.budget.budget - fixed - estimator.of_messages(4);
+    // What stands around the text, and a token a piece for what rounding adds.
+    let around = estimator.of_messages(4) + estimator.of(CONTINUE) + 16;
+    let room = request.budget.budget.saturating_sub(fixed + around);
     let at = match request.from {
         Some(from) => from,
         None => tip(rows, &request.view)?,

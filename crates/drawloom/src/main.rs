@@ -1,2 +1,51 @@
-//! drawloom
-fn main() {}
+//! `drawloom`, the program: arguments in, answers out.
+//!
+//! This crate holds what only the outermost layer may know: the command line ([`cli`]), the configuration file
+//! ([`config`]), which model a name means ([`models`]), how an answer looks ([`render`], [`json`]) and who is
+//! asked ([`talk`]). What commands do is in `commands`; nothing here decides it.
+//!
+//! Start-up does no more than a command needs: `--version` touches nothing, `config` and `doctor` make no home,
+//! and threads exist only where something waits (spec: scale §1).
+
+mod cli;
+mod config;
+mod crash;
+mod demo;
+mod doctor;
+mod interrupt;
+mod json;
+mod log;
+mod models;
+mod open;
+mod output;
+mod places;
+mod render;
+mod run;
+mod secrets;
+mod talk;
+mod usage;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use output::Output;
+
+fn main() -> ExitCode {
+    store::home::restrict_umask();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let [_, only] = arguments.as_slice()
+        && (only == "--version" || only == "-V")
+    {
+        let _ = output::bytes(concat!("drawloom ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
+        return ExitCode::SUCCESS;
+    }
+    crash::remember_panics();
+    // Errors in the arguments themselves have the form that was asked for, too.
+    let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");
+    let mut output = Output::before_arguments(json);
+    let code = crash::guarded(|| run::run(&arguments, &mut output)).unwrap_or_else(|error| {
+        output.failure(&error);
+        error.exit
+    });
+    ExitCode::from(code)
+}

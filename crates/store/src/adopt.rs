@@ -172,7 +172,10 @@ impl Adopted {
     }
 
     /// The bodies of a manifest that come along.
-    pub(crate) fn bodies_of<'a>(&'a self, manifest: &'a AdoptedManifest) -> impl Iterator<Item = Digest> + 'a {
+    pub(crate) fn bodies_of<'a>(
+        &'a self,
+        manifest: &'a AdoptedManifest,
+    ) -> impl Iterator<Item = Digest> + 'a {
         let here: BTreeSet<Digest> = self.bodies.iter().map(|body| body.digest).collect();
         manifest.bodies.iter().copied().filter(move |digest| here.contains(digest))
     }

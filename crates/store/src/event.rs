@@ -7,7 +7,7 @@ use loom::{GenerationId, OpKind, Seq, Slot, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
 
 /// Events a store keeps.
-pub const KEPT: u64 = 65_536;
+pub const KEPT: u64 = 16_384;
 
 /// A place in the stream of events; 0 is before the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

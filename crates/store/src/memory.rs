@@ -166,6 +166,7 @@ impl Store for MemoryStore {
                 return now.ok_or(StoreError::NotFound("draft"));
             };
             tree.drafts.insert((name.view.clone(), name.slot), draft.clone());
+            tree.forget_undone(&name.view, name.slot);
             tree.timelines.insert(name.view.clone(), draft::after_keystroke(timeline));
             let revision = Some(draft.revision);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision });
@@ -183,6 +184,7 @@ impl Store for MemoryStore {
                 return Err(StoreError::Conflict(vec![changed]));
             }
             tree.drafts.remove(&key);
+            tree.forget_undone(&name.view, name.slot);
             let timeline = draft::after_keystroke(tree.timeline_of(&name.view));
             tree.timelines.insert(name.view.clone(), timeline);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision: None });

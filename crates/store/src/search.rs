@@ -1,6 +1,9 @@
 //! Full-text search: a set of hits, ranked; the same set in every store (spec: scale §2).
 
+use std::borrow::Cow;
+
 use loom::{NodeId, PositionId, Seq, TreeId};
+use text::bigrams::{Query, Term, tokenize};
 
 /// Where to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,14 +48,58 @@ pub struct Hits {
 /// Matches that are ranked: the newest, when there are more.
 pub const RANKED: usize = 20_000;
 
-/// The text of a node that is indexed: its words, those of tools included; thinking and arguments are not.
-pub(crate) fn indexed_text(content: &[loom::Block]) -> std::borrow::Cow<'_, str> {
+/// How often each term of a query occurs in a text.
+#[derive(Debug)]
+pub(crate) struct Occurrences {
+    terms: Vec<usize>,
+    len: usize,
+}
+
+impl Occurrences {
+    /// Counts; none where the text does not meet the query.
+    pub(crate) fn count(query: &Query, content: &[loom::Block]) -> Option<Self> {
+        let tokens = tokenize(&searched_text(content));
+        if !query.matches(&tokens) {
+            return None;
+        }
+        let terms = query.terms.iter().map(|term| occurrences(term, &tokens)).collect();
+        Some(Self { terms, len: tokens.len() })
+    }
+}
+
+fn occurrences(term: &Term, tokens: &[String]) -> usize {
+    match term {
+        Term::Word(word) => tokens.iter().filter(|token| *token == word).count(),
+        Term::Prefix(beginning) => tokens.iter().filter(|token| token.starts_with(beginning)).count(),
+        Term::Phrase { tokens: phrase, .. } => {
+            let before = &phrase[..phrase.len().saturating_sub(1)];
+            tokens.windows(phrase.len().max(1)).filter(|found| found.starts_with(before)).count()
+        }
+    }
+}
+
+/// Scores matches of one query: BM25, where every term counts the same. All of them have all terms, so that how
+/// rare a term is elsewhere hardly tells them apart.
+pub(crate) fn scores(found: &[Occurrences]) -> Vec<f64> {
+    const K1: f64 = 1.2;
+    const B: f64 = 0.75;
+    let all: usize = found.iter().map(|occurrences| occurrences.len).sum();
+    let average = all as f64 / found.len().max(1) as f64;
+    let score = |occurrences: &Occurrences| -> f64 {
+        let norm = K1 * (1.0 - B + B * occurrences.len as f64 / average.max(1.0));
+        occurrences.terms.iter().map(|count| *count as f64 * (K1 + 1.0) / (*count as f64 + norm)).sum()
+    };
+    found.iter().map(score).collect()
+}
+
+/// The text of a node that is searched: its words, those of tools included; thinking and arguments are not.
+pub(crate) fn searched_text(content: &[loom::Block]) -> Cow<'_, str> {
     match content {
-        [loom::Block::Text { text }] => text::bigrams::index_text(text),
+        [loom::Block::Text { text }] => Cow::Borrowed(text),
         _ => {
             let mut all = String::new();
             collect(content, &mut all);
-            std::borrow::Cow::Owned(text::bigrams::index_text(&all).into_owned())
+            Cow::Owned(all)
         }
     }
 }

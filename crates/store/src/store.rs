@@ -266,9 +266,16 @@ pub trait Store: Send + Sync {
 
     /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
     /// leave tombstones with their hashes.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] or [`StoreError::DiskFull`] when the rows are gone and the pages could not be scrubbed
+    /// yet: asked again, it scrubs.
     async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError>;
 
     /// Removes the content of a whole tree, and of what cites it, for good.
+    ///
+    /// # Errors
+    /// As [`Store::forget`].
     async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError>;
 
     /// Tests the store's integrity. Each problem is one line; none is the good answer.

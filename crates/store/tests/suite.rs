@@ -1,18 +1,19 @@
 //! One behavioural suite, run against every store through `Arc<dyn Store>`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 extern crate drawloom_store as store;
 
 mod suite {
-    pub mod adopting;
-    pub mod both;
-    pub mod drafts;
-    pub mod forgetting;
-    pub mod generations;
-    pub mod home;
-    pub mod names;
-    pub mod principals;
-    pub mod searching;
-    pub mod twins;
-    pub mod work;
-    pub mod writing;
+    mod adopting;
+    mod both;
+    mod drafts;
+    mod forgetting;
+    mod generations;
+    mod home;
+    mod names;
+    mod principals;
+    mod searching;
+    mod twins;
+    mod work;
+    mod writing;
 }

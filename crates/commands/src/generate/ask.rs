@@ -27,6 +27,8 @@ pub(crate) struct Ask {
     pub(crate) view: ViewName,
     /// Where to continue; the view's tip, if none.
     pub(crate) from: Option<PositionId>,
+    /// Whether the view goes to the first node that is made.
+    pub(crate) follow: bool,
     /// Whether drafts count as text: for a look ahead.
     pub(crate) drafts: bool,
     pub(crate) model: Arc<dyn Model>,

@@ -149,7 +149,7 @@ async fn commit(
         trust: source.prepared.assembled.trust.min(loom::Trust::Agent),
         inputs: source.prepared.assembled.inputs.clone(),
     };
-    store_reading(app, asker, begun, origin, reading, part_of, source.ask.from.is_none()).await
+    store_reading(app, asker, begun, origin, reading, part_of, source.ask.follow).await
 }
 
 /// What the hashed record of a model node says of its origin.
@@ -215,7 +215,7 @@ pub(crate) async fn store_reading(
             trust: origin.trust,
             inputs: origin.inputs.clone(),
             part_of,
-            follow: follow || part_of.is_some(),
+            follow,
         };
         // The response goes with the first node, the end of the generation with the last.
         let state = if place == last { GenerationState::Done } else { GenerationState::Started };

@@ -94,9 +94,8 @@ pub(super) fn sent_for(file: &Imported, nodes: &[loom::Node]) -> Vec<(NewGenerat
     held.filter_map(|held| {
         let manifest = materials.manifests.get(&held.row.manifest)?.clone();
         let bodies = bodies_of(file, held.row.manifest).into_iter();
-        let bodies = bodies.filter_map(|digest| {
-            Some(Bytes { digest, bytes: materials.bodies.get(&digest)?.clone() })
-        });
+        let bodies =
+            bodies.filter_map(|digest| Some(Bytes { digest, bytes: materials.bodies.get(&digest)?.clone() }));
         let tenure = store::Tenure { owner: store::Holder::new(""), fence: store::Fence::default() };
         let received = held.response.and_then(|digest| response(file, digest)).filter(|held| !held.purged);
         let received = received.map(|held| Received {

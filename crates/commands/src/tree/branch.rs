@@ -2,8 +2,7 @@
 
 use loom::plan::NewToken;
 use loom::{Choice, Node, NodeRow, Op, RowError, resolve};
-use model::{DialectName, TokenLogprob};
-use store::StoreError;
+use model::TokenLogprob;
 use text::grapheme;
 
 use super::look;
@@ -13,6 +12,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::Branched;
 use crate::rights::Asker;
+use crate::stored;
 
 /// Branches at a place of a node's own text, counted in grapheme clusters.
 pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<Outcome, CommandError> {
@@ -65,24 +65,15 @@ async fn alternative(
     let Choice::Index(choice) = source.choice else {
         return Err(missing("it is itself a token chosen out of them"));
     };
-    let dialect: DialectName = source
-        .dialect
-        .parse()
-        .map_err(|_| missing("its response is in a dialect this version cannot read"))?;
-    let response = match app.store.response(&asker.principal, row.node.id).await {
-        Err(StoreError::NotFound(_)) => return Err(missing("its response is not stored")),
-        found => found?,
-    };
-    if response.purged {
-        return Err(missing("its response was forgotten"));
-    }
-    let streamed = is_streamed(&response.metadata, &response.bytes);
-    let reply = model::reparse(dialect, &response.bytes, streamed);
-    let answer = reply.choices.into_iter().find(|found| found.index == choice);
-    let answer = answer.filter(|answer| !answer.logprobs.is_empty());
-    let answer = answer.ok_or_else(|| missing("the model was not asked for them"))?;
+    let node = row.node.id;
+    let said = app.read(asker, row.node.tree, move |rows| stored::response(rows, node)).await?;
+    let choices = said.ok_or_else(|| missing("its response is not stored"))?.reparsed.choices;
+    let own = choices.iter().position(|answer| answer.index == choice);
+    let own = own.filter(|own| !choices[*own].logprobs.is_empty());
+    let own = own.ok_or_else(|| missing("the model was not asked for them"))?;
+    let answer = &choices[own];
     let starts = Starts::of(&answer.text, &answer.logprobs, &row.node)
-        .ok_or_else(|| missing("its text is not that of its response any more"))?;
+        .ok_or_else(|| missing("its text is not that of its response"))?;
     let index = starts.token_at(at).ok_or_else(|| starts.nearest(at))?;
     let top = answer.logprobs.get(index).map(|token| token.top.as_slice()).unwrap_or_default();
     if top.is_empty() {
@@ -97,7 +88,9 @@ async fn alternative(
         let message = "this token is part of a character and makes no text by itself";
         CommandError::new("rank", 2, message, "choose another rank, or branch one character earlier")
     })?;
-    source.choice = Choice::Token { index: index as u32, rank };
+    // Tokens are counted through the whole response, answer after answer.
+    let before: usize = choices[..own].iter().map(|answer| answer.logprobs.len()).sum();
+    source.choice = Choice::Token { index: (before + index) as u32, rank };
     let (author, generation) = (row.node.author.clone(), row.node.generation);
     Ok(NewToken { text, author, source, generation, trust: row.node.trust })
 }
@@ -106,13 +99,6 @@ fn no_probabilities(row: &NodeRow, why: &str) -> CommandError {
     let message = format!("no probabilities are stored for {}: {why}", row.short_id);
     let hint = "`tree generate --logprobs 5` keeps those of five alternatives a token";
     CommandError::new("no_probabilities", 3, message, hint)
-}
-
-/// Whether a stored body is a stream of events: as recorded with it, else by its beginning.
-fn is_streamed(metadata: &str, body: &[u8]) -> bool {
-    let recorded: Option<serde_json::Value> = serde_json::from_str(metadata).ok();
-    let streamed = recorded.as_ref().and_then(|metadata| metadata.get("streamed")?.as_bool());
-    streamed.unwrap_or_else(|| !body.trim_ascii_start().starts_with(b"{"))
 }
 
 /// Where the tokens of an answer begin in the text of the node made of it.

@@ -101,13 +101,8 @@ impl<'a> Window<'a> {
     /// dialogue.
     fn half(&self) -> Result<Start, RowError> {
         let begin = self.path.above(&self.first).counts;
-        let cut_off = match self.path.at(self.first.depth).is_some_and(|first| first.excluded) {
-            true => 0,
-            false => {
-                let text = self.text(&self.first)?;
-                grapheme::count(&text[..grapheme::floor(&text, self.cut)]) as u64
-            }
-        };
+        let text = self.text(&self.first)?;
+        let cut_off = grapheme::count(&text[..grapheme::floor(&text, self.cut)]) as u64;
         let begin_at = begin.graphemes + cut_off;
         let total = self.path.total().counts;
         let sent = total.graphemes.saturating_sub(begin_at);
@@ -123,20 +118,28 @@ impl<'a> Window<'a> {
         Ok(start.map(|(place, at)| (self.leaves(&at), place)).ok_or_else(nothing))
     }
 
-    /// A good place from cluster `offset` of a position on, at most `slack` bytes behind it.
+    /// A good place from cluster `offset` of a position on, at most `slack` bytes behind it: a paragraph begins
+    /// more often at a position than inside one.
     fn in_text(&self, at: &Position, offset: u64, slack: u64) -> Result<(Place, Position), RowError> {
-        let text = self.text(at)?;
+        let mut text = self.text(at)?;
         let clusters = usize::try_from(offset).unwrap_or(usize::MAX);
         let byte = grapheme::offset_of(&text, clusters).unwrap_or(text.len());
-        let to = byte.saturating_add(usize::try_from(slack).unwrap_or(usize::MAX)).min(text.len());
-        let start = text::cut::window_start(&text, &(byte..=to));
-        if start >= text.len()
-            && let Some(next) = ancestor_at(self.rows, self.path.tip.id, at.depth + 1)?
+        let to = byte.saturating_add(usize::try_from(slack).unwrap_or(usize::MAX));
+        let mut starts = vec![(0, at.clone())];
+        // Enough to see that a paragraph begins at `to`, which the text behind it may decide.
+        while text.len() <= to
+            && let Some((_, last)) = starts.last()
+            && let Some(next) = ancestor_at(self.rows, self.path.tip.id, last.depth + 1)?
         {
-            return Ok((Place { position: next.id, at: 0 }, next));
+            let more = self.text(&next)?;
+            starts.push((text.len(), next));
+            text.push_str(&more);
         }
-        let start = if start < text.len() { start } else { byte };
-        Ok((Place { position: at.id, at: start as u64 }, at.clone()))
+        let found = text::cut::window_start(&text, &(byte..=to.min(text.len())));
+        let found = if found < text.len() { found } else { byte };
+        let (start, position) =
+            starts.into_iter().rfind(|(start, _)| *start <= found).unwrap_or((0, at.clone()));
+        Ok((Place { position: position.id, at: (found - start) as u64 }, position))
     }
 
     /// The beginning of a turn near a position: the next one, else the one before, but not the first of all.
@@ -159,7 +162,11 @@ impl<'a> Window<'a> {
         u64::from(to.depth.saturating_sub(self.first.depth.max(1)))
     }
 
+    /// What is rendered of a position.
     fn text(&self, at: &Position) -> Result<String, RowError> {
+        if self.path.at(at.depth).is_some_and(|here| here.excluded) {
+            return Ok(String::new());
+        }
         let shown = resolve::shown(self.rows, self.view, at.id)?;
         let row = self.rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
         Ok(row.node.text().into_owned())

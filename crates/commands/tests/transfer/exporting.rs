@@ -17,7 +17,10 @@ async fn every_format_says_what_it_contains() {
         let done = here.ok(&["tree", "export", &tree, "--format", format, "-o", word(&path)]).await;
         assert_eq!(field(&done, "file"), word(&path));
         let notes = here.notes();
-        assert!(notes[0].starts_with("it contains: ") && notes[1].starts_with("it leaves out: "), "{notes:?}");
+        assert!(
+            notes[0].starts_with("it contains: ") && notes[1].starts_with("it leaves out: "),
+            "{notes:?}"
+        );
         let left_out: Vec<_> = done["left_out"].as_array().unwrap().clone();
         assert!(left_out.contains(&"drafts".into()), "{done}");
         let written = std::fs::read_to_string(&path).unwrap();
@@ -27,7 +30,10 @@ async fn every_format_says_what_it_contains() {
     let left = std::fs::read_dir(here.dir.path()).unwrap();
     let parts = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".part"));
     assert_eq!(parts.count(), 0);
-    assert_eq!(here.err(&["tree", "export", &tree, "--format", "text", "--with-context"]).await.code, "usage");
+    assert_eq!(
+        here.err(&["tree", "export", &tree, "--format", "text", "--with-context"]).await.code,
+        "usage"
+    );
     let error = here.err(&["tree", "export", &tree, "--view", "none", "--format", "text"]).await;
     assert_eq!((error.code, error.exit), ("not_found", 3));
 }

@@ -130,7 +130,8 @@ impl TestHome {
         self.ok(&["tree", "switch", &tree, &answer]).await;
         self.ok(&["tree", "append", &tree, "Then it stopped."]).await;
         self.ok(&["tree", "view", "new", &tree, "second"]).await;
-        let edited = self.ok(&["tree", "edit", &tree, &answer, "--text", "It echoed. ", "--as", "version"]).await;
+        let edited =
+            self.ok(&["tree", "edit", &tree, &answer, "--text", "It echoed. ", "--as", "version"]).await;
         assert!(edited.is_object());
         self.ok(&["tree", "bookmark", &tree, &answer, "here"]).await;
         self.ok(&["tree", "tag", &tree, &answer, "good"]).await;

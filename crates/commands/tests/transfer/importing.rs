@@ -11,7 +11,8 @@ async fn went_on() -> (TestHome, String, Vec<u8>) {
     there.ok(&["tree", "append", &tree, " Much later."]).await;
     there.ok(&["tree", "generate", &tree]).await;
     let nodes = there.ok(&["tree", "show", &tree]).await;
-    let first = nodes["nodes"].as_array().unwrap().iter().find(|node| node["text"] == "The rain fell. ").unwrap();
+    let first =
+        nodes["nodes"].as_array().unwrap().iter().find(|node| node["text"] == "The rain fell. ").unwrap();
     let first = field(first, "id");
     there.ok(&["tree", "edit", &tree, &first, "--text", "The snow fell. ", "--as", "version"]).await;
     assert!(there.text(&tree, "main").await.starts_with("The snow fell."));
@@ -33,7 +34,8 @@ async fn what_is_added_to_a_known_tree_changes_no_view() {
     assert_eq!(again["nodes"], 0);
     // A person may select it.
     let all = here.ok(&["tree", "show", &tree, "--all"]).await;
-    let snow = all["nodes"].as_array().unwrap().iter().find(|node| node["text"] == "The snow fell. ").unwrap();
+    let snow =
+        all["nodes"].as_array().unwrap().iter().find(|node| node["text"] == "The snow fell. ").unwrap();
     assert_eq!(field(snow, "trust"), "outside");
     here.ok(&["tree", "select", &tree, &field(snow, "id")]).await;
     assert!(here.text(&tree, "main").await.starts_with("The snow fell."));
@@ -77,7 +79,8 @@ async fn a_flipped_byte_is_named_by_its_line() {
     let line = at("response");
     let home = TestHome::new();
     let done = home.import(&flipped(line), &[]).await.unwrap();
-    let skipped: Vec<String> = done["skipped"].as_array().unwrap().iter().map(|one| field(one, "at")).collect();
+    let skipped: Vec<String> =
+        done["skipped"].as_array().unwrap().iter().map(|one| field(one, "at")).collect();
     assert!(skipped.contains(&format!("line {}", line + 1)), "{skipped:?}");
     assert_eq!(home.verify(&tree).await, "incomplete");
 }
@@ -119,7 +122,12 @@ async fn a_shared_file_arrives_without_what_it_left_out() {
 #[tokio::test]
 async fn a_file_of_another_kind_is_refused_and_named() {
     let here = TestHome::new();
-    for bytes in [&b"PK\x03\x04 a zip"[..], b"", b"{\"mapping\":{}}\n", b"{\"record\":\"header\",\"format\":\"drawloom\",\"version\":99}\n"] {
+    for bytes in [
+        &b"PK\x03\x04 a zip"[..],
+        b"",
+        b"{\"mapping\":{}}\n",
+        b"{\"record\":\"header\",\"format\":\"drawloom\",\"version\":99}\n",
+    ] {
         let error = here.import(bytes, &[]).await.unwrap_err();
         assert_eq!(error.exit, 2, "{error:?}");
         assert!(!error.message.contains('\u{3}'));
@@ -175,4 +183,61 @@ async fn nothing_of_a_file_runs_or_can_be_undone() {
     there.ok(&["tree", "undo", &tree]).await;
     assert_eq!(there.text(&tree, "main").await, here.text(&tree, "main").await);
     assert_eq!(there.verify(&tree).await, "valid");
+}
+
+#[tokio::test]
+async fn a_text_without_its_words_can_be_added() {
+    let (here, tree, file) = went_on().await;
+    let there = TestHome::new();
+    there.import(&file, &[]).await.unwrap();
+    there.ok(&["forget", "--text", "Much later", "--yes", "--yes"]).await;
+    let before = here.text(&tree, "main").await;
+    let done = here.import(&there.exported(&[&tree]).await, &[]).await.unwrap();
+    assert_eq!(done["nodes"], 3);
+    assert_eq!(here.text(&tree, "main").await, before);
+    assert_eq!(here.verify(&tree).await, "incomplete");
+}
+
+#[tokio::test]
+async fn a_known_secret_in_a_file_is_named() {
+    let here = TestHome::new();
+    let tree = here.tree("The key is ").await;
+    let op = loom::Op::Append(loom::plan::NewText::owner(super::home::SECRET, None));
+    let owner = drawloom_commands::Asker::owner();
+    here.app.change(&owner, tree.parse().unwrap(), &loom::ViewName::default(), op).await.unwrap();
+    let there = TestHome::new();
+    there.import(&here.exported(&[&tree]).await, &[]).await.unwrap();
+    let notes = there.notes();
+    assert!(notes.iter().any(|note| note.contains("known secret") && !note.contains(super::home::SECRET)));
+}
+
+#[tokio::test]
+async fn a_file_that_contradicts_itself_under_right_hashes_is_refused() {
+    let here = TestHome::new();
+    let tree = here.tree("The rain fell.").await;
+    here.ok(&["tree", "append", &tree, " It stopped."]).await;
+    let file = String::from_utf8(here.exported(&[&tree]).await).unwrap();
+    // The last operation says that it found another tip than the log left, and is hashed anew.
+    let lies: String = file
+        .lines()
+        .map(|line| {
+            let Some(rest) = line.strip_prefix("{\"record\":\"operation\",") else {
+                return format!("{line}\n");
+            };
+            let mut record: loom::OpRecord = serde_json::from_str(&format!("{{{rest}")).unwrap();
+            if let Some(change) =
+                record.op.cells.iter_mut().find(|change| matches!(change.key, loom::CellKey::Tip { .. }))
+                && record.seq.0 == 3
+            {
+                change.old = change.new.clone();
+            }
+            record.hash = record.compute_hash().unwrap();
+            let json = serde_json::to_string(&record).unwrap();
+            format!("{{\"record\":\"operation\",{}\n", &json[1..])
+        })
+        .collect();
+    let home = TestHome::new();
+    let error = home.import(lies.as_bytes(), &[]).await.unwrap_err();
+    assert!(error.exit == 2 && error.message.contains("operation 3"), "{error:?}");
+    assert_eq!(home.ok(&["tree", "list"]).await["trees"].as_array().unwrap().len(), 0);
 }

@@ -75,7 +75,8 @@ async fn a_file_verifies_by_itself() {
     let shared = here.write(&here.exported(&[&tree, "--share"]).await);
     let found = here.ok(&["tree", "verify", "--file", word(&shared)]).await;
     assert_eq!(field(&found, "status"), "incomplete");
-    let gaps: Vec<_> = found["problems"].as_array().unwrap().iter().map(|found| found["gap"].clone()).collect();
+    let gaps: Vec<_> =
+        found["problems"].as_array().unwrap().iter().map(|found| found["gap"].clone()).collect();
     assert!(gaps.iter().all(|gap| gap == "shared"), "{gaps:?}");
     // A bit of a text.
     let mut flipped = file.clone();
@@ -83,4 +84,60 @@ async fn a_file_verifies_by_itself() {
     flipped[at] ^= 1;
     let found = here.ok(&["tree", "verify", "--file", word(&here.write(&flipped))]).await;
     assert_eq!(field(&found, "status"), "invalid");
+}
+
+#[tokio::test]
+async fn a_picture_travels_with_its_node() {
+    let here = TestHome::new();
+    let tree = here.tree("Look: ").await;
+    let bytes = [0x89, b'P', b'N', b'G', 0xff, 0];
+    let kept = |home: &TestHome| {
+        let dir = home.app.home.dir(store::home::HomeDir::Blobs).unwrap();
+        store::blobs::Blobs::open(&dir, 1 << 20).unwrap()
+    };
+    let blob = loom::Digest(*kept(&here).put(&bytes).unwrap().as_bytes());
+    let picture = loom::plan::NewText {
+        content: vec![loom::Block::Image { blob, mime: "image/png".into() }],
+        ..loom::plan::NewText::owner("", None)
+    };
+    let owner = drawloom_commands::Asker::owner();
+    let (id, main) = (tree.parse().unwrap(), loom::ViewName::default());
+    here.app.change(&owner, id, &main, loom::Op::Append(picture)).await.unwrap();
+    let file = here.exported(&[&tree]).await;
+    let there = TestHome::new();
+    there.import(&file, &[]).await.unwrap();
+    assert_eq!(kept(&there).get(blob.0.into()).unwrap(), bytes);
+    assert!(file == there.exported(&[&tree]).await, "the export differs");
+}
+
+#[tokio::test]
+async fn requests_that_rest_on_one_another_come_along_whole() {
+    let here = TestHome::new();
+    let tree = here.tree(&"The rain fell, and fell. ".repeat(40)).await;
+    for _ in 0..3 {
+        let made = here.ok(&["tree", "generate", &tree]).await;
+        let node = field(&made["nodes"][0], "id");
+        here.ok(&["tree", "switch", &tree, &node]).await;
+    }
+    let file = here.exported(&[&tree, "--with-context"]).await;
+    assert!(String::from_utf8_lossy(&file).contains("\\\"hops\\\":2"), "no request rests on another");
+    let there = TestHome::new();
+    there.import(&file, &[]).await.unwrap();
+    let all = there.ok(&["tree", "show", &tree, "--all"]).await;
+    let answers = all["nodes"].as_array().unwrap().iter().filter(|node| node["author_kind"] == "model");
+    let mut replayed = 0;
+    for node in answers {
+        let words = ["context", "replay", node["id"].as_str().unwrap(), "--dry-run"];
+        assert_eq!(there.ok(&words).await, here.ok(&words).await);
+        replayed += 1;
+    }
+    assert_eq!(replayed, 3);
+    // The tree can be added to from there, with what was sent.
+    let last = there.ok(&["tree", "generate", &tree]).await;
+    let node = field(&last["nodes"][0], "id");
+    let back = there.exported(&[&tree, "--with-context"]).await;
+    here.import(&back, &[]).await.unwrap();
+    assert_eq!(here.verify(&tree).await, "valid");
+    let words = ["context", "replay", node.as_str(), "--dry-run"];
+    assert_eq!(here.ok(&words).await, there.ok(&words).await);
 }

@@ -30,7 +30,10 @@ async fn what_was_made_here_of_strange_text_stays_outside() {
     there.ok(&["tree", "generate", &tree]).await;
     there.ok(&["tree", "trust", &tree]).await;
     let expected = [("human", "owner"), ("model", "outside")];
-    assert_eq!(trusts(&there, &tree).await, expected.map(|(kind, trust)| (kind.to_owned(), trust.to_owned())));
+    assert_eq!(
+        trusts(&there, &tree).await,
+        expected.map(|(kind, trust)| (kind.to_owned(), trust.to_owned()))
+    );
 }
 
 #[tokio::test]
@@ -42,7 +45,10 @@ async fn a_model_is_not_believed_where_it_is_not_known_what_was_sent() {
     there.import(&here.exported(&[&tree, "--share"]).await, &[]).await.unwrap();
     there.ok(&["tree", "trust", &tree]).await;
     let expected = [("human", "owner"), ("model", "outside")];
-    assert_eq!(trusts(&there, &tree).await, expected.map(|(kind, trust)| (kind.to_owned(), trust.to_owned())));
+    assert_eq!(
+        trusts(&there, &tree).await,
+        expected.map(|(kind, trust)| (kind.to_owned(), trust.to_owned()))
+    );
     assert!(there.notes().iter().any(|note| note.contains("stay outside")));
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use loom::cell::CellScope;
+use loom::cell::{CellScope, Place};
 use loom::digest::PathDigest;
 use loom::id::Entropy;
 use loom::operation::TimelineEffect;
@@ -256,7 +256,18 @@ impl Copy<'_> {
         Ok(match value {
             CellValue::Position(id) => CellValue::Position(self.place(id)?),
             CellValue::Node(id) => CellValue::Node(self.id(id)?),
-            other => other,
+            CellValue::Place(Place { position, at }) => {
+                CellValue::Place(Place { position: self.place(position)?, at })
+            }
+            CellValue::Draft { base, text_of } => CellValue::Draft {
+                base: base.map(|id| self.id(id)).transpose()?,
+                text_of: text_of.into_iter().map(|id| self.id(id)).collect::<Result<_, _>>()?,
+            },
+            names_nothing @ (CellValue::None
+            | CellValue::Set
+            | CellValue::Keep(_)
+            | CellValue::Text(_)
+            | CellValue::Number(_)) => names_nothing,
         })
     }
 }

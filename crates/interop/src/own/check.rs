@@ -4,6 +4,7 @@
 //! nothing in the tree names something that is not there. Fields that readers compute with (counts, ranges,
 //! hashes) are recomputed or bounded here, once, so that nothing behind has to doubt them.
 
+use loom::cell::Place;
 use loom::content::canonical;
 use loom::memory::MemoryTree;
 use loom::position::Sums;
@@ -224,7 +225,7 @@ fn cell(tree: &MemoryTree, change: &CellChange) -> Result<(), Why> {
     };
     for value in [&change.old, &change.new] {
         match value {
-            CellValue::Position(id) => {
+            CellValue::Position(id) | CellValue::Place(Place { position: id, .. }) => {
                 let kind = position(tree, *id)?.kind;
                 let on_path = matches!(
                     change.key,
@@ -245,7 +246,12 @@ fn cell(tree: &MemoryTree, change: &CellChange) -> Result<(), Why> {
                     node(tree, *id)?;
                 }
             }
-            _ => {}
+            // These name nothing. Every kind of value is here by name, so that a new one is thought about.
+            CellValue::None
+            | CellValue::Set
+            | CellValue::Keep(_)
+            | CellValue::Text(_)
+            | CellValue::Number(_) => {}
         }
     }
     Ok(())

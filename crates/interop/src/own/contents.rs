@@ -41,6 +41,10 @@ impl Variant {
     /// Whether the content of a node stays out: what tools said, and remarks.
     pub(super) fn withholds(self, row: &NodeRow, kind: PositionKind) -> bool {
         let Self::Shared { annotations } = self else { return false };
+        if row.node.content.is_empty() {
+            // Nothing is there to leave out, and a tombstone of nothing would be a lie.
+            return false;
+        }
         let tool = row.node.author.kind == AuthorKind::Tool
             || row.node.role == Some(Role::Tool)
             || row.node.content.iter().any(|block| matches!(block, Block::ToolResult { .. }));

@@ -296,7 +296,7 @@ pub fn take(home: &mut Home, step: Step) {
         Step::View(name) => Op::NewView { name: name.parse().unwrap(), agent: "main".into() },
         Step::Rename(title) => Op::Rename(title),
         Step::Compact(n) => {
-            Op::Compact { to: Some(loom::Place { position: place(home, n), at: 0 }), by_hand: true }
+            Op::Compact { to: Some(Place { position: place(home, n), at: 0 }), by_hand: true }
         }
         Step::Undo => Op::Undo,
         Step::Redo => Op::Redo,
@@ -350,4 +350,10 @@ pub fn seal(home: &mut Home) {
     let seq = records.last().unwrap().seq;
     let signed = seal::sign(&[3; 32], home.tree_id, seq, head, Millis(START));
     home.file.tree.add_seal(signed);
+}
+
+/// A quarter of the cases asked for: each builds a whole tree and writes it several times.
+pub fn cases() -> ProptestConfig {
+    let cases = ProptestConfig::default().cases.div_ceil(4);
+    ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() }
 }

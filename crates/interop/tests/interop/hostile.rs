@@ -152,11 +152,58 @@ fn records_of_another_tree_are_named() {
 }
 
 #[test]
-fn a_cell_that_names_what_is_not_there_drops_its_operation() {
-    let at = line_of("operation", 0);
-    let file =
-        with(at, |record| record["cells"][1]["new"] = json!({"position": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}));
-    assert!(file.broken().is_some());
+fn a_cell_cannot_lead_out_of_the_tree_even_with_mended_hashes() {
+    let mut home = Home::new(loom::Mode::Buffer);
+    home.say("One.");
+    let (first, text) = (home.newest(), home.tip());
+    home.say("Two.");
+    let remark = loom::plan::NewText::owner("a remark", None);
+    home.run(loom::Op::Annotate { position: text, text: remark }).unwrap();
+    let remark = home.newest();
+    home.run(loom::Op::Edit {
+        position: home.tip(),
+        text: "2.".into(),
+        edit_as: loom::plan::EditAs::Version,
+    })
+    .unwrap();
+    let all: Vec<Value> =
+        lines(&home.export(Variant::Full)).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = all.iter().rposition(|line| line["record"] == "operation").unwrap();
+    let forged = |lie: Value| {
+        let mut all = all.clone();
+        all[last]["cells"].as_array_mut().unwrap().push(lie);
+        mend(&mut all);
+        read_all(&all.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect::<Vec<_>>())
+    };
+    let cell = |key: Value, new: Value| json!({"key": key, "old": "none", "new": new});
+    // Control: an honest cell passes.
+    let honest = forged(cell(json!({"cell": "bookmark", "position": text}), json!({"text": "here"})));
+    assert!(honest.broken().is_none(), "{:?}", honest.problems);
+    let nowhere = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let tip = json!({"cell": "tip", "view": "main"});
+    for (lie, says) in [
+        (cell(tip.clone(), json!({"position": nowhere})), "is not in the lines before"),
+        (cell(tip, json!({"position": remark})), "off every path"),
+        (
+            cell(
+                json!({"cell": "window_start", "view": "main"}),
+                json!({"place": {"position": nowhere, "at": 0}}),
+            ),
+            "is not in the lines before",
+        ),
+        (
+            cell(json!({"cell": "pruned", "target": {"version": nowhere}}), json!("set")),
+            "is not in the lines before",
+        ),
+        (
+            cell(json!({"cell": "selected", "view": "main", "position": home.tip()}), json!({"node": first})),
+            "another position",
+        ),
+    ] {
+        let (line, why) = broken(&forged(lie));
+        assert_eq!(line, last as u64 + 1);
+        assert!(why.contains(says), "{why}");
+    }
 }
 
 #[test]
@@ -288,6 +335,19 @@ fn leaves<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Value>) {
     }
 }
 
+/// Hashes the log of a file anew.
+fn mend(all: &mut [Value]) {
+    let mut prev = loom::Digest::ZERO;
+    for line in all.iter_mut().filter(|line| line["record"] == "operation") {
+        line["prev"] = json!(prev);
+        if let Ok(mut record) = serde_json::from_value::<loom::OpRecord>(line.clone()) {
+            record.hash = record.compute_hash().unwrap_or(record.hash);
+            line["hash"] = json!(record.hash);
+            prev = record.hash;
+        }
+    }
+}
+
 /// Changes values of a file and mends the hashes of its log, as a forger would.
 fn forged(home: &Home, lies: &[(usize, usize, usize)]) -> Vec<u8> {
     let mut all: Vec<Value> =
@@ -304,20 +364,12 @@ fn forged(home: &Home, lies: &[(usize, usize, usize)]) -> Vec<u8> {
         let value = ids.iter().chain(&extremes).nth(lie % (ids.len() + extremes.len())).unwrap();
         *found[pick] = value.clone();
     }
-    let mut prev = loom::Digest::ZERO;
-    for line in all.iter_mut().filter(|line| line["record"] == "operation") {
-        line["prev"] = json!(prev);
-        if let Ok(mut record) = serde_json::from_value::<loom::OpRecord>(line.clone()) {
-            record.hash = record.compute_hash().unwrap_or(record.hash);
-            line["hash"] = json!(record.hash);
-            prev = record.hash;
-        }
-    }
+    mend(&mut all);
     all.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn no_lie_in_a_file_brings_a_reader_down(

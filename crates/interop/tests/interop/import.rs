@@ -34,7 +34,7 @@ fn forked(steps: &[Step], more: &[Step]) -> (Home, Home) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn importing_into_a_known_tree_leaves_every_rendering_unchanged(

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::driver::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn export_import_export_is_byte_identical_and_renders_the_same(home in home()) {

@@ -77,6 +77,7 @@ fn html_never_lets_text_out_of_its_place() {
     home.run(Op::Edit { position: place, text: format!("{hostile}?"), edit_as: EditAs::Branch }).unwrap();
     home.run(Op::Append(NewText {
         content: vec![
+            Block::text(hostile),
             Block::Thinking { text: hostile.into(), opaque: None },
             Block::ToolCall {
                 id: "1".into(),
@@ -164,7 +165,7 @@ fn a_tower_of_forks_is_written_without_recursion() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn text_of_a_document_is_its_rendering_and_html_holds_it_all(steps in prop::collection::vec(step(), 0..20)) {

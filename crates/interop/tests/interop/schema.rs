@@ -173,7 +173,7 @@ fn every_block_and_every_ending_fits_the_schema() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: ProptestConfig::default().cases / 8, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn every_export_fits_the_schema(home in home()) {

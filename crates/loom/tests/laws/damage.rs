@@ -142,7 +142,7 @@ fn every_leaf_of_every_position_is_covered() {
                 tree.parts_mut().1.get_mut(&id).unwrap().parent = Some(other);
             });
         }
-        shows(&desk, "no position", |tree| drop(tree.parts_mut().1.remove(&id)));
+        shows(&desk, "no position", |tree| assert!(tree.parts_mut().1.remove(&id).is_some()));
     }
     let root = desk.tip();
     let mut row = desk.tree.tree().unwrap();

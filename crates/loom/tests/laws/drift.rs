@@ -12,6 +12,9 @@ use crate::support::model::{Choice, Place, View};
 use crate::support::model_ops::Do;
 use crate::support::pair::{Kind, Pair, actions};
 
+/// As many views as actions make.
+const VIEWS: usize = 3;
+
 /// What a window showed, as it counts.
 type Basis = Vec<(Place, String)>;
 
@@ -73,7 +76,8 @@ proptest! {
             {
                 kept.insert((view, place), (below, now));
             }
-            for of in 0..pair.model.steps.len() {
+            // Flags are of the whole tree: a view made later has them too.
+            for of in 0..VIEWS {
                 let changed = before.choices.keys().chain(pair.model.choices.keys())
                     .filter(|choice| before.get(**choice) != pair.model.get(**choice))
                     .filter_map(|choice| about(*choice, of));

@@ -46,11 +46,6 @@ proptest! {
         let mut pair = Pair::new();
         let mut seen = vec![pair.desk.text()];
         for action in &actions {
-            // A version that is shown only because the chosen one is pruned is no choice: the next edit is newer.
-            let (_, act) = pair.meant(action);
-            if matches!(act, Do::Prune(_, Some(_), true)) {
-                continue;
-            }
             if matches!(action.kind, Kind::TypeBuffer | Kind::TypeEdit | Kind::Undo | Kind::Redo | Kind::NewView) {
                 continue;
             }

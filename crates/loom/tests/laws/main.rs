@@ -2,6 +2,12 @@
 //!
 //! One test binary, so that the support is compiled once. `PROPTEST_CASES` asks for more cases.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "support code is outside the test functions that the lints know"
+)]
+
 mod attribution;
 mod cost;
 mod damage;

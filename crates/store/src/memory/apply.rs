@@ -156,7 +156,8 @@ impl State {
         generation.state = outcome.state;
         if let Some(received) = outcome.response {
             let (digest, bytes) = (received.body.digest, received.body.bytes);
-            self.responses.insert(id, StoredResponse { digest, bytes, metadata: received.metadata, purged: false });
+            self.responses
+                .insert(id, StoredResponse { digest, bytes, metadata: received.metadata, purged: false });
         }
         if let Some(usage) = outcome.usage {
             self.usage.retain(|row| row.generation != id);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use loom::rows::StoredResponse;
 use loom::{Block, Digest, NodeId, NodeRow, TreeId, short_id};
-use text::bigrams::{Query, tokenize};
+use text::bigrams::Query;
 
 use crate::error::StoreError;
 use crate::event::{Cursor, Events};
@@ -13,7 +13,7 @@ use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
 use crate::memory::state::State;
 use crate::memory::tree::Tree;
 use crate::principal::Principal;
-use crate::search::{Hit, Hits, SearchScope, indexed_text};
+use crate::search::{Hit, Hits, Occurrences, SearchScope, scores};
 
 impl State {
     pub(super) fn trees(&self, who: &Principal, filter: TreeFilter) -> Vec<TreeEntry> {
@@ -76,16 +76,21 @@ impl State {
         }
         let query = Query::parse(text);
         let mut hits = Hits { truncated: query.truncated, ..Hits::default() };
+        let mut found = Vec::new();
         for tree in
             self.seen(who).filter(|tree| scope == SearchScope::All || scope == SearchScope::Tree(tree.row.id))
         {
             for row in tree.nodes.values() {
-                if query.matches(&tokenize(&indexed_text(&row.node.content))) {
+                if let Some(occurrences) = Occurrences::count(&query, &row.node.content) {
                     hits.hits.push(hit(tree.row.id, row));
+                    found.push(occurrences);
                 }
             }
         }
-        hits.hits.sort_by_key(|hit| std::cmp::Reverse(hit.node));
+        for (hit, score) in hits.hits.iter_mut().zip(scores(&found)) {
+            hit.score = score;
+        }
+        hits.hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.node.cmp(&a.node)));
         hits.hits.truncate(limit);
         Ok(hits)
     }

@@ -33,6 +33,15 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    /// What was undone in a view's other drafts can no longer be redone.
+    pub(super) fn forget_undone(&mut self, view: &ViewName, but: Slot) {
+        for ((of, slot), draft) in &mut self.drafts {
+            if of == view && *slot != but {
+                draft.forget_undone();
+            }
+        }
+    }
+
     pub(super) fn new(row: TreeRow, short_id: String, session: Option<String>) -> Self {
         Self {
             row,
@@ -92,7 +101,7 @@ impl Rows for View<'_> {
     }
 
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        let held = self.tree.cells.iter().filter(|(key, cell)| scope.holds(key) && !cell.value.is_none());
+        let held = self.tree.cells.iter().filter(|(key, _)| scope.holds(key));
         Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
     }
 

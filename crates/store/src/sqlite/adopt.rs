@@ -48,11 +48,7 @@ pub(super) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(
 
 /// Inserts the nodes with their positions. Returns the number of each operation's first node, or what that would
 /// be, and how many it made.
-fn nodes(
-    db: &Db<'_>,
-    tree: TreeRef,
-    adopted: &Adopted,
-) -> Result<HashMap<Seq, (i64, usize)>, StoreError> {
+fn nodes(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<HashMap<Seq, (i64, usize)>, StoreError> {
     let positions: HashMap<PositionId, _> =
         adopted.positions.iter().map(|position| (position.id, position)).collect();
     let last: Option<i64> = db.one("SELECT max(pk) FROM nodes", [], |row| get(row, 0))?.flatten();
@@ -91,8 +87,10 @@ fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<(), Store
     for generation in &adopted.generations {
         let manifest = generation.row.manifest;
         // A file that names a manifest without bringing it gets no part of the one another tree sent.
-        let is_here =
-            || db.one("SELECT 1 FROM manifests WHERE digest = ?1", [manifest.0], |_| Ok(())).map(|row| row.is_some());
+        let is_here = || {
+            db.one("SELECT 1 FROM manifests WHERE digest = ?1", [manifest.0], |_| Ok(()))
+                .map(|row| row.is_some())
+        };
         if came.contains(&manifest) || !is_here()? {
             adopt_generation(db, tree, generation)?;
         }
@@ -126,7 +124,8 @@ fn adopt_generation(db: &Db<'_>, tree: TreeRef, generation: &AdoptedGeneration) 
     )?;
     let pk = db.inserted();
     if let Some(response) = &generation.response {
-        let bytes = if response.purged { Vec::new() } else { pack(&response.bytes)? };
+        let dictionary = sent::dictionary(&response.metadata);
+        let bytes = if response.purged { Vec::new() } else { pack(&response.bytes, dictionary)? };
         db.run(
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
             (pk, response.digest.0, response.purged, &response.metadata, bytes),
@@ -166,7 +165,8 @@ pub(super) fn set_trust(
     let mut changed = 0;
     for (node, trust) in nodes {
         let sql = "SELECT pk, seq FROM nodes WHERE id = ?1 AND tree = ?2";
-        let found = db.one(sql, (node.to_bytes(), tree.pk), |row| Ok((get::<i64>(row, 0)?, unsigned(row, 1)?)))?;
+        let found =
+            db.one(sql, (node.to_bytes(), tree.pk), |row| Ok((get::<i64>(row, 0)?, unsigned(row, 1)?)))?;
         let (pk, seq) = found.ok_or(StoreError::NotFound("node"))?;
         check_imported(&imports, *node, Seq(seq))?;
         changed += db.run(

@@ -130,7 +130,8 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: loom::NodeId) -> Result<String,
 
 /// Adds a node to the search index, and its blobs to those that are shown.
 pub(super) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
-    let text = crate::search::indexed_text(&node.content);
+    let text = crate::search::searched_text(&node.content);
+    let text = text::bigrams::index_text(&text);
     if !text.is_empty() {
         db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, text))?;
     }
@@ -141,6 +142,7 @@ pub(super) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), Store
 }
 
 /// Where a tree's log ends.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     seq: Seq,
     hash: Digest,
@@ -239,6 +241,11 @@ fn keystroke(
     draft: Option<&loom::Draft>,
 ) -> Result<(), StoreError> {
     draft_row::set(db, tree.pk, &name.view, name.slot, draft)?;
+    for (slot, mut other) in draft_row::all(db, tree.pk, &name.view)? {
+        if slot != name.slot && other.forget_undone() {
+            draft_row::set(db, tree.pk, &name.view, slot, Some(&other))?;
+        }
+    }
     let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
     tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline))?;
     let revision = draft.map(|draft| draft.revision);

@@ -197,7 +197,8 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
         6 => CellValue::Number(number as u64),
         7 => {
             let at: String = get(row, first + 2)?;
-            let at = at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
+            let at =
+                at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
             CellValue::Place(Place { position: db.node_id(number)?.as_position(), at })
         }
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),
@@ -205,7 +206,7 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
     Ok(Cell { value, seq: Seq(unsigned(row, first + 3)?) })
 }
 
-/// The cells of a scope that hold something, in the order of their keys.
+/// The cells of a scope that were ever set, in the order of their keys: one set back to nothing says when.
 pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let (kind, view, position) = match scope {
         CellScope::Views => (kind::VIEW, None, None),
@@ -223,19 +224,15 @@ pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
     let mut found = match (view, position) {
         (Some(view), _) => {
             let Some(view) = db.name_pk(view.as_str())? else { return Ok(Vec::new()) };
-            let sql = format!("{columns} AND form <> 0 AND view = ?3");
+            let sql = format!("{columns} AND view = ?3");
             db.all(&sql, (tree, kind, view), read)?
         }
         (None, Some(position)) => {
             let target = Some(Target::Position(position));
             let Some(target) = target_number(db, tree, target)? else { return Ok(Vec::new()) };
-            db.all(
-                &format!("{columns} AND form <> 0 AND view = 0 AND target = ?3"),
-                (tree, kind, target),
-                read,
-            )?
+            db.all(&format!("{columns} AND view = 0 AND target = ?3"), (tree, kind, target), read)?
         }
-        (None, None) => db.all(&format!("{columns} AND form <> 0"), (tree, kind), read)?,
+        (None, None) => db.all(columns, (tree, kind), read)?,
     };
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)

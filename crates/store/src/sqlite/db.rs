@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use loom::{Author, AuthorKind, Digest, NodeId, TreeId};
-use rusqlite::{Connection, ErrorCode, Params, Row};
+use rusqlite::{CachedStatement, Connection, ErrorCode, Params, Row};
 
 use super::faults::Faults;
 use crate::error::StoreError;
@@ -73,6 +73,11 @@ impl<'c> Db<'c> {
         let mut statement = self.conn.prepare_cached(sql).map_err(failure)?;
         let mut rows = statement.query(params).map_err(failure)?;
         rows.next().map_err(failure)?.map(read).transpose()
+    }
+
+    /// A statement to be asked again and again: finding it among the prepared ones costs as much as a short answer.
+    pub(super) fn statement(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
+        self.conn.prepare_cached(sql).map(Statement).map_err(failure)
     }
 
     /// All rows.
@@ -194,6 +199,21 @@ impl<'c> Db<'c> {
     pub(super) fn tree_id(&self, pk: i64) -> Result<TreeId, StoreError> {
         let id = self.one("SELECT id FROM trees WHERE pk = ?1", [pk], |row| id16(row, 0))?;
         id.map(TreeId::from_bytes).ok_or_else(|| StoreError::Damaged(format!("tree number {pk} is missing")))
+    }
+}
+
+/// A statement prepared for many questions.
+pub(super) struct Statement<'a>(CachedStatement<'a>);
+
+impl Statement<'_> {
+    /// The first row, if there is one.
+    pub(super) fn one<T>(
+        &mut self,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut rows = self.0.query(params).map_err(failure)?;
+        rows.next().map_err(failure)?.map(read).transpose()
     }
 }
 

@@ -4,14 +4,15 @@ use std::time::{Duration, Instant};
 
 use loom::{NodeId, PositionId, Seq, TreeId, short_id};
 use rusqlite::Row;
-use text::bigrams::Query;
+use text::bigrams::{Query, Term};
 
 use super::db::{Db, get, id16, optional_id16, unsigned};
+use super::node_row::read_content;
 use super::tree_row::{ENTRY, find, read_entry, seen};
 use crate::error::StoreError;
 use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
 use crate::principal::Principal;
-use crate::search::{Hit, Hits, RANKED, SearchScope};
+use crate::search::{Hit, Hits, Occurrences, RANKED, SearchScope, scores};
 
 /// As [`crate::Store::trees`].
 pub(super) fn trees(db: &Db<'_>, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
@@ -34,7 +35,7 @@ pub(super) fn resolve(db: &Db<'_>, who: &Principal, name: &str) -> Result<TreeId
     let (seen, param) = seen(who);
     let id: Option<TreeId> = name.parse().ok();
     let sql = format!("SELECT {ENTRY} FROM trees t WHERE {seen} AND (t.id = ?2 OR t.short = ?3)");
-    let by_id = db.one(&sql, (&param, id.map(|id| id.to_bytes()), short_id::normalise(name)), read_entry)?;
+    let by_id = db.one(&sql, (&param, id.map(TreeId::to_bytes), short_id::normalise(name)), read_entry)?;
     if let Some(entry) = by_id {
         return Ok(entry.id);
     }
@@ -68,7 +69,7 @@ pub(super) fn resolve_node(
             NodeName { tree: TreeId::from_bytes(id16(row, 0)?), node, position, short_id: get(row, 3)? };
         Ok((name, get::<String>(row, 4)?))
     };
-    let tree = tree.map(|tree| tree.to_bytes());
+    let tree = tree.map(TreeId::to_bytes);
     let mut found = db.all(
         &format!("{columns} WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND n.tree = t.pk AND n.short = ?3"),
         (&param, tree, short),
@@ -98,8 +99,8 @@ fn one<'a, T>(
 /// How long a search may take (spec: scale §4 `search`).
 const SEARCH_TIME: Duration = Duration::from_secs(2);
 
-/// As [`crate::Store::search`]. First the newest matches are found, which is a walk down the index; only they are
-/// ranked, since the cost of a rank is in the number of matches.
+/// As [`crate::Store::search`]. The index says which nodes have all the tokens, newest first; it keeps no places,
+/// which would double its size. So phrases are looked up in the text itself, in the pass that ranks.
 pub(super) fn search(
     db: &Db<'_>,
     who: &Principal,
@@ -113,47 +114,56 @@ pub(super) fn search(
         SearchScope::All => None,
         SearchScope::Tree(tree) => Some(find(db, who, tree)?.pk),
     };
-    let Some(expression) = query.to_fts5() else { return Ok(hits) };
+    if query.is_empty() {
+        return Ok(hits);
+    }
     let end = Instant::now() + SEARCH_TIME;
     let (seen, param) = seen(who);
-    // Who sees every tree is not asked tree by tree.
-    let (join, seen) = if who.sees_all() && tree.is_none() {
-        ("", "?1 IS NULL".to_owned())
-    } else {
-        ("JOIN nodes n ON n.pk = s.rowid JOIN trees t ON t.pk = n.tree", seen.to_owned())
-    };
     let sql = format!(
-        "SELECT s.rowid FROM search s {join} WHERE s.search MATCH ?2 AND {seen}
-         AND (?3 IS NULL OR {}) ORDER BY s.rowid DESC LIMIT ?4",
-        if join.is_empty() { "1" } else { "n.tree = ?3" }
+        "SELECT n.pk, n.content, n.flags FROM search s CROSS JOIN nodes n ON n.pk = s.rowid
+         CROSS JOIN trees t ON t.pk = n.tree
+         WHERE s.search MATCH ?2 AND {seen} AND (?3 IS NULL OR n.tree = ?3) ORDER BY s.rowid DESC"
     );
-    let (mut count, mut oldest) = (0_usize, i64::MAX);
-    db.each(&sql, (&param, &expression, tree, RANKED as i64 + 1), |row| {
-        if count == RANKED {
+    let mut found: Vec<(i64, Occurrences)> = Vec::new();
+    let mut looked_at = 0_usize;
+    db.each(&sql, (&param, expression(&query), tree), |row| {
+        if found.len() == RANKED {
             hits.newest_only = true;
             return Ok(false);
         }
-        count += 1;
-        oldest = get(row, 0)?;
-        hits.partial = count % 512 == 0 && Instant::now() > end;
+        let content = read_content(get(row, 1)?, get(row, 2)?)?;
+        if let Some(occurrences) = Occurrences::count(&query, &content) {
+            found.push((get(row, 0)?, occurrences));
+        }
+        looked_at += 1;
+        hits.partial = looked_at.is_multiple_of(256) && Instant::now() > end;
         Ok(!hits.partial)
     })?;
-    if count == 0 {
-        return Ok(hits);
-    }
-    let sql = format!(
-        "SELECT s.rowid, bm25(search) FROM search s {join} WHERE s.search MATCH ?2 AND s.rowid >= ?5 AND {seen}
-         AND (?3 IS NULL OR {}) ORDER BY 2, 1 DESC LIMIT ?4",
-        if join.is_empty() { "1" } else { "n.tree = ?3" }
-    );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let best = db.all(&sql, (&param, &expression, tree, limit, oldest), |row| {
-        Ok((get::<i64>(row, 0)?, get::<f64>(row, 1)?))
-    })?;
-    for (pk, cost) in best {
-        hits.hits.extend(hit(db, pk, -cost)?);
+    let (pks, found): (Vec<i64>, Vec<Occurrences>) = found.into_iter().unzip();
+    let mut ranked: Vec<(f64, i64)> = scores(&found).into_iter().zip(pks).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+    for (score, pk) in ranked.into_iter().take(limit) {
+        hits.hits.extend(hit(db, pk, score)?);
     }
     Ok(hits)
+}
+
+/// What the index is asked: that every token stands in the text, in any order.
+fn expression(query: &Query) -> String {
+    let mut terms = Vec::new();
+    for term in &query.terms {
+        match term {
+            Term::Word(word) => terms.push(format!("\"{word}\"")),
+            Term::Prefix(beginning) => terms.push(format!("\"{beginning}\" *")),
+            Term::Phrase { tokens, prefix } => {
+                terms.extend(tokens.iter().map(|token| format!("\"{token}\"")));
+                if let Some(last) = terms.last_mut().filter(|_| *prefix) {
+                    last.push_str(" *");
+                }
+            }
+        }
+    }
+    terms.join(" AND ")
 }
 
 fn hit(db: &Db<'_>, pk: i64, score: f64) -> Result<Option<Hit>, StoreError> {

@@ -155,7 +155,8 @@ impl<'a, 'c> Removal<'a, 'c> {
             return Ok(());
         }
         // A contentless index has to be told the words that go.
-        let text = crate::search::indexed_text(&row.node.content);
+        let text = crate::search::searched_text(&row.node.content);
+        let text = text::bigrams::index_text(&text);
         if !text.is_empty() {
             let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
             self.db.run(sql, (pk, text))?;
@@ -240,7 +241,7 @@ impl<'a, 'c> Removal<'a, 'c> {
     /// Manifests and bodies: those that hold what is searched for, and those of the purged tree alone.
     fn sent(&mut self) -> Result<(), StoreError> {
         let needles = &self.target.needles;
-        let tree = self.target.tree.map(|tree| tree.to_bytes());
+        let tree = self.target.tree.map(TreeId::to_bytes);
         let sql = "SELECT m.pk, m.digest, m.bytes, EXISTS (
                 SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree
                 WHERE g.manifest = m.digest AND (?1 IS NULL OR t.id <> ?1))
@@ -268,7 +269,7 @@ impl<'a, 'c> Removal<'a, 'c> {
     }
 
     fn jobs(&mut self) -> Result<(), StoreError> {
-        let tree = self.target.tree.map(|tree| tree.to_bytes());
+        let tree = self.target.tree.map(TreeId::to_bytes);
         let sql = "SELECT j.pk, j.payload, j.result, coalesce(t.id = ?1, 0) FROM jobs j
             LEFT JOIN trees t ON t.pk = j.tree";
         let found = self.db.all(sql, [tree], |row| {

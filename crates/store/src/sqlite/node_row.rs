@@ -124,7 +124,8 @@ fn write_content(content: &[Block]) -> Result<(Option<String>, u8), StoreError> 
     })
 }
 
-fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
+/// The content of a node out of its column.
+pub(super) fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
     Ok(match (flags & 3, text) {
         (form::TEXT, Some(text)) => vec![Block::Text { text }],
         (form::JSON, Some(json)) => serde_json::from_str(&json)

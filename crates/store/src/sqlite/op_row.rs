@@ -13,7 +13,7 @@ use loom::{
 use super::bytes::{In, Out};
 use super::cell_row::{key, parts, view_name};
 use super::codes::Code;
-use super::db::{Db, bytes_of, digest, get, unsigned};
+use super::db::{Db, bytes_of, digest, get, id16, unsigned};
 use crate::error::StoreError;
 
 /// Writes and reads what an operation names, relative to its first node.
@@ -24,6 +24,13 @@ struct Names<'a, 'c> {
 }
 
 impl Names<'_, '_> {
+    /// When the tree was made: times are written as what has passed since.
+    fn started(&self) -> Result<i64, StoreError> {
+        let created =
+            self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree], |row| get(row, 0))?;
+        Ok(created.unwrap_or_default())
+    }
+
     fn write_node(&self, out: &mut Out, id: NodeId) -> Result<(), StoreError> {
         match self.db.node_pk(self.tree, id)? {
             Some(pk) => {
@@ -183,7 +190,7 @@ fn body(names: &Names<'_, '_>, record: &OpRecord, derived: bool) -> Result<Vec<u
     let op = &record.op;
     let mut out = Out::default();
     out.byte(op.kind.code() << 2 | u8::from(derived) << 1 | u8::from(op.view.is_some()));
-    out.signed(op.at.0);
+    out.signed(op.at.0.wrapping_sub(names.started()?));
     out.signed(names.db.intern(&op.agent)?);
     if let Some(view) = &op.view {
         out.signed(names.db.intern(view.as_str())?);
@@ -239,7 +246,7 @@ fn nodes_of(db: &Db<'_>, first: i64, count: usize) -> Result<Vec<(NodeId, Digest
     db.all(
         "SELECT id, chain_hash FROM nodes WHERE pk >= ?1 AND pk < ?2 ORDER BY pk",
         (first, first + count as i64),
-        |row| Ok((NodeId::from_bytes(super::db::id16(row, 0)?), digest(row, 1)?)),
+        |row| Ok((NodeId::from_bytes(id16(row, 0)?), digest(row, 1)?)),
     )
 }
 
@@ -285,7 +292,7 @@ fn read(
     let names = Names { db, tree, first };
     let mut read = In::new(bytes_of(row, 5)?, "an operation");
     let flags = read.byte()?;
-    let at = Millis(read.signed()?);
+    let at = Millis(read.signed()?.wrapping_add(names.started()?));
     let agent = db.name(read.signed()?)?.to_string();
     let view = if flags & 1 == 0 { None } else { Some(view_name(db, read.signed()?)?) };
     let mut back = || Ok::<_, StoreError>(read.optional()?.map(|back| Seq(seq.0.saturating_sub(back))));

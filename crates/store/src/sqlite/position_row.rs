@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use loom::{Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
+use loom::{Counts, NodeId, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
 use rusqlite::{Row, params};
 
 use super::codes::Code;
@@ -100,10 +100,11 @@ pub(super) fn upwards(
     limit: usize,
 ) -> Result<Vec<Position>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.pk = ?1");
+    let mut statement = db.statement(&sql)?;
     let mut halves: Vec<Half> = Vec::new();
     let mut next = Some(from);
     while let Some(pk) = next.filter(|_| halves.len() < limit) {
-        let half = db.one(&sql, [pk], |row| read_half(tree, row))?;
+        let half = statement.one([pk], |row| read_half(tree, row))?;
         let half = half.ok_or_else(|| StoreError::Damaged(format!("position number {pk} is missing")))?;
         next = half.parent;
         halves.push(half);
@@ -111,7 +112,7 @@ pub(super) fn upwards(
     let ids: HashMap<i64, PositionId> = halves.iter().map(|half| (half.pk, half.position.id)).collect();
     let id = |pk: i64| match ids.get(&pk) {
         Some(id) => Ok(*id),
-        None => db.node_id(pk).map(|node| node.as_position()),
+        None => db.node_id(pk).map(NodeId::as_position),
     };
     let whole = halves.into_iter().map(|half| {
         Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })

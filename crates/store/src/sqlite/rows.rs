@@ -11,8 +11,8 @@ use loom::{
 };
 
 use super::db::{Db, get};
-use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use super::tree_row::TreeRef;
+use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use crate::error::StoreError;
 use crate::principal::Principal;
 use crate::store::ReadFn;
@@ -151,6 +151,19 @@ impl SqliteRows<'_, '_> {
         position_row::upwards(self.db, self.tree.id, pk, limit)
     }
 
+    fn read_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+        let sql =
+            format!("SELECT {} FROM {} WHERE n.id = ?1 AND n.tree = ?2", node_row::COLUMNS, node_row::TABLES);
+        let mut statement = self.db.statement(&sql)?;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            let row = statement
+                .one((id.to_bytes(), self.tree.pk), |row| node_row::read(self.db, self.tree.id, row))?;
+            found.push(row.ok_or_else(|| RowError::missing("node", id))?);
+        }
+        Ok(found)
+    }
+
     fn read_node(&self, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
         let sql =
             format!("SELECT {} FROM {} WHERE n.id = ?1 AND n.tree = ?2", node_row::COLUMNS, node_row::TABLES);
@@ -246,6 +259,10 @@ impl Rows for SqliteRows<'_, '_> {
 
     fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
         self.read_upwards(from, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
+        self.read_nodes(ids).map_err(StoreError::into_row_error)
     }
 
     fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {

@@ -4,7 +4,7 @@
 //! §1). So rows refer to each other by integers, not by their 16-byte ids; what can be told from another column
 //! is not stored again (an original's position is itself, an origin's chain hash is its node's, an operation's
 //! `prev` is the hash of the one before); the text of a node stands once, as plain text, and the index is
-//! contentless. Node numbers grow in the order of commits, so that "newest" is a walk down the primary key.
+//! contentless and keeps no places of words: phrases are looked up in the text. Node numbers grow in the order of commits, so that "newest" is a walk down the primary key.
 
 use super::migrate::Step;
 
@@ -144,7 +144,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_open ON jobs (state, due) WHERE state < 2;
 
 CREATE VIRTUAL TABLE search USING fts5(
-    text, content='', tokenize="unicode61 remove_diacritics 2 categories 'L* M* N* Co'"
+    text, content='', detail=none, columnsize=0, tokenize="unicode61 remove_diacritics 2 categories 'L* M* N* Co'"
 );
 INSERT INTO search (search, rank) VALUES ('secure-delete', 1);
 "#;

@@ -1,13 +1,14 @@
 //! Generations with what they sent and what came back.
 
 use loom::rows::StoredResponse;
-use loom::{Digest, GenerationId, GenerationRow, NodeId};
+use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
 use rusqlite::{Row, params};
 
 use super::bytes::{pack, unpack};
 use super::db::{Db, bytes_of, digest, get, unsigned};
 use super::events;
 use super::tree_row::{TreeRef, find_mut, json, seen, to_json};
+use crate::compress::Dictionary;
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::fence::{Fence, Holder, Tenure};
@@ -40,7 +41,7 @@ pub(super) fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Re
     if let Some(pk) = db.one(&select, [digest.0], |row| get(row, 0))? {
         return Ok(pk);
     }
-    db.run(&format!("INSERT INTO {table} (digest, bytes) VALUES (?1, ?2)"), (digest.0, pack(bytes)?))?;
+    db.run(&format!("INSERT INTO {table} (digest, bytes) VALUES (?1, ?2)"), (digest.0, pack(bytes, None)?))?;
     Ok(db.inserted())
 }
 
@@ -92,7 +93,12 @@ pub(super) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), S
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)
              ON CONFLICT (generation) DO UPDATE SET digest = excluded.digest, purged = 0,
                 metadata = excluded.metadata, bytes = excluded.bytes",
-            (pk, received.body.digest.0, &received.metadata, pack(&received.body.bytes)?),
+            (
+                pk,
+                received.body.digest.0,
+                &received.metadata,
+                pack(&received.body.bytes, dictionary(&received.metadata))?,
+            ),
         )?;
     }
     if let Some(usage) = &outcome.usage {
@@ -132,7 +138,7 @@ pub(super) fn generations(
         "SELECT g.state, g.owner, g.fence, g.row FROM generations g JOIN trees t ON t.pk = g.tree
          WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND (?3 IS NULL OR g.state = ?3) ORDER BY g.id"
     );
-    let tree = filter.tree.map(|tree| tree.to_bytes());
+    let tree = filter.tree.map(TreeId::to_bytes);
     db.all(&sql, (param, tree, filter.state.map(state_code)), |row| {
         Ok(Generation {
             state: read_state(get(row, 0)?)?,
@@ -174,7 +180,7 @@ pub(super) fn take_over(
 pub(super) fn usage(
     db: &Db<'_>,
     who: &Principal,
-    tree: Option<loom::TreeId>,
+    tree: Option<TreeId>,
     since: loom::Millis,
 ) -> Result<Vec<UsageRow>, StoreError> {
     let (seen, param) = seen(who);
@@ -183,10 +189,10 @@ pub(super) fn usage(
          FROM usage u JOIN generations g ON g.pk = u.generation JOIN trees t ON t.pk = u.tree
          WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, g.id"
     );
-    db.all(&sql, (param, since.0, tree.map(|tree| tree.to_bytes())), |row| {
+    db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), |row| {
         Ok(UsageRow {
             generation: GenerationId::from_bytes(super::db::id16(row, 0)?),
-            tree: loom::TreeId::from_bytes(super::db::id16(row, 1)?),
+            tree: TreeId::from_bytes(super::db::id16(row, 1)?),
             at: loom::Millis(get(row, 2)?),
             usage: Usage {
                 calls: unsigned(row, 3)?,
@@ -208,7 +214,7 @@ pub(super) fn of_tree(
 ) -> Result<Vec<(GenerationRow, Option<Digest>)>, StoreError> {
     let sql = "SELECT g.row, r.digest FROM generations g LEFT JOIN responses r ON r.generation = g.pk
          WHERE g.tree = ?1 AND (?2 IS NULL OR g.id > ?2) ORDER BY g.id LIMIT ?3";
-    db.all(sql, (tree.pk, after.map(|after| after.to_bytes()), limit), |row| {
+    db.all(sql, (tree.pk, after.map(GenerationId::to_bytes), limit), |row| {
         let response = match row.get_ref(1).map_err(super::db::failure)? {
             rusqlite::types::ValueRef::Null => None,
             _ => Some(digest(row, 1)?),
@@ -279,4 +285,10 @@ pub(super) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result
          WHERE b.digest = ?2 AND {seen}"
     );
     Ok(db.one(&sql, (param, wanted.0), |_| Ok(()))?.is_some())
+}
+
+/// The dictionary for a response, by the dialect its metadata names.
+pub(super) fn dictionary(metadata: &str) -> Option<Dictionary> {
+    let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
+    Dictionary::for_dialect(metadata.get("dialect")?.as_str()?)
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use loom::rows::StoredResponse;
 use loom::{Digest, GenerationId, Millis, Mode, NodeId, Op, Seq, Trust, ViewName};
 use store::{
-    Adopted, AdoptedGeneration, AdoptedManifest, Bytes, GenerationFilter, GenerationState, Import, ImportNote, Principal,
-    Scope, StoreError, TreeFilter, With, read,
+    Adopted, AdoptedGeneration, AdoptedManifest, Bytes, GenerationFilter, GenerationState, Import,
+    ImportNote, Principal, Scope, StoreError, TreeFilter, With, read,
 };
 
 use super::both::each;
@@ -29,9 +29,9 @@ async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
                 manifests.push(AdoptedManifest { manifest, bodies: bodies.keys().copied().collect() });
             }
         }
-        let answered = generations.into_iter().map(|(row, _)| {
-            Ok(AdoptedGeneration { response: rows.answer(row.id)?, row })
-        });
+        let answered = generations
+            .into_iter()
+            .map(|(row, _)| Ok(AdoptedGeneration { response: rows.answer(row.id)?, row }));
         Ok(Adopted {
             tree: rows.tree()?,
             positions: positions.collect::<Result<_, _>>()?,
@@ -174,7 +174,9 @@ fn only_imported_nodes_are_trusted_later() {
             let home = home.clone();
             let tree = there.tree;
             async move {
-                read(&*home.store, OWNER, tree, move |rows| Ok(rows.node(id)?.unwrap().node.trust)).await.unwrap()
+                read(&*home.store, OWNER, tree, move |rows| Ok(rows.node(id)?.unwrap().node.trust))
+                    .await
+                    .unwrap()
             }
         };
         assert_eq!((trust(node).await, trust(web).await), (Trust::Outside, Trust::Outside));

@@ -8,12 +8,12 @@ use store::{MemoryStore, SqliteStore, Store};
 use super::home::Home;
 
 /// Runs a future to its end.
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
 /// Runs a test with a new store of each kind.
-pub fn each<F, Fut>(test: F)
+pub(crate) fn each<F, Fut>(test: F)
 where
     F: Fn(Home) -> Fut,
     Fut: Future<Output = ()>,

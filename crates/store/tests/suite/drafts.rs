@@ -21,11 +21,14 @@ fn a_draft_is_changed_by_revision_and_committed() {
         let store = &home.store;
         let draft = store.edit_draft(OWNER, buffer(&page), None, set("It rains")).await.unwrap();
         let splice = DraftEdit::Splice { at: 3, deleted: "rains".into(), inserted: "snows".into() };
-        let next = store.edit_draft(OWNER, buffer(&page), Some(draft.revision), splice.clone()).await.unwrap();
+        let next =
+            store.edit_draft(OWNER, buffer(&page), Some(draft.revision), splice.clone()).await.unwrap();
         assert_eq!(next.text, "It snows");
         let stale = store.edit_draft(OWNER, buffer(&page), Some(draft.revision), splice.clone()).await;
         let Err(StoreError::Conflict(changed)) = stale else { panic!("{stale:?}") };
-        assert!(matches!(&changed[..], [Changed::Draft { revision, .. }] if *revision == Some(next.revision)));
+        assert!(
+            matches!(&changed[..], [Changed::Draft { revision, .. }] if *revision == Some(next.revision))
+        );
         let unfit = store.edit_draft(OWNER, buffer(&page), Some(next.revision), splice).await;
         assert!(matches!(unfit, Err(StoreError::Splice(_))));
         let again = store.edit_draft(OWNER, buffer(&page), None, set("x")).await;
@@ -35,7 +38,8 @@ fn a_draft_is_changed_by_revision_and_committed() {
         let left = read(&**store, OWNER, page.tree, |rows| rows.drafts(&ViewName::default())).await.unwrap();
         assert!(left.is_empty());
         page.change(Op::Undo).await;
-        let back = read(&**store, OWNER, page.tree, |rows| rows.draft(&ViewName::default(), Slot::Buffer)).await;
+        let back =
+            read(&**store, OWNER, page.tree, |rows| rows.draft(&ViewName::default(), Slot::Buffer)).await;
         assert_eq!(back.unwrap().unwrap().text, "It snows");
     });
 }

@@ -37,9 +37,13 @@ fn a_forgotten_text_is_in_no_row() {
         let page = home.create(Mode::Buffer, "").await;
         let kept = page.append("kept words").await;
         let node = with_canary(&page).await;
-        let before = read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
+        let before =
+            read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         let preview = home.store.forget_preview(OWNER, &Forget::Text(CANARY.into())).await.unwrap();
-        assert!(read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap() == before);
+        assert!(
+            read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap()
+                == before
+        );
         let done = home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(77)).await.unwrap();
         assert_eq!(preview, done.places);
         for wanted in ["Node", "Draft", "Label", "Operation", "Response", "Manifest", "Body", "Job"] {
@@ -47,9 +51,13 @@ fn a_forgotten_text_is_in_no_row() {
         }
         let after = read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         assert!(after.purged && after.node.content.is_empty());
-        assert_eq!((after.node.content_hash, after.node.chain_hash), (before.node.content_hash, before.node.chain_hash));
+        assert_eq!(
+            (after.node.content_hash, after.node.chain_hash),
+            (before.node.content_hash, before.node.chain_hash)
+        );
         assert_eq!((after.node.counts, after.node.term), (before.node.counts, before.node.term));
-        let position = read(&*home.store, OWNER, page.tree, move |rows| rows.position(node.as_position())).await;
+        let position =
+            read(&*home.store, OWNER, page.tree, move |rows| rows.position(node.as_position())).await;
         assert_eq!(position.unwrap().unwrap().own.counts, before.node.counts);
         let dump = read(&*home.store, OWNER, page.tree, |rows| {
             let mut all = format!("{:?}", rows.operations(loom::Seq(0), 1000)?);
@@ -65,7 +73,8 @@ fn a_forgotten_text_is_in_no_row() {
         assert!(dump.contains("kept words") && dump.contains("typing  here"));
         assert_eq!(home.store.search(OWNER, "canary", SearchScope::All, 9).await.unwrap().hits, []);
         assert_eq!(home.store.search(OWNER, "kept", SearchScope::All, 9).await.unwrap().hits[0].node, kept);
-        let records = read(&*home.store, OWNER, page.tree, |rows| rows.operations(loom::Seq(0), 1000)).await.unwrap();
+        let records =
+            read(&*home.store, OWNER, page.tree, |rows| rows.operations(loom::Seq(0), 1000)).await.unwrap();
         let purged = records.iter().filter(|record| record.purged).count();
         assert_eq!(purged, 3, "bookmark, tag and title");
         assert!(records.windows(2).all(|pair| pair[1].prev == pair[0].hash));
@@ -83,11 +92,19 @@ fn a_forgotten_node_takes_its_response_and_what_names_it() {
         page.append("yes").await;
         let generation = start(&page, &first.to_string()).await;
         let node = answer(&page, &generation, "an answer of some length").await;
-        let done = home.store.forget(OWNER, &Forget::Node { tree: page.tree, node: first }, loom::Millis(1)).await.unwrap();
+        let done = home
+            .store
+            .forget(OWNER, &Forget::Node { tree: page.tree, node: first }, loom::Millis(1))
+            .await
+            .unwrap();
         let manifest = generation.row.manifest;
         assert!(done.places.contains(&Place::Manifest { digest: manifest }), "it names the node");
         assert!(done.places.contains(&Place::Node { tree: page.tree, node: first }));
-        assert_eq!(page.text().await, "yesan answer of some length", "the other node that says the same stays");
+        assert_eq!(
+            page.text().await,
+            "yesan answer of some length",
+            "the other node that says the same stays"
+        );
         assert!(!home.store.response(OWNER, node).await.unwrap().purged);
         home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(2)).await.unwrap();
         let response = home.store.response(OWNER, node).await.unwrap();
@@ -109,7 +126,8 @@ fn a_pending_edit_of_a_forgotten_node_goes_with_it() {
         let edit = DraftEdit::Set { base: Some(node), text: "other words".into() };
         home.store.edit_draft(OWNER, name, None, edit).await.unwrap();
         home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
-        let left = read(&*home.store, OWNER, page.tree, |rows| rows.drafts(&ViewName::default())).await.unwrap();
+        let left =
+            read(&*home.store, OWNER, page.tree, |rows| rows.drafts(&ViewName::default())).await.unwrap();
         assert!(left.is_empty());
     });
 }
@@ -120,6 +138,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let page = home.create(Mode::Buffer, "").await;
         let other = home.create(Mode::Buffer, "other title").await;
         let node = with_canary(&page).await;
+        page.change(Op::Commit).await;
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("a picture");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
@@ -128,7 +147,10 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let mixed = start(&other, &format!("quoting {CANARY}")).await;
         let done = home.store.purge(OWNER, page.tree, loom::Millis(9)).await.unwrap();
         assert_eq!(done.blobs, [blob]);
-        assert!(done.places.contains(&Place::Manifest { digest: mixed.row.manifest }), "a manifest of another tree");
+        assert!(
+            done.places.contains(&Place::Manifest { digest: mixed.row.manifest }),
+            "a manifest of another tree"
+        );
         let rows = read(&*home.store, OWNER, page.tree, |rows| rows.nodes_in_order(None, 100)).await.unwrap();
         assert!(rows.len() > 3 && rows.iter().all(|row| row.node.content.is_empty()));
         assert!(rows.iter().any(|row| row.node.id == node && row.purged));

@@ -2,19 +2,19 @@
 
 use loom::plan::Answer;
 use loom::{
-    Author, AuthorKind, Choice, Digest, Finish, GenerationRow, Millis, Mode, ModelSource, NodeId, Op, Purpose,
-    SourceKind, Trust, ViewName,
+    Author, AuthorKind, Choice, Digest, Finish, GenerationRow, Millis, Mode, ModelSource, NodeId, Op,
+    Purpose, SourceKind, Trust, ViewName,
 };
 use store::{
-    Applied, Bytes, Fence, GenerationFilter, GenerationState, Holder, NewGeneration, Outcome, Received, StoreError,
-    Tenure, Usage, With, read,
+    Applied, Bytes, Fence, GenerationFilter, GenerationState, Holder, NewGeneration, Outcome, Received,
+    StoreError, Tenure, Usage, With, read,
 };
 
 use super::both::each;
 use super::home::{OWNER, Page, owner_text};
 
 /// Starts a generation at the tip of a tree, with a manifest that says `sent`.
-pub async fn start(page: &Page, sent: &str) -> NewGeneration {
+pub(crate) async fn start(page: &Page, sent: &str) -> NewGeneration {
     let generation = generation(page, sent).await;
     let with = With { generations: vec![generation.clone()], ..With::default() };
     page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
@@ -27,7 +27,8 @@ async fn generation(page: &Page, sent: &str) -> NewGeneration {
         Ok(rows.cell(&key)?.value.as_position().unwrap())
     });
     let tip = tip.await.unwrap();
-    let (id, node) = page.home.ids.with(|entropy| (entropy.next(Millis(5)), entropy.next(Millis(5)))).unwrap();
+    let (id, node) =
+        page.home.ids.with(|entropy| (entropy.next(Millis(5)), entropy.next(Millis(5)))).unwrap();
     let manifest = format!("{{\"sent\":\"{sent}\"}}").into_bytes();
     let row = GenerationRow {
         id,
@@ -42,7 +43,13 @@ async fn generation(page: &Page, sent: &str) -> NewGeneration {
         runs: Vec::new(),
     };
     let tenure = Tenure { owner: Holder::new("one"), fence: Fence(1) };
-    NewGeneration { row, tenure, manifest, bodies: vec![Bytes::new(format!("body of {sent}"))], cited: Vec::new() }
+    NewGeneration {
+        row,
+        tenure,
+        manifest,
+        bodies: vec![Bytes::new(format!("body of {sent}"))],
+        cited: Vec::new(),
+    }
 }
 
 fn outcome(generation: &NewGeneration, text: &str) -> Outcome {
@@ -50,13 +57,26 @@ fn outcome(generation: &NewGeneration, text: &str) -> Outcome {
         generation: generation.row.id,
         tenure: generation.tenure.clone(),
         state: GenerationState::Done,
-        response: Some(Received { body: Bytes::new(format!("wire: {text}")), metadata: "{\"status\":200}".into() }),
-        usage: Some(Usage { calls: 1, prompt_tokens: 10, completion_tokens: 4, cached_tokens: 2, micro_cost: 7 }),
+        response: Some(Received {
+            body: Bytes::new(format!("wire: {text}")),
+            metadata: "{\"status\":200}".into(),
+        }),
+        usage: Some(Usage {
+            calls: 1,
+            prompt_tokens: 10,
+            completion_tokens: 4,
+            cached_tokens: 2,
+            micro_cost: 7,
+        }),
         at: Millis(9_000),
     }
 }
 
-pub async fn try_answer(page: &Page, generation: &NewGeneration, text: &str) -> Result<Applied, StoreError> {
+pub(crate) async fn try_answer(
+    page: &Page,
+    generation: &NewGeneration,
+    text: &str,
+) -> Result<Applied, StoreError> {
     let outcome = outcome(generation, text);
     let source = ModelSource {
         provider: "script".into(),
@@ -84,7 +104,7 @@ pub async fn try_answer(page: &Page, generation: &NewGeneration, text: &str) -> 
 }
 
 /// Ends a generation with a node, a response and a cost.
-pub async fn answer(page: &Page, generation: &NewGeneration, text: &str) -> NodeId {
+pub(crate) async fn answer(page: &Page, generation: &NewGeneration, text: &str) -> NodeId {
     try_answer(page, generation, text).await.unwrap().nodes[0].0
 }
 
@@ -97,13 +117,17 @@ fn a_generation_leaves_manifest_response_node_and_cost() {
         let store = &home.store;
         assert_eq!(store.manifest(OWNER, generation.row.manifest).await.unwrap(), generation.manifest);
         assert_eq!(store.body(OWNER, generation.bodies[0].digest).await.unwrap(), generation.bodies[0].bytes);
-        let started = GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
+        let started =
+            GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let running = store.generations(OWNER, started.clone()).await.unwrap();
         assert_eq!((&running[0].row, &running[0].tenure), (&generation.row, &generation.tenure));
         let node = answer(&page, &generation, "Then it stopped.").await;
         assert_eq!(page.text().await, "It rained. Then it stopped.");
         let response = store.response(OWNER, node).await.unwrap();
-        assert_eq!((&response.bytes[..], response.metadata.as_str()), (&b"wire: Then it stopped."[..], "{\"status\":200}"));
+        assert_eq!(
+            (&response.bytes[..], response.metadata.as_str()),
+            (&b"wire: Then it stopped."[..], "{\"status\":200}")
+        );
         assert_eq!(response.digest, Digest::of(&response.bytes));
         assert!(store.generations(OWNER, started).await.unwrap().is_empty());
         let usage = store.usage(OWNER, Some(page.tree), Millis(9_000)).await.unwrap();

@@ -3,35 +3,35 @@
 use std::sync::Arc;
 
 use loom::plan::{NewText, NewTree, Request};
-use loom::{Author, Millis, Mode, NodeId, Op, PositionId, Role, TreeId, Trust, ViewName};
+use loom::{Author, Millis, Mode, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use store::{Applied, Ids, Principal, Store, StoreError, With, change, read};
 
-pub const OWNER: &Principal = &Principal::Owner;
+pub(crate) const OWNER: &Principal = &Principal::Owner;
 
 /// A store with a source of ids.
 #[derive(Clone)]
-pub struct Home {
-    pub store: Arc<dyn Store>,
-    pub ids: Arc<Ids>,
+pub(crate) struct Home {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ids: Arc<Ids>,
 }
 
 /// A tree in a home.
 #[derive(Clone)]
-pub struct Page {
-    pub home: Home,
-    pub tree: TreeId,
+pub(crate) struct Page {
+    pub(crate) home: Home,
+    pub(crate) tree: TreeId,
 }
 
-pub fn owner_text(text: &str) -> NewText {
+pub(crate) fn owner_text(text: &str) -> NewText {
     NewText::owner(text, None)
 }
 
 impl Home {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, ids: Ids::new() }
     }
 
-    pub fn request(&self, tree: TreeId, op: Op) -> Request {
+    pub(crate) fn request(&self, tree: TreeId, op: Op) -> Request {
         Request {
             tree,
             view: ViewName::default(),
@@ -42,11 +42,17 @@ impl Home {
         }
     }
 
-    pub async fn create(&self, mode: Mode, title: &str) -> Page {
+    pub(crate) async fn create(&self, mode: Mode, title: &str) -> Page {
         self.create_with(OWNER, mode, title, With::nothing()).await.unwrap()
     }
 
-    pub async fn create_with(&self, who: &Principal, mode: Mode, title: &str, with: With) -> Result<Page, StoreError> {
+    pub(crate) async fn create_with(
+        &self,
+        who: &Principal,
+        mode: Mode,
+        title: &str,
+        with: With,
+    ) -> Result<Page, StoreError> {
         let tree = self.ids.with(|entropy| entropy.next(Millis(1_700_000_000_000))).unwrap();
         let op = Op::Create(NewTree { mode, title: title.to_owned(), origin: None });
         change(&*self.store, who, self.request(tree, op), with, &self.ids).await?;
@@ -55,32 +61,27 @@ impl Home {
 }
 
 impl Page {
-    pub async fn change_as(&self, who: &Principal, op: Op, with: With) -> Result<Applied, StoreError> {
+    pub(crate) async fn change_as(&self, who: &Principal, op: Op, with: With) -> Result<Applied, StoreError> {
         let request = self.home.request(self.tree, op);
         change(&*self.home.store, who, request, with, &self.home.ids).await
     }
 
-    pub async fn change(&self, op: Op) -> Applied {
+    pub(crate) async fn change(&self, op: Op) -> Applied {
         self.change_as(OWNER, op, With::nothing()).await.unwrap()
     }
 
     /// Appends a text; returns its node.
-    pub async fn append(&self, text: &str) -> NodeId {
+    pub(crate) async fn append(&self, text: &str) -> NodeId {
         self.change(Op::Append(owner_text(text))).await.nodes[0].0
     }
 
-    /// Appends a turn of a dialogue.
-    pub async fn say(&self, role: Role, text: &str) -> NodeId {
-        self.change(Op::Append(NewText::owner(text, Some(role)))).await.nodes[0].0
-    }
-
-    pub async fn edit(&self, position: PositionId, text: &str) -> NodeId {
+    pub(crate) async fn edit(&self, position: PositionId, text: &str) -> NodeId {
         let edit_as = loom::plan::EditAs::Version;
         self.change(Op::Edit { position, text: text.to_owned(), edit_as }).await.nodes[0].0
     }
 
     /// The text of the main view.
-    pub async fn text(&self) -> String {
+    pub(crate) async fn text(&self) -> String {
         read(&*self.home.store, OWNER, self.tree, |rows| {
             let main = ViewName::default();
             let key = loom::CellKey::Tip { view: main.clone() };

@@ -15,7 +15,8 @@ fn trees_are_listed_by_filter() {
         let list = |filter| {
             let store = home.store.clone();
             async move {
-                let mut ids: Vec<_> = store.trees(OWNER, filter).await.unwrap().into_iter().map(|entry| entry.id).collect();
+                let mut ids: Vec<_> =
+                    store.trees(OWNER, filter).await.unwrap().into_iter().map(|entry| entry.id).collect();
                 ids.sort_unstable();
                 ids
             }
@@ -39,7 +40,10 @@ fn a_tree_is_named_by_id_short_id_or_exact_title() {
             assert_eq!(home.store.resolve(OWNER, &name).await.unwrap(), a.tree, "{name}");
         }
         for name in ["rain: a story", "Rain", ""] {
-            assert!(matches!(home.store.resolve(OWNER, name).await, Err(StoreError::NotFound("tree"))), "{name}");
+            assert!(
+                matches!(home.store.resolve(OWNER, name).await, Err(StoreError::NotFound("tree"))),
+                "{name}"
+            );
         }
         let Err(StoreError::Ambiguous(found)) = home.store.resolve(OWNER, "Snow").await else { panic!() };
         assert_eq!(found.len(), 2);
@@ -78,6 +82,9 @@ fn a_node_is_named_by_id_short_id_or_with_its_tree() {
         let elsewhere = home.store.resolve_node(OWNER, Some(other.tree), &short).await;
         assert!(matches!(elsewhere, Err(StoreError::NotFound("node"))));
         let nowhere = NodeId::from_bytes([3; 16]).to_string();
-        assert!(matches!(home.store.resolve_node(OWNER, None, &nowhere).await, Err(StoreError::NotFound("node"))));
+        assert!(matches!(
+            home.store.resolve_node(OWNER, None, &nowhere).await,
+            Err(StoreError::NotFound("node"))
+        ));
     });
 }

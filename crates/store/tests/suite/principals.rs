@@ -2,8 +2,8 @@
 
 use loom::{Mode, Op, TreeId, ViewName};
 use store::{
-    Cursor, DraftEdit, DraftName, Forget, GenerationFilter, Holder, JobFilter, NewJob, Principal, Scope, SearchScope,
-    StoreError, TreeFilter, With, read,
+    Cursor, DraftEdit, DraftName, Forget, GenerationFilter, Holder, JobFilter, NewJob, Principal, Scope,
+    SearchScope, StoreError, TreeFilter, With, read,
 };
 
 use super::both::each;
@@ -27,15 +27,30 @@ fn another_trees_rows_are_not_there() {
         let generation = start(&theirs, "secret words").await;
         let node = answer(&theirs, &generation, "answered words").await;
         home.store
-            .enqueue(OWNER, NewJob { kind: "k".into(), key: None, tree: Some(theirs.tree), payload: String::new(), due: loom::Millis(0) })
+            .enqueue(
+                OWNER,
+                NewJob {
+                    kind: "k".into(),
+                    key: None,
+                    tree: Some(theirs.tree),
+                    payload: String::new(),
+                    due: loom::Millis(0),
+                },
+            )
             .await
             .unwrap();
         let who = &reads(mine.tree, true);
         let store = &home.store;
-        assert!(matches!(read(&**store, who, theirs.tree, |rows| rows.tree()).await, Err(StoreError::NotFound("tree"))));
+        assert!(matches!(
+            read(&**store, who, theirs.tree, |rows| rows.tree()).await,
+            Err(StoreError::NotFound("tree"))
+        ));
         assert!(matches!(store.tree(who, theirs.tree).await, Err(StoreError::NotFound("tree"))));
         assert!(matches!(store.resolve(who, "theirs").await, Err(StoreError::NotFound("tree"))));
-        assert!(matches!(store.resolve_node(who, None, &node.to_string()).await, Err(StoreError::NotFound("node"))));
+        assert!(matches!(
+            store.resolve_node(who, None, &node.to_string()).await,
+            Err(StoreError::NotFound("node"))
+        ));
         let listed = store.trees(who, TreeFilter::All).await.unwrap();
         assert_eq!(listed.iter().map(|entry| entry.id).collect::<Vec<_>>(), [mine.tree]);
         let hits = store.search(who, "words", SearchScope::All, 10).await.unwrap();
@@ -107,7 +122,8 @@ fn a_chat_sessions_token_has_its_own_trees_and_its_own_lease() {
         assert!(matches!(foreign, Err(StoreError::NotFound("lease"))));
         assert!(home.store.lease(two, "session/one").await.unwrap().is_none());
         assert!(home.store.lease(OWNER, "session/one").await.unwrap().is_some());
-        let job = NewJob { kind: "k".into(), key: None, tree: None, payload: String::new(), due: loom::Millis(0) };
+        let job =
+            NewJob { kind: "k".into(), key: None, tree: None, payload: String::new(), due: loom::Millis(0) };
         assert!(matches!(home.store.enqueue(one, job).await, Err(StoreError::Denied(_))));
         assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().session.as_deref(), Some("one"));
     });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use loom::cell::{CellScope, Place};
 use loom::plan::{EditAs, plan};
 use loom::{
-    CellKey, KeepScope, Mode, NodeId, Op, Plan, PlanError, PositionId, RowError, Rows, Seq, Slice, Slot, Target,
-    ViewName,
+    CellKey, KeepScope, Mode, NodeId, Op, Plan, PlanError, PositionId, RowError, Rows, Seq, Slice, Slot,
+    Target, ViewName,
 };
 use proptest::prelude::*;
 use store::{DraftEdit, DraftName, MemoryStore, SqliteStore, Store, StoreError, With, read};
@@ -108,17 +108,23 @@ fn op(step: Step, node: NodeId, position: PositionId) -> Option<Op> {
         Step::Switch(_) => Op::Switch(position),
         Step::Move(_) => Op::Move(position),
         Step::Select(_) => Op::Select { position, version: node },
-        Step::Keep(_, below) => Op::Keep { position, scope: if below { KeepScope::Below } else { KeepScope::Here } },
+        Step::Keep(_, below) => {
+            Op::Keep { position, scope: if below { KeepScope::Below } else { KeepScope::Here } }
+        }
         Step::Prune(_, version) => Op::Prune(target(version)),
         Step::Restore(_, version) => Op::Restore(target(version)),
         Step::Exclude(_, version) => Op::Exclude(target(version)),
-        Step::Compact(at) => Op::Compact { to: Some(Place { position, at: (at % 3) as u64 }), by_hand: at % 2 == 0 },
+        Step::Compact(at) => {
+            Op::Compact { to: Some(Place { position, at: (at % 3) as u64 }), by_hand: at % 2 == 0 }
+        }
         Step::Bookmark(_, title) => Op::Bookmark { position, title },
         Step::Tag(_, tag, on) => Op::Tag { position, tag, on },
         Step::Annotate(_, text) => Op::Annotate { position, text: owner_text(&text) },
         Step::Head(text) => Op::PinHead(owner_text(&text)),
         Step::Note(text) => Op::PinNote { depth: Some(text.len() as u64), text: owner_text(&text) },
-        Step::View(number) => Op::NewView { name: format!("v{}", number % 3).parse().unwrap(), agent: "owner".into() },
+        Step::View(number) => {
+            Op::NewView { name: format!("v{}", number % 3).parse().unwrap(), agent: "owner".into() }
+        }
         Step::Rename(title) => Op::Rename(title),
         Step::Archive(on) => Op::Archive(on),
         Step::Undo => Op::Undo,
@@ -136,6 +142,7 @@ fn everything(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
     for row in &nodes {
         let (id, order) = (row.node.id, (row.seq, row.place));
         assert_eq!(rows.node(id)?.as_ref(), Some(row));
+        assert_eq!(rows.nodes(&[id, nodes[0].node.id])?[0], *row);
         all.push(format!("{:?}", rows.nodes_in_order(Some(order), 2)?));
         let content = row.node.content_hash;
         all.push(format!("{:?}", rows.version_with_content(row.node.position, content)?));
@@ -224,7 +231,8 @@ impl Twins {
     async fn type_text(&self, slot: Slot, base: Option<NodeId>, text: &str) {
         let view = ViewName::default();
         let name = DraftName { tree: self.tree, view: view.clone(), slot };
-        let now = read(&*self.model.store, OWNER, self.tree, move |rows| rows.draft(&view, slot)).await.unwrap();
+        let now =
+            read(&*self.model.store, OWNER, self.tree, move |rows| rows.draft(&view, slot)).await.unwrap();
         let expected = now.map(|draft| draft.revision);
         let edit = DraftEdit::Set { base, text: text.to_owned() };
         let a = self.model.store.edit_draft(OWNER, name.clone(), expected, edit.clone()).await.unwrap();
@@ -263,13 +271,15 @@ impl Twins {
         assert_eq!(a.len(), b.len());
         let tree = async |home: &Home| home.store.tree(OWNER, self.tree).await.unwrap();
         assert_eq!(tree(&self.model).await, tree(&self.sqlite).await);
-        let events = async |home: &Home| home.store.events_after(OWNER, store::Cursor(0), 9999).await.unwrap();
+        let events =
+            async |home: &Home| home.store.events_after(OWNER, store::Cursor(0), 9999).await.unwrap();
         assert_eq!(events(&self.model).await, events(&self.sqlite).await);
         for query in ["a", "字", "b*", "\"a b\"", "é"] {
             let hits = async |home: &Home| {
                 let scope = store::SearchScope::All;
                 let found: Result<_, StoreError> = home.store.search(OWNER, query, scope, 9999).await;
-                let mut nodes: Vec<_> = found.unwrap().hits.into_iter().map(|hit| (hit.node, hit.short_id)).collect();
+                let mut nodes: Vec<_> =
+                    found.unwrap().hits.into_iter().map(|hit| (hit.node, hit.short_id)).collect();
                 nodes.sort();
                 nodes
             };

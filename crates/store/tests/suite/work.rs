@@ -38,7 +38,13 @@ fn a_lease_is_held_renewed_released_and_taken_over_when_it_ends() {
 }
 
 fn job(kind: &str, key: Option<&str>, due: i64) -> NewJob {
-    NewJob { kind: kind.into(), key: key.map(str::to_owned), tree: None, payload: "{}".into(), due: Millis(due) }
+    NewJob {
+        kind: kind.into(),
+        key: key.map(str::to_owned),
+        tree: None,
+        payload: "{}".into(),
+        due: Millis(due),
+    }
 }
 
 #[test]
@@ -54,7 +60,10 @@ fn a_job_is_enqueued_once_claimed_in_order_and_finished_by_its_claimant() {
         let claimed = store.claim(OWNER, &["observe"], a, Millis(10)).await.unwrap().unwrap();
         assert_eq!(claimed.id, first);
         assert!(store.claim(OWNER, &["observe"], b, Millis(10)).await.unwrap().is_none());
-        assert_eq!(store.claim(OWNER, &["observe", "wrap"], b, Millis(10)).await.unwrap().unwrap().id, second);
+        assert_eq!(
+            store.claim(OWNER, &["observe", "wrap"], b, Millis(10)).await.unwrap().unwrap().id,
+            second
+        );
         let tenure = claimed.tenure().unwrap();
         store.finish(OWNER, first, &tenure, JobEnd::Again).await.unwrap();
         let reclaimed = store.claim(OWNER, &["observe"], b, Millis(10)).await.unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! Plans: all or nothing, numbers without gaps, conflicts by name.
 
 use loom::{CellKey, Mode, Op, OpKind, Seq, ViewName};
-use store::{Changed, Guard, Fence, Holder, StoreError, TreeFilter, With, read};
+use store::{Changed, Fence, Guard, Holder, StoreError, TreeFilter, With, read};
 
 use super::both::each;
 use super::home::{OWNER, owner_text};
@@ -74,7 +74,8 @@ fn writers_at_once_get_numbers_without_a_gap() {
             });
         }
         tasks.await;
-        let records = read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1000)).await.unwrap();
+        let records =
+            read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1000)).await.unwrap();
         let seqs: Vec<u64> = records.iter().map(|record| record.seq.0).collect();
         assert_eq!(seqs, (1..=41).collect::<Vec<_>>());
         for pair in records.windows(2) {
@@ -98,10 +99,8 @@ fn a_lost_guard_refuses_the_whole_write() {
         let (a, b) = (Holder::new("a"), Holder::new("b"));
         let now = loom::Millis(1000);
         let fence = home.store.acquire_lease(OWNER, "session/main", &a, minute, now).await.unwrap();
-        let guarded = |fence| With {
-            guards: vec![Guard { lease: "session/main".into(), fence }],
-            ..With::default()
-        };
+        let guarded =
+            |fence| With { guards: vec![Guard { lease: "session/main".into(), fence }], ..With::default() };
         page.change_as(OWNER, Op::Append(owner_text("mine")), guarded(fence)).await.unwrap();
         let later = loom::Millis(1000 + 61_000);
         let taken = home.store.acquire_lease(OWNER, "session/main", &b, minute, later).await.unwrap();
@@ -164,7 +163,10 @@ fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
         let forged = loom::seal::Seal { head: loom::Digest::of(b"other"), ..good.clone() };
         home.store.add_seal(OWNER, page.tree, good.clone()).await.unwrap();
         for bad in [ahead, forged] {
-            assert!(matches!(home.store.add_seal(OWNER, page.tree, bad).await, Err(StoreError::Malformed(_))));
+            assert!(matches!(
+                home.store.add_seal(OWNER, page.tree, bad).await,
+                Err(StoreError::Malformed(_))
+            ));
         }
         let kept = read(&*home.store, OWNER, page.tree, |rows| rows.seals()).await.unwrap();
         assert_eq!(kept, [good]);

@@ -76,8 +76,9 @@ impl Model {
                 self.steps[view].undone.push(Step::Key { at, before, after });
             }
             Step::Op { changes, taken } => {
-                let back = changes.into_iter().map(|(choice, old, new)| (choice, new, old)).collect();
-                let applied = self.apply(back);
+                let back: Vec<Change> =
+                    changes.into_iter().map(|(choice, old, new)| (choice, new, old)).collect();
+                let applied = self.apply(&back);
                 for (at, typed) in &taken {
                     self.drafts.insert((view, *at), typed.clone());
                     let key = Step::Key { at: *at, before: None, after: typed.clone() };
@@ -97,7 +98,7 @@ impl Model {
                 self.steps[view].done.push(Step::Key { at, before, after });
             }
             Step::Op { changes, taken } => {
-                let changes = self.apply(changes);
+                let changes = self.apply(&changes);
                 for (at, _) in &taken {
                     self.drafts.remove(&(view, *at));
                     let own = |step: &Step| matches!(step, Step::Key { at: of, .. } if of == at);
@@ -110,7 +111,7 @@ impl Model {
     }
 
     /// Makes the changes whose choice still is what they expect; returns all that was changed.
-    fn apply(&mut self, changes: Vec<Change>) -> Vec<Change> {
+    fn apply(&mut self, changes: &[Change]) -> Vec<Change> {
         let before = self.clone();
         let holds = |(choice, old, _): &&Change| before.get(*choice) == *old;
         let (tips, others): (Vec<Change>, Vec<Change>) =

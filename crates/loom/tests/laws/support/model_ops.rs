@@ -247,7 +247,6 @@ impl Model {
         let parent = self.passage(place)?;
         match version {
             None if on => self.retreat(place, parent),
-            None => {}
             Some(version) if on => {
                 let others = (0..self.spots[place].texts.len()).filter(|other| {
                     *other != version && self.get(Choice::PrunedText(place, *other)).is_none()
@@ -256,7 +255,7 @@ impl Model {
                     return Err(Refused);
                 }
             }
-            Some(_) => {}
+            None | Some(_) => {}
         }
         let choice = match version {
             None => Choice::PrunedPlace(place),

@@ -9,7 +9,7 @@ use drawloom_loom::{
 use proptest::prelude::*;
 
 use super::desk::Desk;
-use super::model::{Choice, DraftAt, Model, Place, View};
+use super::model::{Choice, DraftAt, Model, Place, Step, View};
 use super::model_ops::Do;
 
 /// An action before it is known what there is to act on: numbers are taken modulo what is there.
@@ -110,7 +110,7 @@ impl Pair {
         let path = model.path(view);
         let any = action.place % model.spots.len();
         let version = action.other % model.spots[any].texts.len();
-        let target = (action.other % 3 == 0).then_some(version);
+        let target = action.other.is_multiple_of(3).then_some(version);
         let text = action.text.clone();
         let act = match action.kind {
             Kind::Append => Do::Append(text),
@@ -118,7 +118,8 @@ impl Pair {
             Kind::TypeEdit if path.len() > 1 => {
                 Do::Type(Some(path[1 + action.place % (path.len() - 1)]), text)
             }
-            Kind::TypeEdit | Kind::Commit => Do::Commit,
+            Kind::NewView if model.steps.len() < 3 => Do::NewView,
+            Kind::TypeEdit | Kind::Commit | Kind::NewView => Do::Commit,
             Kind::EditVersion => Do::EditVersion(any, text),
             Kind::EditBranch => Do::EditBranch(any, text),
             Kind::BranchAt => {
@@ -132,19 +133,30 @@ impl Pair {
             }
             Kind::Switch => Do::Switch(any),
             Kind::Select => Do::Select(any, version),
-            Kind::Keep => Do::Keep(any, action.other % 2 == 0),
+            Kind::Keep => Do::Keep(any, action.other.is_multiple_of(2)),
+            Kind::Prune if target.is_some_and(|version| self.in_use(any, version)) => Do::Commit,
             Kind::Prune | Kind::Restore => Do::Prune(any, target, action.kind == Kind::Prune),
             Kind::LeaveOut | Kind::TakeIn => Do::LeaveOut(any, target, action.kind == Kind::LeaveOut),
             Kind::Move => Do::Move(any),
-            Kind::Compact => Do::Compact((action.other % 4 > 0).then_some(any)),
+            Kind::Compact => Do::Compact((!action.other.is_multiple_of(4)).then_some(any)),
             Kind::Head => Do::Pin(Choice::Head, text),
             Kind::Note => Do::Pin(Choice::Note, text),
-            Kind::NewView if model.steps.len() < 3 => Do::NewView,
-            Kind::NewView => Do::Commit,
             Kind::Undo => Do::Undo,
             Kind::Redo => Do::Redo,
         };
         (view, act)
+    }
+
+    /// Whether a view shows a version or edits its place. Pruned under the hand of a view, a version gives way to
+    /// the newest one, which after an undo is another than before; that has tests of its own.
+    fn in_use(&self, place: Place, version: usize) -> bool {
+        let model = &self.model;
+        (0..model.steps.len()).any(|view| {
+            let mut steps = model.steps[view].done.iter().chain(&model.steps[view].undone);
+            model.shown(view, place) == version
+                || model.drafts.contains_key(&(view, Some(place)))
+                || steps.any(|step| matches!(step, Step::Key { at: Some(at), .. } if *at == place))
+        })
     }
 
     /// Does an action to both, and compares what came of it.

@@ -1,0 +1,182 @@
+//! A home in a temporary folder, with commands typed as on the command line and results read as `--json` has them.
+
+use std::io::Read;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use clap::Parser;
+use drawloom_commands::app::{Models, Talk};
+use drawloom_commands::settings::Settings;
+use drawloom_commands::{App, Asker, Command, CommandError, Outcome};
+use model::{Cancel, Clock, Model};
+use serde_json::Value;
+use store::home::{Home, HomeOptions};
+use store::instance::InstanceId;
+use store::{Ids, MemoryStore, SqliteStore, Store};
+use text::mask::{Masker, Secret};
+
+/// The secret every test home knows.
+pub const SECRET: &str = "sk-very-secret-value-123";
+
+/// A home with its store, its person and its model.
+pub struct TestHome {
+    pub app: App,
+    pub talk: Arc<Recorder>,
+    pub models: Arc<OneModel>,
+    pub dir: tempfile::TempDir,
+}
+
+/// A home on each kind of store: every rule holds on both.
+pub fn homes() -> [TestHome; 2] {
+    [TestHome::new(|_| Arc::new(MemoryStore::new())), TestHome::on_disk()]
+}
+
+impl TestHome {
+    /// A home with its store in a file.
+    pub fn on_disk() -> Self {
+        Self::new(|home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
+    }
+
+    /// The home in a folder, opened again.
+    pub fn again(dir: tempfile::TempDir) -> Self {
+        Self::at(dir, |home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
+    }
+
+    fn new(store: impl FnOnce(&Home) -> Arc<dyn Store>) -> Self {
+        Self::at(tempfile::tempdir().unwrap(), store)
+    }
+
+    fn at(dir: tempfile::TempDir, store: impl FnOnce(&Home) -> Arc<dyn Store>) -> Self {
+        let home = Home::open(&dir.path().join("home"), HomeOptions::default()).unwrap();
+        let store = store(&home);
+        let (talk, models) = (Arc::<Recorder>::default(), Arc::<OneModel>::default());
+        let ticks = AtomicI64::new(1_760_000_000_000);
+        let app = App {
+            store,
+            ids: Ids::new(),
+            home: Arc::new(home),
+            instance: InstanceId::generate(1_760_000_000_000).unwrap(),
+            clock: Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+            models: Arc::clone(&models) as Arc<dyn Models>,
+            settings: Settings::default(),
+            masker: Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
+            talk: Arc::clone(&talk) as Arc<dyn Talk>,
+            cancel: Cancel::never(),
+        };
+        Self { app, talk, models, dir }
+    }
+
+    /// Runs a command as `asker`.
+    pub async fn run_as(&self, asker: &Asker, words: &[&str]) -> Result<Outcome, CommandError> {
+        self.app.run(asker, parsed(words)).await
+    }
+
+    /// The result of a command that is done, as JSON.
+    pub async fn ok(&self, words: &[&str]) -> Value {
+        match self.run_as(&Asker::owner(), words).await {
+            Ok(outcome) => serde_json::to_value(outcome).unwrap(),
+            Err(error) => panic!("{words:?}: {error:?}"),
+        }
+    }
+
+    /// The error of a command that is not done. Every one says what and what to do.
+    pub async fn err(&self, words: &[&str]) -> CommandError {
+        match self.run_as(&Asker::owner(), words).await {
+            Err(error) => {
+                assert!(!error.message.is_empty() && !error.hint.is_empty(), "{words:?}: {error:?}");
+                error
+            }
+            Ok(outcome) => panic!("{words:?} was done: {outcome:?}"),
+        }
+    }
+
+    /// Makes a tree with a first text and returns its id.
+    pub async fn tree(&self, mode: &str, text: &str) -> String {
+        field(&self.ok(&["tree", "new", "--mode", mode, "--text", text]).await, "tree")
+    }
+
+    /// Appends a text and returns the node's id.
+    pub async fn append(&self, tree: &str, text: &str) -> String {
+        field(&self.ok(&["tree", "append", tree, text]).await, "node")
+    }
+
+    /// The text of `main`.
+    pub async fn text(&self, tree: &str) -> String {
+        field(&self.ok(&["tree", "text", tree]).await, "text")
+    }
+
+    /// Nodes as `tree show` lists them, with further arguments.
+    pub async fn nodes(&self, tree: &str, more: &[&str]) -> Vec<Value> {
+        let words = [&["tree", "show", tree], more].concat();
+        self.ok(&words).await["nodes"].as_array().unwrap().clone()
+    }
+
+    /// One node as `tree show --all` lists it.
+    pub async fn node(&self, tree: &str, id: &str) -> Value {
+        let all = self.nodes(tree, &["--all"]).await;
+        all.into_iter().find(|node| node["id"] == id).unwrap()
+    }
+}
+
+/// A field that holds text.
+pub fn field(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
+}
+
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Typed {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// A command as typed.
+pub fn parsed(words: &[&str]) -> Command {
+    Typed::try_parse_from(words).unwrap_or_else(|error| panic!("{words:?}: {error}")).command
+}
+
+/// The command line as clap has it.
+pub fn command_line() -> clap::Command {
+    <Typed as clap::CommandFactory>::command()
+}
+
+/// A person who says nothing by themselves: notices are kept, standard input is what the test put there.
+#[derive(Default)]
+pub struct Recorder {
+    pub notes: Mutex<Vec<String>>,
+    pub input: Mutex<Vec<u8>>,
+}
+
+impl Talk for Recorder {
+    fn note(&self, line: &str) {
+        self.notes.lock().unwrap().push(line.to_owned());
+    }
+
+    fn delta(&self, _: loom::NodeId, _: &str) {}
+
+    fn confirm(&self, _: &str) -> bool {
+        false
+    }
+
+    fn input(&self) -> Box<dyn Read + Send> {
+        Box::new(std::io::Cursor::new(std::mem::take(&mut *self.input.lock().unwrap())))
+    }
+}
+
+/// One model for every name, once a test has set it.
+#[derive(Default)]
+pub struct OneModel(pub Mutex<Option<Arc<dyn Model>>>);
+
+impl OneModel {
+    /// Sets it.
+    pub fn set(&self, model: impl Model + 'static) {
+        *self.0.lock().unwrap() = Some(Arc::new(model));
+    }
+}
+
+impl Models for OneModel {
+    fn find(&self, _: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
+        let found = self.0.lock().unwrap().clone();
+        found.ok_or_else(|| CommandError::new("no_model", 5, "there is no model", "set one"))
+    }
+}

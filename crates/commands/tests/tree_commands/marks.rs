@@ -1,0 +1,95 @@
+//! Flags, marks, remarks, head and note.
+
+use crate::home::{field, homes};
+
+#[tokio::test]
+async fn what_is_excluded_is_not_rendered() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let b = home.append(&tree, "b").await;
+        home.append(&tree, "c").await;
+        home.ok(&["tree", "exclude", &tree, &b]).await;
+        assert_eq!(home.text(&tree).await, "ac");
+        for nodes in [home.nodes(&tree, &[]).await, home.nodes(&tree, &["--all"]).await] {
+            assert_eq!((&nodes[2]["excluded"], &nodes[1]["excluded"]), (&true.into(), &false.into()));
+        }
+        home.ok(&["tree", "include", &tree, &b]).await;
+        assert_eq!(home.text(&tree).await, "abc");
+        home.ok(&["tree", "exclude", &tree, &b, "--version"]).await;
+        assert_eq!(home.text(&tree).await, "ac");
+        assert_eq!(home.node(&tree, &b).await["excluded"], true);
+    }
+}
+
+#[tokio::test]
+async fn the_genesis_takes_no_flags() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let genesis = field(&home.nodes(&tree, &[]).await[0], "id");
+        for flag in ["prune", "restore", "exclude", "include", "keep"] {
+            assert_eq!(home.err(&["tree", flag, &tree, &genesis]).await.exit, 2, "{flag}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn bookmarks_and_tags_are_set_and_taken_away() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let a = field(&home.nodes(&tree, &[]).await[1], "id");
+        assert_eq!(field(&home.ok(&["tree", "bookmark", &tree, &a, "Start"]).await, "node"), a);
+        assert_eq!(home.node(&tree, &a).await["bookmark"], "Start");
+        home.ok(&["tree", "bookmark", &tree, &a, "--remove"]).await;
+        assert_eq!(home.node(&tree, &a).await["bookmark"], serde_json::Value::Null);
+        home.ok(&["tree", "tag", &tree, &a, "draft"]).await;
+        home.ok(&["tree", "tag", &tree, &a, "draft", "--remove"]).await;
+        for words in [
+            &["tree", "bookmark", &tree, &a, ""][..],
+            &["tree", "bookmark", &tree, &a, "two\nlines"],
+            &["tree", "tag", &tree, &a, "--remove"],
+            &["tree", "annotate", &tree, &a, ""],
+            &["tree", "annotate", &tree, &a, "--remove"],
+            &["tree", "tag", &tree, &a, &"x".repeat(1_001)],
+        ] {
+            assert_eq!(home.err(words).await.exit, 2, "{words:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn remarks_are_nodes_of_their_own_and_never_text() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let a = field(&home.nodes(&tree, &[]).await[1], "id");
+        let remark = field(&home.ok(&["tree", "annotate", &tree, &a, "hm"]).await, "node");
+        assert_ne!(remark, a);
+        let shown = home.node(&tree, &remark).await;
+        assert_eq!((field(&shown, "kind"), field(&shown, "text")), ("annotation".into(), "hm".into()));
+        assert_eq!(shown["parent"], a);
+        assert_eq!(home.text(&tree).await, "a");
+    }
+}
+
+#[tokio::test]
+async fn head_and_note_are_written_and_taken_away() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let head = field(&home.ok(&["tree", "head", &tree, "--text", "A tale."]).await, "node");
+        assert_eq!(field(&home.node(&tree, &head).await, "kind"), "head");
+        let again = field(&home.ok(&["tree", "head", &tree, "--text", "A story."]).await, "node");
+        assert_eq!(field(&home.node(&tree, &again).await, "edited_from"), head, "a version of it");
+        let none = field(&home.ok(&["tree", "head", &tree, "--text", ""]).await, "node");
+        assert_eq!(field(&home.node(&tree, &none).await, "text"), "");
+        let note =
+            field(&home.ok(&["tree", "note", &tree, "--text", "Slowly.", "--depth", "2"]).await, "node");
+        assert_eq!(field(&home.node(&tree, &note).await, "kind"), "note");
+        assert_eq!(home.text(&tree).await, "a");
+        assert_eq!(home.err(&["tree", "head", &tree, "--text", "x", "--depth", "2"]).await.code, "usage");
+        let other = home.tree("buffer", "b").await;
+        assert_eq!(
+            home.err(&["tree", "note", &other, "--text", ""]).await.exit,
+            2,
+            "there is none to take away"
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! Who may run what: every row of the table against every kind of caller (spec: security §5, §17).
+
+use drawloom_commands::{Asker, Right};
+use store::Scope;
+
+use crate::home::{TestHome, command_line, field, homes, parsed};
+
+/// Every command as typed, with the right its row must name.
+fn rows() -> Vec<(&'static str, Right)> {
+    use Right::{Act, Admin, Read, Write};
+    vec![
+        ("tree new", Write),
+        ("tree list", Read),
+        ("tree show T", Read),
+        ("tree text T", Read),
+        ("tree append T x", Write),
+        ("tree draft T x", Write),
+        ("tree edit T N --text x", Write),
+        ("tree branch T N --at 0", Write),
+        ("tree generate T", Act),
+        ("tree regenerate T N", Act),
+        ("tree switch T N", Write),
+        ("tree select T N", Write),
+        ("tree keep T N", Write),
+        ("tree prune T N", Write),
+        ("tree restore T N", Write),
+        ("tree exclude T N", Write),
+        ("tree include T N", Write),
+        ("tree bookmark T N x", Write),
+        ("tree tag T N x", Write),
+        ("tree annotate T N x", Write),
+        ("tree head T --text x", Write),
+        ("tree note T --text x", Write),
+        ("tree compact T", Write),
+        ("tree undo T", Write),
+        ("tree redo T", Write),
+        ("tree log T", Read),
+        ("tree view list T", Read),
+        ("tree view new T v", Write),
+        ("tree view delete T v", Write),
+        ("tree compare T N N", Read),
+        ("tree verify T", Read),
+        ("tree seal T", Admin),
+        ("tree trust T", Admin),
+        ("tree delete T", Write),
+        ("tree undelete T", Write),
+        ("tree purge T", Admin),
+        ("tree export T", Admin),
+        ("tree import F", Admin),
+        ("tree search x", Read),
+        ("context show N", Read),
+        ("context diff N N", Read),
+        ("context replay N", Act),
+        ("import F", Admin),
+        ("search x", Read),
+        ("forget N", Admin),
+        ("backup", Admin),
+        ("restore F", Admin),
+        ("store check", Read),
+        ("config get k", Admin),
+        ("config set k v", Admin),
+        ("config check", Admin),
+        ("config show", Admin),
+        ("config path", Admin),
+        ("doctor", Read),
+        ("bench", Write),
+    ]
+}
+
+fn callers() -> Vec<(&'static str, Asker, &'static [Right])> {
+    use Right::{Act, Admin, Approve, Read, Write};
+    let tree = loom::TreeId::from_bytes([1; 16]);
+    let read = |with_context| Scope::ReadTree { tree, with_context };
+    vec![
+        ("owner", Asker::owner(), &[Read, Write, Act, Approve, Admin]),
+        ("agent", Asker::agent(), &[Read, Write, Act]),
+        ("reader", Asker::reader(), &[Read]),
+        ("full token", Asker::token("t", Scope::Full, false, false), &[Read, Write, Act]),
+        ("approving token", Asker::token("t", Scope::Full, true, false), &[Read, Write, Act, Approve]),
+        ("admin token", Asker::token("t", Scope::Full, true, true), &[Read, Write, Act, Approve, Admin]),
+        ("chat token", Asker::token("t", Scope::ChatSession("s".into()), true, true), &[Read, Act]),
+        ("read token", Asker::token("t", read(false), true, true), &[Read]),
+        ("read token with context", Asker::token("t", read(true), true, true), &[Read]),
+    ]
+}
+
+/// The names of all commands that do something, in the order of the command line.
+fn leaves(command: &clap::Command, above: &str, names: &mut Vec<String>) {
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        let name = format!("{above} {}", sub.get_name()).trim().to_owned();
+        if sub.has_subcommands() { leaves(sub, &name, names) } else { names.push(name) }
+    }
+}
+
+#[test]
+fn every_command_is_in_this_list() {
+    let mut names = Vec::new();
+    leaves(&command_line(), "", &mut names);
+    let listed: Vec<String> =
+        rows().iter().map(|(words, _)| parsed_words(words).spec().name.to_owned()).collect();
+    for name in &names {
+        assert!(listed.contains(name), "{name} has no row in the test");
+    }
+    assert_eq!(names.len(), listed.len());
+}
+
+fn parsed_words(words: &str) -> drawloom_commands::Command {
+    parsed(&words.split(' ').collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn a_caller_without_the_right_is_denied_before_anything_is_done() {
+    for home in homes() {
+        for (words, right) in rows() {
+            let command = parsed_words(words);
+            assert_eq!(command.spec().right, right, "{words}");
+            for (name, asker, rights) in callers() {
+                assert_eq!(asker.has(right), rights.contains(&right), "{name}: {words}");
+                if !rights.contains(&right) {
+                    let error = home.app.run(&asker, command.clone()).await.unwrap_err();
+                    assert_eq!((error.code, error.exit), ("denied", 4), "{name}: {words}");
+                }
+            }
+        }
+        assert!(home.ok(&["tree", "list"]).await["trees"].as_array().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn replay_needs_to_act_only_when_it_sends() {
+    assert_eq!(parsed_words("context replay N --dry-run").spec().right, Right::Read);
+}
+
+#[tokio::test]
+async fn a_token_for_one_tree_sees_no_other_and_changes_none() {
+    for home in homes() {
+        let own = home.tree("buffer", "my heron").await;
+        let other = home.tree("buffer", "other heron").await;
+        let scope = Scope::ReadTree { tree: own.parse().unwrap(), with_context: false };
+        let reader = Asker::token("t", scope, false, false);
+        let node = field(&home.nodes(&other, &[]).await[1], "id");
+        let seen = |outcome| serde_json::to_string(&outcome).unwrap();
+        for words in [&["tree", "list"][..], &["search", "heron"], &["tree", "text", &own]] {
+            let shown = seen(home.run_as(&reader, words).await.unwrap());
+            assert!(shown.contains("my heron") || shown.contains(&own), "{words:?}");
+            assert!(!shown.contains(&other) && !shown.contains("other heron"), "{words:?}: {shown}");
+        }
+        for words in [
+            &["tree", "show", &other][..],
+            &["tree", "show", &own, "--from", &node],
+            &["tree", "text", &other],
+            &["tree", "log", &other],
+            &["tree", "view", "list", &other],
+            &["tree", "compare", &other, &node, &node],
+            &["search", "heron", "--tree", &other],
+        ] {
+            let error = home.run_as(&reader, words).await.unwrap_err();
+            assert_eq!((error.code, error.exit), ("not_found", 3), "{words:?}");
+        }
+        assert_eq!(home.run_as(&reader, &["tree", "append", &own, "x"]).await.unwrap_err().code, "denied");
+        control(&home, &other).await;
+    }
+}
+
+/// The owner is shown what the token is not.
+async fn control(home: &TestHome, other: &str) {
+    assert!(home.ok(&["tree", "list"]).await.to_string().contains(other));
+    assert!(home.ok(&["search", "heron"]).await.to_string().contains("other heron"));
+}

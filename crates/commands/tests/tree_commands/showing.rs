@@ -1,0 +1,151 @@
+//! `tree show`, `compare`.
+
+use crate::home::{field, homes};
+
+#[tokio::test]
+async fn the_path_is_paged_from_the_tip_upwards() {
+    for home in homes() {
+        let tree = home.tree("buffer", "0").await;
+        for n in 1..=9 {
+            home.append(&tree, &n.to_string()).await;
+        }
+        let mut seen = Vec::new();
+        let mut from: Option<String> = None;
+        loop {
+            let mut words = vec!["tree", "show", tree.as_str(), "--limit", "4"];
+            if let Some(from) = &from {
+                words.extend(["--from", from.as_str()]);
+            }
+            let page = home.ok(&words).await;
+            let mut texts: Vec<_> =
+                page["nodes"].as_array().unwrap().iter().map(|node| field(node, "text")).collect();
+            assert!(texts.len() <= 4);
+            texts.append(&mut seen);
+            seen = texts;
+            match page["next"].as_str() {
+                Some(next) => from = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        assert_eq!(
+            seen,
+            ["", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"],
+            "genesis first, nothing twice"
+        );
+        let depths: Vec<_> = home.nodes(&tree, &["--depth", "2"]).await;
+        assert_eq!(depths.iter().map(|node| field(node, "text")).collect::<Vec<_>>(), ["", "0", "1"]);
+        assert_eq!(home.err(&["tree", "show", &tree, "--limit", "0"]).await.code, "usage");
+    }
+}
+
+#[tokio::test]
+async fn all_lists_every_node_in_the_order_it_was_made() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let a = field(&home.nodes(&tree, &[]).await[1], "id");
+        home.append(&tree, "b").await;
+        home.ok(&["tree", "edit", &tree, &a, "--text", "A"]).await;
+        home.ok(&["tree", "edit", &tree, &a, "--text", "x", "--as", "branch"]).await;
+        home.ok(&["tree", "annotate", &tree, &a, "a remark"]).await;
+        home.ok(&["tree", "undo", &tree]).await;
+        let all = home.nodes(&tree, &["--all"]).await;
+        let texts: Vec<_> = all.iter().map(|node| field(node, "text")).collect();
+        assert_eq!(texts, ["", "a", "b", "A", "x", "a remark"], "what was undone is there still");
+        assert_eq!((&all[3]["versions"], &all[3]["edited_from"]), (&2.into(), &a.clone().into()));
+        assert_eq!((&all[4]["siblings"], &all[1]["siblings"]), (&2.into(), &2.into()));
+        assert_eq!((&all[5]["kind"], &all[5]["siblings"]), (&"annotation".into(), &1.into()));
+
+        let mut paged = Vec::new();
+        let mut from: Option<String> = None;
+        loop {
+            let mut words = vec!["tree", "show", tree.as_str(), "--all", "--limit", "2"];
+            words.extend(from.iter().flat_map(|from| ["--from", from.as_str()]));
+            let page = home.ok(&words).await;
+            paged.extend(page["nodes"].as_array().unwrap().iter().map(|node| field(node, "text")));
+            match page["next"].as_str() {
+                Some(next) => from = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        assert_eq!(paged, texts);
+        let high: Vec<_> = home.nodes(&tree, &["--all", "--depth", "1"]).await;
+        assert_eq!(high.iter().map(|node| field(node, "text")).collect::<Vec<_>>(), ["", "a", "A", "x"]);
+    }
+}
+
+#[tokio::test]
+async fn a_node_says_where_it_stands() {
+    for home in homes() {
+        let tree = home.tree("dialogue", "hello").await;
+        let nodes = home.nodes(&tree, &[]).await;
+        let (genesis, first) = (&nodes[0], &nodes[1]);
+        assert_eq!((&genesis["parent"], &genesis["depth"]), (&serde_json::Value::Null, &0.into()));
+        assert_eq!(first["parent"], genesis["position"]);
+        for (name, value) in [
+            ("author", "owner"),
+            ("author_kind", "human"),
+            ("kind", "path"),
+            ("role", "user"),
+            ("trust", "owner"),
+        ] {
+            assert_eq!(first[name], value, "{name}");
+        }
+        for name in ["drifted", "pruned", "excluded", "pending", "purged"] {
+            assert_eq!(first[name], false, "{name}");
+        }
+        for name in ["edited_from", "finish", "bookmark"] {
+            assert_eq!(first[name], serde_json::Value::Null, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_pruned_above_hides_what_is_below() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let b = home.append(&tree, "b").await;
+        let c = home.append(&tree, "c").await;
+        home.ok(&["tree", "prune", &tree, &b]).await;
+        assert_eq!(home.text(&tree).await, "a", "the tip moved up");
+        let all = home.nodes(&tree, &["--all"]).await;
+        let pruned: Vec<_> = all.iter().map(|node| node["pruned"].as_bool().unwrap()).collect();
+        assert_eq!(pruned, [false, false, true, true]);
+        let path = home.nodes(&tree, &["--from", &c, "--limit", "1"]).await;
+        assert_eq!((field(&path[0], "id"), &path[0]["pruned"]), (c.clone(), &true.into()));
+        let alone = home.nodes(&tree, &["--all", "--from", &b]).await;
+        assert_eq!(alone[0]["pruned"], true, "known without the nodes above on the page");
+        home.ok(&["tree", "restore", &tree, &b]).await;
+        assert_eq!(home.node(&tree, &c).await["pruned"], false);
+    }
+}
+
+#[tokio::test]
+async fn compare_gives_what_only_one_path_says() {
+    for home in homes() {
+        let tree = home.tree("buffer", "same ").await;
+        let same = field(&home.nodes(&tree, &[]).await[1], "id");
+        let left = home.append(&tree, "left").await;
+        let end = home.append(&tree, " end").await;
+        let right = field(
+            &home.ok(&["tree", "edit", &tree, &left, "--text", "right", "--as", "branch"]).await,
+            "node",
+        );
+        let found = home.ok(&["tree", "compare", &tree, &end, &right]).await;
+        assert_eq!((field(&found, "only_a"), field(&found, "only_b")), ("left end".into(), "right".into()));
+        assert_eq!(found["common"]["position"], same);
+        assert_eq!((&found["common"]["depth"], &found["common"]["chars"]), (&1.into(), &5.into()));
+
+        let version = field(
+            &home.ok(&["tree", "edit", &tree, &left, "--text", "LEFT", "--as", "version"]).await,
+            "node",
+        );
+        let found = home.ok(&["tree", "compare", &tree, &left, &version]).await;
+        assert_eq!((field(&found, "only_a"), field(&found, "only_b")), ("left".into(), "LEFT".into()));
+        assert_eq!(found["common"]["position"], same, "two versions of one place part above it");
+        let found = home.ok(&["tree", "compare", &tree, &version, &end]).await;
+        assert_eq!((field(&found, "only_a"), field(&found, "only_b")), ("".into(), " end".into()));
+
+        let remark = field(&home.ok(&["tree", "annotate", &tree, &same, "hm"]).await, "node");
+        assert_eq!(home.err(&["tree", "compare", &tree, &remark, &same]).await.exit, 2);
+    }
+}

@@ -1,0 +1,7 @@
+//! Behaviour of the context crate through its public face.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod dialogue;
+mod document;
+mod support;

@@ -1,0 +1,102 @@
+//! A tree at a desk: changes planned and applied in memory, and a model to encode for.
+
+use loom::id::Entropy;
+use loom::memory::MemoryTree;
+use loom::plan::{DraftChange, NewText, NewTree, Request, plan};
+use loom::{
+    Author, Block, Draft, IdSource, Millis, Mode, NodeId, Op, PlanError, Role, Slice, Slot, TreeId, Trust,
+    ViewName,
+};
+use model::script::ScriptOptions;
+use model::{ChatPart, Prompt, ScriptModel};
+
+/// Someone at a tree.
+pub(crate) struct Desk {
+    pub(crate) tree: MemoryTree,
+    ids: IdSource,
+    now: i64,
+}
+
+impl Desk {
+    /// An empty document.
+    pub(crate) fn new() -> Self {
+        Self::of(Mode::Buffer)
+    }
+
+    pub(crate) fn of(mode: Mode) -> Self {
+        let mut desk = Self { tree: MemoryTree::default(), ids: IdSource::default(), now: 1_700_000_000_000 };
+        desk.run(Op::Create(NewTree { mode, title: String::new(), origin: None }));
+        desk
+    }
+
+    /// Makes a change. Returns the newest node, if it made one.
+    pub(crate) fn run(&mut self, op: Op) -> Option<NodeId> {
+        self.now += 1;
+        let request = Request {
+            tree: TreeId::from_bytes([1; 16]),
+            view: ViewName::default(),
+            author: Author::owner(),
+            trust: Trust::Owner,
+            now: Millis(self.now),
+            op,
+        };
+        let mut slice = Slice::default();
+        let made = loop {
+            let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
+            match plan(&request, &slice, &mut entropy) {
+                Ok(plan) => break plan,
+                Err(PlanError::Needs(needs)) => slice.load(&needs, &self.tree).unwrap(),
+                Err(PlanError::Refused(refusal)) => panic!("{refusal}"),
+            }
+        };
+        let node = made.nodes.last().map(|node| node.id);
+        self.tree.apply(made).unwrap();
+        node
+    }
+
+    pub(crate) fn append(&mut self, text: &str) -> NodeId {
+        self.run(Op::Append(NewText::owner(text, None))).unwrap()
+    }
+
+    pub(crate) fn say(&mut self, role: Role, content: Vec<Block>) -> NodeId {
+        let text = NewText { content, author: Author::owner(), role: Some(role), trust: Trust::Owner };
+        self.run(Op::Append(text)).unwrap()
+    }
+
+    pub(crate) fn draft(&mut self, text: &str) {
+        let draft = Draft::new(None, text);
+        let change =
+            DraftChange { view: ViewName::default(), slot: Slot::Buffer, expected: None, new: Some(draft) };
+        self.tree.set_draft(change).unwrap();
+    }
+}
+
+/// A model to encode for.
+pub(crate) fn echo() -> ScriptModel {
+    ScriptModel::echo(ScriptOptions::default())
+}
+
+/// The text of a prompt, one part after another.
+pub(crate) fn prompt_text(prompt: &Prompt) -> String {
+    match prompt {
+        Prompt::Raw(parts) => parts.iter().map(|part| part.text.as_str()).collect(),
+        Prompt::Chat(chat) => {
+            let mut text: Vec<&str> = Vec::new();
+            for part in &chat.messages {
+                match part {
+                    ChatPart::System(part)
+                    | ChatPart::User(part)
+                    | ChatPart::Injected(part)
+                    | ChatPart::Assistant(part) => text.push(&part.text),
+                    ChatPart::ToolRound(round) => {
+                        for exchange in round {
+                            text.extend([exchange.call.arguments.as_str(), exchange.result.text.as_str()]);
+                        }
+                    }
+                }
+            }
+            text.extend(chat.prefill.iter().map(|part| part.text.as_str()));
+            text.join("\n")
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The command line: the table of commands with the flags that every command takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use commands::Command;
+
+/// What was asked for.
+#[derive(Debug, Parser)]
+#[command(
+    name = "drawloom",
+    version,
+    about = "A local-first agent runtime and writing loom.",
+    after_help = "Answers go to standard output, notices and errors to standard error.",
+    max_term_width = 110
+)]
+pub(crate) struct Cli {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub(crate) action: Action,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Global {
+    /// The workspace; without it the nearest folder upward that is one.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// The home, also as DRAWLOOM_HOME [default: ~/.drawloom].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// The answer as JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// No notices.
+    #[arg(long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say what is done meanwhile.
+    #[arg(long, global = true)]
+    pub(crate) verbose: bool,
+    /// The model: PROVIDER/NAME, http://HOST:PORT/NAME, script:FILE or script:echo.
+    #[arg(long, global = true, value_name = "MODEL", conflicts_with = "model_file")]
+    pub(crate) model: Option<String>,
+    /// A GGUF file, for the engine inside.
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) model_file: Option<PathBuf>,
+    /// Colours; auto means at a terminal, unless NO_COLOR is set.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    // Without a line of help each: those would make every help text a page long.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// A command of the table, or one of the command line alone.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Of the table.
+    #[command(flatten)]
+    Command(Box<Command>),
+    /// Play a story in a temporary home: a document, continuations, an edit, a branch, undo, verify. No network.
+    Demo {
+        /// Leave the home in this folder, to go on with.
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
+    },
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_arguments_of_all_commands_fit_together() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,20 @@
+//! The owner's configuration: `<home>/config.toml` and `keys.toml`, the environment, the command line.
+//!
+//! This is the only reader of those files; crates below get plain values. A wrong key or value is never
+//! skipped silently: a command that would work with half of what the owner wrote is refused, and only
+//! `config` and `doctor`, which are how one finds out, go on (spec: cli §5).
+
+mod atomic;
+mod commands;
+mod file;
+mod key;
+mod layers;
+#[cfg(test)]
+mod reference;
+mod sections;
+mod set;
+mod table;
+
+pub(crate) use commands::run;
+pub(crate) use layers::Layers;
+pub(crate) use sections::{Config, Provider};

@@ -1,0 +1,150 @@
+//! The `config` commands. None of them needs the store, and only `set` makes a home.
+
+use std::path::Path;
+
+use commands::args::care::ConfigCommand;
+use commands::results::care::{Checked, Paths, Setting, SettingShown, Settings};
+use commands::{CommandError, Outcome};
+use store::home::{Home, HomeOptions};
+use toml::Value;
+
+use super::layers::{Layers, Source};
+use super::set::{set, unknown};
+use super::{file, key, table};
+use crate::places::Places;
+
+/// Runs one.
+///
+/// # Errors
+/// As each command says.
+pub(crate) fn run(
+    command: ConfigCommand,
+    places: &Places,
+    layers: &Layers,
+    note: &dyn Fn(&str),
+) -> Result<Outcome, CommandError> {
+    match command {
+        ConfigCommand::Get { key } => get(&key, layers).map(Outcome::Setting),
+        ConfigCommand::Set { key, value } => {
+            set_key(&key, &value, places, layers, note).map(Outcome::Setting)
+        }
+        ConfigCommand::Check => {
+            let problems: Vec<_> = problems(layers)?;
+            Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems }))
+        }
+        ConfigCommand::Show { defaults } => Ok(Outcome::Settings(show(defaults, layers, note))),
+        ConfigCommand::Path => path(places).map(Outcome::Paths),
+    }
+}
+
+fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
+    let key = table::row(path).ok_or_else(|| unknown(path))?;
+    // A wrong value elsewhere does not matter; a wrong value here is not there.
+    let (value, source) = layers.get(path);
+    Ok(Setting {
+        key: path.to_owned(),
+        value: shown(key, value.as_ref()),
+        source: source.as_str().to_owned(),
+    })
+}
+
+fn set_key(
+    path: &str,
+    written: &str,
+    places: &Places,
+    layers: &Layers,
+    note: &dyn Fn(&str),
+) -> Result<Setting, CommandError> {
+    let row = table::row(path).ok_or_else(|| unknown(path))?;
+    let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
+    let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
+    let home = Home::open(&places.home, options).map_err(crate::open::home_error)?;
+    let from_input;
+    let written = if written == "-" {
+        from_input = line_of_input()?;
+        from_input.as_str()
+    } else {
+        if row.secret {
+            note(
+                "a secret on the command line may stay in the shell's history: `-` reads it from standard input",
+            );
+        }
+        written
+    };
+    for problem in set(home.root(), path, written)? {
+        note(&format!("also wrong in the file: {problem}"));
+    }
+    let (_, above) = layers.get(path);
+    if matches!(above, Source::Environment | Source::Flag) {
+        note(&format!("written, but the {} sets it too, and wins", above.as_str()));
+    }
+    let now = row.kind.read(written).ok();
+    Ok(Setting {
+        key: path.to_owned(),
+        value: shown(row, now.as_ref()),
+        source: Source::File.as_str().to_owned(),
+    })
+}
+
+fn line_of_input() -> Result<String, CommandError> {
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| CommandError::file("cannot read", Path::new("standard input"), &error))?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
+    let mut problems: Vec<_> = layers.problems().iter().map(file::Problem::to_string).collect();
+    let config = layers.lenient()?;
+    for (name, provider) in &config.providers {
+        if provider.base_url.is_none() {
+            problems.push(format!("providers.{name}.base_url is missing: set the server's address"));
+        }
+    }
+    for (name, agent) in &config.agents {
+        if let Some(preset) = agent.preset.as_ref().filter(|preset| !config.presets.contains_key(*preset)) {
+            problems.push(format!("agents.{name}.preset names {preset}: there is no [presets.{preset}]"));
+        }
+    }
+    Ok(problems)
+}
+
+fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> Settings {
+    for problem in layers.problems() {
+        note(&problem.to_string());
+    }
+    let line = |path: &str, key: &key::Key, value: Option<&Value>, source: Source| SettingShown {
+        key: path.to_owned(),
+        value: shown(key, value),
+        source: source.as_str().to_owned(),
+        doc: if key.unit.is_empty() { key.doc.to_owned() } else { format!("{} In {}.", key.doc, key.unit) },
+    };
+    let mut settings: Vec<_> =
+        layers.set().map(|(path, key, value, source)| line(path, key, Some(value), source)).collect();
+    if defaults {
+        let unset = table::KEYS.iter().filter(|key| layers.get(key.path).1 == Source::Default);
+        settings
+            .extend(unset.map(|key| line(key.path, key, table::default(key.path).as_ref(), Source::Default)));
+    }
+    Settings { settings }
+}
+
+/// A value as it is shown: of a secret only that it is there.
+fn shown(key: &key::Key, value: Option<&Value>) -> serde_json::Value {
+    match value {
+        None => serde_json::Value::Null,
+        Some(_) if key.secret => "present".into(),
+        Some(value) => serde_json::to_value(value).unwrap_or_default(),
+    }
+}
+
+fn path(places: &Places) -> Result<Paths, CommandError> {
+    let workspace = places.workspace()?;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    Ok(Paths {
+        home: text(&places.home),
+        config: text(&places.home.join(file::CONFIG)),
+        workspace: text(&workspace.folder),
+        why: workspace.why,
+    })
+}

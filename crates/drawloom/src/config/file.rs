@@ -1,0 +1,218 @@
+//! Reading one file of settings into keys and values, with everything that is wrong in it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use commands::CommandError;
+use text::terminal::one_line;
+use toml::{Table, Value};
+
+use super::table;
+
+/// The name of the file with the settings.
+pub(crate) const CONFIG: &str = "config.toml";
+/// The name of the file with the secrets.
+pub(crate) const KEYS: &str = "keys.toml";
+
+/// A longer file is not read, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Something that is wrong in a file or the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Where: a file or a variable.
+    pub(crate) place: String,
+    /// What and why.
+    pub(crate) what: String,
+    /// What to do.
+    pub(crate) hint: String,
+}
+
+impl Problem {
+    /// As the error of a command that cannot go on.
+    pub(crate) fn error(&self) -> CommandError {
+        CommandError::new("config", 2, one_line(&format!("{}: {}", self.place, self.what)), &*self.hint)
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)?;
+        if self.hint.is_empty() { Ok(()) } else { write!(f, ": {}", self.hint) }
+    }
+}
+
+/// Which of the two files: each holds only its own kind of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secrets {
+    /// `config.toml`: everything but secrets.
+    Refused,
+    /// `keys.toml`: nothing but secrets.
+    Only,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Held {
+    /// Known keys with values that fit.
+    pub(crate) values: Vec<(String, Value)>,
+    /// Everything else.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Reads a file; one that is not there holds nothing.
+pub(crate) fn read(path: &Path, secrets: Secrets) -> Held {
+    let place = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    match text_of(path, secrets) {
+        Ok(None) => Held::default(),
+        Ok(Some(text)) => parse(&place, &text, secrets),
+        Err((what, hint)) => {
+            Held { values: Vec::new(), problems: vec![Problem { place, what, hint: hint.to_owned() }] }
+        }
+    }
+}
+
+type Refused = (String, &'static str);
+
+/// The text of a file of settings, if it is there.
+pub(crate) fn text_of(path: &Path, secrets: Secrets) -> Result<Option<String>, Refused> {
+    let unreadable = |error: std::io::Error| (format!("it cannot be read: {error}"), "check its permissions");
+    // Without blocking, so that a pipe in its place does not stop every command.
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking()).open(path);
+    let file = match file {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(("it is not a plain file".to_owned(), "move it away"));
+    }
+    if secrets == Secrets::Only && metadata.mode() & 0o077 != 0 {
+        return Err((
+            format!("others may read it (mode {:04o})", metadata.mode() & 0o7777),
+            "chmod 600 it, and think about new keys",
+        ));
+    }
+    text(file).map(Some)
+}
+
+fn nonblocking() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
+}
+
+fn text(file: File) -> Result<String, Refused> {
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| (format!("it cannot be read: {error}"), "check the disk"))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(("it is longer than 1 MiB".to_owned(), "this is no file of settings"));
+    }
+    String::from_utf8(bytes).map_err(|_| ("it is not UTF-8 text".to_owned(), "save it as UTF-8"))
+}
+
+/// Reads the text of a file.
+pub(crate) fn parse(place: &str, text: &str, secrets: Secrets) -> Held {
+    let problem = |what: String, hint: String| Problem { place: place.to_owned(), what, hint };
+    let mut held = Held::default();
+    let table: Table = match text.parse() {
+        Ok(table) => table,
+        Err(error) => {
+            held.problems
+                .push(problem(broken(text, &error), "mend it; nothing was written to it".to_owned()));
+            return held;
+        }
+    };
+    let mut leaves = Vec::new();
+    flatten("", table, &mut leaves);
+    for (path, value) in leaves {
+        match judge(&path, &value, secrets) {
+            Ok(()) => held.values.push((path, value)),
+            Err((what, hint)) => held.problems.push(problem(what, hint)),
+        }
+    }
+    held
+}
+
+fn broken(text: &str, error: &toml::de::Error) -> String {
+    let line =
+        error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
+    let message = one_line(error.message()).into_owned();
+    line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
+}
+
+fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
+    for (key, value) in table {
+        let path = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(inner) => flatten(&path, inner, leaves),
+            value => leaves.push((path, value)),
+        }
+    }
+}
+
+fn judge(path: &str, value: &Value, secrets: Secrets) -> Result<(), (String, String)> {
+    let shown = one_line(path);
+    let Some(key) = table::row(path) else {
+        return Err((format!("unknown key {shown}"), table::hint_for_unknown(&shown)));
+    };
+    match (key.secret, secrets) {
+        (true, Secrets::Refused) => {
+            return Err((format!("{shown} is a secret"), format!("move it to {KEYS}")));
+        }
+        (false, Secrets::Only) => {
+            return Err((format!("{shown} is not a secret"), format!("move it to {CONFIG}")));
+        }
+        _ => {}
+    }
+    // The value is not repeated: it may be a key in the wrong place.
+    key.kind.check(value).map_err(|wanted| (format!("{shown} does not fit"), format!("it takes {wanted}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        parse(CONFIG, text, Secrets::Refused).problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn known_keys_are_read_and_others_named() {
+        let text = "[model]\ndefault = \"a/b\"\ndefualt = \"c\"\n[log]\nlevel = \"loud\"\n";
+        let held = parse(CONFIG, text, Secrets::Refused);
+        assert_eq!(held.values, [("model.default".to_owned(), Value::String("a/b".into()))]);
+        assert_eq!(
+            problems(text),
+            [
+                "config.toml: log.level does not fit: it takes one of error, warn, info, debug, trace",
+                "config.toml: unknown key model.defualt: did you mean model.default?",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_broken_file_is_named_with_its_line() {
+        let found = problems("[model]\ndefault = \n");
+        assert!(found[0].starts_with("config.toml: line 2: "), "{found:?}");
+    }
+
+    #[test]
+    fn a_secret_has_one_place_and_is_never_repeated() {
+        let text = "[providers.x]\nkey = \"canary-canary\"\n";
+        assert!(!problems(text)[0].contains("canary"));
+        assert!(problems(text)[0].ends_with("move it to keys.toml"));
+        assert_eq!(parse(KEYS, text, Secrets::Only).problems, []);
+        assert_eq!(parse(KEYS, "[log]\nlevel = \"warn\"", Secrets::Only).problems.len(), 1);
+    }
+
+    #[test]
+    fn a_key_cannot_write_to_the_terminal() {
+        let found = problems("\"a\\u001b[2J\" = 1");
+        assert!(found[0].contains("a␛[2J"), "{found:?}");
+    }
+}

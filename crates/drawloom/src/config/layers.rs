@@ -1,0 +1,241 @@
+//! Where a value comes from: flag, then environment, then file, then default (spec: cli §5).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use commands::CommandError;
+use text::terminal::one_line;
+use toml::{Table, Value};
+
+use super::file::{self, CONFIG, Held, KEYS, Problem, Secrets};
+use super::key::Key;
+use super::sections::Config;
+use super::table;
+
+/// Which layer a value stands in; a later one wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// The table.
+    Default,
+    /// `config.toml` or `keys.toml`.
+    File,
+    /// `DRAWLOOM_SECTION__KEY`.
+    Environment,
+    /// The command line.
+    Flag,
+}
+
+impl Source {
+    /// The word of `config get`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File => "file",
+            Self::Environment => "environment",
+            Self::Flag => "flag",
+        }
+    }
+}
+
+/// All layers, one over the other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layers {
+    values: BTreeMap<String, (Value, Source)>,
+    problems: Vec<Problem>,
+}
+
+impl Layers {
+    /// Reads the files of a home, which need not exist, under the environment and the flags.
+    pub(crate) fn read(
+        home: &Path,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+        flags: &[(&str, Option<&str>)],
+    ) -> Self {
+        let mut layers = Self::default();
+        layers.put(file::read(&home.join(CONFIG), Secrets::Refused), Source::File);
+        layers.put(file::read(&home.join(KEYS), Secrets::Only), Source::File);
+        let variables = variables(environment, &layers.names());
+        layers.put(variables, Source::Environment);
+        for (path, value) in flags {
+            if let Some(value) = value {
+                layers.values.insert((*path).to_owned(), (Value::String((*value).to_owned()), Source::Flag));
+            }
+        }
+        layers
+    }
+
+    fn put(&mut self, held: Held, source: Source) {
+        self.values.extend(held.values.into_iter().map(|(path, value)| (path, (value, source))));
+        self.problems.extend(held.problems);
+    }
+
+    /// What is wrong, in the order it was met.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The sections that have a name of their own, as `providers.box`.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.values.keys().filter_map(|path| section(path)).collect();
+        names.dedup();
+        names
+    }
+
+    /// The value of a key and where it comes from; none where there is neither value nor default.
+    pub(crate) fn get(&self, path: &str) -> (Option<Value>, Source) {
+        match self.values.get(path) {
+            Some((value, source)) => (Some(value.clone()), *source),
+            None => (table::default(path), Source::Default),
+        }
+    }
+
+    /// Every key that is set, with its row, value and source.
+    pub(crate) fn set(&self) -> impl Iterator<Item = (&str, &'static Key, &Value, Source)> {
+        self.values
+            .iter()
+            .filter_map(|(path, (value, source))| Some((path.as_str(), table::row(path)?, value, *source)))
+    }
+
+    /// The sections, typed and with defaults.
+    ///
+    /// # Errors
+    /// The first thing that is wrong anywhere.
+    pub(crate) fn config(&self) -> Result<Config, CommandError> {
+        if let Some(problem) = self.problems.first() {
+            let mut error = problem.error();
+            if self.problems.len() > 1 {
+                error.message += &format!(" (and {} more: `drawloom config check`)", self.problems.len() - 1);
+            }
+            return Err(error);
+        }
+        self.lenient()
+    }
+
+    /// The sections of what is right, for `doctor`.
+    ///
+    /// # Errors
+    /// When the table and the types disagree, which a test rules out.
+    pub(crate) fn lenient(&self) -> Result<Config, CommandError> {
+        let mut whole = Table::new();
+        let built_in = table::BUILT_IN.iter().filter_map(|(path, _)| section(path));
+        let mut names: Vec<_> = self.names().into_iter().chain(built_in).collect();
+        names.push(String::new());
+        for name in names {
+            for path in table::KEYS.iter().filter_map(|key| key.in_section(&name)) {
+                table::default(&path).into_iter().for_each(|value| insert(&mut whole, &path, value));
+            }
+        }
+        for (path, (value, _)) in &self.values {
+            insert(&mut whole, path, value.clone());
+        }
+        whole.try_into().map_err(|error: toml::de::Error| {
+            CommandError::new(
+                "config",
+                2,
+                one_line(error.message()),
+                "`drawloom config check` looks at every key",
+            )
+        })
+    }
+}
+
+/// The named section a key stands in, as `providers.box`; none for a section without names.
+fn section(path: &str) -> Option<String> {
+    let named = table::row(path)?.path.contains(".NAME.");
+    path.rsplit_once('.').filter(|_| named).map(|(section, _)| section.to_owned())
+}
+
+fn insert(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => drop(table.insert(path.to_owned(), value)),
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// The keys the environment sets. A name in a path is written in capitals, with `_` for `-`; `known` are the
+/// sections whose names are spelt otherwise.
+fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[String]) -> Held {
+    let mut held = Held::default();
+    for (variable, value) in environment {
+        let Some(variable) = variable.to_str() else { continue };
+        let Some(rest) = variable.strip_prefix("DRAWLOOM_").filter(|rest| rest.contains("__")) else {
+            continue;
+        };
+        let problem = |what: String, hint: String| Problem { place: variable.to_owned(), what, hint };
+        let written = rest.to_ascii_lowercase().replace("__", ".");
+        let path = known
+            .iter()
+            .find_map(|name| {
+                let rest = written.strip_prefix(&name.to_ascii_lowercase().replace('-', "_"))?;
+                rest.starts_with('.').then(|| format!("{name}{rest}"))
+            })
+            .unwrap_or(written);
+        let Some(key) = table::row(&path) else {
+            held.problems.push(problem(format!("unknown key {path}"), table::hint_for_unknown(&path)));
+            continue;
+        };
+        let Some(value) = value.to_str() else {
+            held.problems.push(problem("it is not UTF-8 text".to_owned(), "set it again".to_owned()));
+            continue;
+        };
+        match key.kind.read(value) {
+            Ok(value) => held.values.push((path, value)),
+            Err(wanted) => {
+                held.problems.push(problem(format!("{path} does not fit"), format!("it takes {wanted}")));
+            }
+        }
+    }
+    held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layers(config: &str, environment: &[(&str, &str)], model: Option<&str>) -> Layers {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(CONFIG), config).unwrap();
+        let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        Layers::read(home.path(), environment.collect::<Vec<_>>().into_iter(), &[("model.default", model)])
+    }
+
+    fn text(found: (Option<Value>, Source)) -> (Option<String>, &'static str) {
+        (found.0.and_then(|value| value.as_str().map(str::to_owned)), found.1.as_str())
+    }
+
+    #[test]
+    fn flag_beats_environment_beats_file_beats_default() {
+        let file = "[model]\ndefault = \"file\"\n[log]\nlevel = \"info\"";
+        let variable = [("DRAWLOOM_MODEL__DEFAULT", "variable")];
+        let get = |layers: Layers| text(layers.get("model.default"));
+        assert_eq!(get(layers(file, &variable, Some("flag"))), (Some("flag".into()), "flag"));
+        assert_eq!(get(layers(file, &variable, None)), (Some("variable".into()), "environment"));
+        assert_eq!(get(layers(file, &[], None)), (Some("file".into()), "file"));
+        assert_eq!(get(layers("", &[], None)), (None, "default"));
+        assert_eq!(text(layers("", &[], None).get("log.level")), (Some("warn".into()), "default"));
+    }
+
+    #[test]
+    fn the_environment_reaches_named_sections_as_they_are_spelt() {
+        let file = "[providers.My-Box]\nbase_url = \"http://localhost:1\"";
+        let found = layers(file, &[("DRAWLOOM_PROVIDERS__MY_BOX__WINDOW", "4096")], None).config().unwrap();
+        assert_eq!(found.providers["My-Box"].window, 4096);
+        let new = layers("", &[("DRAWLOOM_PROVIDERS__NEW__BASE_URL", "http://localhost:1")], None);
+        assert!(new.config().unwrap().providers.contains_key("new"));
+    }
+
+    #[test]
+    fn an_unknown_variable_is_an_error_and_the_home_is_none() {
+        let found = layers("", &[("DRAWLOOM_HOME", "/x"), ("DRAWLOOM_LOG__LEVLE", "info")], None);
+        assert_eq!(found.problems().len(), 1);
+        assert_eq!(found.config().unwrap_err().exit, 2);
+        assert!(found.config().unwrap_err().hint.contains("log.level"));
+        assert!(found.lenient().is_ok());
+    }
+}

@@ -1,0 +1,208 @@
+//! The configuration as types. Defaults are not here but in the table, so that there is one of each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::table::{KEYS, default};
+use commands::CommandError;
+use commands::settings::{Agent, Preset};
+use model::openai_chat::{LimitField, PrefillForm};
+use serde::de::{Deserializer, Error as _, Visitor};
+use serde::{Deserialize, Serialize};
+
+/// The whole configuration.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// `[model]`.
+    pub(crate) model: Model,
+    /// `[providers.NAME]`.
+    #[serde(default)]
+    pub(crate) providers: BTreeMap<String, Provider>,
+    /// `[presets.NAME]`.
+    #[serde(default)]
+    pub(crate) presets: BTreeMap<String, Preset>,
+    /// `[agents.NAME]`.
+    #[serde(default)]
+    pub(crate) agents: BTreeMap<String, Agent>,
+    /// `[store]`.
+    pub(crate) store: Store,
+    /// `[limits]`.
+    pub(crate) limits: Limits,
+    /// `[log]`.
+    pub(crate) log: Log,
+}
+
+/// `[model]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Model {
+    /// The model used when none is named.
+    pub(crate) default: Option<String>,
+    /// Whether downloads are allowed unasked.
+    pub(crate) auto_pull: bool,
+}
+
+/// `[providers.NAME]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Provider {
+    pub(crate) base_url: Option<String>,
+    pub(crate) place: Option<Place>,
+    pub(crate) key_env: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) insecure_http: bool,
+    pub(crate) proxy: Option<String>,
+    pub(crate) window: u32,
+    pub(crate) output_limit: u32,
+    pub(crate) honours_n: bool,
+    pub(crate) prefill: bool,
+    #[serde(with = "Prefill")]
+    pub(crate) prefill_form: PrefillForm,
+    pub(crate) logprobs: bool,
+    pub(crate) completion_endpoint: bool,
+    pub(crate) tools: bool,
+    #[serde(with = "Limit")]
+    pub(crate) limit_field: LimitField,
+    pub(crate) connect_timeout: u64,
+    pub(crate) first_byte_timeout: u64,
+    pub(crate) idle_timeout: u64,
+}
+
+impl Provider {
+    /// A server of which nothing is known but its address.
+    ///
+    /// # Errors
+    /// When the table and this type disagree, which a test rules out.
+    pub(crate) fn at(base_url: &str) -> Result<Self, CommandError> {
+        let section = "providers.NAME";
+        let keys = KEYS.iter().filter_map(|key| key.path.strip_prefix(section)?.strip_prefix('.'));
+        let defaults = keys.filter_map(|key| Some((key.to_owned(), default(&format!("{section}.{key}"))?)));
+        let mut table: toml::Table = defaults.collect();
+        table.insert("base_url".to_owned(), base_url.into());
+        table.try_into().map_err(|error: toml::de::Error| CommandError::new("config", 2, error.message(), ""))
+    }
+}
+
+impl fmt::Debug for Provider {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("base_url", &self.base_url).finish_non_exhaustive()
+    }
+}
+
+pub(crate) use model::Place;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "PrefillForm", rename_all = "snake_case")]
+enum Prefill {
+    Trailing,
+    ContinueFinalMessage,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LimitField", rename_all = "snake_case")]
+enum Limit {
+    MaxTokens,
+    MaxCompletionTokens,
+}
+
+/// `[store]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Store {
+    /// Open a home on a network file system.
+    pub(crate) allow_network_fs: bool,
+}
+
+/// `[limits]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// Least free space.
+    pub(crate) free_space: Bytes,
+    /// Largest home without a notice.
+    pub(crate) home_warn: Bytes,
+}
+
+/// `[log]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Log {
+    /// What is logged.
+    pub(crate) level: String,
+}
+
+/// A size in bytes, written as a number or as `256 MiB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Size;
+        impl Visitor<'_> for Size {
+            type Value = Bytes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size such as \"256 MiB\"")
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Bytes, E> {
+                u64::try_from(number).map(Bytes).map_err(|_| E::custom("a size is not negative"))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bytes, E> {
+                super::key::bytes(text).map(Bytes).ok_or_else(|| E::custom("not a size"))
+            }
+        }
+        deserializer.deserialize_any(Size).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toml::{Table, Value};
+
+    use super::super::key::Kind;
+    use super::super::layers::Layers;
+    use super::super::table::KEYS;
+    use super::*;
+
+    fn sample(kind: Kind) -> Value {
+        match kind {
+            Kind::Text | Kind::Variable => Value::String("X".into()),
+            Kind::Address => Value::String("http://localhost:1".into()),
+            Kind::Flag => Value::Boolean(true),
+            Kind::Whole(from, _) => Value::Integer(from.max(1)),
+            Kind::Number(from, _) => Value::Float(from),
+            Kind::Bytes => Value::String("1 GiB".into()),
+            Kind::Choice(words) => Value::String(words[0].into()),
+            Kind::Texts => Value::Array(vec![Value::String("x".into())]),
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_table_is_a_field_of_a_section() {
+        for key in KEYS {
+            let home = tempfile::tempdir().unwrap();
+            let variable = format!("DRAWLOOM_{}", key.path.replace('.', "__").to_uppercase());
+            let value = sample(key.kind).to_string();
+            let layers = Layers::read(home.path(), [(variable.into(), value.into())].into_iter(), &[]);
+            assert_eq!(layers.problems(), [], "{}", key.path);
+            layers.config().unwrap_or_else(|error| panic!("{}: {error}", key.path));
+        }
+    }
+
+    #[test]
+    fn every_field_of_presets_and_agents_is_a_key_of_the_table() {
+        // The names a type knows are what it says when it meets another.
+        let known = |section: &str, message: String| {
+            assert!(message.starts_with("unknown field `strange`, expected one of `"), "{message}");
+            for name in message.split('`').skip(3).step_by(2) {
+                let path = format!("{section}.NAME.{name}");
+                assert!(KEYS.iter().any(|key| key.path == path), "{path}");
+            }
+        };
+        let strange: Table = "strange = 1".parse().unwrap();
+        known("presets", strange.clone().try_into::<Preset>().unwrap_err().message().to_owned());
+        known("agents", strange.clone().try_into::<Agent>().unwrap_err().message().to_owned());
+        known("providers", strange.try_into::<Provider>().unwrap_err().message().to_owned());
+    }
+}

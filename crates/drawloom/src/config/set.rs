@@ -1,0 +1,115 @@
+//! `config set`: one key changes, comments and order stay, and a file that is broken is never touched.
+
+use std::path::Path;
+
+use commands::CommandError;
+use text::terminal::one_line;
+use toml_edit::{DocumentMut, Item, Table, Value};
+
+use super::atomic;
+use super::file::{self, CONFIG, KEYS, Secrets};
+use super::table;
+
+/// Sets a key to what was written on the command line, and returns what is wrong in the rest of the file.
+///
+/// # Errors
+/// An unknown key, a value that does not fit, a file that is broken or cannot be written. Nothing was written.
+pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Problem>, CommandError> {
+    let key = table::row(path).ok_or_else(|| unknown(path))?;
+    let value = key.kind.read(written).map_err(|wanted| {
+        CommandError::usage(format!("{path} does not fit"), format!("it takes {wanted}"))
+    })?;
+    let (name, secrets) = if key.secret { (KEYS, Secrets::Only) } else { (CONFIG, Secrets::Refused) };
+    let target = home.join(name);
+    let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
+    let _turn = atomic::turn(home).map_err(failed)?;
+    let old = file::text_of(&target, secrets)
+        .map_err(|(what, hint)| CommandError::new("config", 2, format!("{name}: {what}"), hint))?
+        .unwrap_or_default();
+    let new = changed(name, &old, path, &value)?;
+    let held = file::parse(name, &new, secrets);
+    if !held.values.iter().any(|(held, now)| held == path && *now == value) {
+        return Err(CommandError::usage(
+            format!("{name} would not hold {path} afterwards"),
+            "something in the file stands where it belongs; look there",
+        ));
+    }
+    atomic::replace(&target, &new).map_err(failed)?;
+    Ok(held.problems)
+}
+
+/// The error of a key that is not in the table.
+pub(crate) fn unknown(path: &str) -> CommandError {
+    let shown = one_line(path);
+    CommandError::new("unknown_key", 2, format!("unknown key {shown}"), table::hint_for_unknown(&shown))
+}
+
+fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<String, CommandError> {
+    let mut document: DocumentMut = old.parse().map_err(|_| {
+        let problems = file::parse(name, old, Secrets::Refused).problems;
+        let mut error = problems.first().map_or_else(
+            || CommandError::new("config", 2, format!("{name} is no TOML"), ""),
+            file::Problem::error,
+        );
+        "mend it first; it was left as it is".clone_into(&mut error.hint);
+        error
+    })?;
+    let only_comments = document.as_table().is_empty();
+    let value: Value = value.to_string().parse().map_err(|_| {
+        CommandError::usage(format!("the value of {path} cannot be written"), "write it in another way")
+    })?;
+    let mut parts: Vec<&str> = path.split('.').collect();
+    let last = parts.pop().unwrap_or_default();
+    let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
+    for part in parts {
+        let item = table.entry(part).or_insert_with(|| {
+            let mut fresh = Table::new();
+            // `[providers.box]` alone, without an empty `[providers]` before it.
+            fresh.set_implicit(true);
+            Item::Table(fresh)
+        });
+        table = item.as_table_like_mut().ok_or_else(|| {
+            CommandError::usage(format!("{name}: {part} is not a section"), "mend it first")
+        })?;
+    }
+    match table.get_mut(last) {
+        Some(Item::Value(old)) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        _ => drop(table.insert(last, Item::Value(value))),
+    }
+    let text = document.to_string();
+    // With nothing but comments in it, they would come to stand below what is new.
+    Ok(if only_comments { format!("{old}{}", text.strip_suffix(old).unwrap_or(&text)) } else { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(path: &str, written: &str, old: &str) -> String {
+        let value = table::row(path).unwrap().kind.read(written).unwrap();
+        changed(CONFIG, old, path, &value).unwrap()
+    }
+
+    #[test]
+    fn comments_and_order_stay() {
+        let old = "# mine\n[log] # loud?\nlevel = \"info\" # for now\n\n[model]\n# the good one\ndefault = \"a/b\"\n";
+        let new = text("log.level", "debug", old);
+        assert_eq!(new, old.replace("\"info\"", "\"debug\""));
+    }
+
+    #[test]
+    fn new_sections_are_made_whole() {
+        assert_eq!(text("log.level", "info", ""), "[log]\nlevel = \"info\"\n");
+        let commented = text("providers.box.window", "4096", "# mine\n");
+        assert_eq!(commented, "# mine\n[providers.box]\nwindow = 4096\n");
+        let inline = text("providers.box.window", "9", "providers = { box = { tools = true } }\n");
+        assert_eq!(
+            inline.parse::<toml::Table>().unwrap()["providers"]["box"]["window"].as_integer(),
+            Some(9)
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Every key there is. The reference in `docs/configuration.md`, `config show --defaults`, the check of files
+//! and the suggestion for a misspelt key are all made of this table (spec: cli §5).
+
+use toml::Value;
+
+use super::key::{Key, Kind, toml_value};
+
+use Kind::{Address, Bytes, Choice, Flag, Number, Text, Texts, Variable, Whole};
+
+const TOKENS: Kind = Whole(1, u32::MAX as i64);
+const SECONDS: Kind = Whole(1, 86_400);
+
+/// The table, by section.
+pub(crate) const KEYS: &[Key] = &[
+    Key::new(
+        "model.default",
+        Text,
+        "The model used when none is named: PROVIDER/NAME, script:FILE or an address.",
+    ),
+    Key::new(
+        "model.auto_pull",
+        Flag,
+        "Whether a model that is named but not here may be downloaded unasked.",
+    )
+    .or("false"),
+    Key::new(
+        "providers.NAME.base_url",
+        Address,
+        "Address of an OpenAI-compatible server, with or without its version. Needed.",
+    ),
+    Key::new(
+        "providers.NAME.place",
+        Choice(&["local", "remote"]),
+        "Whether text sent there stays on machines of yours; without it only loopback addresses are local.",
+    ),
+    Key::new("providers.NAME.key_env", Variable, "The environment variable that holds the key."),
+    Key::new("providers.NAME.key", Text, "The key. It is kept in keys.toml.").secret(),
+    Key::new("providers.NAME.insecure_http", Flag, "Allow plain http to a public host.").or("false"),
+    Key::new(
+        "providers.NAME.proxy",
+        Address,
+        "A proxy to go through; those of the environment are not used.",
+    ),
+    Key::new("providers.NAME.window", TOKENS, "Window of its models.").or("8192").in_unit("tokens"),
+    Key::new("providers.NAME.output_limit", TOKENS, "Longest answer of its models.")
+        .or("2048")
+        .in_unit("tokens"),
+    Key::new("providers.NAME.honours_n", Flag, "Whether one request gives several choices.").or("false"),
+    Key::new(
+        "providers.NAME.prefill",
+        Flag,
+        "Whether its models continue a given beginning of their answer.",
+    )
+    .or("false"),
+    Key::new(
+        "providers.NAME.prefill_form",
+        Choice(&["trailing", "continue_final_message"]),
+        "How they are told to: by a trailing message alone (llama.cpp), or by a field of the request (vLLM).",
+    )
+    .or("\"trailing\""),
+    Key::new("providers.NAME.logprobs", Flag, "Whether it gives log-probabilities.").or("false"),
+    Key::new("providers.NAME.completion_endpoint", Flag, "Whether it continues raw text.").or("true"),
+    Key::new("providers.NAME.tools", Flag, "Whether its models can call tools.").or("true"),
+    Key::new(
+        "providers.NAME.limit_field",
+        Choice(&["max_tokens", "max_completion_tokens"]),
+        "What the limit of an answer is called in a request.",
+    )
+    .or("\"max_tokens\""),
+    Key::new("providers.NAME.connect_timeout", SECONDS, "How long a connection may take.")
+        .or("5")
+        .in_unit("s"),
+    Key::new("providers.NAME.first_byte_timeout", SECONDS, "How long a model may read before it answers.")
+        .or("120")
+        .in_unit("s"),
+    Key::new("providers.NAME.idle_timeout", SECONDS, "How long an answer may pause.").or("60").in_unit("s"),
+    Key::new("presets.NAME.model", Text, "The model; the default one without it."),
+    Key::new("presets.NAME.n", Whole(1, 64), "Siblings.").in_unit("nodes"),
+    Key::new("presets.NAME.temperature", Number(0.0, 5.0), "Sampling temperature."),
+    Key::new("presets.NAME.top_p", Number(0.0, 1.0), "Nucleus sampling."),
+    Key::new("presets.NAME.min_p", Number(0.0, 1.0), "Least probability, relative to the likeliest token."),
+    Key::new("presets.NAME.max_tokens", TOKENS, "Tokens an answer may have.").in_unit("tokens"),
+    Key::new("presets.NAME.stop", Texts, "Texts to stop at; also `sentence` and `paragraph`.").or("[]"),
+    Key::new("presets.NAME.seed", Whole(i64::MIN, i64::MAX), "Seed of the sampling."),
+    Key::new("presets.NAME.logprobs", Whole(0, 20), "Alternatives a token to keep probabilities of."),
+    Key::new("agents.NAME.model", Text, "The model of this agent; the default one without it."),
+    Key::new("agents.NAME.n", Whole(1, 64), "Siblings it adds.").in_unit("nodes"),
+    Key::new("agents.NAME.preset", Text, "The preset by which it is asked."),
+    Key::new(
+        "store.allow_network_fs",
+        Flag,
+        "Open a home on a network file system, where locks may lose saved work.",
+    )
+    .or("false"),
+    Key::new("limits.free_space", Bytes, "Less free space than this is a failure: no new generations.")
+        .or("\"256 MiB\"")
+        .in_unit("bytes"),
+    Key::new("limits.home_warn", Bytes, "A home larger than this is worth a notice.")
+        .or("\"5 GiB\"")
+        .in_unit("bytes"),
+    Key::new(
+        "log.level",
+        Choice(&["error", "warn", "info", "debug", "trace"]),
+        "What is logged to standard error; --verbose means debug.",
+    )
+    .or("\"warn\""),
+];
+
+/// Defaults of the provider that is known without a section.
+pub(crate) const BUILT_IN: &[(&str, &str)] = &[
+    ("providers.openai.base_url", "\"https://api.openai.com/v1\""),
+    ("providers.openai.window", "128000"),
+    ("providers.openai.output_limit", "16384"),
+    ("providers.openai.honours_n", "true"),
+    ("providers.openai.logprobs", "true"),
+    ("providers.openai.completion_endpoint", "false"),
+    ("providers.openai.limit_field", "\"max_completion_tokens\""),
+];
+
+/// The default of a key; none where there is none.
+pub(crate) fn default(path: &str) -> Option<Value> {
+    let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == path);
+    built_in.map(|(_, written)| *written).or_else(|| row(path)?.default).and_then(toml_value)
+}
+
+/// The row of a key.
+pub(crate) fn row(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.is(path))
+}
+
+/// The key someone may have meant.
+pub(crate) fn nearest(path: &str) -> Option<String> {
+    KEYS.iter()
+        .map(|key| key.named_as(path))
+        .map(|name| (strsim::damerau_levenshtein(&name, path), name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len() / 3)
+        .map(|(_, name)| name)
+}
+
+/// What to do about a key that is not in the table.
+pub(crate) fn hint_for_unknown(path: &str) -> String {
+    if let Some(meant) = nearest(path) {
+        return format!("did you mean {meant}?");
+    }
+    let section = path.split('.').next().unwrap_or_default();
+    let prefix = format!("{section}.");
+    let known: Vec<_> = KEYS.iter().filter(|key| key.path.starts_with(&prefix)).map(|key| key.path).collect();
+    if known.is_empty() {
+        return "`drawloom config show --defaults` lists every key".to_owned();
+    }
+    format!("[{section}] has {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_values_their_keys_take() {
+        let own = KEYS.iter().filter_map(|key| Some((key.path, key.default?)));
+        for (path, written) in own.chain(BUILT_IN.iter().copied()) {
+            let value = default(path).unwrap_or_else(|| panic!("{path}: {written} is no TOML"));
+            assert_eq!(row(path).unwrap().kind.check(&value), Ok(()), "{path}");
+        }
+        assert_eq!(default("providers.openai.base_url").unwrap().as_str(), Some(crate::models::OPENAI_URL));
+    }
+
+    #[test]
+    fn no_key_stands_twice_and_secrets_have_no_default() {
+        for (place, key) in KEYS.iter().enumerate() {
+            assert!(!KEYS[..place].iter().any(|other| other.path == key.path), "{}", key.path);
+            assert!(!(key.secret && key.default.is_some()), "{}", key.path);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_key_finds_its_neighbour() {
+        assert_eq!(nearest("model.defualt").as_deref(), Some("model.default"));
+        assert_eq!(nearest("providers.box.base_ulr").as_deref(), Some("providers.box.base_url"));
+        assert_eq!(nearest("weather.tomorrow"), None);
+        assert!(hint_for_unknown("providers").contains("providers.NAME.base_url"));
+    }
+}

@@ -1,0 +1,54 @@
+//! `doctor`: whether everything works, and how to mend what does not.
+//!
+//! It looks and changes nothing: a home that is not there stays so, and wrong modes are named, not repaired.
+//! `--quick` opens no connection.
+
+mod disk;
+mod servers;
+
+use commands::results::care::{Check, Health, State};
+use commands::{CommandError, Outcome};
+
+use crate::config::Layers;
+use crate::places::Places;
+
+/// Looks at everything.
+///
+/// # Errors
+/// When not even looking was possible.
+pub(crate) fn examine(quick: bool, places: &Places, layers: &Layers) -> Result<Outcome, CommandError> {
+    let config = layers.lenient()?;
+    let mut checks = vec![settings(layers)];
+    checks.extend(disk::checks(places, &config, quick));
+    checks.push(workspace(places));
+    checks.extend(servers::checks(&config, quick)?);
+    checks.push(ok("sandbox", "not used yet: this version runs no programs"));
+    let ok = checks.iter().all(|check| check.state != State::Fail);
+    Ok(Outcome::Health(Health { ok, checks }))
+}
+
+fn ok(name: &str, why: impl Into<String>) -> Check {
+    check(name, State::Ok, why, "")
+}
+
+fn check(name: &str, state: State, why: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name: name.to_owned(), state, why: why.into(), fix: fix.into() }
+}
+
+fn settings(layers: &Layers) -> Check {
+    match layers.problems() {
+        [] => ok("config", "no unknown keys, no wrong values"),
+        [first, rest @ ..] => {
+            let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+            let why = format!("{}: {}{more}", first.place, first.what);
+            check("config", State::Fail, why, first.hint.clone())
+        }
+    }
+}
+
+fn workspace(places: &Places) -> Check {
+    match places.workspace() {
+        Ok(chosen) => ok("workspace", format!("{}: {}", chosen.folder.display(), chosen.why)),
+        Err(error) => check("workspace", State::Fail, error.message, error.hint),
+    }
+}

@@ -1,0 +1,141 @@
+//! The home as it lies on the disk: modes, file system, space, store.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use commands::CommandError;
+use commands::results::care::{Check, State};
+use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
+use store::{Options, Principal, SqliteStore, Store as _};
+
+use super::{check, ok};
+use crate::config::Config;
+use crate::places::Places;
+use crate::render::size;
+
+/// Files of a home that exist at its top.
+const FILES: [&str; 6] = ["config.toml", "keys.toml", "seal.key", "trusted_keys", "loom.db", "loom.db-wal"];
+
+pub(super) fn checks(places: &Places, config: &Config, quick: bool) -> Vec<Check> {
+    let home = &places.home;
+    match home.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let why =
+                format!("{} is not there yet: the first command that needs it makes it", home.display());
+            vec![ok("home", why), space(home, config)]
+        }
+        Err(error) => {
+            vec![check(
+                "home",
+                State::Fail,
+                format!("{}: {error}", home.display()),
+                "choose another with --home",
+            )]
+        }
+        Ok(_) => {
+            let mut checks = vec![modes(home), file_system(home, config), space(home, config), store(home)];
+            if !quick {
+                checks.push(bulk(home, config));
+            }
+            checks
+        }
+    }
+}
+
+fn modes(home: &Path) -> Check {
+    let us = rustix::process::geteuid().as_raw();
+    let dirs = HomeDir::ALL.iter().map(|dir| dir.name());
+    let names = std::iter::once("").chain(FILES).chain(dirs);
+    let mut open = Vec::new();
+    for path in names.map(|name| if name.is_empty() { home.to_owned() } else { home.join(name) }) {
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        if metadata.uid() != us {
+            let why = format!("{} belongs to uid {}, not to uid {us}", path.display(), metadata.uid());
+            return check("home", State::Fail, why, "run as its owner, or choose another with --home");
+        }
+        if !metadata.is_symlink() && metadata.mode() & 0o077 != 0 {
+            open.push(path.display().to_string());
+        }
+    }
+    if open.is_empty() {
+        return ok("home", format!("{}, yours alone", home.display()));
+    }
+    let why = format!("open to others: {}", open.join(", "));
+    check("home", State::Warn, why, "the next command that uses the home mends it; chmod mends it now")
+}
+
+fn file_system(home: &Path, config: &Config) -> Check {
+    match HostFileSystems.network_kind(home) {
+        Ok(None) => ok("file system", "local"),
+        Ok(Some(kind)) if config.store.allow_network_fs => check(
+            "file system",
+            State::Warn,
+            format!("a network file system ({kind}), allowed by store.allow_network_fs"),
+            "locks there can lose saved work: a local disk is safer",
+        ),
+        Ok(Some(kind)) => check(
+            "file system",
+            State::Fail,
+            format!("a network file system ({kind}), where locks can lose saved work"),
+            "move the home to a local disk with --home",
+        ),
+        Err(error) => check("file system", State::Warn, format!("it does not say what it is: {error}"), ""),
+    }
+}
+
+fn space(home: &Path, config: &Config) -> Check {
+    let there = home.ancestors().find(|folder| folder.exists()).unwrap_or(home);
+    let limits = SpaceLimits { minimum_free: config.limits.free_space.0, ..SpaceLimits::default() };
+    let fix = "free some, or move the home with --home";
+    match HostFileSystems.free_and_total(there).map(|(free, total)| limits.judge(free, total)) {
+        Ok(Space::Enough { free }) => ok("space", format!("{} free", size(free))),
+        Ok(Space::Low { free, total }) => {
+            check("space", State::Warn, format!("{} free of {}", size(free), size(total)), fix)
+        }
+        Ok(Space::Short { free, minimum }) => {
+            check("space", State::Fail, format!("{} free, {} are needed", size(free), size(minimum)), fix)
+        }
+        Err(error) => check("space", State::Warn, format!("not known: {error}"), ""),
+    }
+}
+
+/// Whether the store opens. Only the store itself opens its file (spec: security §8), and here for reading.
+fn store(home: &Path) -> Check {
+    let path = home.join("loom.db");
+    let Ok(metadata) = path.symlink_metadata() else { return ok("store", "empty: nothing was stored yet") };
+    let options = Options { read_only: true, readers: 1, ..Options::default() };
+    let version = SqliteStore::open_with(&path, &options).map_err(CommandError::from).and_then(|store| {
+        let identity = async move { store.identity(&Principal::Owner).await };
+        Ok(tokio::runtime::Builder::new_current_thread()
+            .build()
+            .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?
+            .block_on(identity)?
+            .version)
+    });
+    match version {
+        Ok(version) => ok("store", format!("opens, schema {version}, {}", size(metadata.len()))),
+        Err(error) => check("store", State::Fail, error.message, error.hint),
+    }
+}
+
+fn bulk(home: &Path, config: &Config) -> Check {
+    let limit = config.limits.home_warn.0;
+    let total = weight(home);
+    if total > limit {
+        let why = format!("the home takes {}, more than {}", size(total), size(limit));
+        return check("size", State::Warn, why, "raise limits.home_warn, or purge what is not needed");
+    }
+    ok("size", format!("the home takes {}", size(total)))
+}
+
+/// Bytes of the files below a folder; links are not followed.
+fn weight(folder: &Path) -> u64 {
+    let Ok(entries) = folder.read_dir() else { return 0 };
+    let one = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => weight(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(one).sum()
+}

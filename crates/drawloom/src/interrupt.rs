@@ -1,0 +1,95 @@
+//! Work that Ctrl-C ends.
+//!
+//! A command runs on a thread of its own, so that the first Ctrl-C is heard even while the command waits for
+//! standard input. A command that asks models is told to stop, and keeps what was received as an interrupted node;
+//! any other is dropped where it waits next: what it had stored stays, what it had not was not acknowledged. A
+//! second Ctrl-C, or a command that comes to no end, ends the process.
+
+use std::time::Duration;
+
+use commands::CommandError;
+use model::CancelHandle;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinError, JoinHandle};
+
+/// How long what was received may take to be stored.
+const TO_STORE: Duration = Duration::from_secs(5);
+/// How long a dropped command may take to come to a point where it waits.
+const TO_END: Duration = Duration::from_millis(200);
+
+/// How a command ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended<T> {
+    /// By itself.
+    Done(T),
+    /// By Ctrl-C, with what it made until then.
+    Interrupted(Option<T>),
+}
+
+/// The threads a command runs on: made only for commands that need them.
+///
+/// # Errors
+/// When the system gives none.
+pub(crate) fn runtime() -> Result<Runtime, CommandError> {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::new("internal", 6, format!("no threads: {error}"), "free some memory"))
+}
+
+/// Runs a command until it ends or is interrupted; `stop` tells it to stop, where it listens.
+///
+/// # Errors
+/// As the command. A panic of it goes on here.
+pub(crate) fn run<T: Send + 'static>(
+    runtime: &Runtime,
+    work: impl Future<Output = Result<T, CommandError>> + Send + 'static,
+    stop: Option<&CancelHandle>,
+) -> Result<Ended<T>, CommandError> {
+    runtime.block_on(async {
+        let mut task = tokio::spawn(work);
+        tokio::select! {
+            biased;
+            finished = &mut task => return answer(finished).map(Ended::Done),
+            () = interrupted() => {}
+        }
+        let partial = match stop {
+            None => None,
+            Some(stop) => {
+                stop.cancel();
+                within(&mut task, TO_STORE).await.and_then(|finished| answer(finished).ok())
+            }
+        };
+        if !task.is_finished() {
+            task.abort();
+            within(&mut task, TO_END).await;
+        }
+        Ok(Ended::Interrupted(partial))
+    })
+}
+
+/// What a task ends with, if it ends in time and nobody interrupts again.
+async fn within<T>(task: &mut JoinHandle<T>, time: Duration) -> Option<Result<T, JoinError>> {
+    tokio::select! {
+        biased;
+        finished = task => Some(finished),
+        () = interrupted() => None,
+        () = tokio::time::sleep(time) => None,
+    }
+}
+
+fn answer<T>(finished: Result<Result<T, CommandError>, JoinError>) -> Result<T, CommandError> {
+    match finished {
+        Ok(answer) => answer,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(CommandError::new("interrupted", 130, "the command was ended", "")),
+    }
+}
+
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without a handler Ctrl-C ends the process by itself.
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,236 @@
+//! Models by name: of a configured provider, of an address, or of a script (spec: agent §2, cli §3).
+//!
+//! A key that merely lies in the environment is not used: it takes a section that names it, or `--model` with
+//! that provider. So no text goes to a paid service because of a variable that was meant for another program.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use commands::CommandError;
+use commands::app::Models;
+use model::openai_chat::OpenAiChat;
+use model::openai_compatible::{ApiKey, Connection, SetupError, Timeouts, place_of};
+use model::script::{ScriptError, ScriptOptions};
+use model::{DialectName, Model, ModelInfo, OpenAiCompatible, Place, ScriptModel, SourceKind};
+use text::terminal::one_line;
+
+use crate::config::{Config, Provider};
+
+/// The provider that is known without a section; its row of defaults stands in the table of keys.
+const OPENAI: &str = "openai";
+/// Its address.
+pub(crate) const OPENAI_URL: &str = "https://api.openai.com/v1";
+/// The variable that holds its key.
+pub(crate) const OPENAI_KEY: &str = "OPENAI_API_KEY";
+
+/// The models of a configuration.
+pub(crate) struct Configured {
+    config: Config,
+    /// What `--model` says.
+    named: Option<String>,
+    /// A script counts its lines per process, so that each name is one model.
+    made: Mutex<HashMap<String, Arc<dyn Model>>>,
+}
+
+impl Configured {
+    /// The models of a configuration; `named` is what `--model` says.
+    pub(crate) fn new(config: Config, named: Option<&str>) -> Self {
+        Self { config, named: named.map(str::to_owned), made: Mutex::default() }
+    }
+
+    fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
+        if let Some(script) = name.strip_prefix("script:") {
+            return ScriptModel::open(script, ScriptOptions::default())
+                .map(|model| Arc::new(model) as Arc<dyn Model>)
+                .map_err(|error| script_error(&error));
+        }
+        if let Some((address, model)) = address(name)? {
+            let provider = Provider::at(&address)?;
+            return server(&host(&address), model, &provider, None);
+        }
+        let (provider, model) = name
+            .split_once('/')
+            .filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
+            .ok_or_else(|| self.unknown(name))?;
+        match self.config.providers.get(provider) {
+            Some(found) => server(provider, model, found, self.key(provider, found)?),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    /// The key of a provider, if it needs one.
+    fn key(&self, name: &str, provider: &Provider) -> Result<Option<String>, CommandError> {
+        if let Some(key) = &provider.key {
+            return Ok(Some(key.clone()));
+        }
+        if let Some(variable) = &provider.key_env {
+            return key_in(variable).map(Some);
+        }
+        let is_openai = name == OPENAI && provider.base_url.as_deref() == Some(OPENAI_URL);
+        if !is_openai {
+            return Ok(None);
+        }
+        let named = self.named.as_deref().and_then(|named| named.split_once('/'));
+        if named.is_some_and(|(provider, _)| provider == OPENAI) {
+            return key_in(OPENAI_KEY).map(Some);
+        }
+        Err(CommandError::refused(
+            "key_not_named",
+            format!("the key in {OPENAI_KEY} is used only when it is named"),
+            format!(
+                "`drawloom config set providers.{OPENAI}.key_env {OPENAI_KEY}`, or name the model with --model"
+            ),
+        ))
+    }
+
+    fn unknown(&self, name: &str) -> CommandError {
+        let known: Vec<&str> = self.config.providers.keys().map(String::as_str).collect();
+        let hint = format!(
+            "known providers: {}; write PROVIDER/NAME, http://HOST:PORT/NAME or script:FILE",
+            known.join(", ")
+        );
+        CommandError::not_found("provider for the model", name, hint)
+    }
+}
+
+impl Models for Configured {
+    fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
+        let name =
+            name.or(self.named.as_deref()).or(self.config.model.default.as_deref()).ok_or_else(|| {
+                CommandError::usage(
+                    "no model is named",
+                    "give --model PROVIDER/NAME, or `drawloom config set model.default PROVIDER/NAME`",
+                )
+            })?;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = made.get(name) {
+            return Ok(Arc::clone(model));
+        }
+        let model = self.make(name)?;
+        made.insert(name.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+}
+
+fn server(
+    name: &str,
+    model: &str,
+    provider: &Provider,
+    key: Option<String>,
+) -> Result<Arc<dyn Model>, CommandError> {
+    let connection = connection(name, provider, key)?;
+    let place = match provider.place {
+        Some(place) => place,
+        None => place_of(&connection.base_url).map_err(|error| setup(name, &error.into()))?,
+    };
+    let info = ModelInfo {
+        provider: name.to_owned(),
+        name: model.to_owned(),
+        dialect: DialectName::OpenAiChat,
+        place,
+        kind: if place == Place::Local { SourceKind::Local } else { SourceKind::Remote },
+        window: provider.window,
+        output_limit: provider.output_limit,
+        honours_n: provider.honours_n,
+        prefill: provider.prefill,
+        logprobs: provider.logprobs,
+        completion_endpoint: provider.completion_endpoint,
+        tools: provider.tools,
+    };
+    let chat = OpenAiChat { limit: provider.limit_field, prefill: provider.prefill_form };
+    let made = OpenAiCompatible::new(info, chat, connection).map_err(|error| setup(name, &error))?;
+    Ok(Arc::new(made))
+}
+
+/// How to reach a provider.
+///
+/// # Errors
+/// When its address is missing.
+pub(crate) fn connection(
+    name: &str,
+    provider: &Provider,
+    key: Option<String>,
+) -> Result<Connection, CommandError> {
+    let base_url = provider.base_url.as_deref().ok_or_else(|| {
+        CommandError::usage(
+            format!("provider {name} has no address"),
+            format!("`drawloom config set providers.{name}.base_url URL`"),
+        )
+    })?;
+    Ok(Connection {
+        key: key.map(ApiKey::new),
+        insecure_http: provider.insecure_http,
+        proxy: provider.proxy.clone(),
+        timeouts: Timeouts {
+            connect: Duration::from_secs(provider.connect_timeout),
+            first_byte: Duration::from_secs(provider.first_byte_timeout),
+            idle: Duration::from_secs(provider.idle_timeout),
+        },
+        ..Connection::new(base_url)
+    })
+}
+
+/// The key a section holds or names, if it is there.
+pub(crate) fn known_key(provider: &Provider) -> Option<String> {
+    let named = || key_in(provider.key_env.as_deref()?).ok();
+    provider.key.clone().or_else(named)
+}
+
+fn key_in(variable: &str) -> Result<String, CommandError> {
+    std::env::var(variable).ok().filter(|key| !key.is_empty()).ok_or_else(|| {
+        CommandError::refused(
+            "no_key",
+            format!("there is no key in {variable}"),
+            format!("set {variable}, or keep the key in keys.toml"),
+        )
+    })
+}
+
+/// An address with a model's name behind it: the base is scheme, host and port, and the path up to a version
+/// where there is one.
+fn address(name: &str) -> Result<Option<(String, &str)>, CommandError> {
+    let Some(scheme) = ["http://", "https://"].into_iter().find(|scheme| name.starts_with(scheme)) else {
+        return Ok(None);
+    };
+    let (authority, path) = name[scheme.len()..].split_once('/').unwrap_or((&name[scheme.len()..], ""));
+    let mut base = format!("{scheme}{authority}");
+    let mut model = path;
+    let is_version = |segment: &str| {
+        segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    if let Some(place) = path.split('/').position(is_version) {
+        let end: usize = path.split('/').take(place + 1).map(|segment| segment.len() + 1).sum();
+        base = format!("{base}/{}", path[..end.min(path.len())].trim_end_matches('/'));
+        model = path.get(end..).unwrap_or("");
+    }
+    if model.is_empty() {
+        return Err(CommandError::usage(
+            format!("{} names a server but no model", one_line(name)),
+            "write the model's name behind the address, as http://localhost:8080/NAME",
+        ));
+    }
+    Ok(Some((base, model)))
+}
+
+fn host(address: &str) -> String {
+    let authority = address.split("://").nth(1).unwrap_or(address);
+    authority.split('/').next().unwrap_or(authority).to_owned()
+}
+
+fn setup(name: &str, error: &SetupError) -> CommandError {
+    CommandError::new(error.code(), 2, format!("provider {}: {error}", one_line(name)), error.hint())
+}
+
+fn script_error(error: &ScriptError) -> CommandError {
+    let (code, exit) = match error {
+        ScriptError::Read { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ("not_found", 3),
+        _ => ("bad_script", 2),
+    };
+    CommandError::new(
+        code,
+        exit,
+        one_line(&error.to_string()),
+        "script:FILE takes JSON lines, script:echo needs no file",
+    )
+}

@@ -1,0 +1,120 @@
+//! Opening a home for a command: the folder, this process's lock, the store, and what commands work on.
+
+use std::sync::Arc;
+
+use commands::settings::Settings;
+use commands::{App, CommandError};
+use model::{Cancel, Clock};
+use store::home::{Home, HomeError, HomeOptions};
+use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
+use store::{Ids, SqliteStore};
+use text::terminal::visible;
+
+use crate::config::Config;
+use crate::models::Configured;
+use crate::places::Places;
+use crate::secrets;
+use crate::talk::Person;
+
+/// A home that is open. The instance's lock is given back last.
+pub(crate) struct Opened {
+    /// What commands work on.
+    pub(crate) app: Arc<App>,
+    instance: Instance,
+}
+
+impl Opened {
+    /// Closes the store before this process stops being an owner of running work.
+    pub(crate) fn close(self) {
+        let Self { app, instance } = self;
+        drop(app);
+        drop(instance);
+    }
+}
+
+/// Opens the home for a command, called `name` in messages to other processes.
+///
+/// # Errors
+/// Whatever keeps the home, the lock or the store from being opened.
+pub(crate) fn open(
+    name: &'static str,
+    places: &Places,
+    config: Config,
+    named: Option<&str>,
+    person: Person,
+    cancel: Cancel,
+) -> Result<Opened, CommandError> {
+    let home = home(places, &config, &person)?;
+    let (masker, weak) = secrets::masker(&config)?;
+    weak.iter().for_each(|notice| person.notice(notice));
+    let clock = Clock::system();
+    let instance = start(&home, name, &clock)?;
+    let store = SqliteStore::open(&home.database())?;
+    let settings = Settings {
+        model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
+        presets: config.presets.clone(),
+        agents: config.agents.clone(),
+    };
+    let app = App {
+        store: Arc::new(store),
+        ids: Ids::new(),
+        home: Arc::new(home),
+        instance: instance.id(),
+        clock,
+        models: Arc::new(Configured::new(config, named)),
+        settings,
+        masker: Arc::new(masker),
+        talk: Arc::new(person),
+        cancel,
+    };
+    Ok(Opened { app: Arc::new(app), instance })
+}
+
+/// Opens the folder, and says what was repaired in it.
+fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
+    let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
+    let home = Home::open(&places.home, options).map_err(home_error)?;
+    for path in home.repaired() {
+        person.notice(&format!("{} was open to others; it is not any more", path.display()));
+    }
+    Ok(home)
+}
+
+fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, CommandError> {
+    let now = clock.now();
+    let id = InstanceId::generate(u64::try_from(now).unwrap_or(0))
+        .map_err(|error| CommandError::new("store", 6, format!("no random numbers: {error}"), ""))?;
+    let about = About::this_process(name, env!("CARGO_PKG_VERSION"), now);
+    Instances::of(home).and_then(|instances| instances.start(id, &about)).map_err(instance_error)
+}
+
+/// A home that cannot be used, as the error of a command.
+pub(crate) fn home_error(error: HomeError) -> CommandError {
+    let (code, exit) = match &error {
+        HomeError::Empty | HomeError::NotAHome { .. } => ("bad_home", 2),
+        HomeError::NetworkFileSystem { .. } => ("network_fs", 6),
+        HomeError::NotWritable { .. } => ("read_only", 6),
+        _ => ("home", 6),
+    };
+    said(code, exit, &error)
+}
+
+fn instance_error(error: InstanceError) -> CommandError {
+    match error {
+        InstanceError::Home(error) => home_error(error),
+        other => said("home", 6, &other),
+    }
+}
+
+/// The messages of these errors end in what to do, behind the last colon.
+fn said(code: &'static str, exit: u8, error: &dyn std::error::Error) -> CommandError {
+    let whole = error.to_string();
+    let (mut message, hint) = match whole.rsplit_once(": ") {
+        Some((message, hint)) => (message.to_owned(), hint),
+        None => (whole.clone(), ""),
+    };
+    if let Some(cause) = error.source() {
+        message += &format!(" ({cause})");
+    }
+    CommandError::new(code, exit, visible(&message), hint)
+}

@@ -1,0 +1,105 @@
+//! What leaves on standard output and standard error, in plain form or as JSON.
+//!
+//! Standard output carries the answer and nothing else. Text that is not ours is made visible when it goes to a
+//! terminal and kept byte for byte when it goes to a pipe; JSON escapes it (spec: cli §1, security §26).
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use commands::{CommandError, Outcome};
+use text::terminal::one_line;
+
+use crate::cli::{Color, Global};
+use crate::json;
+use crate::render::{self, Plain};
+
+/// How this invocation speaks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    /// The answer as JSON.
+    pub(crate) json: bool,
+    /// No notices.
+    pub(crate) quiet: bool,
+    plain: Plain,
+}
+
+impl Output {
+    /// By the flags and by what standard output is.
+    pub(crate) fn new(global: &Global) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let color = match global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()),
+        };
+        Self { json: global.json, quiet: global.quiet, plain: Plain { terminal, color } }
+    }
+
+    /// Before the arguments are understood.
+    pub(crate) fn before_arguments(json: bool) -> Self {
+        Self::new(&Global { json, ..Global::default() })
+    }
+
+    /// Prints what a command gave back.
+    ///
+    /// # Errors
+    /// When standard output takes it not, but for a reader that went away.
+    pub(crate) fn outcome(&self, outcome: &Outcome) -> Result<(), CommandError> {
+        let body = if self.json {
+            json::line(outcome)?
+        } else {
+            let shown = render::plain(outcome, self.plain);
+            shown.notices.iter().for_each(|notice| self.note(notice));
+            shown.body
+        };
+        bytes(&body)
+    }
+
+    /// Prints an error: one line, or one object (spec: cli §1).
+    pub(crate) fn failure(&self, error: &CommandError) {
+        if self.json {
+            #[derive(serde::Serialize)]
+            struct Failure<'a> {
+                error: &'a CommandError,
+            }
+            if let Ok(line) = json::line(&Failure { error }) {
+                // There is nowhere left to say that this failed too.
+                drop(bytes(&line));
+            }
+            return;
+        }
+        let mut line = format!("error: {}", one_line(&error.message));
+        if !error.hint.is_empty() {
+            line += &format!(": {}", one_line(&error.hint));
+        }
+        to_stderr(&line);
+    }
+
+    /// Prints a notice, if notices are wanted.
+    pub(crate) fn note(&self, line: &str) {
+        if !self.quiet {
+            to_stderr(&one_line(line));
+        }
+    }
+}
+
+/// One line to standard error. A standard error that is gone is no reason to stop.
+pub(crate) fn to_stderr(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Bytes to standard output. Whoever reads may have read enough.
+///
+/// # Errors
+/// When they could not be written for any other reason: a full disk must not look like success.
+pub(crate) fn bytes(body: &[u8]) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(body).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CommandError::new(
+            "output",
+            6,
+            format!("standard output could not be written: {error}"),
+            "check where it goes",
+        )),
+        _ => Ok(()),
+    }
+}

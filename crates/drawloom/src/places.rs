@@ -1,0 +1,105 @@
+//! Where this invocation works: the home, and the workspace with the reason it was chosen.
+//!
+//! Nothing here makes a folder. Paths are made canonical where they exist, because discovery and its refusals
+//! compare paths (spec: cli §1, *Workspace discovery*).
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use commands::CommandError;
+use text::terminal::one_line;
+use workspace::discovery::{OnDisk, Surroundings, check_writable_root, discover};
+
+/// The folders of an invocation.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// The home; it need not exist.
+    pub(crate) home: PathBuf,
+    /// `--workspace`.
+    given: Option<PathBuf>,
+}
+
+/// A workspace and how it came to be that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+    /// Why that one.
+    pub(crate) why: String,
+}
+
+impl Places {
+    /// From `--home` and `--workspace`, the environment and the working directory.
+    ///
+    /// # Errors
+    /// When there is no way to tell where the home is.
+    pub(crate) fn of(home: Option<PathBuf>, workspace: Option<PathBuf>) -> Result<Self, CommandError> {
+        let named = home.or_else(|| env::var_os("DRAWLOOM_HOME").map(PathBuf::from));
+        let home = match named {
+            Some(home) if home.as_os_str().is_empty() => {
+                return Err(crate::open::home_error(store::home::HomeError::Empty));
+            }
+            Some(home) => home,
+            None => user_home().map(|home| home.join(".drawloom")).ok_or_else(|| {
+                CommandError::usage("there is no place for the home: HOME is not set", "give --home DIR")
+            })?,
+        };
+        let home =
+            std::path::absolute(&home).map_err(|error| CommandError::file("cannot find", &home, &error))?;
+        Ok(Self { home: canonical(&home), given: workspace })
+    }
+
+    /// The workspace: the one written out, or the one discovered from the working directory.
+    ///
+    /// # Errors
+    /// When the folder given is none, or there is no working directory.
+    pub(crate) fn workspace(&self) -> Result<Chosen, CommandError> {
+        let surroundings = self.surroundings();
+        let Some(given) = &self.given else {
+            let here = env::current_dir().and_then(|here| here.canonicalize()).map_err(|error| {
+                CommandError::file("cannot read", Path::new("the working directory"), &error)
+            })?;
+            let found = discover(&here, &surroundings, &OnDisk);
+            let whole = found.to_string();
+            let why = whole.strip_prefix(&format!("{}: ", found.folder.display())).unwrap_or(&whole);
+            return Ok(Chosen { why: why.to_owned(), folder: found.folder });
+        };
+        let folder = given
+            .canonicalize()
+            .map_err(|error| CommandError::file("cannot open the workspace", given, &error))?;
+        if !folder.is_dir() {
+            let shown = one_line(&given.to_string_lossy()).into_owned();
+            return Err(CommandError::usage(
+                format!("{shown} is not a folder"),
+                "give a folder with --workspace",
+            ));
+        }
+        let mut why = "given with --workspace".to_owned();
+        if let Err(refused) = check_writable_root(&folder, &surroundings) {
+            why = format!("{why}; for reading only: {}", refused.stop);
+        }
+        Ok(Chosen { folder, why })
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            home: self.home.clone(),
+            user_home: user_home().map(|home| canonical(&home)),
+            user: rustix::process::geteuid().as_raw(),
+        }
+    }
+}
+
+fn user_home() -> Option<PathBuf> {
+    env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// The canonical form of the part that exists, with the rest behind it.
+fn canonical(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}

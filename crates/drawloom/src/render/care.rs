@@ -1,0 +1,152 @@
+//! Everything about the home as a whole.
+
+use std::fmt::Write as _;
+
+use commands::results::care::{
+    Checked, Exported, Health, Hits, Imported, Paths, Removed, Restored, Rows, Setting, Settings, State,
+};
+
+use super::columns::{columns, count};
+use super::{Plain, Shown};
+
+pub(super) fn exported(done: &Exported, to: Plain) -> Shown {
+    let list = |what: &str, things: &[String]| {
+        (!things.is_empty()).then(|| format!("{what}: {}", things.join(", ")))
+    };
+    let notices = list("contains", &done.contains).into_iter().chain(list("left out", &done.left_out));
+    let body = match (&done.body, &done.file) {
+        // A file keeps its bytes; a terminal would obey them.
+        (Some(body), _) if to.terminal => to.text(&String::from_utf8_lossy(body)).into_owned().into_bytes(),
+        (Some(body), _) => body.clone(),
+        (None, Some(file)) => format!("{}\n", to.line(file)).into_bytes(),
+        (None, None) => Vec::new(),
+    };
+    Shown { body, notices: notices.collect() }
+}
+
+pub(super) fn imported(done: &Imported, to: Plain) -> Shown {
+    let would = if done.dry_run { "would take in " } else { "" };
+    let mut parts = vec![count(done.trees, "tree", "trees")];
+    if done.sessions > 0 {
+        parts.push(count(done.sessions, "session", "sessions"));
+    }
+    parts.push(count(done.nodes, "new node", "new nodes"));
+    let mut out = format!("{would}{}", parts.join(", "));
+    if let Some(tree) = done.tree {
+        let _ = write!(out, ": {tree}");
+    }
+    out.push('\n');
+    Shown::new(out).noting(
+        done.skipped
+            .iter()
+            .map(|skipped| format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why))),
+    )
+}
+
+pub(super) fn hits(found: &Hits, to: Plain) -> Shown {
+    let rows: Vec<_> = found
+        .hits
+        .iter()
+        .map(|hit| {
+            let title =
+                if hit.title.is_empty() { hit.tree.to_string() } else { to.line(&hit.title).into_owned() };
+            // A hit is one line, wherever it goes: its snippet is a hint, not the text.
+            let snippet = hit.snippet.split_whitespace().collect::<Vec<_>>().join(" ");
+            vec![hit.short_id.clone(), title, to.line(&snippet).into_owned()]
+        })
+        .collect();
+    let partial = found.partial.then(|| format!("only the newest {} matches were ranked", found.ranked));
+    Shown::new(columns(&rows)).noting(partial)
+}
+
+pub(super) fn removed(done: &Removed, to: Plain) -> Shown {
+    let rows: Vec<_> = done
+        .removed
+        .iter()
+        .map(|place| vec![to.line(&place.place).into_owned(), place.count.to_string()])
+        .collect();
+    let mut notices: Vec<_> =
+        done.unreachable.iter().map(|place| format!("not reached: {}", to.line(place))).collect();
+    notices.extend(done.dry_run.then(|| "nothing was removed yet".to_owned()));
+    Shown::new(columns(&rows)).noting(notices)
+}
+
+pub(super) fn restored(done: &Restored, to: Plain) -> String {
+    let state = if done.verified { to.paint("32", "verified") } else { to.paint("31", "not verified") };
+    let mut out = format!("{}  {}, {state}\n", to.line(&done.home), count(done.trees, "tree", "trees"));
+    out.extend(done.problems.iter().map(|problem| format!("  {}\n", to.line(problem))));
+    out
+}
+
+pub(super) fn checked(found: &Checked, to: Plain) -> String {
+    if found.ok {
+        return format!("{}\n", to.paint("32", "ok"));
+    }
+    found.problems.iter().map(|problem| format!("{}\n", to.line(problem))).collect()
+}
+
+fn value(value: &serde_json::Value, to: Plain) -> String {
+    match value {
+        serde_json::Value::Null => "(not set)".to_owned(),
+        serde_json::Value::String(text) => to.line(text).into_owned(),
+        other => to.line(&other.to_string()).into_owned(),
+    }
+}
+
+pub(super) fn setting(found: &Setting, to: Plain) -> String {
+    format!("{}  {}\n", value(&found.value, to), to.dim(&format!("({})", found.source)))
+}
+
+pub(super) fn settings(found: &Settings, to: Plain) -> String {
+    let row = |setting: &commands::results::care::SettingShown| {
+        vec![setting.key.clone(), value(&setting.value, to), setting.source.clone(), to.dim(&setting.doc)]
+    };
+    columns(&found.settings.iter().map(row).collect::<Vec<_>>())
+}
+
+pub(super) fn paths(found: &Paths, to: Plain) -> String {
+    columns(&[
+        vec!["home".into(), to.line(&found.home).into_owned()],
+        vec!["config".into(), to.line(&found.config).into_owned()],
+        vec!["workspace".into(), to.line(&found.workspace).into_owned()],
+        vec!["because".into(), to.line(&found.why).into_owned()],
+    ])
+}
+
+pub(super) fn health(found: &Health, to: Plain) -> String {
+    let rows = found.checks.iter().map(|check| {
+        let state = match check.state {
+            State::Ok => to.paint("32", "ok"),
+            State::Warn => to.paint("33", "warn"),
+            State::Fail => to.paint("31", "FAIL"),
+        };
+        let fix = if check.fix.is_empty() { String::new() } else { format!(": {}", to.line(&check.fix)) };
+        vec![state, check.name.clone(), format!("{}{fix}", to.line(&check.why))]
+    });
+    columns(&rows.collect::<Vec<_>>())
+}
+
+pub(super) fn rows(found: &Rows, to: Plain) -> String {
+    let rows = found.rows.iter().map(|row| {
+        let budget = row.budget.map_or_else(String::new, |budget| {
+            let line = format!("of {budget} {}", row.unit);
+            if row.value > budget { to.paint("31", &(line + ", over")) } else { to.dim(&line) }
+        });
+        vec![row.name.clone(), format!("{:.3}", row.value), row.unit.clone(), budget]
+    });
+    columns(&rows.collect::<Vec<_>>())
+}
+
+/// A size people can read.
+pub(crate) fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
+}

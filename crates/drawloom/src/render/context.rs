@@ -1,0 +1,76 @@
+//! What was sent to a model, and how two requests differ.
+
+use std::fmt::Write as _;
+
+use commands::results::context::{ContextDiff, ContextShown, Replayed};
+use context::Segment;
+use context::segment::Decision;
+
+use super::Plain;
+use super::columns::{columns, count, word};
+
+pub(super) fn show(found: &ContextShown, to: Plain) -> String {
+    let about = if found.estimated { "≈ " } else { "" };
+    let zone = found.zone.as_ref().map_or_else(String::new, |zone| format!(", {zone}"));
+    let mut out = format!(
+        "{}  {about}{} of {} tokens, window {}{zone}\n",
+        to.line(&found.model),
+        found.used,
+        found.budget,
+        found.window
+    );
+    if let Some(node) = found.tainted_by {
+        let _ = writeln!(out, "{}", to.paint("31", &format!("holds text from outside: {node}")));
+    }
+    let with_text = found.segments.iter().any(|shown| shown.text.is_some());
+    if !with_text {
+        let rows: Vec<_> = found.segments.iter().map(|shown| row(&shown.segment, to)).collect();
+        return out + &columns(&rows);
+    }
+    for shown in &found.segments {
+        out.push_str(&to.dim(columns(&[row(&shown.segment, to)]).trim_end()));
+        out.push('\n');
+        for line in shown.text.as_deref().map(|text| to.text(text)).unwrap_or_default().lines() {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+    out
+}
+
+fn row(segment: &Segment, to: Plain) -> Vec<String> {
+    let decision = match &segment.decision {
+        Decision::Sent => String::new(),
+        Decision::Trimmed { from, to } => format!("trimmed from {from} to {to}"),
+        Decision::LeftOut { why } => format!("left out: {}", to.line(why)),
+    };
+    vec![
+        word(&segment.kind),
+        format!("{} tokens", segment.tokens),
+        count(segment.chars, "character", "characters"),
+        if segment.stable { "stable".to_owned() } else { String::new() },
+        to.line(&segment.reason).into_owned(),
+        decision,
+    ]
+}
+
+pub(super) fn diff(found: &ContextDiff, to: Plain) -> String {
+    let mut rows = Vec::new();
+    let mut add = |sign: &str, segment: &Segment, more: String| {
+        let mut cells = vec![sign.to_owned()];
+        cells.extend(row(segment, to));
+        cells.push(more);
+        rows.push(cells);
+    };
+    found.removed.iter().for_each(|segment| add("-", segment, String::new()));
+    found.added.iter().for_each(|segment| add("+", segment, String::new()));
+    for changed in &found.changed {
+        add("~", &changed.after, format!("same for the first {} bytes", changed.same_prefix));
+    }
+    columns(&rows)
+}
+
+pub(super) fn replayed(done: &Replayed) -> String {
+    let same = if done.identical { "the bytes that were sent" } else { "NOT the bytes that were sent" };
+    let node = done.node.map_or_else(String::new, |node| format!("\n{node}"));
+    format!("{}  {same}{node}\n", done.sha256)
+}

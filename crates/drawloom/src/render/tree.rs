@@ -1,0 +1,259 @@
+//! Trees, their nodes and what was done to them.
+
+use std::fmt::Write as _;
+
+use commands::results::tree::{
+    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations,
+    Shown as ShownTree, Stepped, TextShown, TreeLine, Trees, UsageShown, Verified, ViewLine, Views,
+};
+use loom::verify::Status;
+use loom::{Finish, PositionKind};
+use model::Place;
+
+use super::columns::{columns, count, moment, word};
+use super::{Plain, Shown};
+
+pub(super) fn list(found: &Trees, to: Plain) -> String {
+    let row = |tree: &TreeLine| {
+        vec![
+            tree.short_id.clone(),
+            moment(tree.updated),
+            tree.mode.as_str().to_owned(),
+            count(tree.nodes, "node", "nodes"),
+            if tree.title.is_empty() { to.dim("(no title)") } else { to.line(&tree.title).into_owned() },
+        ]
+    };
+    columns(&found.trees.iter().map(row).collect::<Vec<_>>())
+}
+
+pub(super) fn show(found: &ShownTree, to: Plain) -> Shown {
+    let mut out = String::new();
+    for node in &found.nodes {
+        let author = to.by(node.author_kind, &to.line(&node.author));
+        let _ = writeln!(out, "{}  {author}{}", node.short_id, to.dim(&marks(node)));
+        if node.purged {
+            let _ = writeln!(out, "    {}", to.dim("(forgotten)"));
+        }
+        for line in to.text(&node.text).lines() {
+            let _ = writeln!(out, "    {}", to.by(node.author_kind, line));
+        }
+    }
+    Shown::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
+}
+
+/// What is worth knowing of a node besides its text and author.
+fn marks(node: &NodeShown) -> String {
+    let mut marks = Vec::new();
+    marks.extend(node.role.as_ref().map(word));
+    if node.kind != PositionKind::Path {
+        marks.push(word(&node.kind));
+    }
+    if node.versions > 1 {
+        marks.push(format!("{} versions", node.versions));
+    }
+    if node.siblings > 1 {
+        marks.push(format!("{} siblings", node.siblings));
+    }
+    for (is, mark) in [
+        (node.pending, "pending edit"),
+        (node.drifted, "drifted"),
+        (node.pruned, "pruned"),
+        (node.excluded, "excluded"),
+        (node.trust == loom::Trust::Outside, "from outside"),
+    ] {
+        marks.extend(is.then(|| mark.to_owned()));
+    }
+    marks.extend(node.finish.as_ref().filter(|finish| **finish != Finish::Stop).map(finish));
+    marks.extend(node.bookmark.as_ref().map(|title| format!("★ {}", text::terminal::one_line(title))));
+    marks.into_iter().fold(String::new(), |line, mark| line + " · " + &mark)
+}
+
+fn finish(finish: &Finish) -> String {
+    match finish {
+        Finish::Stop => "complete".to_owned(),
+        Finish::Length => "cut at the limit".to_owned(),
+        Finish::ToolUse => "calls tools".to_owned(),
+        Finish::Refused => "withheld by the provider".to_owned(),
+        Finish::Interrupted(why) => format!("interrupted: {}", text::terminal::one_line(why)),
+    }
+}
+
+pub(super) fn text(found: &TextShown, to: Plain) -> String {
+    let mut whole = if to.color { painted(found, to) } else { to.text(&found.text).into_owned() };
+    if !found.with_spans {
+        // A file gets the text byte for byte; a prompt must not stand behind it.
+        if to.terminal && !whole.is_empty() && !whole.ends_with('\n') {
+            whole.push('\n');
+        }
+        return whole;
+    }
+    let mut rows = Vec::new();
+    for span in &found.spans {
+        let node = span.node.map_or_else(|| "draft".to_owned(), |node| node.to_string());
+        let author = to.by(span.kind, &to.line(&span.author));
+        rows.push(vec![format!("{}–{}", span.start, span.end), node, author]);
+    }
+    let gap = if whole.is_empty() || whole.ends_with('\n') { "\n" } else { "\n\n" };
+    format!("{whole}{gap}{}", columns(&rows))
+}
+
+/// The text with each span in the colour of its author. Spans count grapheme clusters.
+fn painted(found: &TextShown, to: Plain) -> String {
+    let mut starts: Vec<usize> = text::grapheme::clusters(&found.text).map(|cluster| cluster.start).collect();
+    starts.push(found.text.len());
+    let at = |cluster: u64| {
+        let cluster = usize::try_from(cluster).unwrap_or(usize::MAX);
+        starts.get(cluster).copied().unwrap_or(found.text.len())
+    };
+    let mut out = String::new();
+    let mut done = 0;
+    for span in &found.spans {
+        let start = at(span.start).max(done);
+        let end = at(span.end).max(start);
+        out.push_str(&to.text(&found.text[done..start]));
+        // Line by line, so that a pager that shows half of it shows the right colours.
+        for line in found.text[start..end].split_inclusive('\n') {
+            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+            out.push_str(&to.by(span.kind, &to.text(line)));
+            out.push_str(end);
+        }
+        done = end;
+    }
+    out.push_str(&to.text(&found.text[done..]));
+    out
+}
+
+pub(super) fn draft(done: &DraftDone) -> String {
+    match done.revision {
+        Some(revision) => format!("draft {} at revision {revision}\n", done.draft),
+        None => done.nodes.iter().fold(String::new(), |out, node| out + &node.to_string() + "\n"),
+    }
+}
+
+pub(super) fn generated(done: &Generated, to: Plain) -> Shown {
+    let mut out = String::new();
+    let mut notices = Vec::new();
+    for node in &done.nodes {
+        let line = format!("{}  {}", node.short_id, finish(&node.finish));
+        // One answer is a text to go on with; of several each needs its name.
+        if done.nodes.len() == 1 {
+            notices.push(line);
+        } else {
+            let _ = writeln!(out, "{}", to.dim(&line));
+        }
+        out.push_str(&to.text(&node.text));
+        if !node.text.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    notices.push(usage(done.usage));
+    Shown::new(out).noting(notices)
+}
+
+fn usage(usage: UsageShown) -> String {
+    let UsageShown { input_uncached, cache_read, cache_write, output, reported } = usage;
+    if !reported {
+        return "the server reported no usage".to_owned();
+    }
+    format!(
+        "{} tokens in ({cache_read} from a cache), {output} out",
+        input_uncached.saturating_add(cache_read).saturating_add(cache_write)
+    )
+}
+
+pub(super) fn estimate(found: &Estimate, to: Plain) -> String {
+    let place = match found.place {
+        Place::Local => "stays on this machine",
+        Place::Remote => "leaves this machine",
+    };
+    let price = found.cost.map_or_else(|| "not known".to_owned(), |cost| format!("{cost:.4}"));
+    columns(&[
+        vec!["model".into(), to.line(&found.model).into_owned()],
+        vec!["text".into(), place.into()],
+        vec!["requests".into(), found.requests.to_string()],
+        vec!["input".into(), format!("≈ {} tokens a request", found.input_tokens)],
+        vec!["output".into(), format!("at most {} tokens in all", found.output_tokens)],
+        vec!["price".into(), price],
+    ])
+}
+
+pub(super) fn compacted(done: &Compacted, to: Plain) -> String {
+    let covered = done.covered_by.as_ref().map_or_else(
+        || "nothing covers them".to_owned(),
+        |covered| format!("covered by {}", to.line(covered)),
+    );
+    format!(
+        "{} leave the window, {covered}; it starts at {}\n",
+        count(done.leaves, "passage", "passages"),
+        done.start
+    )
+}
+
+pub(super) fn stepped(done: &Stepped) -> Shown {
+    let body = done.operation.map_or_else(|| "a draft\n".to_owned(), |seq| format!("operation {seq}\n"));
+    Shown::new(body)
+        .noting(done.skipped.iter().map(|cell| format!("left alone, set since by something else: {cell}")))
+}
+
+pub(super) fn log(found: &Operations, to: Plain) -> Shown {
+    let row = |operation: &OperationShown| {
+        let view = operation.view.as_deref().unwrap_or("–");
+        vec![
+            operation.seq.to_string(),
+            moment(operation.at),
+            word(&operation.kind),
+            to.line(view).into_owned(),
+            to.line(&operation.agent).into_owned(),
+            to.dim(&to.line(&operation.changes.join(", "))),
+        ]
+    };
+    let rows: Vec<_> = found.operations.iter().map(row).collect();
+    Shown::new(columns(&rows)).noting(found.next.iter().map(|next| format!("more: --before {next}")))
+}
+
+pub(super) fn views(found: &Views, to: Plain) -> String {
+    let row = |view: &ViewLine| {
+        vec![to.line(&view.name).into_owned(), view.tip.to_string(), to.line(&view.agent).into_owned()]
+    };
+    columns(&found.views.iter().map(row).collect::<Vec<_>>())
+}
+
+pub(super) fn compared(found: &Compared, to: Plain) -> String {
+    let common = &found.common;
+    let mut out =
+        format!("common  {} to {}\n", count(common.chars, "character", "characters"), common.position);
+    for (name, text) in [("only a", &found.only_a), ("only b", &found.only_b)] {
+        let _ = writeln!(out, "{name}");
+        for line in to.text(text).lines() {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+    out
+}
+
+pub(super) fn verified(found: &Verified, to: Plain) -> String {
+    let status = match found.status {
+        Status::Valid => to.paint("32", "valid"),
+        Status::Invalid => to.paint("31", "invalid"),
+        Status::Incomplete => to.paint("33", "incomplete"),
+    };
+    let unattested = match found.unattested {
+        0 => String::new(),
+        without => format!(", {without} without a response"),
+    };
+    let nodes = count(found.nodes, "node", "nodes");
+    let mut out =
+        format!("{status} ({}), {nodes}{unattested}, head {}\n", word(&found.assurance), found.head);
+    let rows: Vec<_> = found
+        .problems
+        .iter()
+        .map(|problem| {
+            let place = problem.node.map(|node| node.to_string());
+            let place = place.or_else(|| problem.seq.map(|seq| format!("operation {seq}")));
+            let gap = problem.gap.as_ref().map_or_else(String::new, |gap| format!(" ({})", word(gap)));
+            vec![place.unwrap_or_else(|| "tree".to_owned()), to.line(&problem.why).into_owned() + &gap]
+        })
+        .collect();
+    out.push_str(&columns(&rows));
+    out
+}

@@ -1,0 +1,94 @@
+//! From arguments to an exit code.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use clap::{CommandFactory as _, Parser as _};
+use commands::{Asker, Command, CommandError, Outcome, Right};
+use model::Cancel;
+
+use crate::cli::{Action, Cli, Global};
+use crate::config::{self, Layers};
+use crate::interrupt::{self, Ended};
+use crate::open;
+use crate::output::{self, Output};
+use crate::places::Places;
+use crate::talk::Person;
+use crate::{doctor, log, usage};
+
+/// The exit code of a command that was interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Runs the program.
+///
+/// # Errors
+/// Whatever the command ends with; it was not printed yet.
+pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, CommandError> {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(found) => match usage::error(&found) {
+            Some(error) => return Err(error),
+            None => return output::bytes(found.render().to_string().as_bytes()).map(|()| 0),
+        },
+    };
+    *output = Output::new(&cli.global);
+    if cli.global.model_file.is_some() {
+        return Err(CommandError::usage(
+            "--model-file needs the embedded engine, which comes with a later version",
+            "serve the file with llama.cpp and give --model http://127.0.0.1:8080/NAME",
+        ));
+    }
+    let command = match cli.action {
+        Action::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "drawloom", &mut script);
+            return output::bytes(&script).map(|()| 0);
+        }
+        Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
+        Action::Command(command) => *command,
+    };
+    let Global { home, workspace, model, verbose, .. } = cli.global;
+    let places = Places::of(home, workspace)?;
+    let flags = [("model.default", model.as_deref()), ("log.level", verbose.then_some("debug"))];
+    let layers = Layers::read(&places.home, std::env::vars_os(), &flags);
+    let outcome = match command {
+        Command::Config(command) => config::run(command, &places, &layers, &|line| output.note(line))?,
+        Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
+        command => {
+            let config = layers.config()?;
+            log::start(&config.log.level);
+            let person = Person::new(output.quiet, verbose);
+            match with_store(command, &places, config, model.as_deref(), person)? {
+                Ended::Done(outcome) => outcome,
+                Ended::Interrupted(partial) => {
+                    // What was kept is said; that it was interrupted, by the exit code.
+                    partial.map_or(Ok(()), |partial| output.outcome(&partial))?;
+                    return Ok(INTERRUPTED);
+                }
+            }
+        }
+    };
+    output.outcome(&outcome)?;
+    Ok(outcome.exit())
+}
+
+/// Opens the home, runs a command in it as its owner, and closes it.
+fn with_store(
+    command: Command,
+    places: &Places,
+    config: config::Config,
+    model: Option<&str>,
+    person: Person,
+) -> Result<Ended<Outcome>, CommandError> {
+    let spec = command.spec();
+    let runtime = interrupt::runtime()?;
+    let (stop, cancel) = Cancel::new();
+    let opened = open::open(spec.name, places, config, model, person, cancel)?;
+    let app = Arc::clone(&opened.app);
+    let stop = (spec.right == Right::Act).then_some(&stop);
+    let ended = interrupt::run(&runtime, async move { app.run(&Asker::owner(), command).await }, stop);
+    opened.close();
+    // A thread that waits for input cannot be ended, and nothing waits for it.
+    runtime.shutdown_background();
+    ended
+}

@@ -1,0 +1,41 @@
+//! The values no text may carry out or in: every key this invocation could know (spec: security §11).
+
+use commands::CommandError;
+use text::mask::{MaskError, Masker, Secret};
+
+use crate::config::Config;
+use crate::models::OPENAI_KEY;
+
+/// A masker of every known secret, and notices about those that cannot be masked.
+///
+/// # Errors
+/// When the search for them cannot be made: nothing may go through unmasked instead.
+pub(crate) fn masker(config: &Config) -> Result<(Masker, Vec<String>), CommandError> {
+    let mut secrets = Vec::new();
+    let mut notices = Vec::new();
+    for (name, value) in known(config) {
+        match Secret::new(name, value) {
+            Ok(secret) => secrets.push(secret),
+            Err(error) => notices.push(error.to_string()),
+        }
+    }
+    let masker = Masker::new(&secrets).map_err(|error: MaskError| {
+        CommandError::refused("secrets", error.to_string(), "use fewer or shorter keys")
+    })?;
+    Ok((masker, notices))
+}
+
+fn known(config: &Config) -> Vec<(String, String)> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut known = Vec::new();
+    for (name, provider) in &config.providers {
+        let key = provider.key.clone().filter(|key| !key.is_empty());
+        known.extend(key.map(|key| (format!("providers.{name}.key"), key)));
+        let named = provider.key_env.as_deref().and_then(|name| Some((name.to_owned(), variable(name)?)));
+        known.extend(named);
+    }
+    // Known although it may not be used: the owner's text should not carry it either.
+    known.extend(variable(OPENAI_KEY).map(|key| (OPENAI_KEY.to_owned(), key)));
+    known.dedup_by(|a, b| a.0 == b.0);
+    known
+}

@@ -1,0 +1,180 @@
+//! The person at the terminal: notices, text while it is written, and questions.
+//!
+//! A question is asked of the terminal itself, never of standard input: what was typed ahead, or piped in, is no
+//! answer to a question nobody had seen (spec: security §26). Without a terminal the answer is no.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::sync::{Mutex, PoisonError};
+
+use commands::app::Talk;
+use loom::NodeId;
+use rustix::termios::{QueueSelector, tcflush};
+use text::terminal::{VisibleStream, explicit, one_line};
+
+/// The terminal of the process, wherever its standard streams go.
+const TERMINAL: &str = "/dev/tty";
+
+/// Whoever started the program.
+pub(crate) struct Person {
+    quiet: bool,
+    verbose: bool,
+    stream: Mutex<Streamed>,
+}
+
+/// What is being shown while it is written.
+#[derive(Default)]
+struct Streamed {
+    /// The node whose text is shown: of several siblings at once the first, as mixed they could not be read.
+    node: Option<NodeId>,
+    visible: VisibleStream,
+    /// Whether the last line shown is open.
+    open: bool,
+}
+
+impl Person {
+    /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
+    pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
+        Self { quiet, verbose, stream: Mutex::default() }
+    }
+
+    /// A notice of the program itself.
+    pub(crate) fn notice(&self, line: &str) {
+        self.note(line);
+    }
+
+    /// Ends the line of text that was being shown.
+    fn end_line(&self) {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut stream.open) {
+            let _ = writeln!(io::stderr().lock());
+        }
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        self.end_line();
+    }
+}
+
+impl Talk for Person {
+    fn note(&self, line: &str) {
+        if !self.quiet {
+            self.end_line();
+            crate::output::to_stderr(&one_line(line));
+        }
+    }
+
+    fn delta(&self, node: NodeId, text: &str) {
+        if self.quiet || !(self.verbose || io::stderr().is_terminal()) {
+            return;
+        }
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stream.node.get_or_insert(node) != node {
+            return;
+        }
+        let shown = stream.visible.push(text.as_bytes());
+        if let Some(last) = shown.chars().last() {
+            stream.open = last != '\n';
+        }
+        let mut out = io::stderr().lock();
+        // A terminal that went away does not end the work.
+        let _ = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn confirm(&self, question: &str) -> bool {
+        self.end_line();
+        let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
+        terminal.is_ok_and(|terminal| ask(&terminal, question).unwrap_or(false))
+    }
+
+    fn input(&self) -> Box<dyn Read + Send> {
+        Box::new(io::stdin())
+    }
+}
+
+/// Asks at a terminal. Only what is typed after the question counts.
+fn ask(mut terminal: &File, question: &str) -> io::Result<bool> {
+    terminal.write_all(format!("{} [y/N] ", explicit(question)).as_bytes())?;
+    tcflush(terminal, QueueSelector::IFlush)?;
+    let mut answer = String::new();
+    BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{Mode, OFlags};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    struct Terminal {
+        person: File,
+        program: File,
+    }
+
+    fn terminal() -> Terminal {
+        let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&person).unwrap();
+        unlockpt(&person).unwrap();
+        let name = ptsname(&person, Vec::new()).unwrap();
+        let program = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        Terminal { person: person.into(), program: program.into() }
+    }
+
+    /// What the program shows up to its prompt.
+    fn shown(person: &mut File) -> String {
+        let mut shown = Vec::new();
+        while !shown.ends_with(b"[y/N] ") {
+            let mut byte = [0];
+            person.read_exact(&mut byte).unwrap();
+            shown.push(byte[0]);
+        }
+        String::from_utf8(shown).unwrap()
+    }
+
+    /// Asks, with `ahead` typed before and `after` typed once the question can be read and input was thrown away.
+    fn answer(ahead: &str, after: &str) -> (bool, String) {
+        let Terminal { mut person, program } = terminal();
+        person.write_all(ahead.as_bytes()).unwrap();
+        if !ahead.is_empty() {
+            // The terminal takes input over in its own time: wait until a reader would see it.
+            let mut ready = [rustix::event::PollFd::new(&program, rustix::event::PollFlags::IN)];
+            rustix::event::poll(&mut ready, None).unwrap();
+        }
+        let asked = std::thread::spawn(move || {
+            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?").unwrap();
+            (told, program)
+        });
+        let seen = shown(&mut person);
+        // The flush follows the question; what is typed in between is thrown away, as it should be. So type until
+        // an answer is taken, without waiting for room: nobody reads any more then.
+        rustix::fs::fcntl_setfl(&person, OFlags::NONBLOCK).unwrap();
+        while !asked.is_finished() {
+            let _ = person.write_all(after.as_bytes());
+            std::thread::yield_now();
+        }
+        (asked.join().unwrap().0, seen)
+    }
+
+    #[test]
+    fn s26_what_was_typed_ahead_is_no_answer() {
+        assert!(!answer("y\n", "n\n").0);
+    }
+
+    #[test]
+    fn only_yes_is_yes() {
+        assert!(answer("", "y\n").0 && answer("", "YES\n").0);
+        assert!(!answer("", "\n").0 && !answer("", "yesterday\n").0);
+    }
+
+    #[test]
+    fn a_question_hides_nothing_and_moves_nothing() {
+        let (_, seen) = answer("", "n\n");
+        assert!(seen.ends_with("delete ␛[2Jit\\u{202e}? [y/N] "), "{seen:?}");
+    }
+}

@@ -1,0 +1,19 @@
+//! What only a file can show: durability, faults, foreign and damaged files, several processes, bytes.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+extern crate drawloom_store as store;
+
+#[allow(dead_code, reason = "shared with the behavioural suite")]
+#[path = "suite/both.rs"]
+mod both;
+#[path = "sqlite/bytes.rs"]
+mod bytes;
+#[path = "sqlite/faults.rs"]
+mod faults;
+#[path = "sqlite/files.rs"]
+mod files;
+#[allow(dead_code, reason = "shared with the behavioural suite")]
+#[path = "suite/home.rs"]
+mod home;
+#[path = "sqlite/processes.rs"]
+mod processes;

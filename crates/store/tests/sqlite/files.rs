@@ -1,0 +1,193 @@
+//! Whose file it is, which version it has, whether it is whole.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use loom::{Mode, Op};
+use rusqlite::Connection;
+use store::{Options, SqliteStore, StoreError, TreeFilter, With};
+
+use crate::both::block_on;
+use crate::home::{Home, OWNER, owner_text};
+
+fn home(path: &Path) -> Home {
+    Home::new(Arc::new(SqliteStore::open(path).unwrap()))
+}
+
+/// A store with one tree of a few nodes.
+fn fill(path: &Path) -> loom::TreeId {
+    block_on(async {
+        let page = home(path).create(Mode::Buffer, "Rain").await;
+        for line in 0..20 {
+            page.append(&format!("line {line} of the story. ")).await;
+        }
+        page.tree
+    })
+}
+
+fn page(path: &Path, tree: loom::TreeId) -> crate::home::Page {
+    crate::home::Page { home: home(path), tree }
+}
+
+#[test]
+fn what_was_acknowledged_is_there_when_it_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = fill(&path);
+    let identity = block_on(home(&path).store.identity(OWNER)).unwrap();
+    block_on(async {
+        let page = page(&path, tree);
+        assert!(page.text().await.ends_with("line 19 of the story. "));
+        assert_eq!(page.home.store.identity(OWNER).await.unwrap(), identity);
+    });
+    let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn another_programs_file_is_refused_and_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "not a database, but a long enough text to look at. ".repeat(100)).unwrap();
+    let other = folder.path().join("other.db");
+    let conn = Connection::open(&other).unwrap();
+    conn.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1);").unwrap();
+    conn.close().unwrap();
+    for path in [text, other] {
+        let before = std::fs::read(&path).unwrap();
+        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Foreign(_))), "{path:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}
+
+fn set(path: &Path, sql: &str) {
+    let conn = Connection::open(path).unwrap();
+    conn.execute_batch(sql).unwrap();
+    conn.close().unwrap();
+}
+
+#[test]
+fn a_newer_programs_file_is_read_if_it_allows_and_else_refused_by_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = fill(&path);
+    set(&path, "UPDATE meta SET value = 9 WHERE key = 'min_writer'; PRAGMA user_version = 9;");
+    block_on(async {
+        let store = Arc::new(SqliteStore::open(&path).unwrap());
+        assert!(store.is_read_only());
+        let page = crate::home::Page { home: Home::new(store), tree };
+        assert!(page.text().await.starts_with("line 0"));
+        let written = page.change_as(OWNER, Op::Append(owner_text("x")), With::nothing()).await;
+        assert!(matches!(written, Err(StoreError::ReadOnly)));
+    });
+    set(&path, "UPDATE meta SET value = 9 WHERE key = 'min_reader';");
+    let before = std::fs::read(&path).unwrap();
+    let refused = SqliteStore::open(&path);
+    let Err(StoreError::SchemaTooNew { found: 9, known, backup }) = refused else { panic!("{refused:?}") };
+    assert!(backup.ends_with(&format!("loom.db.v{known}.bak")));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_file_changed_by_a_newer_program_while_open_is_written_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = fill(&path);
+    block_on(async {
+        let page = page(&path, tree);
+        page.append("before").await;
+        set(&path, "UPDATE meta SET value = 9 WHERE key = 'min_writer';");
+        let written = page.change_as(OWNER, Op::Append(owner_text("after")), With::nothing()).await;
+        assert!(matches!(written, Err(StoreError::SchemaTooNew { found: 9, .. })), "{written:?}");
+        assert!(page.text().await.ends_with("before"));
+    });
+}
+
+#[test]
+fn a_file_cut_off_before_its_first_step_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    // Version 0 with our mark: made, and cut off before the first step.
+    set(&path, "PRAGMA application_id = 0x44724c6d;");
+    drop(SqliteStore::open(&path).unwrap());
+    block_on(async { assert!(home(&path).store.trees(OWNER, TreeFilter::All).await.unwrap().is_empty()) });
+}
+
+#[test]
+fn damage_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = fill(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let len = bytes.len();
+    bytes[8192..len - 4096].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    let found = block_on(async {
+        let store = match SqliteStore::open(&path) {
+            Ok(store) => store,
+            Err(error) => return Err(error),
+        };
+        let home = Home::new(Arc::new(store));
+        home.store.tree(OWNER, tree).await?;
+        let problems = home.store.check(OWNER).await?;
+        assert!(!problems.is_empty());
+        Ok(())
+    });
+    assert!(matches!(found, Ok(()) | Err(StoreError::Damaged(_))), "{found:?}");
+}
+
+#[test]
+fn a_missing_row_is_found_by_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = fill(&path);
+    block_on(async { assert!(home(&path).store.check(OWNER).await.unwrap().is_empty()) });
+    set(&path, "DELETE FROM operations WHERE seq = 5; DELETE FROM nodes WHERE seq = 7;");
+    let problems = block_on(async { home(&path).store.check(OWNER).await.unwrap() });
+    let id: String = tree.to_bytes().iter().map(|byte| format!("{byte:02X}")).collect();
+    assert!(problems.iter().any(|line| line.contains("operations") && line.ends_with(&id)), "{problems:?}");
+    assert!(problems.iter().any(|line| line.contains("nodes") && line.ends_with(&id)), "{problems:?}");
+}
+
+#[test]
+fn a_store_opened_for_reading_reads_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let options = Options { read_only: true, ..Options::default() };
+    assert!(matches!(SqliteStore::open_with(&path, &options), Err(StoreError::Io { .. })));
+    let tree = fill(&path);
+    block_on(async {
+        let home = Home::new(Arc::new(SqliteStore::open_with(&path, &options).unwrap()));
+        let page = crate::home::Page { home, tree };
+        assert!(page.text().await.starts_with("line 0"));
+        let written = page.change_as(OWNER, Op::Append(owner_text("x")), With::nothing()).await;
+        assert!(matches!(written, Err(StoreError::ReadOnly)));
+    });
+}
+
+#[test]
+fn a_backup_is_one_file_of_one_moment_with_the_same_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = fill(&path);
+    let copy = folder.path().join("copy.db");
+    block_on(async {
+        let page = page(&path, tree);
+        let identity = page.home.store.identity(OWNER).await.unwrap();
+        let backup = page.home.store.backup(OWNER, &copy).await.unwrap();
+        assert_eq!(backup.identity, identity);
+        assert_eq!(backup.bytes, copy.metadata().unwrap().len());
+        let again = page.home.store.backup(OWNER, &copy).await;
+        assert!(matches!(again, Err(StoreError::Exists("file"))));
+        page.append("later").await;
+    });
+    let mode = std::os::unix::fs::PermissionsExt::mode(&copy.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!folder.path().join("copy.db-wal").exists());
+    block_on(async {
+        let restored = page(&copy, tree);
+        assert!(restored.text().await.ends_with("line 19 of the story. "));
+        assert!(restored.home.store.check(OWNER).await.unwrap().is_empty());
+        restored.append("and on").await;
+    });
+}

@@ -1,0 +1,104 @@
+//! Several processes on one file.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use loom::{Mode, Seq, TreeId};
+use store::{Cursor, Happening, SqliteStore, read};
+
+use crate::both::block_on;
+use crate::home::{Home, OWNER, Page};
+
+/// Set in a child: where the store is, and what it writes to.
+const STORE: &str = "DRAWLOOM_TEST_STORE";
+const TREE: &str = "DRAWLOOM_TEST_TREE";
+const NAME: &str = "DRAWLOOM_TEST_NAME";
+
+const LINES: usize = 25;
+
+fn open(path: &Path, tree: TreeId) -> Page {
+    Page { home: Home::new(Arc::new(SqliteStore::open(path).unwrap())), tree }
+}
+
+/// Not a test of its own: what a child process does.
+#[test]
+fn child() {
+    let Ok(path) = std::env::var(STORE) else { return };
+    let tree = std::env::var(TREE).unwrap().parse().unwrap();
+    let name = std::env::var(NAME).unwrap();
+    block_on(async {
+        let page = open(Path::new(&path), tree);
+        for line in 0..LINES {
+            page.append(&format!("{name}.{line};")).await;
+        }
+    });
+}
+
+fn spawn(path: &Path, tree: TreeId, name: &str) -> std::process::Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["processes::child", "--exact", "--nocapture"])
+        .env(STORE, path)
+        .env(TREE, tree.to_string())
+        .env(NAME, name)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn two_processes_and_this_one_write_one_tree_without_gap_or_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    block_on(async {
+        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let page = home.create(Mode::Buffer, "").await;
+        let mut children = [spawn(&path, page.tree, "a"), spawn(&path, page.tree, "b")];
+        for line in 0..LINES {
+            page.append(&format!("here.{line};")).await;
+        }
+        for child in &mut children {
+            assert!(child.wait().unwrap().success());
+        }
+        let records =
+            read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 9999)).await.unwrap();
+        let seqs: Vec<u64> = records.iter().map(|record| record.seq.0).collect();
+        assert_eq!(seqs, (1..=1 + 3 * LINES as u64).collect::<Vec<_>>());
+        assert!(records.windows(2).all(|pair| pair[1].prev == pair[0].hash));
+        let text = page.text().await;
+        for writer in ["a", "b", "here"] {
+            let mut at = 0;
+            for line in 0..LINES {
+                let wanted = format!("{writer}.{line};");
+                at += text[at..].find(&wanted).unwrap_or_else(|| panic!("{wanted} is lost or out of order"));
+            }
+        }
+        let events = home.store.events_after(OWNER, Cursor(0), 9999).await.unwrap();
+        let seen: Vec<u64> = events
+            .events
+            .iter()
+            .filter_map(|event| match &event.what {
+                Happening::Operation { seq, .. } => Some(seq.0),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(seen, seqs, "followers see every write once, in order");
+        assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn two_stores_of_one_process_see_each_others_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    block_on(async {
+        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let page = home.create(Mode::Buffer, "").await;
+        let other = open(&path, page.tree);
+        page.append("one ").await;
+        other.append("two ").await;
+        page.append("three").await;
+        assert_eq!(page.text().await, "one two three");
+        assert_eq!(other.text().await, "one two three");
+    });
+}
