@@ -70,6 +70,12 @@ pub(crate) enum Action {
     /// Of the table.
     #[command(flatten)]
     Command(Box<Command>),
+    /// Play a story in a temporary home: a document, continuations, an edit, a branch, undo, verify. No network.
+    Demo {
+        /// Leave the home in this folder, to go on with.
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// The shell.

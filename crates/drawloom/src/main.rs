@@ -10,6 +10,7 @@
 mod cli;
 mod config;
 mod crash;
+mod demo;
 mod doctor;
 mod interrupt;
 mod json;

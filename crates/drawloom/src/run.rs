@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             clap_complete::generate(shell, &mut Cli::command(), "drawloom", &mut script);
             return output::bytes(&script).map(|()| 0);
         }
+        Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
         Action::Command(command) => *command,
     };
     let Global { home, workspace, model, verbose, .. } = cli.global;

@@ -34,7 +34,7 @@ impl App {
         for found in recover(&dir, |id| instances.is_alive(id).unwrap_or(true)).map_err(failed)? {
             match found {
                 Ok(Recovered::Spooled(spooled)) => {
-                    recovered += u64::from(self.recover_one(&owner, spooled).await?)
+                    recovered += u64::from(self.recover_one(&owner, spooled).await?);
                 }
                 Ok(Recovered::Torn(torn)) => {
                     self.talk.note(&format!("{} holds no answer: {}", torn.path().display(), torn.reason()));

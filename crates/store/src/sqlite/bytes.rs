@@ -1,5 +1,6 @@
 //! Compact bytes for rows that are read as a whole: varints, zigzag, length-prefixed text.
 
+use crate::compress::{self, Dictionary};
 use crate::error::StoreError;
 
 /// Bytes being written.
@@ -106,27 +107,26 @@ const WORTH_PACKING: usize = 128;
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// Large bytes as stored: compressed where that helps.
-pub(super) fn pack(bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-    let failed = |error| StoreError::io("compress", error);
+/// Large bytes as stored: compressed where that helps, with the dictionary of their dialect if there is one.
+pub(super) fn pack(bytes: &[u8], dictionary: Option<Dictionary>) -> Result<Vec<u8>, StoreError> {
     if bytes.len() >= WORTH_PACKING {
-        let mut packed = vec![ZSTD];
-        let squeezed = zstd::bulk::compress(bytes, 3).map_err(failed)?;
+        let squeezed = compress::compress(bytes, dictionary)
+            .map_err(|error| StoreError::io("compress", std::io::Error::other(error)))?;
         if squeezed.len() < bytes.len() {
-            packed.extend_from_slice(&squeezed);
-            return Ok(packed);
+            return Ok([&[ZSTD], squeezed.as_slice()].concat());
         }
     }
-    let mut raw = vec![RAW];
-    raw.extend_from_slice(bytes);
-    Ok(raw)
+    Ok([&[RAW], bytes].concat())
 }
+
+/// Bytes that are unpacked at most: more than any response or request has.
+const MAX_UNPACKED: u64 = 1 << 30;
 
 /// What was packed.
 pub(super) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
     match packed.split_first() {
         Some((&RAW, bytes)) => Ok(bytes.to_vec()),
-        Some((&ZSTD, bytes)) => zstd::stream::decode_all(bytes)
+        Some((&ZSTD, frame)) => compress::decompress(frame, MAX_UNPACKED)
             .map_err(|error| StoreError::Damaged(format!("stored bytes cannot be unpacked: {error}"))),
         _ => Err(StoreError::Damaged("stored bytes are written in an unknown way".to_owned())),
     }
@@ -162,7 +162,7 @@ mod tests {
 
         #[test]
         fn what_is_packed_is_unpacked(bytes in prop::collection::vec(0_u8..4, 0..2000)) {
-            prop_assert_eq!(unpack(&pack(&bytes).unwrap()).unwrap(), bytes);
+            prop_assert_eq!(unpack(&pack(&bytes, Some(Dictionary::OpenAiChat)).unwrap()).unwrap(), bytes);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::bytes::{pack, unpack};
 use super::db::{Db, bytes_of, digest, get, unsigned};
 use super::events;
 use super::tree_row::{TreeRef, find_mut, json, seen, to_json};
+use crate::compress::Dictionary;
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::fence::{Fence, Holder, Tenure};
@@ -40,7 +41,7 @@ fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Result<i64, S
     if let Some(pk) = db.one(&select, [digest.0], |row| get(row, 0))? {
         return Ok(pk);
     }
-    db.run(&format!("INSERT INTO {table} (digest, bytes) VALUES (?1, ?2)"), (digest.0, pack(bytes)?))?;
+    db.run(&format!("INSERT INTO {table} (digest, bytes) VALUES (?1, ?2)"), (digest.0, pack(bytes, None)?))?;
     Ok(db.inserted())
 }
 
@@ -92,7 +93,12 @@ pub(super) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), S
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)
              ON CONFLICT (generation) DO UPDATE SET digest = excluded.digest, purged = 0,
                 metadata = excluded.metadata, bytes = excluded.bytes",
-            (pk, received.body.digest.0, &received.metadata, pack(&received.body.bytes)?),
+            (
+                pk,
+                received.body.digest.0,
+                &received.metadata,
+                pack(&received.body.bytes, dictionary(&received.metadata))?,
+            ),
         )?;
     }
     if let Some(usage) = &outcome.usage {
@@ -246,4 +252,10 @@ pub(super) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result
          WHERE b.digest = ?2 AND {seen}"
     );
     Ok(db.one(&sql, (param, wanted.0), |_| Ok(()))?.is_some())
+}
+
+/// The dictionary for a response, by the dialect its metadata names.
+fn dictionary(metadata: &str) -> Option<Dictionary> {
+    let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
+    Dictionary::for_dialect(metadata.get("dialect")?.as_str()?)
 }
