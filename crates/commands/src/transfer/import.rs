@@ -45,7 +45,8 @@ struct Importing<'a> {
 impl Importing<'_> {
     async fn run(mut self, copy: bool) -> Result<Outcome, CommandError> {
         for problem in &self.file.problems {
-            self.skipped.push(Skipped { at: at(problem), why: problem.why.clone() });
+            let why = text::terminal::one_line(&problem.why).into_owned();
+            self.skipped.push(Skipped { at: at(problem), why });
         }
         if self.file.further > 0 {
             let why = format!("{} further problems are not listed", self.file.further);
@@ -183,7 +184,7 @@ impl Importing<'_> {
             (None, Some(seq)) => format!("operation {seq}"),
             (None, None) => "the tree".to_owned(),
         };
-        Err(refusal(format!("{what}: {}", wrong.why)))
+        Err(refusal(&format!("{what}: {}", wrong.why)))
     }
 
     fn tell(&self, plan: &ImportPlan) {
@@ -244,21 +245,24 @@ fn at(problem: &Problem) -> String {
 
 fn refused(error: Refused) -> CommandError {
     match error {
-        Refused::Broken { line: 0, why } => refusal(why),
-        Refused::Broken { line, why } => refusal(format!("line {line}: {why}")),
-        Refused::Differs { what, id } => refusal(format!("{what} {id} is another one in this home")),
-        Refused::Copy(why) => {
-            CommandError::new("refused", 2, format!("no copy can be made: {why}"), "use another file")
-        }
+        Refused::Broken { line: 0, why } => refusal(&why),
+        Refused::Broken { line, why } => refusal(&format!("line {line}: {why}")),
+        Refused::Differs { what, id } => refusal(&format!("{what} {id} is another one in this home")),
+        Refused::Copy(why) => CommandError::new(
+            "refused",
+            2,
+            format!("no copy can be made: {}", text::terminal::one_line(&why)),
+            "use another file",
+        ),
         Refused::Rows(error) => error.into(),
     }
 }
 
-fn refusal(why: String) -> CommandError {
+fn refusal(why: &str) -> CommandError {
     CommandError::new(
         "refused",
         2,
-        format!("{why}; nothing was imported"),
+        format!("{}; nothing was imported", text::terminal::one_line(why)),
         "use another file, or take what stands in it under new ids with --copy",
     )
 }

@@ -241,3 +241,20 @@ async fn a_file_that_contradicts_itself_under_right_hashes_is_refused() {
     assert!(error.exit == 2 && error.message.contains("operation 3"), "{error:?}");
     assert_eq!(home.ok(&["tree", "list"]).await["trees"].as_array().unwrap().len(), 0);
 }
+
+#[tokio::test]
+async fn what_a_file_says_cannot_steer_a_terminal() {
+    let here = TestHome::new();
+    let tree = here.tree("The rain fell.").await;
+    let file = String::from_utf8(here.exported(&[&tree]).await).unwrap();
+    let hostile = "{\"record\":\"node\",\"\\u001b[31mfield\":1}\n";
+    let first = file.find('\n').unwrap() + 1;
+    let bytes = [&file[..first], hostile, &file[first..]].concat();
+    let error = TestHome::new().import(bytes.as_bytes(), &[]).await.unwrap_err();
+    assert!(error.message.contains("line 2") && !error.message.contains('\u{1b}'), "{error:?}");
+    let end = file.rfind("{\"record\":\"end\"").unwrap();
+    let bytes = [&file[..end], &hostile.replace("node", "blob"), &file[end..]].concat();
+    let done = TestHome::new().import(bytes.as_bytes(), &[]).await.unwrap();
+    let skipped = done["skipped"].as_array().unwrap();
+    assert!(!skipped.is_empty() && skipped.iter().all(|one| !field(one, "why").contains('\u{1b}')));
+}
