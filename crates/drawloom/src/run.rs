@@ -84,6 +84,7 @@ fn with_store(
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
     let opened = open::open(spec.name, places, config, model, person, cancel)?;
+    runtime.block_on(opened.recover());
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
     let ended = interrupt::run(&runtime, async move { app.run(&Asker::owner(), command).await }, stop);
