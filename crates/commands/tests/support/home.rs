@@ -38,6 +38,7 @@ impl TestHome {
     }
 
     /// The home in a folder, opened again.
+    #[allow(dead_code, unreachable_pub, reason = "for tests of what is on disk")]
     pub fn again(dir: tempfile::TempDir) -> Self {
         Self::at(dir, |home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
     }
