@@ -53,7 +53,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     let layers = Layers::read(&places.home, std::env::vars_os(), &flags);
     let outcome = match command {
         Command::Config(command) => config::run(command, &places, &layers, &|line| output.note(line))?,
-        Command::Bench(arguments) => Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?),
+        Command::Bench(arguments) => {
+            Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
+        }
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
         command => {
             let config = layers.config()?;
