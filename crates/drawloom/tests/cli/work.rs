@@ -1,6 +1,8 @@
 //! Work with trees and models through the program: one home, one process after another.
 
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -27,27 +29,47 @@ fn what_one_process_writes_the_next_one_reads() {
     assert_eq!(world.ok(&["tree", "text", "Story"]), "Once upon a time there was a loom.");
 }
 
+/// A process whose model has begun to answer `x` and says no more.
+fn hanging(world: &World) -> Child {
+    let script = world.path("hang.jsonl");
+    std::fs::write(&script, "{\"text\": \" upon a time\", \"fault\": \"hang\"}\n").unwrap();
+    let model = format!("script:{}", text(&script));
+    let mut child = piped(&mut world.command(&["--verbose", "--model", &model, "tree", "generate", "x"]));
+    // What is shown was kept before.
+    let mut shown = Vec::new();
+    let err = child.stderr.as_mut().unwrap();
+    while !String::from_utf8_lossy(&shown).contains(" upon a") {
+        let mut byte = [0];
+        err.read_exact(&mut byte).unwrap();
+        shown.push(byte[0]);
+    }
+    child
+}
+
 #[test]
 fn ctrl_c_keeps_what_was_received_and_exits_130() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "x", "--text", "Once"]);
-    let script = world.path("hang.jsonl");
-    std::fs::write(&script, "{\"text\": \" upon a time\", \"fault\": \"hang\"}\n").unwrap();
-    let model = format!("script:{}", text(&script));
-    let child = piped(&mut world.command(&["--verbose", "--model", &model, "tree", "generate", "x"]));
-    // Bytes in the spool: the answer has begun, and so it can be interrupted.
-    let spool = world.home().join("spool");
-    let begun = || {
-        let files = spool.read_dir().into_iter().flatten().flatten();
-        files.filter_map(|file| file.metadata().ok()).any(|metadata| metadata.len() > 0)
-    };
-    while !begun() {
-        std::thread::yield_now();
-    }
+    let child = hanging(&world);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let run: Run = child.wait_with_output().unwrap().into();
     assert_eq!(run.code, Some(130), "{run:?}");
     assert!(world.home().join("run").read_dir().unwrap().next().is_none(), "the instance ended in order");
+    assert!(world.ok(&["tree", "show", "x", "--all"]).contains(" upon a"));
+}
+
+#[test]
+fn what_a_killed_process_had_received_is_kept_by_the_next() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "x", "--text", "Once"]);
+    let mut child = hanging(&world);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(world.home().join("run").read_dir().unwrap().next().is_some(), "control: it left its files");
+    let run = world.run(&["tree", "show", "x", "--all"]);
+    assert!(run.err.contains("an answer that was cut off is kept"), "{run:?}");
+    assert!(run.out.contains(" upon a") && run.out.contains("interrupted"), "{run:?}");
+    assert!(world.home().join("run").read_dir().unwrap().next().is_none());
 }
 
 #[test]
