@@ -40,6 +40,21 @@ impl Opened {
         }
     }
 
+    /// A store that is busy, with who else has it open: one of them writes (spec: cli §1 exit 6).
+    pub(crate) fn name_others(&self, mut error: CommandError) -> CommandError {
+        if error.code != "busy" {
+            return error;
+        }
+        let own = self.instance.id();
+        let all = Instances::of(&self.app.home).and_then(|instances| instances.list()).unwrap_or_default();
+        let others: Vec<String> =
+            all.iter().filter(|found| found.alive && found.id != own).map(ToString::to_string).collect();
+        if !others.is_empty() {
+            error.message += &format!(": open in {}", others.join(", "));
+        }
+        error
+    }
+
     /// Closes the store before this process stops being an owner of running work.
     pub(crate) fn close(self) {
         let Self { app, instance } = self;

@@ -90,7 +90,8 @@ fn with_store(
     runtime.block_on(opened.recover());
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
-    let ended = interrupt::run(&runtime, async move { app.run(&Asker::owner(), command).await }, stop);
+    let work = async move { app.run(&Asker::owner(), command).await };
+    let ended = interrupt::run(&runtime, work, stop).map_err(|error| opened.name_others(error));
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();

@@ -3,15 +3,18 @@
 //! Only work whose owner's lock is free is taken, under a new fencing number, so that a process that was
 //! merely asleep is refused when it wakes (spec: security §7).
 
-use loom::{Author, AuthorKind, SourceKind};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use loom::{Author, AuthorKind, GenerationRow, SourceKind};
 use model::{DialectName, PARSER_VERSION};
 use store::home::HomeDir;
 use store::instance::Instances;
-use store::spool::{Recovered, Spooled, recover};
-use store::{GenerationFilter, GenerationState, Holder, Tenure};
+use store::spool::{Recovered, Spooled, TornHeader, recover};
+use store::{GenerationFilter, GenerationState, Holder, StoreError, Tenure};
 
 use super::ask::Begun;
-use super::settle::{Origin, Reading, store_reading};
+use super::settle::{Origin, Reading, outcome, store_reading};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::rights::Asker;
@@ -33,17 +36,70 @@ impl App {
         // An owner that cannot be asked about counts as alive: nothing living is ever taken.
         for found in recover(&dir, |id| instances.is_alive(id).unwrap_or(true)).map_err(failed)? {
             match found {
-                Ok(Recovered::Spooled(spooled)) => {
-                    recovered += u64::from(self.recover_one(&owner, spooled).await?);
-                }
+                // One that fails does not keep the others from being recovered.
+                Ok(Recovered::Spooled(spooled)) => match self.recover_one(&owner, spooled).await {
+                    Ok(made) => recovered += u64::from(made),
+                    Err(error) => self.talk.note(&format!(
+                        "what a process that died had received is not recovered yet: {error}: {}",
+                        error.hint
+                    )),
+                },
                 Ok(Recovered::Torn(torn)) => {
                     self.talk.note(&format!("{} holds no answer: {}", torn.path().display(), torn.reason()));
-                    torn.discard().map_err(failed)?;
+                    // Without a whole header nothing was received. Anything else may hold an answer, and stays.
+                    if matches!(torn.reason(), TornHeader::Cut) {
+                        torn.discard().map_err(failed)?;
+                    }
                 }
                 Err(error) => self.talk.note(&format!("a spool could not be read: {error}")),
             }
         }
+        self.bury(&owner, &instances, &dir).await?;
         Ok(recovered)
+    }
+
+    /// Ends what dead instances had begun and never heard of, and removes the files of those that left nothing.
+    async fn bury(&self, owner: &Asker, instances: &Instances, spools: &Path) -> Result<(), CommandError> {
+        let dead: BTreeSet<String> = instances
+            .list()
+            .map_err(failed)?
+            .into_iter()
+            .filter(|found| !found.alive)
+            .map(|found| found.id.to_string())
+            .collect();
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let filter =
+            GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
+        let mut left = BTreeSet::new();
+        for generation in self.store.generations(&owner.principal, filter).await? {
+            let instance = generation.tenure.owner.to_string();
+            if !dead.contains(&instance) {
+                continue;
+            }
+            if spools.join(generation.row.id.to_string()).exists() {
+                left.insert(instance);
+                continue;
+            }
+            let to = Holder::new(self.instance.to_string());
+            let row = generation.row;
+            let fence = match self.store.take_over(&owner.principal, row.id, &generation.tenure, &to).await {
+                Ok(fence) => fence,
+                // Another process is at it.
+                Err(StoreError::Fenced { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let begun = Begun { row, tenure: Tenure { owner: to, fence } };
+            let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
+            self.apply_rows(owner, begun.row.tree, with).await?;
+        }
+        instances
+            .remove_dead(|found| {
+                dead.contains(&found.id.to_string()) && !left.contains(&found.id.to_string())
+            })
+            .map_err(failed)?;
+        Ok(())
     }
 
     /// One spool. Returns whether a node was made of it.
@@ -84,7 +140,10 @@ impl App {
                 interrupted: Some("process_ended".to_owned()),
             };
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
-            Some(Reading::new(self, body, meta, &held)?)
+            let mut reading = Reading::new(self, body, meta, &held)?;
+            let made = self.made(owner, &begun.row).await?;
+            reading.choices.retain(|(index, ..)| !made.contains(index));
+            Some(reading)
         };
         let trust = manifest.as_ref().map_or(loom::Trust::Outside, lowest);
         let (provider, model, kind) = match &manifest {
@@ -108,6 +167,23 @@ impl App {
             self.talk.note(&format!("an answer that was cut off is kept as node {}", node.short_id));
         }
         Ok(!nodes.is_empty())
+    }
+}
+
+impl App {
+    /// The choices of a generation that are nodes already: its writer died between two of them.
+    async fn made(&self, owner: &Asker, row: &GenerationRow) -> Result<BTreeSet<u32>, CommandError> {
+        let reserved = row.reserved.clone();
+        let read = self.read(owner, row.tree, move |rows| {
+            let mut made = BTreeSet::new();
+            for (index, node) in (0..).zip(reserved) {
+                if rows.node(node)?.is_some() {
+                    made.insert(index);
+                }
+            }
+            Ok(made)
+        });
+        read.await
     }
 }
 

@@ -228,7 +228,8 @@ pub(crate) async fn store_reading(
     Ok(nodes)
 }
 
-fn outcome(
+/// The end of a generation as rows of a change.
+pub(super) fn outcome(
     app: &App,
     begun: &Begun,
     state: GenerationState,

@@ -48,7 +48,8 @@ pub(super) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Re
     if from > 0 && steps.iter().any(|step| step.to > from) {
         keep_copy(conn, path, from)?;
     }
-    for step in steps {
+    // A step is a write, for which others would be waited for: a file that is up to date is only looked at.
+    for step in steps.iter().filter(|step| step.to > from) {
         take(conn, step)?;
     }
     Ok(())

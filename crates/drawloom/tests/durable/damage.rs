@@ -1,0 +1,137 @@
+//! Files that are damaged, foreign or from the future: said, and not made worse.
+
+use std::fs;
+
+use crate::support::{Before, Home};
+
+/// Asserts that no command opens this file, and that none changes a byte of it.
+#[track_caller]
+fn is_left_alone(home: &Home, words: &[&str]) {
+    let bytes = fs::read(home.database()).unwrap();
+    let model = home.script(&[serde_json::json!({"text": " It poured."})]);
+    let commands: [&[&str]; 4] = [
+        &["tree", "text", "Tale"],
+        &["tree", "append", "Tale", " It poured."],
+        &["tree", "new", "--text", "x"],
+        &["--model", &model, "tree", "generate", "Tale"],
+    ];
+    for arguments in commands {
+        home.run(arguments).refused(6, words);
+        assert!(fs::read(home.database()).unwrap() == bytes, "{arguments:?} changed the file");
+    }
+}
+
+/// A tale with enough in it that its store has many pages.
+fn long_tale() -> Home {
+    let home = Home::with_tale("It rained.");
+    for number in 0..4 {
+        let text: String = (0..20_000).map(|word| format!(" {number}/{word}")).collect();
+        home.run_with(&["tree", "append", "Tale", "-"], text.as_bytes());
+    }
+    home
+}
+
+/// Overwrites a part of the store.
+fn overwrite(home: &Home, at: usize, with: &[u8]) {
+    let mut bytes = fs::read(home.database()).unwrap();
+    bytes[at..at + with.len()].copy_from_slice(with);
+    fs::write(home.database(), bytes).unwrap();
+}
+
+#[test]
+fn a_store_whose_beginning_is_overwritten_is_not_opened() {
+    let home = long_tale();
+    overwrite(&home, 0, &[0xa5; 512]);
+    is_left_alone(&home, &["not a Drawloom store"]);
+}
+
+#[test]
+fn a_store_that_ends_too_early_is_found_damaged() {
+    let home = long_tale();
+    let bytes = fs::read(home.database()).unwrap();
+    fs::write(home.database(), &bytes[..bytes.len() / 2]).unwrap();
+    home.run(&["tree", "append", "Tale", " It poured."]).refused(6, &["damaged", "backup"]);
+}
+
+#[test]
+fn a_store_with_a_hole_in_it_is_found_damaged() {
+    let home = long_tale();
+    let length = fs::read(home.database()).unwrap().len();
+    overwrite(&home, length / 4 / 4096 * 4096, &vec![0xa5; length / 2 / 4096 * 4096]);
+    for arguments in [&["tree", "verify", "Tale"][..], &["tree", "text", "Tale"]] {
+        let ran = home.run(arguments);
+        ran.refused(6, &["damaged", "backup"]);
+    }
+    let check = home.run(&["--json", "store", "check"]);
+    assert!([Some(1), Some(6)].contains(&check.status.code()), "{check:?}");
+}
+
+#[test]
+fn one_changed_letter_of_a_text_is_found_by_verify() {
+    let home = Home::with_tale("Plainly visible in the file.");
+    let bytes = fs::read(home.database()).unwrap();
+    let needle = b"Plainly visible";
+    let places: Vec<usize> =
+        (0..bytes.len() - needle.len()).filter(|at| bytes[*at..].starts_with(needle)).collect();
+    assert!(!places.is_empty(), "the text is not stored as it is");
+    for at in places {
+        overwrite(&home, at, b"B");
+    }
+    let verified = home.run(&["--json", "tree", "verify", "Tale"]);
+    assert_eq!(verified.status.code(), Some(1), "{verified:?}");
+    assert!(verified.stdout.contains(r#""status":"invalid""#), "{verified:?}");
+}
+
+#[test]
+fn another_programs_file_is_not_touched() {
+    for content in [&b"Dear diary, today it rained.\n"[..], &[0; 4096]] {
+        let home = Home::with_tale("It rained.");
+        fs::write(home.database(), content).unwrap();
+        is_left_alone(&home, &["not a Drawloom store", "--home"]);
+    }
+}
+
+#[test]
+fn another_programs_database_is_not_touched() {
+    let home = Home::with_tale("It rained.");
+    fs::remove_file(home.database()).unwrap();
+    let foreign = rusqlite::Connection::open(home.database()).unwrap();
+    foreign.execute_batch("CREATE TABLE diary (day, entry); INSERT INTO diary VALUES (1, 'rain')").unwrap();
+    drop(foreign);
+    is_left_alone(&home, &["not a Drawloom store"]);
+}
+
+#[test]
+fn a_store_of_a_later_version_is_not_opened_unless_it_says_that_it_may_be_read() {
+    let home = Home::with_tale("It rained.");
+    let before = Before::of(&home);
+    let store = |sql: &str| rusqlite::Connection::open(home.database()).unwrap().execute_batch(sql).unwrap();
+    let version: u32 = rusqlite::Connection::open(home.database())
+        .unwrap()
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
+    store("PRAGMA user_version = 999; UPDATE meta SET value = 999 WHERE key = 'min_reader'");
+    is_left_alone(&home, &["version 999", "update it"]);
+    store("UPDATE meta SET value = 1 WHERE key = 'min_reader'");
+    assert_eq!(home.text(), "It rained.");
+    home.run(&["tree", "append", "Tale", " It poured."]).refused(6, &["reading only"]);
+    store(&format!("PRAGMA user_version = {version}"));
+    before.unharmed(&home);
+}
+
+#[test]
+fn a_spool_that_cannot_be_read_stays_for_whoever_can() {
+    let home = Home::with_tale("It rained.");
+    let name = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let spool = home.path().join("spool").join(name);
+    fs::create_dir_all(spool.parent().unwrap()).unwrap();
+    fs::write(&spool, "{\"version\":999}\ndata: a later answer\n\n").unwrap();
+    let ran = home.run(&["tree", "text", "Tale"]);
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("later version (999)"), "{ran:?}");
+    assert!(spool.exists(), "what a later version received was thrown away");
+    // A header that is not whole has nothing behind it.
+    fs::write(&spool, "{\"versi").unwrap();
+    home.ok(&["tree", "text", "Tale"]);
+    assert!(!spool.exists());
+}

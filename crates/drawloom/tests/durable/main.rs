@@ -1,0 +1,14 @@
+//! What the program keeps, whatever happens to it: killed, stopped, raced, fed with nonsense, out of space, in
+//! front of broken servers and damaged files (spec: loom §10.7, security §7, §8, §28).
+//!
+//! Every test runs the real binary in a home of its own. A refusal is one line with its exit code, and the tree is
+//! the same before and after: [`support::Before`] compares text, log and `tree verify`.
+
+mod damage;
+mod disk;
+mod input;
+mod kill;
+mod processes;
+mod servers;
+mod support;
+mod surroundings;
