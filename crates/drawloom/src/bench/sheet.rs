@@ -19,8 +19,9 @@ impl<'a> Sheet<'a> {
         (self.progress)(line);
     }
 
-    /// Adds a measurement with its budget in the same unit, if it has one.
+    /// Adds a measurement with its budget in the same unit, if it has one, and says it: a whole run takes minutes.
     pub(super) fn row(&mut self, name: &str, value: f64, unit: &str, budget: Option<f64>) {
+        self.note(&format!("{name}: {value:.3} {unit}"));
         self.rows.push(Row { name: name.to_owned(), value, unit: unit.to_owned(), budget });
     }
 
