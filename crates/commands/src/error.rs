@@ -89,7 +89,9 @@ impl From<StoreError> for CommandError {
                 let StoreError::Refused(refusal) = error else { return split("refused", 2, "refused") };
                 return refusal.into();
             }
-            StoreError::NotFound(_) | StoreError::Rows(RowError::Missing { what: "view", .. }) => ("not_found", 3),
+            StoreError::NotFound(_) | StoreError::Rows(RowError::Missing { what: "view", .. }) => {
+                ("not_found", 3)
+            }
             StoreError::Denied(_) => ("denied", 4),
             StoreError::Ambiguous(_) => ("ambiguous", 2),
             StoreError::Exists(_) => ("exists", 2),
