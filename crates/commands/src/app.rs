@@ -106,7 +106,7 @@ impl App {
             TreeCommand::Regenerate(args) => generate::regenerate(self, asker, args).await,
             TreeCommand::Verify(args) => verify::verify(self, asker, args).await,
             TreeCommand::Seal(args) => verify::seal(self, asker, args).await,
-            TreeCommand::Trust(args) => care::trust(self, asker, args).await,
+            TreeCommand::Trust(args) => transfer::trust(self, asker, args).await,
             TreeCommand::Purge(args) => care::purge(self, asker, args).await,
             TreeCommand::Export(args) => transfer::export(self, asker, args).await,
             TreeCommand::Import(args) => transfer::import(self, asker, args).await,

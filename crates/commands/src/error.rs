@@ -89,14 +89,15 @@ impl From<StoreError> for CommandError {
                 let StoreError::Refused(refusal) = error else { return split("refused", 2, "refused") };
                 return refusal.into();
             }
-            StoreError::NotFound(_) => ("not_found", 3),
+            StoreError::NotFound(_) | StoreError::Rows(RowError::Missing { what: "view", .. }) => {
+                ("not_found", 3)
+            }
             StoreError::Denied(_) => ("denied", 4),
             StoreError::Ambiguous(_) => ("ambiguous", 2),
             StoreError::Exists(_) => ("exists", 2),
             StoreError::Malformed(_) | StoreError::Splice(_) => ("malformed", 2),
             StoreError::Conflict(_) | StoreError::Held { .. } | StoreError::Busy => ("busy", 6),
             StoreError::Fenced { .. } => ("fenced", 6),
-            StoreError::Rows(RowError::Missing { what: "view", .. }) => ("not_found", 3),
             StoreError::Rows(_) | StoreError::Damaged(_) => ("damaged", 6),
             StoreError::TooLong(_) => ("too_long", 6),
             StoreError::DiskFull => ("disk_full", 6),

@@ -11,6 +11,10 @@ use crate::args::tree::{TreeCommand, ViewAction};
 use crate::rights::Right;
 
 /// A command with its arguments.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "made once a command; a box would stand between clap and the arguments"
+)]
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "group", rename_all = "snake_case")]
 pub enum Command {

@@ -1,18 +1,19 @@
-//! To be written.
-use crate::app::App;
-use crate::args;
-use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::rights::Asker;
-/// x
-pub async fn export(_app: &App, _asker: &Asker, _args: args::tree::Export) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
-}
-/// x
-pub async fn import(_app: &App, _asker: &Asker, _args: args::care::Import) -> Result<Outcome, CommandError> {
-    Err(CommandError::usage("not built", ""))
-}
-/// x
-pub(crate) fn verify_file(_app: &App, _file: &std::path::Path) -> Result<loom::verify::Report, CommandError> {
-    Err(CommandError::usage("not built", ""))
-}
+//! How trees leave a home, and how they arrive (spec: loom §8).
+//!
+//! `interop` knows the formats and what an import does to a store; here they meet files, the store and the person.
+//! An export says what it contains before its first byte is written, and is read in one snapshot. A file that
+//! arrives is history: read within bounds, checked record by record, and never run, resumed or granted.
+
+mod adopted;
+mod contents;
+mod export;
+mod file;
+mod import;
+mod source;
+mod target;
+mod trust;
+
+pub(crate) use export::export;
+pub(crate) use file::verify_file;
+pub(crate) use import::import;
+pub(crate) use trust::trust;

@@ -15,7 +15,9 @@ pub(crate) fn remember_panics() {
 }
 
 fn described(info: &PanicHookInfo<'_>) -> String {
-    let message = info.payload_as_str().unwrap_or("no message");
+    let payload = info.payload();
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    let message = owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
     let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
     format!("{message}{}", place.unwrap_or_default())
 }

@@ -7,6 +7,7 @@
 //! Start-up does no more than a command needs: `--version` touches nothing, `config` and `doctor` make no home,
 //! and threads exist only where something waits (spec: scale §1).
 
+mod bench;
 mod cli;
 mod config;
 mod crash;

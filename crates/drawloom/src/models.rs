@@ -234,3 +234,40 @@ fn script_error(error: &ScriptError) -> CommandError {
         "script:FILE takes JSON lines, script:echo needs no file",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_ends_where_the_name_begins() {
+        for (name, base, model) in [
+            ("http://localhost:8080/qwen", "http://localhost:8080", "qwen"),
+            ("http://localhost:8080/meta/Llama-3", "http://localhost:8080", "meta/Llama-3"),
+            ("http://localhost:8080/v1/qwen", "http://localhost:8080/v1", "qwen"),
+            ("https://host/api/v1/meta/Llama-3", "https://host/api/v1", "meta/Llama-3"),
+            ("http://[::1]:1/v1beta/a:7b", "http://[::1]:1/v1beta", "a:7b"),
+        ] {
+            assert_eq!(address(name).unwrap(), Some((base.to_owned(), model)), "{name}");
+        }
+        assert_eq!(address("openai/gpt").unwrap(), None);
+        for name in
+            ["http://localhost:8080", "http://localhost:8080/", "http://localhost:8080/v1", "https://h/v1/"]
+        {
+            assert_eq!(address(name).unwrap_err().exit, 2, "{name}");
+        }
+    }
+
+    #[test]
+    fn plain_http_goes_to_this_machine_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let config = crate::config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
+        let models = Configured::new(config, None);
+        let local = models.find(Some("http://127.0.0.1:8080/m")).unwrap();
+        assert_eq!((local.info().place, local.info().kind), (Place::Local, SourceKind::Local));
+        let Err(refused) = models.find(Some("http://example.com/m")) else {
+            panic!("plain http to a stranger")
+        };
+        assert_eq!((refused.code, refused.exit), ("insecure_http", 2));
+    }
+}

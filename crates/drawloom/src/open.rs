@@ -24,6 +24,22 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// Keeps what processes that died had received, and clears their files away. What fails here is no reason to
+    /// refuse a command: it is said, and tried again next time.
+    pub(crate) async fn recover(&self) {
+        let app = &self.app;
+        let cleared = match app.recover().await {
+            Ok(_) => Instances::of(&app.home)
+                .and_then(|instances| instances.remove_dead(|_| true))
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.message),
+        };
+        if let Err(why) = cleared {
+            app.talk.note(&format!("what another process left could not be recovered: {why}"));
+        }
+    }
+
     /// A store that is busy, with who else has it open: one of them writes (spec: cli §1 exit 6).
     pub(crate) fn name_others(&self, mut error: CommandError) -> CommandError {
         if error.code != "busy" {
@@ -86,20 +102,10 @@ pub(crate) fn open(
     Ok(Opened { app: Arc::new(app), instance })
 }
 
-/// Keeps what processes that died had received (spec: loom §10.7). A failure does not stop the command: the spool
-/// stays, and is found again next time.
-pub(crate) async fn recover(app: &App) {
-    if let Err(error) = app.recover().await {
-        let line =
-            format!("what a process that died had received is not recovered yet: {error}: {}", error.hint);
-        app.talk.note(&line);
-    }
-}
-
 /// Opens the folder, and says what was repaired in it.
 fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
-    let home = Home::open(&places.home, options).map_err(home_error)?;
+    let home = Home::open(&places.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {
         person.notice(&format!("{} was open to others; it is not any more", path.display()));
     }
@@ -129,14 +135,14 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
 }
 
 /// A home that cannot be used, as the error of a command.
-pub(crate) fn home_error(error: HomeError) -> CommandError {
-    let (code, exit) = match &error {
+pub(crate) fn home_error(error: &HomeError) -> CommandError {
+    let (code, exit) = match error {
         HomeError::Empty | HomeError::NotAHome { .. } => ("bad_home", 2),
         HomeError::NetworkFileSystem { .. } => ("network_fs", 6),
         HomeError::NotWritable { .. } => ("read_only", 6),
         _ => ("home", 6),
     };
-    said(code, exit, &error)
+    said(code, exit, error)
 }
 
 fn instance_error(error: InstanceError) -> CommandError {
@@ -149,7 +155,7 @@ fn instance_error(error: InstanceError) -> CommandError {
                 "free some and try again; nothing was lost",
             )
         }
-        InstanceError::Home(error) => home_error(error),
+        InstanceError::Home(error) => home_error(&error),
         other => said("home", 6, &other),
     }
 }

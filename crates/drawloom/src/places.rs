@@ -37,7 +37,7 @@ impl Places {
         let named = home.or_else(|| env::var_os("DRAWLOOM_HOME").map(PathBuf::from));
         let home = match named {
             Some(home) if home.as_os_str().is_empty() => {
-                return Err(crate::open::home_error(store::home::HomeError::Empty));
+                return Err(crate::open::home_error(&store::home::HomeError::Empty));
             }
             Some(home) => home,
             None => user_home().map(|home| home.join(".drawloom")).ok_or_else(|| {

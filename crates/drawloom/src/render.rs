@@ -117,3 +117,6 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Done(_) => Shown::default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

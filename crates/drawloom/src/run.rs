@@ -53,6 +53,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     let layers = Layers::read(&places.home, std::env::vars_os(), &flags);
     let outcome = match command {
         Command::Config(command) => config::run(command, &places, &layers, &|line| output.note(line))?,
+        Command::Bench(arguments) => {
+            Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
+        }
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
         command => {
             let config = layers.config()?;
@@ -84,12 +87,10 @@ fn with_store(
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
     let opened = open::open(spec.name, places, config, model, person, cancel)?;
+    runtime.block_on(opened.recover());
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
-    let work = async move {
-        open::recover(&app).await;
-        app.run(&Asker::owner(), command).await
-    };
+    let work = async move { app.run(&Asker::owner(), command).await };
     let ended = interrupt::run(&runtime, work, stop).map_err(|error| opened.name_others(error));
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.

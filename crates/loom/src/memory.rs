@@ -4,6 +4,7 @@
 //! imported. It holds everything, so it is not for large trees that live on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use crate::cell::{Cell, CellKey, CellScope};
 use crate::content::NotCanonical;
@@ -206,6 +207,11 @@ impl MemoryTree {
     }
 }
 
+/// Where the record of a number stands in a log without a gap.
+fn place_of(seq: Seq) -> usize {
+    usize::try_from(seq.0).unwrap_or(usize::MAX).wrapping_sub(1)
+}
+
 impl Rows for MemoryTree {
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.tree.clone().ok_or_else(|| RowError::missing("tree", "row"))
@@ -269,15 +275,21 @@ impl Rows for MemoryTree {
     }
 
     fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
-        Ok(self.operations.iter().find(|record| record.seq == seq).cloned())
+        let fits = |record: &&OpRecord| record.seq == seq;
+        let found = self.operations.get(place_of(seq)).filter(fits);
+        Ok(found.or_else(|| self.operations.iter().find(fits)).cloned())
     }
 
     fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
-        Ok(self.operations.iter().filter(|record| record.seq > after).take(limit).cloned().collect())
+        // Where the numbers are without a gap, those up to `after` need not be looked at.
+        let at = place_of(after);
+        let skip = if self.operations.get(at).is_some_and(|record| record.seq == after) { at } else { 0 };
+        let later = self.operations.iter().skip(skip).filter(|record| record.seq > after);
+        Ok(later.take(limit).cloned().collect())
     }
 
     fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
-        let later = self.order.iter().filter(|(order, _)| after.is_none_or(|after| **order > after));
+        let later = self.order.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
         Ok(self.page(later.map(|(_, id)| *id), limit))
     }
 

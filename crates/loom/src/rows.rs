@@ -121,6 +121,19 @@ pub trait Rows {
     fn seals(&self) -> Result<Vec<Seal>, RowError>;
     /// A generation.
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError>;
+    /// Generations of the tree behind `after`, in the order of their ids, at most `limit`, each with the digest of
+    /// its response, if it got one.
+    fn generations(
+        &self,
+        _after: Option<GenerationId>,
+        _limit: usize,
+    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
+        Ok(Vec::new())
+    }
+    /// What came back for a generation of the tree; none where the reader has none or may not see it.
+    fn answer(&self, _generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(None)
+    }
     /// A manifest by its digest; none where the reader has none or may not see it.
     fn manifest(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
         Ok(None)

@@ -2,6 +2,7 @@
 
 use loom::{CellKey, NodeId, Plan, Seq, Slot, ViewName};
 
+use crate::adopt::ImportNote;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
@@ -19,6 +20,10 @@ pub struct With {
     pub guards: Vec<Guard>,
     /// The chat session a new tree is bound to. A chat session's own token binds to itself, whatever is said here.
     pub session: Option<String>,
+    /// The file that the plan's nodes come from: remembered beside the tree.
+    pub imported: Option<ImportNote>,
+    /// Nodes of the plan whose text is not there, as of one that was forgotten: only size and hashes are.
+    pub absent: Vec<NodeId>,
 }
 
 impl With {

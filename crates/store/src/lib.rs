@@ -8,6 +8,7 @@
 //! is compared with a model simple enough to be believed. Every method takes a [`Principal`]; what a principal may
 //! not see does not exist for it (spec: security §17).
 
+mod adopt;
 mod apply;
 pub mod blobs;
 mod change;
@@ -30,6 +31,7 @@ pub mod spool;
 mod sqlite;
 mod store;
 
+pub use adopt::{Adopted, AdoptedGeneration, AdoptedManifest, Import, ImportNote};
 pub use apply::{Applied, AppliedDraft, With};
 pub use change::{Ids, change};
 pub use draft::{DraftEdit, DraftName};

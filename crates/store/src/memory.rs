@@ -3,6 +3,7 @@
 //! It is what SQLite is compared with, so it must be right by looking at it, not fast. A write works on a copy of
 //! everything and puts it in place when it has succeeded.
 
+mod adopt;
 mod apply;
 pub(crate) mod find;
 mod forget;
@@ -18,9 +19,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use loom::rows::StoredResponse;
 use loom::seal::Seal;
-use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, TreeId};
+use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, TreeId, Trust};
 use tokio::sync::watch;
 
+use crate::adopt::{Adopted, Import};
 use crate::apply::{Applied, With};
 use crate::draft::{self, DraftEdit, DraftName};
 use crate::error::{Changed, StoreError};
@@ -82,6 +84,32 @@ impl Store for MemoryStore {
         with: With,
     ) -> Result<Applied, StoreError> {
         self.write(|state| state.apply(who, tree, plan, with))
+    }
+
+    async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+        self.write(|state| state.adopt(who, adopted))
+    }
+
+    async fn imports(&self, who: &Principal, tree: TreeId) -> Result<Vec<Import>, StoreError> {
+        Ok(self.state().tree(who, tree)?.imports.clone())
+    }
+
+    async fn set_trust(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        nodes: Vec<(NodeId, Trust)>,
+    ) -> Result<u64, StoreError> {
+        self.write(|state| state.set_trust(who, tree, &nodes))
+    }
+
+    async fn read_whole(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError> {
+        self.read_rows(who, tree, f).await
     }
 
     async fn read_rows(

@@ -4,6 +4,7 @@
 //! and cells compared, so that the order of a tree is one for all of them. A commit is synced before it is
 //! acknowledged.
 
+mod adopt;
 mod apply;
 mod bytes;
 mod cell_row;
@@ -35,9 +36,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use loom::rows::StoredResponse;
 use loom::seal::Seal;
-use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, Seq, TreeId};
+use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, Seq, TreeId, Trust};
 use tokio::sync::watch;
 
+use crate::adopt::{Adopted, Import};
 use crate::apply::{Applied, With};
 use crate::draft::{DraftEdit, DraftName};
 use crate::error::StoreError;
@@ -160,6 +162,26 @@ impl Store for SqliteStore {
         self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
     }
 
+    async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| adopt::adopt(db, &who, &adopted)).await
+    }
+
+    async fn imports(&self, who: &Principal, tree: TreeId) -> Result<Vec<Import>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| adopt::imports(db, tree_row::find(db, &who, tree)?)).await
+    }
+
+    async fn set_trust(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        nodes: Vec<(NodeId, Trust)>,
+    ) -> Result<u64, StoreError> {
+        let who = who.clone();
+        self.write(move |db| adopt::set_trust(db, &who, tree, &nodes)).await
+    }
+
     async fn read_rows(
         &self,
         who: &Principal,
@@ -167,11 +189,17 @@ impl Store for SqliteStore {
         f: ReadFn,
     ) -> Result<Box<dyn Any + Send>, StoreError> {
         let who = who.clone();
-        self.read(move |db| {
-            let tree = tree_row::find(db, &who, tree)?;
-            f(&rows::SqliteRows { db, tree, who: &who }).map_err(StoreError::from_row_error)
-        })
-        .await
+        self.read(move |db| rows::run(db, &who, tree, f)).await
+    }
+
+    async fn read_whole(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError> {
+        let who = who.clone();
+        self.readers()?.run(Time::Unbounded, move |db| rows::run(db, &who, tree, f)).await
     }
 
     async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {

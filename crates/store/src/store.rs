@@ -7,9 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use loom::rows::StoredResponse;
 use loom::seal::Seal;
-use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Rows, Seq, TreeId};
+use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Rows, Seq, TreeId, Trust};
 use tokio::sync::watch;
 
+use crate::adopt::{Adopted, Import};
 use crate::apply::{Applied, With};
 use crate::draft::{DraftEdit, DraftName};
 use crate::error::StoreError;
@@ -46,11 +47,46 @@ pub trait Store: Send + Sync {
         with: With,
     ) -> Result<Applied, StoreError>;
 
+    /// Inserts a tree as it is, under its own ids and numbers, in one transaction; its log goes on behind its last
+    /// operation. The cells are those the log leaves; no timeline, draft or running work comes along.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when the tree, or a node or generation of it, is here;
+    /// [`StoreError::Malformed`] when its rows and its log do not fit together. Nothing is written then.
+    async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError>;
+
+    /// What was imported into a tree, oldest first.
+    async fn imports(&self, who: &Principal, tree: TreeId) -> Result<Vec<Import>, StoreError>;
+
+    /// Sets how far imported nodes are believed; those that are not `outside` any more stay as they are. Returns
+    /// how many were changed.
+    ///
+    /// # Errors
+    /// [`StoreError::Malformed`] names a node that no import brought in: nothing else is ever raised.
+    async fn set_trust(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        nodes: Vec<(NodeId, Trust)>,
+    ) -> Result<u64, StoreError>;
+
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
     ///
     /// # Errors
     /// What the function returns; [`StoreError::TooLong`] after 5 s.
     async fn read_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        f: ReadFn,
+    ) -> Result<Box<dyn Any + Send>, StoreError>;
+
+    /// As [`Store::read_rows`], however long it takes: for what has to read a whole tree as of one moment. The log
+    /// of the store grows meanwhile.
+    ///
+    /// # Errors
+    /// What the function returns.
+    async fn read_whole(
         &self,
         who: &Principal,
         tree: TreeId,

@@ -4,6 +4,7 @@
 extern crate drawloom_store as store;
 
 mod suite {
+    mod adopting;
     mod both;
     mod drafts;
     mod forgetting;

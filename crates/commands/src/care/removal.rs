@@ -41,7 +41,7 @@ pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result
     }
     asked_twice(app, args.yes, &places, "forget")?;
     let forgotten = app.store.forget(&asker.principal, &what, app.now()).await?;
-    finish(app, forgotten)
+    finish(app, &forgotten)
 }
 
 /// `tree purge`.
@@ -61,7 +61,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
     app.talk.note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge")?;
     let forgotten = app.store.purge(&asker.principal, tree, app.now()).await?;
-    finish(app, forgotten)
+    finish(app, &forgotten)
 }
 
 fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), CommandError> {
@@ -86,7 +86,7 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 }
 
 /// Removes the files of blobs that nothing shows any more, and says what was done.
-fn finish(app: &App, forgotten: Forgotten) -> Result<Outcome, CommandError> {
+fn finish(app: &App, forgotten: &Forgotten) -> Result<Outcome, CommandError> {
     let mut outcome = removed(&forgotten.places, false);
     if !forgotten.blobs.is_empty() {
         let failed =

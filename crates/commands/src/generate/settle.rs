@@ -92,7 +92,7 @@ impl Reading {
         if let Ok(text) = std::str::from_utf8(&body) {
             let masked = app.masker.mask(text);
             if !masked.spans.is_empty() {
-                meta.masked = masked.spans.iter().map(|span| span.name.to_string()).collect();
+                meta.masked = masked.spans.iter().map(|span| span.name.clone()).collect();
                 body = masked.text.into_owned().into_bytes();
             }
         }

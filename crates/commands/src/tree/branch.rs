@@ -136,7 +136,7 @@ impl<'a> Starts<'a> {
     fn nearest(&self, at: usize) -> CommandError {
         let cluster = |start: usize| grapheme::index_of(&self.node, start);
         let places = || self.found.iter().filter_map(|(_, start)| Some((*start, cluster(*start)?)));
-        let before = places().filter(|(start, _)| *start < at).last();
+        let before = places().rfind(|(start, _)| *start < at);
         let after = places().find(|(start, _)| *start > at);
         let hint = match (before, after) {
             (Some((_, before)), Some((_, after))) => format!("tokens begin at {before} and {after}"),

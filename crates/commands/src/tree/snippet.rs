@@ -131,7 +131,7 @@ mod tests {
         let text = format!("{} the Grey heron stood.\n\nStill {}", "rain ".repeat(40), "more ".repeat(60));
         let cut = snippet(&text, "heron");
         assert!(cut.starts_with("…rain rain") && cut.contains("the Grey heron stood. Still more"), "{cut}");
-        assert!(cut.ends_with("more…") || cut.ends_with("mor…") || cut.ends_with('…'), "{cut}");
+        assert!(cut.ends_with('…'), "{cut}");
         assert!(cut.len() <= BEFORE + BEHIND + 6);
     }
 

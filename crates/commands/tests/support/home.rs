@@ -16,28 +16,29 @@ use store::{Ids, MemoryStore, SqliteStore, Store};
 use text::mask::{Masker, Secret};
 
 /// The secret every test home knows.
-pub const SECRET: &str = "sk-very-secret-value-123";
+pub(crate) const SECRET: &str = "sk-very-secret-value-123";
 
 /// A home with its store, its person and its model.
-pub struct TestHome {
-    pub app: App,
-    pub talk: Arc<Recorder>,
-    pub models: Arc<OneModel>,
-    pub dir: tempfile::TempDir,
+pub(crate) struct TestHome {
+    pub(crate) app: App,
+    pub(crate) talk: Arc<Recorder>,
+    pub(crate) models: Arc<OneModel>,
+    pub(crate) dir: tempfile::TempDir,
 }
 
 /// A home on each kind of store: every rule holds on both.
-pub fn homes() -> [TestHome; 2] {
+pub(crate) fn homes() -> [TestHome; 2] {
     [TestHome::new(|_| Arc::new(MemoryStore::new())), TestHome::on_disk()]
 }
 
 impl TestHome {
     /// A home with its store in a file.
-    pub fn on_disk() -> Self {
+    pub(crate) fn on_disk() -> Self {
         Self::new(|home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
     }
 
     /// The home in a folder, opened again.
+    #[allow(dead_code, unreachable_pub, reason = "for tests of what is on disk")]
     pub fn again(dir: tempfile::TempDir) -> Self {
         Self::at(dir, |home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
     }
@@ -67,12 +68,12 @@ impl TestHome {
     }
 
     /// Runs a command as `asker`.
-    pub async fn run_as(&self, asker: &Asker, words: &[&str]) -> Result<Outcome, CommandError> {
+    pub(crate) async fn run_as(&self, asker: &Asker, words: &[&str]) -> Result<Outcome, CommandError> {
         self.app.run(asker, parsed(words)).await
     }
 
     /// The result of a command that is done, as JSON.
-    pub async fn ok(&self, words: &[&str]) -> Value {
+    pub(crate) async fn ok(&self, words: &[&str]) -> Value {
         match self.run_as(&Asker::owner(), words).await {
             Ok(outcome) => serde_json::to_value(outcome).unwrap(),
             Err(error) => panic!("{words:?}: {error:?}"),
@@ -80,7 +81,7 @@ impl TestHome {
     }
 
     /// The error of a command that is not done. Every one says what and what to do.
-    pub async fn err(&self, words: &[&str]) -> CommandError {
+    pub(crate) async fn err(&self, words: &[&str]) -> CommandError {
         match self.run_as(&Asker::owner(), words).await {
             Err(error) => {
                 assert!(!error.message.is_empty() && !error.hint.is_empty(), "{words:?}: {error:?}");
@@ -91,35 +92,35 @@ impl TestHome {
     }
 
     /// Makes a tree with a first text and returns its id.
-    pub async fn tree(&self, mode: &str, text: &str) -> String {
+    pub(crate) async fn tree(&self, mode: &str, text: &str) -> String {
         field(&self.ok(&["tree", "new", "--mode", mode, "--text", text]).await, "tree")
     }
 
     /// Appends a text and returns the node's id.
-    pub async fn append(&self, tree: &str, text: &str) -> String {
+    pub(crate) async fn append(&self, tree: &str, text: &str) -> String {
         field(&self.ok(&["tree", "append", tree, text]).await, "node")
     }
 
     /// The text of `main`.
-    pub async fn text(&self, tree: &str) -> String {
+    pub(crate) async fn text(&self, tree: &str) -> String {
         field(&self.ok(&["tree", "text", tree]).await, "text")
     }
 
     /// Nodes as `tree show` lists them, with further arguments.
-    pub async fn nodes(&self, tree: &str, more: &[&str]) -> Vec<Value> {
+    pub(crate) async fn nodes(&self, tree: &str, more: &[&str]) -> Vec<Value> {
         let words = [&["tree", "show", tree], more].concat();
         self.ok(&words).await["nodes"].as_array().unwrap().clone()
     }
 
     /// One node as `tree show --all` lists it.
-    pub async fn node(&self, tree: &str, id: &str) -> Value {
+    pub(crate) async fn node(&self, tree: &str, id: &str) -> Value {
         let all = self.nodes(tree, &["--all"]).await;
         all.into_iter().find(|node| node["id"] == id).unwrap()
     }
 }
 
 /// A field that holds text.
-pub fn field(value: &Value, name: &str) -> String {
+pub(crate) fn field(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
 }
 
@@ -131,20 +132,20 @@ struct Typed {
 }
 
 /// A command as typed.
-pub fn parsed(words: &[&str]) -> Command {
+pub(crate) fn parsed(words: &[&str]) -> Command {
     Typed::try_parse_from(words).unwrap_or_else(|error| panic!("{words:?}: {error}")).command
 }
 
 /// The command line as clap has it.
-pub fn command_line() -> clap::Command {
+pub(crate) fn command_line() -> clap::Command {
     <Typed as clap::CommandFactory>::command()
 }
 
 /// A person who says nothing by themselves: notices are kept, standard input is what the test put there.
 #[derive(Default)]
-pub struct Recorder {
-    pub notes: Mutex<Vec<String>>,
-    pub input: Mutex<Vec<u8>>,
+pub(crate) struct Recorder {
+    pub(crate) notes: Mutex<Vec<String>>,
+    pub(crate) input: Mutex<Vec<u8>>,
 }
 
 impl Talk for Recorder {
@@ -165,11 +166,11 @@ impl Talk for Recorder {
 
 /// One model for every name, once a test has set it.
 #[derive(Default)]
-pub struct OneModel(pub Mutex<Option<Arc<dyn Model>>>);
+pub(crate) struct OneModel(Mutex<Option<Arc<dyn Model>>>);
 
 impl OneModel {
     /// Sets it.
-    pub fn set(&self, model: impl Model + 'static) {
+    pub(crate) fn set(&self, model: impl Model + 'static) {
         *self.0.lock().unwrap() = Some(Arc::new(model));
     }
 }

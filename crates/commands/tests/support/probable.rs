@@ -18,7 +18,7 @@ const BODY: &str = concat!(
     "\n\ndata: [DONE]\n\n",
 );
 
-pub struct Probable(ModelInfo);
+pub(crate) struct Probable(ModelInfo);
 
 impl Default for Probable {
     fn default() -> Self {

@@ -58,7 +58,7 @@ fn set_key(
     let row = table::row(path).ok_or_else(|| unknown(path))?;
     let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
     let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
-    let home = Home::open(&places.home, options).map_err(crate::open::home_error)?;
+    let home = Home::open(&places.home, options).map_err(|error| crate::open::home_error(&error))?;
     let from_input;
     let written = if written == "-" {
         from_input = line_of_input()?;

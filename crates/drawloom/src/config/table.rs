@@ -58,7 +58,7 @@ pub(crate) const KEYS: &[Key] = &[
         "How they are told to: by a trailing message alone (llama.cpp), or by a field of the request (vLLM).",
     )
     .or("\"trailing\""),
-    Key::new("providers.NAME.logprobs", Flag, "Whether it gives log-probabilities.").or("false"),
+    Key::new("providers.NAME.logprobs", Flag, "Whether it gives log-probabilities when asked.").or("true"),
     Key::new("providers.NAME.completion_endpoint", Flag, "Whether it continues raw text.").or("true"),
     Key::new("providers.NAME.tools", Flag, "Whether its models can call tools.").or("true"),
     Key::new(
@@ -112,7 +112,6 @@ pub(crate) const BUILT_IN: &[(&str, &str)] = &[
     ("providers.openai.window", "128000"),
     ("providers.openai.output_limit", "16384"),
     ("providers.openai.honours_n", "true"),
-    ("providers.openai.logprobs", "true"),
     ("providers.openai.completion_endpoint", "false"),
     ("providers.openai.limit_field", "\"max_completion_tokens\""),
 ];

@@ -9,11 +9,8 @@ use commands::results::care::{
 use super::columns::{columns, count};
 use super::{Plain, Shown};
 
+/// What an export contains was said before it was written; only the export itself is left to print.
 pub(super) fn exported(done: &Exported, to: Plain) -> Shown {
-    let list = |what: &str, things: &[String]| {
-        (!things.is_empty()).then(|| format!("{what}: {}", things.join(", ")))
-    };
-    let notices = list("contains", &done.contains).into_iter().chain(list("left out", &done.left_out));
     let body = match (&done.body, &done.file) {
         // A file keeps its bytes; a terminal would obey them.
         (Some(body), _) if to.terminal => to.text(&String::from_utf8_lossy(body)).into_owned().into_bytes(),
@@ -21,7 +18,7 @@ pub(super) fn exported(done: &Exported, to: Plain) -> Shown {
         (None, Some(file)) => format!("{}\n", to.line(file)).into_bytes(),
         (None, None) => Vec::new(),
     };
-    Shown { body, notices: notices.collect() }
+    Shown { body, notices: Vec::new() }
 }
 
 pub(super) fn imported(done: &Imported, to: Plain) -> Shown {

@@ -1,8 +1,9 @@
 //! Applying a plan and the rows that go with it.
 
 use loom::rows::StoredResponse;
-use loom::{Cell, Digest, NodeRow, OpRecord, Plan, PositionId, Seq, TreeId, short_id};
+use loom::{Cell, Digest, NodeId, NodeRow, OpRecord, Plan, PositionId, Seq, TreeId, short_id};
 
+use crate::adopt::Import;
 use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
 use crate::error::{Changed, StoreError};
 use crate::event::Happening;
@@ -27,7 +28,8 @@ impl State {
         }
         self.tree_mut(who, id)?;
         self.check_guards(who, &with.guards)?;
-        let mut applied = self.apply_plan(who, id, plan)?;
+        let absent = with.absent.clone();
+        let mut applied = self.apply_plan(who, id, plan, &absent)?;
         if !with.is_empty() {
             for generation in with.generations {
                 self.start(id, generation)?;
@@ -36,11 +38,14 @@ impl State {
                 self.end(id, outcome)?;
             }
         }
+        if let (Some(note), Some(seq)) = (with.imported, applied.seq) {
+            self.tree_mut(who, id)?.imports.push(Import { note, from: seq, to: seq });
+        }
         applied.cursor = self.identity().cursor;
         Ok(applied)
     }
 
-    fn create(
+    pub(super) fn create(
         &mut self,
         who: &Principal,
         row: loom::TreeRow,
@@ -69,7 +74,13 @@ impl State {
         Ok(())
     }
 
-    fn apply_plan(&mut self, who: &Principal, id: TreeId, plan: Plan) -> Result<Applied, StoreError> {
+    fn apply_plan(
+        &mut self,
+        who: &Principal,
+        id: TreeId,
+        plan: Plan,
+        absent: &[NodeId],
+    ) -> Result<Applied, StoreError> {
         let elsewhere =
             |node| self.trees.iter().any(|(tree, other)| *tree != id && other.nodes.contains_key(&node));
         if plan.nodes.iter().any(|node| elsewhere(node.id)) {
@@ -97,7 +108,8 @@ impl State {
                     short_id::candidates(node.id.to_bytes()).find(|short| !taken(short)).unwrap_or_default();
                 applied.nodes.push((node.id, free.clone()));
                 tree.order.insert((seq, place), node.id);
-                tree.nodes.insert(node.id, NodeRow { node, seq, place, short_id: free, purged: false });
+                let purged = absent.contains(&node.id);
+                tree.nodes.insert(node.id, NodeRow { node, seq, place, short_id: free, purged });
             }
             applied.seq = Some(seq);
             applied.skipped.clone_from(&op.skipped);

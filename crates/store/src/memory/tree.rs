@@ -11,6 +11,7 @@ use loom::{
 };
 
 use super::state::State;
+use crate::adopt::Import;
 use crate::principal::Principal;
 
 /// One tree.
@@ -28,6 +29,7 @@ pub(super) struct Tree {
     pub(super) timelines: BTreeMap<ViewName, Timeline>,
     pub(super) drafts: BTreeMap<(ViewName, Slot), Draft>,
     pub(super) seals: Vec<Seal>,
+    pub(super) imports: Vec<Import>,
 }
 
 impl Tree {
@@ -54,6 +56,7 @@ impl Tree {
             timelines: BTreeMap::new(),
             drafts: BTreeMap::new(),
             seals: Vec::new(),
+            imports: Vec::new(),
         }
     }
 
@@ -179,6 +182,24 @@ impl Rows for View<'_> {
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
         let found = self.state.generations.get(&id).map(|generation| generation.row.clone());
         Ok(found.filter(|row| row.tree == self.tree.row.id))
+    }
+
+    fn generations(
+        &self,
+        after: Option<GenerationId>,
+        limit: usize,
+    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
+        let own = self.state.generations.iter().filter(|(id, generation)| {
+            generation.row.tree == self.tree.row.id && after.is_none_or(|after| **id > after)
+        });
+        let response = |id| self.state.responses.get(id).map(|response| response.digest);
+        Ok(own.map(|(id, generation)| (generation.row.clone(), response(id))).take(limit).collect())
+    }
+
+    fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
+        let own = self.state.generations.get(&generation);
+        let own = own.filter(|own| own.row.tree == self.tree.row.id && self.who.sees_context());
+        Ok(own.and_then(|own| self.state.responses.get(&own.row.id).cloned()))
     }
 
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

@@ -5,7 +5,8 @@ use rusqlite::params;
 
 use super::db::{Db, digest, get, unsigned};
 use super::tree_row::{TreeRef, find_mut};
-use super::{cell_row, draft_row, events, node_row, op_row, position_row, sent, tree_row, work};
+use super::{adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, tree_row, work};
+use crate::adopt::Import;
 use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
 use crate::draft::{DraftEdit, DraftName, after_keystroke, edited};
 use crate::error::{Changed, StoreError};
@@ -47,10 +48,13 @@ pub(super) fn apply(
         applied.drafts.push(AppliedDraft { view, slot, revision });
     }
     if let Some(op) = &plan.op {
-        append_planned(db, tree, plan, op, &mut applied)?;
+        append_planned(db, tree, plan, op, &with.absent, &mut applied)?;
     }
     for outcome in &with.outcomes {
         sent::end(db, tree, outcome)?;
+    }
+    if let (Some(note), Some(seq)) = (with.imported, applied.seq) {
+        adopt::remember(db, tree, &Import { note, from: seq, to: seq })?;
     }
     applied.cursor = events::last(db)?;
     Ok(applied)
@@ -81,6 +85,7 @@ fn append_planned(
     tree: TreeRef,
     plan: &Plan,
     op: &Operation,
+    absent: &[loom::NodeId],
     applied: &mut Applied,
 ) -> Result<(), StoreError> {
     let head = Head::read(db, tree)?;
@@ -95,6 +100,9 @@ fn append_planned(
             position_row::insert(db, tree.pk, pk, position)?;
         } else if node.is_original() {
             return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
+        }
+        if absent.contains(&node.id) {
+            node_row::purge(db, pk)?;
         }
         index(db, pk, node)?;
         applied.nodes.push((node.id, short));
@@ -121,7 +129,7 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: loom::NodeId) -> Result<String,
 }
 
 /// Adds a node to the search index, and its blobs to those that are shown.
-fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
+pub(super) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
     let text = crate::search::searched_text(&node.content);
     let text = text::bigrams::index_text(&text);
     if !text.is_empty() {

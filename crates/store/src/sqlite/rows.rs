@@ -1,11 +1,13 @@
 //! The rows of one tree, as a reader of this store sees them.
 
+use std::any::Any;
+
 use loom::cell::CellScope;
 use loom::rows::{Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
-    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeRow, ViewName,
+    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeId, TreeRow, ViewName,
 };
 
 use super::db::{Db, get};
@@ -13,6 +15,7 @@ use super::tree_row::TreeRef;
 use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
 use crate::error::StoreError;
 use crate::principal::Principal;
+use crate::store::ReadFn;
 
 /// One tree within a snapshot.
 pub(super) struct SqliteRows<'a, 'c> {
@@ -20,6 +23,17 @@ pub(super) struct SqliteRows<'a, 'c> {
     pub(super) tree: TreeRef,
     /// Who reads: what was sent and received is shown to some only.
     pub(super) who: &'a Principal,
+}
+
+/// Runs a function over the rows of a tree that `who` sees.
+pub(super) fn run(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeId,
+    f: ReadFn,
+) -> Result<Box<dyn Any + Send>, StoreError> {
+    let tree = tree_row::find(db, who, tree)?;
+    f(&SqliteRows { db, tree, who }).map_err(StoreError::from_row_error)
 }
 
 /// What is not there, or not for this reader, as nothing.
@@ -286,6 +300,18 @@ impl Rows for SqliteRows<'_, '_> {
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
         self.read_generation(id).map_err(StoreError::into_row_error)
+    }
+
+    fn generations(
+        &self,
+        after: Option<GenerationId>,
+        limit: usize,
+    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
+        sent::of_tree(self.db, self.tree, after, limit_of(limit)).map_err(StoreError::into_row_error)
+    }
+
+    fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
+        optional(sent::answer(self.db, self.who, self.tree, generation))
     }
 
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

@@ -97,6 +97,13 @@ CREATE TABLE drafts (
 CREATE TABLE seals (pk INTEGER PRIMARY KEY, tree INTEGER NOT NULL, seal TEXT NOT NULL);
 CREATE INDEX seals_tree ON seals (tree);
 
+-- Which operations of a tree came from a file; that is no part of the tree.
+CREATE TABLE imports (
+    pk INTEGER PRIMARY KEY, tree INTEGER NOT NULL, file BLOB NOT NULL, at INTEGER NOT NULL,
+    first INTEGER NOT NULL, last INTEGER NOT NULL
+);
+CREATE INDEX imports_tree ON imports (tree);
+
 CREATE TABLE generations (
     pk INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, tree INTEGER NOT NULL, manifest BLOB NOT NULL,
     state INTEGER NOT NULL, owner TEXT NOT NULL, fence INTEGER NOT NULL, row TEXT NOT NULL

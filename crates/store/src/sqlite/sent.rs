@@ -1,7 +1,7 @@
 //! Generations with what they sent and what came back.
 
 use loom::rows::StoredResponse;
-use loom::{Digest, GenerationId, NodeId, TreeId};
+use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
 use rusqlite::{Row, params};
 
 use super::bytes::{pack, unpack};
@@ -17,7 +17,7 @@ use crate::generation::{
 };
 use crate::principal::Principal;
 
-const fn state_code(state: GenerationState) -> i64 {
+pub(super) const fn state_code(state: GenerationState) -> i64 {
     match state {
         GenerationState::Started => 0,
         GenerationState::Done => 1,
@@ -36,7 +36,7 @@ fn read_state(code: i64) -> Result<GenerationState, StoreError> {
 
 /// Stores bytes under their digest, once; returns their number. A removed content that is sent again is stored
 /// again.
-fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Result<i64, StoreError> {
+pub(super) fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Result<i64, StoreError> {
     let select = format!("SELECT pk FROM {table} WHERE digest = ?1");
     if let Some(pk) = db.one(&select, [digest.0], |row| get(row, 0))? {
         return Ok(pk);
@@ -70,7 +70,7 @@ pub(super) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(
     events::append(db, tree.pk, &Happening::Generation { id: row.id })
 }
 
-fn cite(db: &Db<'_>, manifest: i64, body: i64) -> Result<(), StoreError> {
+pub(super) fn cite(db: &Db<'_>, manifest: i64, body: i64) -> Result<(), StoreError> {
     db.run("INSERT OR IGNORE INTO citations (manifest, body) VALUES (?1, ?2)", (manifest, body))?;
     Ok(())
 }
@@ -205,6 +205,43 @@ pub(super) fn usage(
     })
 }
 
+/// As [`loom::Rows::generations`].
+pub(super) fn of_tree(
+    db: &Db<'_>,
+    tree: TreeRef,
+    after: Option<GenerationId>,
+    limit: i64,
+) -> Result<Vec<(GenerationRow, Option<Digest>)>, StoreError> {
+    let sql = "SELECT g.row, r.digest FROM generations g LEFT JOIN responses r ON r.generation = g.pk
+         WHERE g.tree = ?1 AND (?2 IS NULL OR g.id > ?2) ORDER BY g.id LIMIT ?3";
+    db.all(sql, (tree.pk, after.map(GenerationId::to_bytes), limit), |row| {
+        let response = match row.get_ref(1).map_err(super::db::failure)? {
+            rusqlite::types::ValueRef::Null => None,
+            _ => Some(digest(row, 1)?),
+        };
+        Ok((json(&get::<String>(row, 0)?)?, response))
+    })
+}
+
+/// As [`loom::Rows::answer`].
+pub(super) fn answer(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeRef,
+    generation: GenerationId,
+) -> Result<StoredResponse, StoreError> {
+    let sql = "SELECT r.digest, r.bytes, r.metadata, r.purged FROM generations g
+         JOIN responses r ON r.generation = g.pk WHERE g.id = ?1 AND g.tree = ?2";
+    let found = db.one(sql, (generation.to_bytes(), tree.pk), read_response)?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
+}
+
+fn read_response(row: &Row<'_>) -> Result<StoredResponse, StoreError> {
+    let purged: bool = get(row, 3)?;
+    let bytes = if purged { Vec::new() } else { unpack(bytes_of(row, 1)?)? };
+    Ok(StoredResponse { digest: digest(row, 0)?, bytes, metadata: get(row, 2)?, purged })
+}
+
 /// As [`crate::Store::response`].
 pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
     let (seen, param) = seen(who);
@@ -212,11 +249,7 @@ pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<Sto
         "SELECT r.digest, r.bytes, r.metadata, r.purged FROM nodes n JOIN trees t ON t.pk = n.tree
          JOIN responses r ON r.generation = n.generation WHERE n.id = ?2 AND {seen}"
     );
-    let found = db.one(&sql, (param, node.to_bytes()), |row| {
-        let purged: bool = get(row, 3)?;
-        let bytes = if purged { Vec::new() } else { unpack(bytes_of(row, 1)?)? };
-        Ok(StoredResponse { digest: digest(row, 0)?, bytes, metadata: get(row, 2)?, purged })
-    })?;
+    let found = db.one(&sql, (param, node.to_bytes()), read_response)?;
     found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
 }
 
@@ -255,7 +288,7 @@ pub(super) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result
 }
 
 /// The dictionary for a response, by the dialect its metadata names.
-fn dictionary(metadata: &str) -> Option<Dictionary> {
+pub(super) fn dictionary(metadata: &str) -> Option<Dictionary> {
     let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
     Dictionary::for_dialect(metadata.get("dialect")?.as_str()?)
 }

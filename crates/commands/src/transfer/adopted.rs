@@ -1,0 +1,149 @@
+//! From a file, or a copy of it, to what a store adopts.
+
+use std::collections::BTreeSet;
+
+use context::{BodyDelta, Manifest, StoredBody};
+use interop::import::{Copied, Provenance};
+use interop::own::Imported;
+use loom::rows::StoredResponse;
+use loom::{
+    Digest, GenerationId, Millis, NodeId, NodeRow, OpRecord, Position, RowError, Rows, Seq, Timeline,
+};
+use store::{Adopted, AdoptedGeneration, AdoptedManifest, Bytes, ImportNote, NewGeneration, Received};
+
+use crate::error::CommandError;
+
+/// Bodies a request may rest on.
+const MAX_CHAIN: usize = 64;
+
+/// Where a file's rows came from, as the store remembers it.
+pub(super) const fn note(provenance: Provenance, at: Millis) -> ImportNote {
+    ImportNote { file: provenance.file, at }
+}
+
+/// Every node of a file, in the order of its tree: its rows lie in memory, so one page is all of them.
+pub(super) fn nodes(file: &Imported) -> Result<Vec<NodeRow>, RowError> {
+    file.tree.nodes_in_order(None, usize::MAX)
+}
+
+/// The tree of a file, whole, under its own ids. Seals that are none are told by their operation.
+pub(super) fn whole(file: &Imported, note: ImportNote) -> Result<(Adopted, Vec<Seq>), RowError> {
+    let nodes = nodes(file)?;
+    let mut positions: Vec<Position> = Vec::new();
+    for row in nodes.iter().filter(|row| row.node.is_original()) {
+        let id = row.node.position;
+        positions.push(file.tree.position(id)?.ok_or_else(|| RowError::missing("position", id))?);
+    }
+    let operations = file.tree.operations(Seq(0), usize::MAX)?;
+    let last = operations.last().map(|record| record.seq).unwrap_or_default();
+    let tree = file.header.tree.clone();
+    let (seals, strange): (Vec<_>, Vec<_>) = file
+        .tree
+        .seals()?
+        .into_iter()
+        .partition(|seal| seal.seq <= last && loom::seal::is_signed(seal, tree.id));
+    let materials = &file.materials;
+    let generations = file.generations.values().map(|held| AdoptedGeneration {
+        row: held.row.clone(),
+        response: held.response.and_then(|digest| response(file, digest)),
+    });
+    let manifests = materials.manifests.iter().map(|(digest, bytes)| AdoptedManifest {
+        manifest: Bytes { digest: *digest, bytes: bytes.clone() },
+        bodies: bodies_of(file, *digest),
+    });
+    let bodies = materials.bodies.iter();
+    let adopted = Adopted {
+        positions,
+        nodes,
+        operations,
+        seals,
+        generations: generations.collect(),
+        manifests: manifests.collect(),
+        bodies: bodies.map(|(digest, bytes)| Bytes { digest: *digest, bytes: bytes.clone() }).collect(),
+        imported: note,
+        tree,
+    };
+    Ok((adopted, strange.into_iter().map(|seal| seal.seq).collect()))
+}
+
+fn response(file: &Imported, digest: Digest) -> Option<StoredResponse> {
+    let held = file.materials.responses.get(&digest)?;
+    let (bytes, metadata) = (held.bytes.clone(), held.metadata.clone());
+    Some(StoredResponse { digest, bytes, metadata, purged: held.purged })
+}
+
+/// The bodies a manifest's request is put together from, its own first.
+fn bodies_of(file: &Imported, manifest: Digest) -> Vec<Digest> {
+    let mut bodies = Vec::new();
+    let mut next = Some(manifest);
+    while let Some(bytes) = next.and_then(|digest| file.materials.manifests.get(&digest)) {
+        let Ok(Manifest { body: StoredBody { middle, delta, .. }, .. }) = Manifest::from_bytes(bytes) else {
+            break;
+        };
+        bodies.push(middle);
+        next = delta.map(|BodyDelta { base, .. }| base).filter(|_| bodies.len() < MAX_CHAIN);
+    }
+    bodies
+}
+
+/// What was sent for nodes that are added to a tree, as far as the file has it: ended, as history.
+pub(super) fn sent_for(file: &Imported, nodes: &[loom::Node]) -> Vec<(NewGeneration, Option<Received>)> {
+    let wanted: BTreeSet<GenerationId> = nodes.iter().filter_map(|node| node.generation).collect();
+    let held = wanted.iter().filter_map(|id| file.generations.get(id));
+    let materials = &file.materials;
+    held.filter_map(|held| {
+        let manifest = materials.manifests.get(&held.row.manifest)?.clone();
+        let bodies = bodies_of(file, held.row.manifest).into_iter();
+        let bodies =
+            bodies.filter_map(|digest| Some(Bytes { digest, bytes: materials.bodies.get(&digest)?.clone() }));
+        let tenure = store::Tenure { owner: store::Holder::new(""), fence: store::Fence::default() };
+        let received = held.response.and_then(|digest| response(file, digest)).filter(|held| !held.purged);
+        let received = received.map(|held| Received {
+            body: Bytes { digest: held.digest, bytes: held.bytes },
+            metadata: held.metadata,
+        });
+        let (bodies, cited) = (bodies.collect(), Vec::new());
+        Some((NewGeneration { row: held.row.clone(), tenure, manifest, bodies, cited }, received))
+    })
+    .collect()
+}
+
+/// A copy as a tree of its own: its two operations with their numbers, its nodes with short ids.
+pub(super) fn copied(copy: Copied, note: ImportNote) -> Result<Adopted, CommandError> {
+    let lost = || CommandError::new("copy", 6, "the copy has no tree", "this is a defect: please report it");
+    let [create, fill] = copy.plans;
+    let mut adopted = Adopted {
+        tree: create.tree.clone().ok_or_else(lost)?,
+        positions: Vec::new(),
+        nodes: Vec::new(),
+        operations: Vec::new(),
+        seals: Vec::new(),
+        generations: Vec::new(),
+        manifests: Vec::new(),
+        bodies: Vec::new(),
+        imported: note,
+    };
+    let (mut seq, mut prev) = (Seq(0), Digest::ZERO);
+    let mut short_ids = BTreeSet::new();
+    for plan in [create, fill] {
+        let op = plan.op.ok_or_else(lost)?;
+        seq = Seq(seq.0 + 1);
+        let record = OpRecord::bind(op, seq, prev, Timeline::default()).map_err(loom::Refusal::from)?;
+        prev = record.hash;
+        adopted.operations.push(record);
+        adopted.positions.extend(plan.positions);
+        for (place, node) in (0..).zip(plan.nodes) {
+            let short_id = short_id(node.id, &mut short_ids);
+            adopted.nodes.push(NodeRow { node, seq, place, short_id, purged: false });
+        }
+    }
+    Ok(adopted)
+}
+
+/// The first short id that is free in the tree.
+fn short_id(id: NodeId, taken: &mut BTreeSet<String>) -> String {
+    let free = loom::short_id::candidates(id.to_bytes()).find(|short| !taken.contains(short));
+    let short = free.unwrap_or_default();
+    taken.insert(short.clone());
+    short
+}

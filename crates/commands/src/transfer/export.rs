@@ -1,0 +1,146 @@
+//! `tree export`.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use interop::ExportError;
+use interop::own::{Options, Variant, survey};
+use loom::{Rows, ViewName};
+use store::blobs::Blobs;
+use store::home::HomeDir;
+use text::mask::Masker;
+
+use super::contents::Told;
+use super::source::StoreSource;
+use super::target::Target;
+use crate::app::{App, MAX_INPUT_BYTES, Talk};
+use crate::args::tree::{Export, FormatArg};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::care::Exported;
+use crate::rights::Asker;
+
+/// The largest blob, in bytes.
+pub(super) const MAX_BLOB_BYTES: u64 = MAX_INPUT_BYTES;
+
+/// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
+pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Outcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    if args.with_context && args.format != FormatArg::Jsonl {
+        return Err(CommandError::usage(
+            "bodies of requests go into the own format only",
+            "leave out --format, or --with-context",
+        ));
+    }
+    let work = Work {
+        view,
+        variant: match (args.share, args.with_context) {
+            (true, _) => Variant::Shared { annotations: false },
+            (_, true) => Variant::WithContext,
+            _ => Variant::Full,
+        },
+        format: args.format,
+        masker: Arc::clone(&app.masker),
+        talk: Arc::clone(&app.talk),
+        blobs: blobs(app)?,
+    };
+    let mut target = Target::open(app, args.output.as_deref())?;
+    let f = Box::new(move |rows: &dyn Rows| {
+        let told = work.write(rows, &mut target);
+        Ok(Box::new(told.map(|told| (told, target))) as Box<dyn std::any::Any + Send>)
+    });
+    let answer = app.store.read_whole(&asker.principal, tree, f).await?;
+    let answer = answer.downcast::<Result<(Told, Target), ExportError>>();
+    let (told, target) = (*answer.map_err(|_| store::StoreError::Closed)?).map_err(failed)?;
+    let (file, body) = target.finish()?;
+    Ok(Outcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
+}
+
+/// The blobs of the home.
+pub(super) fn blobs(app: &App) -> Result<Blobs, CommandError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        CommandError::new("blobs", 6, error.to_string(), "run `drawloom doctor`")
+    };
+    let dir = app.home.dir(HomeDir::Blobs).map_err(|error| failed(&error))?;
+    Blobs::open(&dir, MAX_BLOB_BYTES).map_err(|error| failed(&error))
+}
+
+struct Work {
+    view: ViewName,
+    variant: Variant,
+    format: FormatArg,
+    masker: Arc<Masker>,
+    talk: Arc<dyn Talk>,
+    blobs: Blobs,
+}
+
+impl Work {
+    fn write(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<Told, ExportError> {
+        if self.format == FormatArg::Jsonl {
+            return self.own(rows, out);
+        }
+        let told = Told::path(self.format);
+        self.tell(&told);
+        if self.variant.is_shared() {
+            // A secret may stand across two passages, so it is looked for in the whole.
+            let mut whole = Vec::new();
+            self.path(rows, &mut whole)?;
+            if self.masker.finds_in(&whole) {
+                return Err(ExportError::Secret { what: "the text".to_owned() });
+            }
+            out.write_all(&whole)?;
+        } else {
+            self.path(rows, out)?;
+        }
+        Ok(told)
+    }
+
+    fn tell(&self, told: &Told) {
+        for line in told.lines() {
+            self.talk.note(&line);
+        }
+    }
+
+    fn own(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<Told, ExportError> {
+        let source = StoreSource::new(rows, &self.blobs);
+        let told = Told::own(&survey(&source, self.variant)?);
+        self.tell(&told);
+        let options = Options { variant: self.variant, secrets: Some(&self.masker) };
+        let written = interop::own::export(&source, options, out)?;
+        if !written.too_large.is_empty() {
+            let count = written.too_large.len();
+            self.talk.note(&format!("{count} bodies are too large for a line: only their hashes are in it"));
+        }
+        Ok(told)
+    }
+
+    fn path(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<(), ExportError> {
+        match self.format {
+            FormatArg::Jsonl | FormatArg::Text => interop::plain::export(rows, &self.view, out),
+            FormatArg::Markdown => interop::markdown::export(rows, &self.view, out),
+            FormatArg::Html => interop::html::export(rows, &self.view, out),
+            FormatArg::Annotations => interop::annotations::export(rows, &self.view, out),
+            FormatArg::Training => interop::training::export(rows, &self.view, out),
+        }
+    }
+}
+
+fn failed(error: ExportError) -> CommandError {
+    match error {
+        ExportError::Rows(error) => error.into(),
+        ExportError::Secret { what } => CommandError::refused(
+            "secret",
+            format!("{what} holds a known secret; nothing was written"),
+            "remove it with `drawloom forget --text`, or export without --share",
+        ),
+        ExportError::Io(error) => {
+            let full = error.kind() == std::io::ErrorKind::StorageFull;
+            let (code, exit) = if full { ("disk_full", 6) } else { ("file", 2) };
+            let hint = "name another file with -o";
+            CommandError::new(code, exit, format!("the export could not be written: {error}"), hint)
+        }
+        ExportError::Json(error) => {
+            CommandError::new("export", 6, error.to_string(), "this is a defect: please report it")
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! `import`.
+
+use std::sync::Arc;
+
+use interop::import::{Change, ImportPlan, Provenance, Refused, plan_copy, plan_import};
+use interop::own::{Imported, Problem};
+use loom::{Author, Millis, Rows, TreeId};
+use store::blobs::BlobError;
+use store::{Adopted, GenerationState, ImportNote, StoreError, With};
+
+use super::adopted::{self, note};
+use super::export::blobs;
+use super::file::{Input, Parser, named, read_file};
+use crate::app::App;
+use crate::args::care::Import;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::care::{self, Skipped};
+use crate::rights::Asker;
+
+/// How often additions to a known tree are planned again when something else was first.
+const TRIES: usize = 8;
+
+/// Takes in a file: a new tree, what is new of a known one, or a copy. `--dry-run` goes as far as it can without
+/// writing, refusals included.
+pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Outcome, CommandError> {
+    app.require_space()?;
+    let format = args.format.as_deref().map(named).transpose()?;
+    let input = Input::open(app, &args.path)?;
+    let path = args.path.clone();
+    let file = tokio::task::spawn_blocking(move || read_file(input, &path, format)).await;
+    let file = Arc::new(file.map_err(|_| StoreError::Closed)??);
+    let import = Importing { app, asker, file, dry_run: args.dry_run, skipped: Vec::new() };
+    import.run(args.copy).await
+}
+
+struct Importing<'a> {
+    app: &'a App,
+    asker: &'a Asker,
+    file: Arc<Imported>,
+    dry_run: bool,
+    skipped: Vec<Skipped>,
+}
+
+impl Importing<'_> {
+    async fn run(mut self, copy: bool) -> Result<Outcome, CommandError> {
+        for problem in &self.file.problems {
+            let why = text::terminal::one_line(&problem.why).into_owned();
+            self.skipped.push(Skipped { at: at(problem), why });
+        }
+        if self.file.further > 0 {
+            let why = format!("{} further problems are not listed", self.file.further);
+            self.skipped.push(Skipped { at: "file".to_owned(), why });
+        }
+        self.warn_of_secrets()?;
+        let (tree, trees, nodes) = if copy { self.copy().await? } else { self.same().await? };
+        if nodes > 0 && !self.dry_run {
+            let author = Provenance { file: self.file.digest }.author(&Author::owner());
+            self.app.talk.note(&format!(
+                "its authors count as strangers, as {author}: `drawloom tree trust {tree}` trusts them"
+            ));
+        }
+        Ok(Outcome::Imported(care::Imported {
+            tree: Some(tree),
+            trees,
+            sessions: 0,
+            nodes,
+            skipped: self.skipped,
+            dry_run: self.dry_run,
+        }))
+    }
+
+    fn now(&self) -> Millis {
+        self.app.now()
+    }
+
+    fn note(&self) -> ImportNote {
+        note(Provenance { file: self.file.digest }, self.now())
+    }
+
+    /// Under its own ids.
+    async fn same(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
+        let tree = self.file.header.tree.id;
+        match self.app.store.tree(&self.asker.principal, tree).await {
+            Ok(_) => self.add(tree).await.map(|nodes| (tree, 0, nodes)),
+            Err(StoreError::NotFound(_)) => self.adopt().await.map(|nodes| (tree, 1, nodes)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A tree that is not here, whole.
+    async fn adopt(&mut self) -> Result<u64, CommandError> {
+        let plan = plan_import(&self.file, None, Author::OWNER, self.now()).map_err(refused)?;
+        self.tell(&plan);
+        self.require_agreement()?;
+        let (adopted, strange) = adopted::whole(&self.file, self.note())?;
+        self.skipped.extend(strange.into_iter().map(|seq| Skipped {
+            at: format!("seal of operation {seq}"),
+            why: "it is not signed by its key".to_owned(),
+        }));
+        self.take(adopted).await
+    }
+
+    async fn take(&self, adopted: Adopted) -> Result<u64, CommandError> {
+        let nodes = adopted.nodes.len() as u64;
+        if !self.dry_run {
+            self.keep_blobs()?;
+            self.app.store.adopt(&self.asker.principal, adopted).await?;
+        }
+        Ok(nodes)
+    }
+
+    /// What is new of a tree that is here.
+    async fn add(&self, tree: TreeId) -> Result<u64, CommandError> {
+        let mut tries = 0;
+        loop {
+            let (file, now) = (Arc::clone(&self.file), self.now());
+            let plan = self
+                .app
+                .read(self.asker, tree, move |rows: &dyn Rows| {
+                    Ok(plan_import(&file, Some(rows), Author::OWNER, now))
+                })
+                .await?
+                .map_err(refused)?;
+            if tries == 0 {
+                self.tell(&plan);
+            }
+            let Change::Added(added) = plan.change else { return Ok(0) };
+            let nodes = added.nodes.len() as u64;
+            if self.dry_run {
+                return Ok(nodes);
+            }
+            self.keep_blobs()?;
+            let with = self.with(&added.nodes)?;
+            match self.app.store.apply(&self.asker.principal, tree, *added, with).await {
+                Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
+                done => return Ok(done.map(|_| nodes)?),
+            }
+        }
+    }
+
+    /// What goes with nodes that are added: what was sent for them, and where they came from.
+    fn with(&self, nodes: &[loom::Node]) -> Result<With, CommandError> {
+        let mut with = With { imported: Some(self.note()), ..With::default() };
+        for (generation, response) in adopted::sent_for(&self.file, nodes) {
+            with.outcomes.push(store::Outcome {
+                generation: generation.row.id,
+                tenure: generation.tenure.clone(),
+                state: GenerationState::Done,
+                response,
+                usage: None,
+                at: self.now(),
+            });
+            with.generations.push(generation);
+        }
+        for node in nodes {
+            if self.file.tree.node(node.id)?.is_some_and(|row| row.purged) {
+                with.absent.push(node.id);
+            }
+        }
+        Ok(with)
+    }
+
+    /// Under new ids.
+    async fn copy(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
+        let (file, now) = (Arc::clone(&self.file), self.now());
+        let copy = self.app.ids.with(|entropy| plan_copy(&file, Author::OWNER, now, entropy))?;
+        let copy = copy.map_err(refused)?;
+        let tree = copy.tree;
+        self.app.talk.note("it is a copy with new ids: what models wrote in it is unattested");
+        let adopted = adopted::copied(copy, self.note())?;
+        Ok((tree, 1, self.take(adopted).await?))
+    }
+
+    /// A tree that contradicts itself is not taken in: its texts would be shown as something they are not.
+    fn require_agreement(&self) -> Result<(), CommandError> {
+        let report = self.file.verify(&Parser(&self.file.materials))?;
+        // What reading found is behind what the tree itself has, and was told as skipped.
+        let own = report.problems.len().saturating_sub(self.file.problems.len());
+        let wrong = report.problems.iter().take(own).find(|problem| problem.gap.is_none());
+        let Some(wrong) = wrong else { return Ok(()) };
+        let what = match (wrong.node, wrong.seq) {
+            (Some(node), _) => format!("node {node}"),
+            (None, Some(seq)) => format!("operation {seq}"),
+            (None, None) => "the tree".to_owned(),
+        };
+        Err(refusal(&format!("{what}: {}", wrong.why)))
+    }
+
+    fn tell(&self, plan: &ImportPlan) {
+        let talk = &self.app.talk;
+        if plan.skipped > 0 {
+            talk.note(&format!("{} texts of the file are here already", plan.skipped));
+        }
+        if plan.history > 0 {
+            talk.note(&format!("{} operations of the file stay in the file", plan.history));
+        }
+        if let Some(odd) = plan.odd_times.first() {
+            let count = plan.odd_times.len();
+            talk.note(&format!(
+                "{count} texts have times before 2000 or in the future, node {} first; they are kept",
+                odd.node
+            ));
+        }
+    }
+
+    /// Secrets are masked where text is typed; the hashes of a file would no longer fit, so here they are named.
+    fn warn_of_secrets(&self) -> Result<(), CommandError> {
+        let holds = |row: &loom::NodeRow| self.app.masker.finds_in(row.node.text().as_bytes());
+        let found = adopted::nodes(&self.file)?.iter().filter(|row| holds(row)).count();
+        if found > 0 {
+            self.app.talk.note(&format!(
+                "{found} texts of the file hold a known secret: `drawloom forget --text` removes it"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Pictures and sounds, before the nodes that show them: one without a node is in nobody's way.
+    fn keep_blobs(&self) -> Result<(), CommandError> {
+        let kept = &self.file.materials.blobs;
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let blobs = blobs(self.app)?;
+        for bytes in kept.values() {
+            blobs.put(bytes).map_err(|error| match error {
+                BlobError::Full { .. } => CommandError::new(
+                    "disk_full",
+                    6,
+                    "no space is left for the file's pictures",
+                    "free some and import again",
+                ),
+                other => CommandError::new("blobs", 6, other.to_string(), "run `drawloom doctor`"),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a problem stands.
+fn at(problem: &Problem) -> String {
+    if problem.line == 0 { "file".to_owned() } else { format!("line {}", problem.line) }
+}
+
+fn refused(error: Refused) -> CommandError {
+    match error {
+        Refused::Broken { line: 0, why } => refusal(&why),
+        Refused::Broken { line, why } => refusal(&format!("line {line}: {why}")),
+        Refused::Differs { what, id } => refusal(&format!("{what} {id} is another one in this home")),
+        Refused::Copy(why) => CommandError::new(
+            "refused",
+            2,
+            format!("no copy can be made: {}", text::terminal::one_line(&why)),
+            "use another file",
+        ),
+        Refused::Rows(error) => error.into(),
+    }
+}
+
+fn refusal(why: &str) -> CommandError {
+    CommandError::new(
+        "refused",
+        2,
+        format!("{}; nothing was imported", text::terminal::one_line(why)),
+        "use another file, or take what stands in it under new ids with --copy",
+    )
+}

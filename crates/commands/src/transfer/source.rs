@@ -1,0 +1,92 @@
+//! The own format's view of a tree in the store: rows, what was sent and what came back, blobs.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use context::{Manifest, segment};
+use interop::own::{Body, Response, Source, StoredGeneration};
+use loom::{Digest, GenerationId, RowError, Rows};
+use store::blobs::{BlobError, Blobs};
+
+/// One tree of the store, within one snapshot.
+pub(super) struct StoreSource<'a> {
+    rows: &'a dyn Rows,
+    blobs: &'a Blobs,
+    /// Where each response was seen: the store keeps them by generation.
+    answers: RefCell<BTreeMap<Digest, GenerationId>>,
+}
+
+impl<'a> StoreSource<'a> {
+    pub(super) const fn new(rows: &'a dyn Rows, blobs: &'a Blobs) -> Self {
+        Self { rows, blobs, answers: RefCell::new(BTreeMap::new()) }
+    }
+}
+
+impl Source for StoreSource<'_> {
+    fn rows(&self) -> &dyn Rows {
+        self.rows
+    }
+
+    fn generations(
+        &self,
+        after: Option<GenerationId>,
+        limit: usize,
+    ) -> Result<Vec<StoredGeneration>, RowError> {
+        let page = self.rows.generations(after, limit)?;
+        let mut answers = self.answers.borrow_mut();
+        let seen = page.into_iter().map(|(row, response)| {
+            if let Some(digest) = response {
+                answers.entry(digest).or_insert(row.id);
+            }
+            StoredGeneration { row, response }
+        });
+        Ok(seen.collect())
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        self.rows.manifest(digest)
+    }
+
+    fn bodies(&self, manifest: Digest) -> Result<Vec<Body>, RowError> {
+        let Some(bytes) = self.rows.manifest(manifest)? else { return Ok(Vec::new()) };
+        // One of a form this program does not know names no bodies that it could find.
+        Ok(Manifest::from_bytes(&bytes).ok().map(|manifest| body_of(&manifest)).into_iter().collect())
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        self.rows.body(digest)
+    }
+
+    fn response(&self, digest: Digest) -> Result<Option<Response>, RowError> {
+        let Some(generation) = self.answers.borrow().get(&digest).copied() else { return Ok(None) };
+        Ok(self.rows.answer(generation)?.map(|answer| Response {
+            metadata: answer.metadata,
+            bytes: answer.bytes,
+            purged: answer.purged,
+        }))
+    }
+
+    fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        match self.blobs.get(digest.0.into()) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(BlobError::Missing { .. }) => Ok(None),
+            Err(error) => Err(RowError::Store(Box::new(error))),
+        }
+    }
+}
+
+/// What a manifest keeps of its request's body: all of it, or what is new since an earlier request.
+fn body_of(manifest: &Manifest) -> Body {
+    let stored = &manifest.body;
+    let shared = stored.delta.as_ref().map_or(0, |delta| delta.prefix.saturating_add(delta.suffix));
+    let files = manifest.segments.iter().filter_map(|segment| match (&segment.kind, &segment.source) {
+        (segment::Kind::File, segment::Source::Product { name }) => Some(name.as_str()),
+        _ => None,
+    });
+    let files: Vec<&str> = files.collect();
+    let mut name = format!("request to {}/{}", manifest.model.provider, manifest.model.name);
+    if !files.is_empty() {
+        name.push_str(&format!(" with {}", files.join(", ")));
+    }
+    Body { name, digest: stored.middle, length: stored.len.saturating_sub(shared) }
+}

@@ -1,0 +1,139 @@
+//! Where an export goes: a file that is whole or not there, or standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// The largest export that goes to standard output, in bytes: it is held in memory. A file has no bound.
+const MAX_STANDARD_OUTPUT: usize = 256 * 1024 * 1024;
+
+/// An export being written.
+pub(super) enum Target {
+    /// Held until it is whole.
+    Standard(Vec<u8>),
+    /// A file beside the one named, which gets its name at the end.
+    File(Beside),
+}
+
+impl Target {
+    /// Opens what was asked for. Nothing is replaced unless the person says so.
+    pub(super) fn open(app: &App, output: Option<&Path>) -> Result<Self, CommandError> {
+        match output {
+            None => Ok(Self::Standard(Vec::new())),
+            Some(path) if path == Path::new("-") => Ok(Self::Standard(Vec::new())),
+            Some(path) => Beside::open(app, path).map(Self::File),
+        }
+    }
+
+    /// Brings it to its place. Returns the file's name and what goes to standard output.
+    pub(super) fn finish(self) -> Result<(Option<String>, Option<Vec<u8>>), CommandError> {
+        match self {
+            Self::Standard(body) => Ok((None, Some(body))),
+            Self::File(beside) => {
+                let name = beside.path.to_string_lossy().into_owned();
+                beside.finish()?;
+                Ok((Some(name), None))
+            }
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Standard(body) if body.len() + bytes.len() > MAX_STANDARD_OUTPUT => {
+                Err(io::Error::other("it is too large for standard output; name a file with -o"))
+            }
+            Self::Standard(body) => body.write(bytes),
+            Self::File(beside) => beside.file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Standard(_) => Ok(()),
+            Self::File(beside) => beside.file.flush(),
+        }
+    }
+}
+
+/// A file under another name until it is whole; removed if it never is.
+pub(super) struct Beside {
+    path: PathBuf,
+    part: PathBuf,
+    file: BufWriter<File>,
+    replaces: bool,
+}
+
+impl Beside {
+    fn open(app: &App, path: &Path) -> Result<Self, CommandError> {
+        let failed = |error: io::Error| CommandError::file("cannot write", path, &error);
+        let there = match path.symlink_metadata() {
+            Ok(there) => Some(there),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let shown = text::terminal::one_line(&path.to_string_lossy()).into_owned();
+        let replaces = there.is_some();
+        if let Some(there) = there
+            && !(there.is_file() && app.talk.confirm(&format!("{shown} exists. Replace it?")))
+        {
+            return Err(exists(&shown));
+        }
+        let name = path.file_name().ok_or_else(|| {
+            CommandError::usage(format!("{shown} names no file"), "name the file to write with -o")
+        })?;
+        let part = format!(".{}.{}.part", name.to_string_lossy(), app.new_id::<loom::NodeId>()?);
+        let part = path.with_file_name(part);
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), part, file: BufWriter::new(file), replaces })
+    }
+
+    fn finish(mut self) -> Result<(), CommandError> {
+        let done = self.publish();
+        done.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => exists(&text::terminal::one_line(&self.path.to_string_lossy())),
+            _ => CommandError::file("cannot write", &self.path, &error),
+        })
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        if self.replaces {
+            std::fs::rename(&self.part, &self.path)?;
+        } else {
+            // A link, unlike a rename, never replaces what came there meanwhile.
+            match std::fs::hard_link(&self.part, &self.path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+                Err(_) if self.path.symlink_metadata().is_ok() => {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                // A disk without links.
+                Err(_) => std::fs::rename(&self.part, &self.path)?,
+                Ok(()) => {}
+            }
+        }
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(file = %self.part.display(), %error, "an unfinished export could not be removed");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn exists(shown: &str) -> CommandError {
+    CommandError::new("exists", 2, format!("{shown} exists"), "name another file with -o, or remove it first")
+}

@@ -1,0 +1,105 @@
+//! What grows with the length of a path: rendering all of it, and nothing else.
+
+use commands::CommandError;
+use context::manifest::Way;
+use context::{Budget, Estimator, document::DocumentRequest};
+use loom::plan::EditAs;
+use loom::render::{Show, render};
+use loom::{Op, ViewName};
+
+use super::corpus::Corpus;
+use super::figures::exponent;
+use super::planting::{Shape, plant};
+use super::rig::{Rig, failed};
+use super::scratch::Scratch;
+use super::sheet::Sheet;
+use super::sizes::repeat;
+
+/// Measurements of each kind.
+const TIMES: usize = 40;
+
+/// How often a whole path is rendered.
+const RENDERS: usize = 5;
+
+/// Tokens of the model a request is made for.
+const WINDOW: u64 = 32_768;
+
+/// Measures documents that are one path of these lengths, in ascending order.
+pub(super) async fn measure(
+    sheet: &mut Sheet<'_>,
+    scratch: &Scratch,
+    lengths: &[u64],
+) -> Result<(), CommandError> {
+    let rig = Rig::open(&scratch.at("paths"))?;
+    let mut growth = [const { Vec::new() }; 4];
+    for (at, length) in lengths.iter().enumerate() {
+        let largest = at + 1 == lengths.len();
+        sheet.note(&format!("a path of {length} positions"));
+        let mut corpus = Corpus::new(*length);
+        let shape = Shape { nodes: *length, branched: false, per_operation: 1_000, answered: 200 };
+        let planted = plant(&rig, &mut corpus, shape).await?;
+        let tree = planted.tree;
+
+        // Before the screen, so that what it shows has drifted.
+        let mut middle = (planted.trunk.len() / 2..planted.trunk.len()).chain(0..planted.trunk.len());
+        let edit = repeat(TIMES, async || {
+            let position = planted.trunk[middle.next().unwrap_or_default()];
+            rig.change(tree, Op::Edit { position, text: corpus.passage(), edit_as: EditAs::Version }).await
+        });
+        let edit = edit.await?;
+        let whole = repeat(RENDERS, async || {
+            let show = Show { drafts: true, spans: false };
+            let text = rig.read(tree, move |rows| Ok(render(rows, &ViewName::default(), show)?.text.len()));
+            let length = text.await?;
+            if length == 0 { Err(failed("render a path", "it is empty")) } else { Ok(()) }
+        });
+        let whole = whole.await?;
+        let screen = repeat(TIMES, async || {
+            let shown = rig.screen(tree).await?;
+            // The edits stand above the last answers, unless the path is hardly longer than the screen.
+            if shown.nodes.iter().any(|node| node.drifted) {
+                Ok(())
+            } else {
+                Err(failed("find drift", "none is marked"))
+            }
+        });
+        let screen = screen.await?;
+        let request = repeat(TIMES, async || {
+            let asked = DocumentRequest {
+                view: ViewName::default(),
+                from: None,
+                way: Way::Raw,
+                budget: Budget::new(WINDOW, 1_024, None),
+                drafts: false,
+                context: Vec::new(),
+                instruction: Vec::new(),
+            };
+            let made = rig
+                .read(tree, move |rows| Ok(context::document::document(rows, &asked, &Estimator::default())))
+                .await?;
+            Ok(made?)
+        });
+        let request = request.await?;
+
+        let all_budget = largest.then_some(250.0);
+        sheet.row(&format!("render a path of {length}"), whole.median(), "ms, median", all_budget);
+        let last = format!("last screen of a path of {length}, drift marks included");
+        sheet.row(&last, screen.median(), "ms, median", Some(5.0));
+        sheet.row(&last, screen.percentile(0.99), "ms, p99", None);
+        let edited = format!("edit in the middle of a path of {length}");
+        sheet.row(&edited, edit.median(), "ms, median", None);
+        sheet.row(&edited, edit.percentile(0.99), "ms, p99", None);
+        let assembled = format!("put a request together at the end of a path of {length}");
+        sheet.row(&assembled, request.median(), "ms, median", None);
+        for (points, times) in growth.iter_mut().zip([whole, screen, edit, request]) {
+            points.push((*length as f64, times.median()));
+        }
+    }
+    let kinds = ["rendering all", "the last screen", "an edit in the middle", "putting a request together"];
+    for (kind, points) in kinds.iter().zip(growth) {
+        let name = format!("growth of {kind} with the path");
+        sheet.row(&name, exponent(&points), "exponent", None);
+    }
+    drop(rig);
+    scratch.remove("paths")
+}

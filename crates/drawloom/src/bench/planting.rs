@@ -1,0 +1,392 @@
+//! Large trees, quickly: plans made by hand, with as many nodes in an operation as one likes.
+//!
+//! Planned one by one, a million nodes take as many transactions. So rows are made here as `loom` plans them, with
+//! its own functions for hashes, counts and jump pointers, and applied by the store like any plan; what comes of
+//! it verifies ([`super::rig::Rig::verify`]). A tree is a trunk, the path of `main`, with branches and versions
+//! along it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use commands::CommandError;
+use loom::content::content_hash;
+use loom::id::Entropy;
+use loom::operation::TimelineEffect;
+use loom::record::{Links, chain_hash};
+use loom::{
+    Author, AuthorKind, Block, CellChange, CellKey, CellValue, Choice, Counts, Digest, Finish, GenerationId,
+    GenerationRow, IdSource, Millis, ModelSource, Node, NodeId, OpKind, Operation, Origin, OriginRole,
+    PathDigest, Plan, Position, PositionId, PositionKind, Purpose, RowError, Run, SourceKind, Sums, TreeId,
+    Trust, ViewName,
+};
+use store::{
+    Applied, Fence, GenerationState, Holder, NewGeneration, Outcome, Principal, Store, StoreError, Tenure,
+    With,
+};
+use tokio::task::JoinHandle;
+
+use super::corpus::Corpus;
+use super::rig::{Rig, failed};
+
+/// What a tree is to be like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Its nodes, without the genesis.
+    pub(super) nodes: u64,
+    /// Whether it has branches and versions; else it is one path.
+    pub(super) branched: bool,
+    /// Nodes an operation.
+    pub(super) per_operation: usize,
+    /// How many of the last nodes have a model among them that answered what stood above: the marks of drift
+    /// have something to look at.
+    pub(super) answered: u64,
+}
+
+/// A tree that was made.
+#[derive(Debug)]
+pub(super) struct Planted {
+    /// The tree.
+    pub(super) tree: TreeId,
+    /// The path of `main`, without the genesis.
+    pub(super) trunk: Vec<PositionId>,
+    /// The first positions of the newest branches.
+    pub(super) branches: Vec<PositionId>,
+    /// Bytes of all texts.
+    pub(super) bytes: u64,
+}
+
+/// Makes a tree of a shape.
+pub(super) async fn plant(rig: &Rig, corpus: &mut Corpus, shape: Shape) -> Result<Planted, CommandError> {
+    let tree = rig.new_tree("").await?;
+    let root = rig.read(tree, |rows| {
+        let root = rows.tree()?.root;
+        let position = rows.position(root)?.ok_or_else(|| RowError::missing("position", root))?;
+        let node = rows.node(root.original())?.ok_or_else(|| RowError::missing("node", root))?;
+        Ok((position, node.node.chain_hash))
+    });
+    let (position, chain) = root.await?;
+    let mut planter = Planter::new(tree, corpus, Stem { position, chain, jump_depth: 0 });
+    let mut queue = Queue::new(Arc::clone(&rig.app.store), tree, shape.per_operation);
+    while planter.made < shape.nodes {
+        let left = shape.nodes - planter.made;
+        planter.grow_trunk(left <= shape.answered && left.is_multiple_of(2))?;
+        queue.send_full(&mut planter).await?;
+        if !shape.branched {
+            continue;
+        }
+        if planter.made < shape.nodes && planter.corpus.below(10) == 0 {
+            planter.add_version()?;
+        }
+        // From where the trunk just went on, so that the branch is a sibling of its newest passage.
+        let most = shape.nodes.saturating_sub(planter.made + 1) as usize;
+        let length = (1 + planter.corpus.below(16)).min(most);
+        for _ in 0..length {
+            planter.grow_branch()?;
+            queue.send_full(&mut planter).await?;
+        }
+        planter.end_branch();
+    }
+    queue.send(&mut planter).await?;
+    queue.finish().await?;
+    let trunk = planter.trunk.iter().skip(1).map(|stem| stem.position.id).collect();
+    Ok(Planted { tree, trunk, branches: planter.branches.into(), bytes: planter.bytes })
+}
+
+/// A node that others can be hung under.
+#[derive(Debug, Clone)]
+struct Stem {
+    position: Position,
+    chain: Digest,
+    /// The depth of the position its jump pointer names.
+    jump_depth: u32,
+}
+
+/// Branches that are remembered, for switching.
+const REMEMBERED: usize = 1_000;
+
+/// Time between two nodes, in ms.
+const PACE: i64 = 700;
+
+/// Rows under construction.
+struct Planter<'a> {
+    tree: TreeId,
+    corpus: &'a mut Corpus,
+    ids: IdSource,
+    now: Millis,
+    /// Nodes made so far.
+    made: u64,
+    bytes: u64,
+    /// The path of `main`, by depth.
+    trunk: Vec<Stem>,
+    /// The branch that grows: it leaves the trunk above its newest passage.
+    branch: Vec<Stem>,
+    branches: VecDeque<PositionId>,
+    /// The tip as the plans sent so far leave it.
+    tip: PositionId,
+    plan: Plan,
+    with: With,
+}
+
+impl<'a> Planter<'a> {
+    fn new(tree: TreeId, corpus: &'a mut Corpus, root: Stem) -> Self {
+        Self {
+            tree,
+            corpus,
+            ids: IdSource::default(),
+            now: Millis(1_700_000_000_000),
+            made: 0,
+            bytes: 0,
+            tip: root.position.id,
+            trunk: vec![root],
+            branch: Vec::new(),
+            branches: VecDeque::new(),
+            plan: Plan::default(),
+            with: With::nothing(),
+        }
+    }
+
+    /// Adds a passage at the end of the path; a model's, in answer to all that stands above, if `answered`.
+    fn grow_trunk(&mut self, answered: bool) -> Result<(), CommandError> {
+        let fork = self.trunk.len() - 1;
+        let parent = self.trunk[fork].clone();
+        let mut node = self.node(&parent, None)?;
+        if answered {
+            self.answer(&mut node, &parent)?;
+        }
+        let stem = self.hang(node, &parent, fork, Links::default());
+        self.trunk.push(stem);
+        Ok(())
+    }
+
+    /// Adds a passage to the branch, or begins one.
+    fn grow_branch(&mut self) -> Result<(), CommandError> {
+        let fork = self.trunk.len().saturating_sub(2);
+        let parent = self.branch.last().unwrap_or(&self.trunk[fork]).clone();
+        let node = self.node(&parent, None)?;
+        let stem = self.hang(node, &parent, fork, Links::default());
+        self.branch.push(stem);
+        Ok(())
+    }
+
+    /// Ends the branch; the newest ones are remembered.
+    fn end_branch(&mut self) {
+        if let Some(first) = self.branch.first() {
+            if self.branches.len() == REMEMBERED {
+                self.branches.pop_front();
+            }
+            self.branches.push_back(first.position.id);
+        }
+        self.branch.clear();
+    }
+
+    /// Adds a version of the newest passage, which is not chosen.
+    fn add_version(&mut self) -> Result<(), CommandError> {
+        let [.., parent, original] = &self.trunk[..] else { return Ok(()) };
+        let (parent, position, chain) = (parent.clone(), original.position.id, original.chain);
+        let mut node = self.node(&parent, Some(position))?;
+        node.edited_from = Some(position.original());
+        node.chain_hash = chain_hash(&node, Links { position: Some(chain), edited_from: Some(chain) });
+        self.plan.nodes.push(node);
+        Ok(())
+    }
+
+    /// A node with a text of its own: at a position, or at a new one; people and models take turns.
+    fn node(&mut self, parent: &Stem, at: Option<PositionId>) -> Result<Node, CommandError> {
+        self.made += 1;
+        self.now.0 += PACE;
+        let random = self.random();
+        let id: NodeId = Entropy { ids: &mut self.ids, random }.next(self.now);
+        let position = at.unwrap_or(id.as_position());
+        let text = self.corpus.passage();
+        self.bytes += text.len() as u64;
+        let (counts, term) = (Counts::of(&text), PathDigest::term(position, &text));
+        let content = vec![Block::text(text)];
+        let model = self.made.is_multiple_of(2) && at.is_none();
+        Ok(Node {
+            id,
+            tree: self.tree,
+            position,
+            author: if model { model_author() } else { Author::owner() },
+            role: None,
+            created_at: self.now,
+            content_hash: content_hash(&content).map_err(|error| failed("hash a text", error))?,
+            content,
+            edited_from: None,
+            quote: None,
+            origins: vec![Origin {
+                role: OriginRole::Parent,
+                node: parent.position.id.original(),
+                chain: parent.chain,
+            }],
+            source: None,
+            generation: None,
+            trust: if model { Trust::Agent } else { Trust::Owner },
+            finish: model.then_some(Finish::Stop),
+            counts,
+            term,
+            chain_hash: Digest::ZERO,
+        })
+    }
+
+    /// Hangs a node under `parent`, at a position of its own. The path to it leaves the trunk at depth `fork`.
+    fn hang(&mut self, mut node: Node, parent: &Stem, fork: usize, links: Links) -> Stem {
+        let at = |depth: u32| match (depth as usize).checked_sub(fork + 1) {
+            Some(above) => &self.branch[above],
+            None => &self.trunk[depth as usize],
+        };
+        let jump = at(parent.jump_depth);
+        let jump_jump = at(jump.jump_depth);
+        let target = Position::child_jump(&parent.position, &jump.position, &jump_jump.position);
+        let jump_depth =
+            if target == parent.position.id { parent.position.depth } else { jump_jump.position.depth };
+        node.chain_hash = chain_hash(&node, links);
+        let position = Position {
+            id: node.position,
+            tree: self.tree,
+            parent: Some(parent.position.id),
+            kind: PositionKind::Path,
+            role: None,
+            depth: parent.position.depth + 1,
+            jump: target,
+            above: parent.position.below(),
+            own: Sums { counts: node.counts, digest: node.term },
+        };
+        let stem = Stem { position: position.clone(), chain: node.chain_hash, jump_depth };
+        self.plan.positions.push(position);
+        self.plan.nodes.push(node);
+        stem
+    }
+
+    /// Makes a node a model's answer, with the generation that sent the whole path above it.
+    fn answer(&mut self, node: &mut Node, parent: &Stem) -> Result<(), CommandError> {
+        let Some(first) = self.trunk.get(1).map(|first| first.position.clone()) else { return Ok(()) };
+        let random = self.random();
+        let id: GenerationId = Entropy { ids: &mut self.ids, random }.next(self.now);
+        let manifest = format!("{{\"generated\":\"{id}\"}}").into_bytes();
+        let digest = Digest::of(&manifest);
+        let sent = parent.position.below().minus(first.above);
+        let row = GenerationRow {
+            id,
+            tree: self.tree,
+            view: ViewName::default(),
+            purpose: Purpose::Turn,
+            manifest: digest,
+            profile: None,
+            parent: parent.position.id,
+            parent_node: parent.position.id.original(),
+            reserved: vec![node.id],
+            runs: vec![Run { from: first.id, to: parent.position.id, digest: sent.digest }],
+        };
+        let tenure = Tenure { owner: Holder::new("bench"), fence: Fence(1) };
+        let new =
+            NewGeneration { row, tenure: tenure.clone(), manifest, bodies: Vec::new(), cited: Vec::new() };
+        self.with.generations.push(new);
+        self.with.outcomes.push(Outcome {
+            generation: id,
+            tenure,
+            state: GenerationState::Done,
+            response: None,
+            usage: None,
+            at: self.now,
+        });
+        node.author = model_author();
+        node.trust = Trust::Agent;
+        node.finish = Some(Finish::Stop);
+        node.generation = Some(id);
+        node.source = Some(ModelSource {
+            provider: "bench".to_owned(),
+            model: "generated".to_owned(),
+            dialect: "openai_completions".to_owned(),
+            kind: SourceKind::Script,
+            manifest: digest,
+            response: None,
+            choice: Choice::Index(0),
+        });
+        Ok(())
+    }
+
+    /// The randomness of the next id.
+    fn random(&mut self) -> u128 {
+        u128::from(self.corpus.random()) << 64 | u128::from(self.corpus.random())
+    }
+
+    /// What was made since the last call, as one operation that moves the tip to the end of the trunk.
+    fn take(&mut self) -> (Plan, With) {
+        let mut plan = std::mem::take(&mut self.plan);
+        let end = self.trunk.last().map_or(self.tip, |stem| stem.position.id);
+        let mut cells = Vec::new();
+        if end != self.tip {
+            let key = CellKey::Tip { view: ViewName::default() };
+            cells.push(CellChange { key, old: CellValue::Position(self.tip), new: CellValue::Position(end) });
+            self.tip = end;
+        }
+        plan.op = Some(Operation {
+            tree: self.tree,
+            agent: Author::OWNER.to_owned(),
+            view: Some(ViewName::default()),
+            kind: OpKind::Commit,
+            at: self.now,
+            cells,
+            nodes: plan.nodes.iter().map(|node| (node.id, node.chain_hash)).collect(),
+            skipped: Vec::new(),
+            timeline: TimelineEffect::Push,
+        });
+        (plan, std::mem::take(&mut self.with))
+    }
+}
+
+fn model_author() -> Author {
+    Author { kind: AuthorKind::Model, id: "main".to_owned(), profile: None }
+}
+
+/// Plans that are being applied while the next ones are made, in order; the store commits small ones together.
+struct Queue {
+    store: Arc<dyn Store>,
+    tree: TreeId,
+    per_operation: usize,
+    most: usize,
+    sent: VecDeque<JoinHandle<Result<Applied, StoreError>>>,
+}
+
+impl Queue {
+    fn new(store: Arc<dyn Store>, tree: TreeId, per_operation: usize) -> Self {
+        let per_operation = per_operation.max(1);
+        Self { store, tree, per_operation, most: (1_000 / per_operation).clamp(2, 64), sent: VecDeque::new() }
+    }
+
+    /// Sends what was made once it is as much as an operation is to have.
+    async fn send_full(&mut self, planter: &mut Planter<'_>) -> Result<(), CommandError> {
+        if planter.plan.nodes.len() < self.per_operation { Ok(()) } else { self.send(planter).await }
+    }
+
+    /// Sends what was made.
+    async fn send(&mut self, planter: &mut Planter<'_>) -> Result<(), CommandError> {
+        if planter.plan.nodes.is_empty() {
+            return Ok(());
+        }
+        if self.sent.len() == self.most {
+            self.wait().await?;
+        }
+        let (plan, with) = planter.take();
+        let (store, tree) = (Arc::clone(&self.store), self.tree);
+        self.sent
+            .push_back(tokio::spawn(async move { store.apply(&Principal::Owner, tree, plan, with).await }));
+        // Tasks run in the order they were spawned, so that plans reach the store in the order they were made.
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Result<(), CommandError> {
+        if let Some(oldest) = self.sent.pop_front() {
+            oldest.await.map_err(|error| failed("apply a plan", error))??;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<(), CommandError> {
+        while !self.sent.is_empty() {
+            self.wait().await?;
+        }
+        Ok(())
+    }
+}

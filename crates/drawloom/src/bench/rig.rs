@@ -1,0 +1,129 @@
+//! A home with nothing but a store, and commands run in it as any surface runs them.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use commands::app::{Models, Talk};
+use commands::args::tree::{Show, TreeCommand, Verify};
+use commands::args::{TreeArg, ViewArg};
+use commands::results::tree::{Shown, Verified};
+use commands::settings::Settings;
+use commands::{App, Asker, Command, CommandError, Outcome};
+use loom::plan::NewTree;
+use loom::{Mode, NodeId, Op, RowError, Rows, TreeId, ViewName};
+use model::{Cancel, Clock, Model};
+use store::home::{Home, HomeOptions};
+use store::instance::InstanceId;
+use store::{Applied, Ids, SqliteStore};
+use text::mask::Masker;
+
+/// Passages of a screen.
+pub(super) const SCREEN: usize = 50;
+
+/// An open home.
+pub(super) struct Rig {
+    /// What commands work on.
+    pub(super) app: App,
+    /// The owner.
+    pub(super) asker: Asker,
+}
+
+impl Rig {
+    /// Opens the home in a folder, or makes it: what every command of the command line begins with.
+    pub(super) fn open(path: &Path) -> Result<Self, CommandError> {
+        let home = Home::open(path, HomeOptions::default()).map_err(|error| failed("open a home", error))?;
+        let clock = Clock::system();
+        let instance = InstanceId::generate(u64::try_from(clock.now()).unwrap_or_default())
+            .map_err(|error| failed("name this run", error))?;
+        let masker = Masker::new(&[]).map_err(|error| failed("prepare masking", error))?;
+        let app = App {
+            store: Arc::new(SqliteStore::open(&home.database())?),
+            ids: Ids::new(),
+            home: Arc::new(home),
+            instance,
+            clock,
+            models: Arc::new(Nobody),
+            settings: Settings::default(),
+            masker: Arc::new(masker),
+            talk: Arc::new(Nobody),
+            cancel: Cancel::never(),
+        };
+        Ok(Self { app, asker: Asker::owner() })
+    }
+
+    /// Makes an empty document.
+    pub(super) async fn new_tree(&self, title: &str) -> Result<TreeId, CommandError> {
+        let now = self.app.now();
+        let tree: TreeId = self.app.ids.with(|entropy| entropy.next(now))?;
+        let new = NewTree { mode: Mode::Buffer, title: title.to_owned(), origin: None };
+        self.change(tree, Op::Create(new)).await?;
+        Ok(tree)
+    }
+
+    /// Makes a change in the view `main`.
+    pub(super) async fn change(&self, tree: TreeId, op: Op) -> Result<Applied, CommandError> {
+        self.app.change(&self.asker, tree, &ViewName::default(), op).await
+    }
+
+    /// Reads rows of a tree.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        tree: TreeId,
+        f: impl FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+    ) -> Result<T, CommandError> {
+        self.app.read(&self.asker, tree, f).await
+    }
+
+    /// `tree show --limit 50`: the last screen of the path, with counts and drift marks.
+    pub(super) async fn screen(&self, tree: TreeId) -> Result<Shown, CommandError> {
+        let tree = TreeArg { tree: tree.to_string(), view: ViewArg::default() };
+        let show = Show { tree, all: false, depth: None, from: None, limit: SCREEN };
+        match self.app.run(&self.asker, Command::Tree(TreeCommand::Show(show))).await? {
+            Outcome::Shown(shown) => Ok(shown),
+            _ => Err(failed("show a tree", "another answer than asked for")),
+        }
+    }
+
+    /// `tree verify`, which has to find a valid tree.
+    pub(super) async fn verify(&self, tree: TreeId) -> Result<Verified, CommandError> {
+        let verify = Verify { tree: Some(tree.to_string()), file: None, node: None };
+        match self.app.run(&self.asker, Command::Tree(TreeCommand::Verify(verify))).await? {
+            Outcome::Verified(found) if found.status == loom::verify::Status::Valid => Ok(found),
+            Outcome::Verified(found) => {
+                let why = found.problems.first().map(|problem| problem.why.as_str()).unwrap_or_default();
+                Err(failed("verify a generated tree", why))
+            }
+            _ => Err(failed("verify a tree", "another answer than asked for")),
+        }
+    }
+}
+
+/// An error of what the benchmark does around what it measures.
+pub(super) fn failed(what: &str, why: impl std::fmt::Display) -> CommandError {
+    let hint = "look at free space and at TMPDIR, which says where the trees are made";
+    CommandError::new("bench", 6, format!("cannot {what}: {why}"), hint)
+}
+
+/// Nobody to talk to, and no model.
+struct Nobody;
+
+impl Models for Nobody {
+    fn find(&self, _: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
+        Err(CommandError::new("no_model", 5, "benchmarks ask no model", "this is a defect, please report it"))
+    }
+}
+
+impl Talk for Nobody {
+    fn note(&self, _: &str) {}
+
+    fn delta(&self, _: NodeId, _: &str) {}
+
+    fn confirm(&self, _: &str) -> bool {
+        false
+    }
+
+    fn input(&self) -> Box<dyn Read + Send> {
+        Box::new(std::io::empty())
+    }
+}

@@ -1,0 +1,32 @@
+//! The table that a run fills, and the lines that say how far it is.
+
+use commands::results::care::{Row, Rows};
+
+/// Rows so far.
+pub(super) struct Sheet<'a> {
+    rows: Vec<Row>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> Sheet<'a> {
+    /// An empty table.
+    pub(super) fn new(progress: &'a mut dyn FnMut(&str)) -> Self {
+        Self { rows: Vec::new(), progress }
+    }
+
+    /// Says what is being done.
+    pub(super) fn note(&mut self, line: &str) {
+        (self.progress)(line);
+    }
+
+    /// Adds a measurement with its budget in the same unit, if it has one, and says it: a whole run takes minutes.
+    pub(super) fn row(&mut self, name: &str, value: f64, unit: &str, budget: Option<f64>) {
+        self.note(&format!("{name}: {value:.3} {unit}"));
+        self.rows.push(Row { name: name.to_owned(), value, unit: unit.to_owned(), budget });
+    }
+
+    /// The table.
+    pub(super) fn finish(self) -> Rows {
+        Rows { rows: self.rows }
+    }
+}

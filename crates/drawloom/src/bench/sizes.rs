@@ -1,0 +1,257 @@
+//! What grows with a tree, and what must not: opening it, its screen, changes, search, the file.
+
+use std::time::Duration;
+
+use commands::CommandError;
+use loom::plan::{EditAs, NewText};
+use loom::{NodeId, Op, PositionId, TreeId};
+use store::{Principal, SearchScope};
+
+use super::corpus::{Corpus, PASSAGE};
+use super::figures::{Times, exponent, memory, timed};
+use super::planting::{Planted, Shape, plant};
+use super::rig::{Rig, SCREEN, failed};
+use super::scratch::{Probe, Scratch};
+use super::sheet::Sheet;
+
+/// How often a store is opened.
+const OPENINGS: usize = 20;
+
+/// Changes of each kind.
+const CHANGES: usize = 200;
+
+/// Searches of each kind.
+const SEARCHES: usize = 100;
+
+/// Nodes of the tree whose every node is an operation of its own.
+const SMALL: u64 = 20_000;
+
+/// Measures trees of these sizes, in ascending order.
+pub(super) async fn measure(
+    sheet: &mut Sheet<'_>,
+    scratch: &Scratch,
+    sizes: &[u64],
+) -> Result<(), CommandError> {
+    let mut screens = Vec::new();
+    let mut changes: Vec<Vec<(f64, f64)>> = vec![Vec::new(); KINDS.len()];
+    for (at, nodes) in sizes.iter().enumerate() {
+        let largest = at + 1 == sizes.len();
+        sheet.note(&format!("a tree of {nodes} nodes: making it"));
+        let mut corpus = Corpus::new(*nodes);
+        let shape = Shape { nodes: *nodes, branched: true, per_operation: 1_000, answered: 1_000 };
+        let rig = Rig::open(&scratch.at("tree"))?;
+        let (planted, time) = {
+            let start = std::time::Instant::now();
+            (plant(&rig, &mut corpus, shape).await?, start.elapsed())
+        };
+        if largest {
+            let rate = *nodes as f64 / time.as_secs_f64();
+            sheet.row("nodes written, 1,000 an operation", rate, "nodes/s", None);
+        }
+        if at == 0 {
+            rig.verify(planted.tree).await?;
+        }
+        drop(rig);
+        sheet.note(&format!("a tree of {nodes} nodes: opening and changing it"));
+        let before = memory("VmRSS");
+        let screen = open_and_show(scratch, planted.tree).await?;
+        let name = format!("open a tree of {nodes} nodes and show its tip");
+        sheet.row(&name, screen.median(), "ms, median", Some(10.0));
+        sheet.row(&name, screen.percentile(0.99), "ms, p99", None);
+        screens.push((*nodes as f64, screen.median()));
+        let rig = Rig::open(&scratch.at("tree"))?;
+        rig.screen(planted.tree).await?;
+        if let (true, Some(before), Some(after)) = (largest, before, memory("VmRSS")) {
+            let name = format!("resident memory that opening a tree of {nodes} nodes adds");
+            sheet.row(&name, after - before, "MiB", None);
+        }
+        let warm = repeat(OPENINGS, async || rig.screen(planted.tree).await).await?;
+        sheet.row(
+            &format!("show the tip of an open tree of {nodes} nodes"),
+            warm.median(),
+            "ms, median",
+            None,
+        );
+        let measured = change(&rig, scratch, &mut corpus, &planted).await?;
+        for (kind, times) in measured.kinds.iter().enumerate() {
+            changes[kind].push((*nodes as f64, times.median()));
+        }
+        if largest {
+            report(sheet, *nodes, &measured);
+            search(sheet, &rig, &mut corpus, *nodes).await?;
+        }
+        drop(rig);
+        if largest {
+            let ratio = bytes_of(scratch, "tree")? / planted.bytes as f64;
+            sheet.row("store size by text, 1,000 nodes an operation", ratio, "× the text", Some(3.2));
+        }
+        scratch.remove("tree")?;
+    }
+    sheet.row("growth of opening and showing with nodes", exponent(&screens), "exponent", None);
+    for (kind, points) in KINDS.iter().zip(changes) {
+        sheet.row(&format!("growth of {kind} with nodes"), exponent(&points), "exponent", None);
+    }
+    Ok(())
+}
+
+/// A tree written as people write it, one node an operation: what it takes on the disk, and how fast it verifies.
+pub(super) async fn measure_written(
+    sheet: &mut Sheet<'_>,
+    scratch: &Scratch,
+    nodes: u64,
+) -> Result<(), CommandError> {
+    let nodes = nodes.min(SMALL);
+    sheet.note(&format!("a tree of {nodes} nodes, one an operation"));
+    let rig = Rig::open(&scratch.at("written"))?;
+    let shape = Shape { nodes, branched: true, per_operation: 1, answered: 0 };
+    let planted = plant(&rig, &mut Corpus::new(1), shape).await?;
+    let start = std::time::Instant::now();
+    let found = rig.verify(planted.tree).await;
+    let taken = start.elapsed().as_secs_f64();
+    let name = format!("verify a tree of {nodes} nodes");
+    match found {
+        Ok(found) => sheet.row(&name, found.nodes as f64 / taken, "nodes/s", None),
+        // A read has 5 s.
+        Err(error) if error.code == "too_long" => sheet.row(&name, taken, "s, not done by then", None),
+        Err(error) => return Err(error),
+    }
+    drop(rig);
+    let bytes = bytes_of(scratch, "written")?;
+    let name = format!("store size by text, one node of {PASSAGE} bytes an operation, {nodes} nodes");
+    sheet.row(&name, bytes / planted.bytes as f64, "× the text", Some(3.2));
+    scratch.remove("written")
+}
+
+/// Opens the store and shows the tip's screen, again and again.
+async fn open_and_show(scratch: &Scratch, tree: TreeId) -> Result<Times, CommandError> {
+    repeat(OPENINGS, async || {
+        let rig = Rig::open(&scratch.at("tree"))?;
+        let shown = rig.screen(tree).await?;
+        if shown.nodes.len() != SCREEN {
+            return Err(failed("show a screen", format!("{} passages came", shown.nodes.len())));
+        }
+        Ok(rig)
+    })
+    .await
+}
+
+/// How long something takes, often; what it returns is dropped outside of the time.
+pub(super) async fn repeat<T>(
+    times: usize,
+    mut work: impl AsyncFnMut() -> Result<T, CommandError>,
+) -> Result<Times, CommandError> {
+    let mut taken = Vec::with_capacity(times);
+    for _ in 0..times {
+        let start = std::time::Instant::now();
+        let done = work().await?;
+        taken.push(start.elapsed());
+        drop(done);
+    }
+    Ok(taken.into_iter().collect())
+}
+
+/// What is changed, in the order it is measured.
+const KINDS: [&str; 5] = ["append", "edit", "switch", "select", "undo"];
+
+/// Times of changes, and of syncing a small file in between.
+struct Changes {
+    kinds: Vec<Times>,
+    sync: Times,
+}
+
+/// Makes changes of each kind.
+async fn change(
+    rig: &Rig,
+    scratch: &Scratch,
+    corpus: &mut Corpus,
+    planted: &Planted,
+) -> Result<Changes, CommandError> {
+    let probe_name = format!("probe-{}", planted.tree);
+    let mut probe = Probe::new(&scratch.at(&probe_name))?;
+    let (mut syncs, mut kinds) = (Vec::new(), Vec::new());
+    let mut edited: Vec<(PositionId, NodeId)> = Vec::new();
+    let middle = planted.trunk.len().saturating_sub(CHANGES) / 2;
+    for kind in KINDS {
+        let mut times: Vec<Duration> = Vec::with_capacity(CHANGES);
+        for at in 0..CHANGES {
+            let op = match kind {
+                "append" => Op::Append(NewText::owner(corpus.passage(), None)),
+                "edit" => {
+                    let position = planted.trunk[(middle + at) % planted.trunk.len()];
+                    Op::Edit { position, text: corpus.passage(), edit_as: EditAs::Version }
+                }
+                "switch" => Op::Switch(planted.branches[at % planted.branches.len()]),
+                "select" => {
+                    let (position, version) = edited[at / 2 % edited.len()];
+                    let version = if at % 2 == 0 { position.original() } else { version };
+                    Op::Select { position, version }
+                }
+                _ => Op::Undo,
+            };
+            let position = if let Op::Edit { position, .. } = &op { Some(*position) } else { None };
+            syncs.push(probe.sync()?);
+            let start = std::time::Instant::now();
+            let applied = rig.change(planted.tree, op).await?;
+            times.push(start.elapsed());
+            if let (Some(position), Some((version, _))) = (position, applied.nodes.first()) {
+                edited.push((position, *version));
+            }
+        }
+        kinds.push(times.into_iter().collect());
+    }
+    Ok(Changes { kinds, sync: syncs.into_iter().collect() })
+}
+
+fn report(sheet: &mut Sheet<'_>, nodes: u64, changes: &Changes) {
+    let sync = &changes.sync;
+    sheet.row("sync of a small file on the same disk", sync.median(), "ms, median", None);
+    sheet.row("sync of a small file on the same disk", sync.percentile(0.99), "ms, p99", None);
+    for (kind, times) in KINDS.iter().zip(&changes.kinds) {
+        let name = format!("{kind} in a tree of {nodes} nodes");
+        sheet.row(&name, times.median(), "ms, median", None);
+        sheet.row(&name, times.percentile(0.99), "ms, p99", Some(2.0 + sync.percentile(0.99)));
+        let own = times.median() - sync.median();
+        sheet.row(&format!("{name}, less the sync"), own, "ms, median", None);
+        let own = times.percentile(0.99) - sync.percentile(0.99);
+        sheet.row(&format!("{name}, less the sync"), own, "ms, p99", Some(2.0));
+    }
+}
+
+async fn search(
+    sheet: &mut Sheet<'_>,
+    rig: &Rig,
+    corpus: &mut Corpus,
+    nodes: u64,
+) -> Result<(), CommandError> {
+    sheet.note("searching it");
+    let mut queries: Vec<(&str, Option<f64>, Vec<String>)> = Vec::new();
+    let rare = |corpus: &mut Corpus, words: usize| {
+        let words: Vec<String> = (0..words).map(|_| corpus.rare_word().to_owned()).collect();
+        words.join(" ")
+    };
+    queries.push(("2 rare words", Some(50.0), (0..SEARCHES).map(|_| rare(corpus, 2)).collect()));
+    queries.push(("3 rare words", Some(50.0), (0..SEARCHES).map(|_| rare(corpus, 3)).collect()));
+    queries.push(("a Chinese word", None, (0..SEARCHES / 5).map(|_| corpus.chinese_word()).collect()));
+    queries.push(("the commonest word", None, vec![corpus.common_word().to_owned(); 5]));
+    for (what, budget, queries) in queries {
+        let mut asked = queries.iter();
+        let times = repeat(queries.len(), async || {
+            let query = asked.next().map_or("", String::as_str);
+            Ok(rig.app.store.search(&Principal::Owner, query, SearchScope::All, 20).await?)
+        });
+        let times = times.await?;
+        let name = format!("search for {what} in {nodes} nodes");
+        sheet.row(&name, times.median(), "ms, median", None);
+        sheet.row(&name, times.percentile(0.95), "ms, p95", budget);
+    }
+    Ok(())
+}
+
+/// Bytes of a closed store.
+fn bytes_of(scratch: &Scratch, home: &str) -> Result<f64, CommandError> {
+    let path = scratch.at(home).join("loom.db");
+    let size = |name: &std::path::Path| std::fs::metadata(name).map(|file| file.len());
+    let (bytes, _) =
+        timed(|| size(&path)).map_err(|error| CommandError::file("cannot read", &path, &error))?;
+    Ok(bytes as f64)
+}

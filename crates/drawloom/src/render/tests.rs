@@ -1,0 +1,59 @@
+use commands::results::care::{Exported, Hit, Hits};
+use commands::results::tree::{TreeLine, Trees};
+use loom::{Mode, NodeId, TreeId};
+
+use super::*;
+
+/// As an import may bring it: it writes the clipboard and ends its line.
+const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}\nb\u{202e}";
+
+const TERMINAL: Plain = Plain { terminal: true, color: false };
+const PIPE: Plain = Plain { terminal: false, color: false };
+
+fn ids() -> (TreeId, NodeId) {
+    (TreeId::from_bytes([1; 16]), NodeId::from_bytes([2; 16]))
+}
+
+fn outcomes() -> Vec<Outcome> {
+    let (tree, node) = ids();
+    let title = HOSTILE.to_owned();
+    let line = TreeLine {
+        tree,
+        short_id: "s".into(),
+        title: title.clone(),
+        mode: Mode::Buffer,
+        nodes: 1,
+        updated: 0,
+        archived: false,
+    };
+    let hit =
+        Hit { tree, title, node, short_id: "n".into(), source: "node", snippet: HOSTILE.into(), score: 1.0 };
+    let exported =
+        Exported { file: None, contains: vec![], left_out: vec![], body: Some(HOSTILE.as_bytes().to_vec()) };
+    vec![
+        Outcome::Trees(Trees { trees: vec![line] }),
+        Outcome::Hits(Hits { hits: vec![hit], ranked: 1, partial: false }),
+        Outcome::Exported(exported),
+    ]
+}
+
+#[test]
+fn s26_nothing_foreign_reaches_a_terminal_raw() {
+    for outcome in outcomes() {
+        let shown = String::from_utf8(plain(&outcome, TERMINAL).body).unwrap();
+        assert!(!shown.contains(text::terminal::is_unsafe), "{outcome:?}: {shown:?}");
+        let control = String::from_utf8(plain(&outcome, PIPE).body).unwrap();
+        assert!(control.contains("\u{1b}]52"), "a pipe gets bytes as they are: {control:?}");
+    }
+}
+
+#[test]
+fn a_title_stays_on_its_line_at_a_terminal() {
+    let shown = String::from_utf8(plain(&outcomes()[0], TERMINAL).body).unwrap();
+    assert_eq!(shown.lines().count(), 1, "{shown:?}");
+}
+
+#[test]
+fn an_export_is_byte_for_byte_in_a_pipe() {
+    assert_eq!(plain(&outcomes()[2], PIPE).body, HOSTILE.as_bytes());
+}

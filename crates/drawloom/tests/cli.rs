@@ -1,0 +1,20 @@
+//! The program as people and scripts meet it: the real binary, in a home and a world of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "cli/configuration.rs"]
+mod configuration;
+#[path = "cli/discovery.rs"]
+mod discovery;
+#[path = "cli/errors.rs"]
+mod errors;
+#[path = "cli/foreign_text.rs"]
+mod foreign_text;
+#[path = "cli/reference.rs"]
+mod reference;
+#[path = "cli/streams.rs"]
+mod streams;
+#[path = "cli/work.rs"]
+mod work;
+#[path = "cli/world.rs"]
+mod world;

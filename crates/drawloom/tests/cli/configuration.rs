@@ -1,0 +1,141 @@
+//! Settings from the outside: what is set is got, what is broken stays, what is secret is not shown.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::world::World;
+
+#[test]
+fn what_is_set_is_got_and_comments_stay() {
+    let world = World::new();
+    let written =
+        "# my settings\n[log]\nlevel = \"warn\" # enough\n\n[model]\n# the good one\ndefault = \"a/b\"\n";
+    world.write("config.toml", written);
+    world.ok(&["config", "set", "model.default", "box/other"]);
+    assert_eq!(world.read("config.toml"), written.replace("a/b", "box/other"));
+    let (_, found) = world.json(&["config", "get", "model.default"]);
+    assert_eq!(found, serde_json::json!({"key": "model.default", "value": "box/other", "source": "file"}));
+    let mode = world.home().join("config.toml").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn get_says_which_layer_it_was() {
+    let world = World::new();
+    let source = |arguments: &[&str], variable: bool| {
+        let mut command = world.command(&[arguments, &["config", "get", "model.default", "--json"]].concat());
+        if variable {
+            command.env("DRAWLOOM_MODEL__DEFAULT", "variable");
+        }
+        let out = command.output().unwrap().stdout;
+        serde_json::from_slice::<serde_json::Value>(&out).unwrap()["source"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(source(&[], false), "default");
+    world.write("config.toml", "[model]\ndefault = \"file\"");
+    assert_eq!(source(&[], false), "file");
+    assert_eq!(source(&[], true), "environment");
+    assert_eq!(source(&["--model", "flag"], true), "flag");
+}
+
+#[test]
+fn looking_makes_no_home_and_setting_makes_one() {
+    let world = World::new();
+    for arguments in [
+        &["config", "show"][..],
+        &["config", "check"],
+        &["config", "path"],
+        &["config", "get", "log.level"],
+        &["doctor"],
+    ] {
+        world.ok(arguments);
+    }
+    assert!(!world.home().exists());
+    world.ok(&["config", "set", "log.level", "info"]);
+    assert_eq!(world.home().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_broken_file_is_named_and_never_written() {
+    let world = World::new();
+    let broken = "[model\ndefault = \"precious\"\n";
+    world.write("config.toml", broken);
+    let run = world.run(&["config", "set", "log.level", "info"]);
+    assert_eq!((run.code, world.read("config.toml").as_str()), (Some(2), broken), "{run:?}");
+    assert!(run.err.contains("config.toml: line 1"), "{run:?}");
+    assert_eq!(world.run(&["tree", "list"]).code, Some(2));
+    assert_eq!(world.run(&["config", "check"]).code, Some(1));
+    assert_eq!(world.run(&["doctor", "--quick"]).code, Some(1));
+}
+
+#[test]
+fn an_unknown_key_stops_work_and_names_its_neighbour() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefalt = \"x\"\n");
+    let run = world.run(&["tree", "list"]);
+    assert_eq!(run.code, Some(2));
+    assert_eq!(run.err, "error: config.toml: unknown key model.defalt: did you mean model.default?\n");
+    let (code, found) = world.json(&["config", "check"]);
+    assert_eq!((code, found["ok"].as_bool()), (Some(1), Some(false)));
+    let run = world.run(&["config", "set", "model.defalt", "y"]);
+    assert_eq!(run.code, Some(2));
+    assert!(world.read("config.toml").contains("defalt = \"x\""));
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_not_written() {
+    let world = World::new();
+    for (key, value) in [
+        ("log.level", "loud"),
+        ("limits.free_space", "a lot"),
+        ("providers.box.base_url", "ftp://host"),
+        ("providers.box.window", "0"),
+        ("store.allow_network_fs", "yes"),
+    ] {
+        let run = world.run(&["config", "set", key, value]);
+        assert_eq!(run.code, Some(2), "{key}: {run:?}");
+    }
+    assert!(!world.home().join("config.toml").exists());
+}
+
+#[test]
+fn a_secret_is_kept_apart_and_shown_nowhere() {
+    let world = World::new();
+    let canary = "canary-0123456789";
+    let set = world.fed(&["config", "set", "providers.box.key", "-"], format!("{canary}\n").as_bytes());
+    assert_eq!(set.code, Some(0), "{set:?}");
+    world.ok(&["config", "set", "providers.box.base_url", "http://localhost:1"]);
+    assert!(world.read("keys.toml").contains(canary) && !world.read("config.toml").contains(canary));
+    assert_eq!(world.home().join("keys.toml").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    for arguments in [
+        &["config", "show"][..],
+        &["config", "show", "--defaults"],
+        &["config", "get", "providers.box.key"],
+        &["doctor"],
+        &["--verbose", "--model", "box/m", "tree", "generate", "x"],
+    ] {
+        let run = world.run(arguments);
+        assert!(!run.out.contains(canary) && !run.err.contains(canary), "{arguments:?}: {run:?}");
+    }
+    assert!(world.ok(&["config", "show"]).contains("present"));
+    std::fs::set_permissions(world.home().join("keys.toml"), PermissionsExt::from_mode(0o644)).unwrap();
+    let (code, found) = world.json(&["config", "check"]);
+    assert_eq!(code, Some(1));
+    assert!(found["problems"][0].as_str().unwrap().starts_with("keys.toml: others may read it"));
+}
+
+#[test]
+fn a_known_secret_never_enters_a_tree() {
+    let world = World::new();
+    world.write("keys.toml", "[providers.box]\nkey = \"canary-0123456789\"\n");
+    world.write(
+        "config.toml",
+        "[providers.box]\nbase_url = \"http://localhost:1\"\nkey_env = \"ELSEWHERE\"\n",
+    );
+    world.ok(&["tree", "new", "--title", "x", "--text", "a canary-0123456789 b"]);
+    let append = world
+        .command(&["tree", "append", "x", " c another-0123456789 d"])
+        .env("ELSEWHERE", "another-0123456789")
+        .output()
+        .unwrap();
+    assert!(append.status.success());
+    assert_eq!(world.ok(&["tree", "text", "x"]), "a ⟦secret:providers.box.key⟧ b c ⟦secret:ELSEWHERE⟧ d");
+}

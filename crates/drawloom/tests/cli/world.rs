@@ -1,0 +1,105 @@
+//! A world in which nothing exists but what a test put there.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Empty folders for a user, a home and a place to stand in.
+pub(crate) struct World {
+    folder: TempDir,
+}
+
+/// What a run of the program left.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["user", "here"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    /// Writes a file of the home, which is made as the program makes it.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        std::fs::create_dir_all(self.home()).unwrap();
+        std::fs::set_permissions(self.home(), PermissionsExt::from_mode(0o700)).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(self.home().join(name)).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.home().join(name)).unwrap()
+    }
+
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_drawloom"));
+        command.args(arguments).env_clear();
+        command.env("HOME", self.path("user")).env("DRAWLOOM_HOME", self.home()).env("TZ", "UTC");
+        command.current_dir(self.path("here")).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Run {
+        self.command(arguments).output().unwrap().into()
+    }
+
+    /// Runs it with something on standard input.
+    pub(crate) fn fed(&self, arguments: &[&str], input: &[u8]) -> Run {
+        let mut child = piped(&mut self.command(arguments));
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap().into()
+    }
+
+    /// Runs it, which must succeed, and gives what it printed.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let run = self.run(arguments);
+        assert_eq!(run.code, Some(0), "{arguments:?}: {run:?}");
+        run.out
+    }
+
+    /// Runs it with `--json`, whose answer must be one line of JSON and nothing else.
+    pub(crate) fn json(&self, arguments: &[&str]) -> (Option<i32>, serde_json::Value) {
+        let run = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(run.out.matches('\n').count(), 1, "{arguments:?}: {run:?}");
+        (run.code, serde_json::from_str(&run.out).unwrap())
+    }
+}
+
+pub(crate) fn piped(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+pub(crate) fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
