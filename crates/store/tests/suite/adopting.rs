@@ -113,7 +113,9 @@ fn what_is_here_is_not_adopted_again_and_what_does_not_fit_is_refused_whole() {
         let changed: [fn(&mut Adopted); 9] = [
             |adopted| drop(adopted.nodes.pop()),
             |adopted| drop(adopted.operations.remove(1)),
-            |adopted| drop(adopted.positions.pop()),
+            |adopted| {
+                adopted.positions.pop();
+            },
             |adopted| adopted.operations[2].undo_prev = Some(Seq(900)),
             |adopted| adopted.nodes[1].short_id = adopted.nodes[0].short_id.clone(),
             |adopted| adopted.manifests[0].manifest.bytes.push(b' '),
