@@ -1,8 +1,11 @@
 //! Verify and seal.
 
+use std::any::Any;
+
 use loom::seal::{first_head, next_head, sign};
 use loom::verify::Report;
-use loom::{Digest, Seq};
+use loom::{Digest, Rows, Seq, TreeId};
+use store::{Principal, Store, StoreError};
 
 use crate::app::App;
 use crate::args::TreeArg;
@@ -23,12 +26,22 @@ pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Out
         None => None,
         Some(name) => Some(app.node_named(asker, Some(tree), name).await?.0),
     };
-    let mut report = app.read(asker, tree, |rows| loom::verify::verify(rows, &StoreEvidence(rows))).await?;
+    let mut report = report(app.store.as_ref(), &asker.principal, tree).await?;
     if let Some(node) = node {
         report.problems.retain(|problem| problem.node == Some(node));
         report.status = loom::verify::status(&report.problems);
     }
     Ok(Outcome::Verified(verified(report)))
+}
+
+/// Verifies a tree of a store, however large, as of one moment.
+pub(crate) async fn report(store: &dyn Store, who: &Principal, tree: TreeId) -> Result<Report, CommandError> {
+    let read = |rows: &dyn Rows| {
+        Ok(Box::new(loom::verify::verify(rows, &StoreEvidence(rows))?) as Box<dyn Any + Send>)
+    };
+    let answer = store.read_whole(who, tree, Box::new(read)).await?;
+    // The box holds what the closure above put there.
+    Ok(*answer.downcast::<Report>().map_err(|_| StoreError::Closed)?)
 }
 
 fn verified(report: Report) -> Verified {

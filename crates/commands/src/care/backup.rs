@@ -15,7 +15,6 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::care::{BackedUp, Restored};
 use crate::rights::Asker;
-use crate::stored::StoreEvidence;
 
 /// `backup`: the store by SQLite's backup interface, blobs and configuration; never keys.
 pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Outcome, CommandError> {
@@ -123,10 +122,8 @@ pub(crate) async fn restore(app: &App, asker: &Asker, args: Restore) -> Result<O
     let mut problems = store.check(&asker.principal).await?;
     let trees = store.trees(&asker.principal, TreeFilter::All).await?;
     for tree in &trees {
-        let report = store::read(store.as_ref(), &asker.principal, tree.id, |rows| {
-            loom::verify::verify(rows, &StoreEvidence(rows))
-        });
-        for problem in report.await?.problems.iter().filter(|problem| problem.gap.is_none()) {
+        let report = crate::verify::report(store.as_ref(), &asker.principal, tree.id).await?;
+        for problem in report.problems.iter().filter(|problem| problem.gap.is_none()) {
             problems.push(format!("tree {}: {}", tree.short_id, problem.why));
         }
     }

@@ -121,6 +121,9 @@ fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
     let conn =
         Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failure)?;
     conn.busy_timeout(BUSY).map_err(failure)?;
+    // A plan that depends on bound values is made anew whenever they change: for statements that are kept and
+    // bound again and again, preparing them cost more than running them.
+    conn.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failure)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }
