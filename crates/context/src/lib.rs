@@ -2,7 +2,7 @@
 //!
 //! Every request to a model is assembled here. It is an ordered list of [`Segment`]s, each with its source,
 //! its reason and its price; together with the named framing between them they cover the body byte for byte
-//! ([`cover`]). The [`Manifest`] holds the list, the runs of the path that stood in the window, and how the
+//! ([`mod@cover`]). The [`Manifest`] holds the list, the runs of the path that stood in the window, and how the
 //! body is stored; it is durable before anything is sent, and its digest is in the chain hash of the nodes
 //! made from it.
 //!

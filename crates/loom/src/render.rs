@@ -56,15 +56,7 @@ pub fn window(
             None => return Ok(Vec::new()),
         },
     };
-    let mut pending: BTreeMap<PositionId, String> = BTreeMap::new();
-    for (slot, draft) in rows.drafts(view)? {
-        // A draft that says what its base says is no edit; the view may show another version by now.
-        if let (Slot::Edit(position), Some(base)) = (slot, draft.base)
-            && rows.node(base)?.is_none_or(|base| base.node.text() != draft.text)
-        {
-            pending.insert(position, draft.text);
-        }
-    }
+    let pending = pending_edits(rows, view)?;
     let mut positions = rows.upwards(end, limit)?;
     positions.reverse();
     let shown: Vec<NodeId> = positions
@@ -82,6 +74,20 @@ pub fn window(
             Passage { pending: edit.is_some(), excluded, text, position, row }
         })
         .collect())
+}
+
+/// The texts of the view's pending edits, by position.
+fn pending_edits(rows: &dyn Rows, view: &ViewName) -> Result<BTreeMap<PositionId, String>, RowError> {
+    let mut pending: BTreeMap<PositionId, String> = BTreeMap::new();
+    for (slot, draft) in rows.drafts(view)? {
+        // A draft that says what its base says is no edit; the view may show another version by now.
+        if let (Slot::Edit(position), Some(base)) = (slot, draft.base)
+            && rows.node(base)?.is_none_or(|base| base.node.text() != draft.text)
+        {
+            pending.insert(position, draft.text);
+        }
+    }
+    Ok(pending)
 }
 
 /// A stretch of the rendering by one author. Offsets are grapheme clusters: sums of per-node counts.
@@ -125,6 +131,9 @@ pub struct Show {
 /// [`RowError`] when the store fails.
 pub fn render(rows: &dyn Rows, view: &ViewName, show: Show) -> Result<Rendering, RowError> {
     let path = Exceptions::read(rows, view, tip(rows, view)?)?;
+    if !show.spans {
+        return Ok(Rendering { text: plain_text(rows, view, &path, show.drafts)?, spans: Vec::new() });
+    }
     let mut rendering = Rendering::default();
     let mut at = 0;
     for passage in window(rows, view, &path, None, usize::MAX)? {
@@ -140,21 +149,19 @@ pub fn render(rows: &dyn Rows, view: &ViewName, show: Show) -> Result<Rendering,
             committed.as_ref()
         };
         rendering.text.push_str(text);
-        if show.spans {
-            let parts =
-                if pending { pending_spans(rows, &passage)? } else { attribute(rows, passage.row.node.id)? };
-            for part in parts {
-                let clusters = Counts::of(&text[part.from..part.to]).graphemes;
-                rendering.spans.push(Span {
-                    start: at,
-                    end: at + clusters,
-                    position: Some(passage.position.id),
-                    node: Some(passage.row.node.id),
-                    author: part.author,
-                    kind: part.kind,
-                });
-                at += clusters;
-            }
+        let parts =
+            if pending { pending_spans(rows, &passage)? } else { attribute(rows, passage.row.node.id)? };
+        for part in parts {
+            let clusters = Counts::of(&text[part.from..part.to]).graphemes;
+            rendering.spans.push(Span {
+                start: at,
+                end: at + clusters,
+                position: Some(passage.position.id),
+                node: Some(passage.row.node.id),
+                author: part.author,
+                kind: part.kind,
+            });
+            at += clusters;
         }
     }
     if show.drafts
@@ -162,19 +169,40 @@ pub fn render(rows: &dyn Rows, view: &ViewName, show: Show) -> Result<Rendering,
         && !buffer.text.is_empty()
     {
         rendering.text.push_str(&buffer.text);
-        if show.spans {
-            let clusters = Counts::of(&buffer.text).graphemes;
-            rendering.spans.push(Span {
-                start: at,
-                end: at + clusters,
-                position: None,
-                node: None,
-                author: crate::node::Author::OWNER.to_owned(),
-                kind: AuthorKind::Human,
-            });
-        }
+        let clusters = Counts::of(&buffer.text).graphemes;
+        rendering.spans.push(Span {
+            start: at,
+            end: at + clusters,
+            position: None,
+            node: None,
+            author: crate::node::Author::OWNER.to_owned(),
+            kind: AuthorKind::Human,
+        });
     }
     Ok(rendering)
+}
+
+/// The text alone: originals read in one go, with what the view shows instead of them at its few exceptions.
+fn plain_text(rows: &dyn Rows, view: &ViewName, path: &Exceptions, drafts: bool) -> Result<String, RowError> {
+    let pending = if drafts { pending_edits(rows, view)? } else { BTreeMap::new() };
+    let mut text = String::new();
+    for original in rows.original_texts(path.tip.id, usize::MAX)?.into_iter().rev() {
+        let exception = path.at(original.depth);
+        match (exception, pending.get(&original.position)) {
+            (Some(exception), _) if exception.excluded => {}
+            (_, Some(edit)) => text.push_str(edit),
+            (Some(exception), None) => {
+                let shown = exception.shown;
+                let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+                text.push_str(&row.node.text());
+            }
+            (None, None) => text.push_str(&original.text),
+        }
+    }
+    if drafts && let Some(buffer) = rows.draft(view, Slot::Buffer)? {
+        text.push_str(&buffer.text);
+    }
+    Ok(text)
 }
 
 /// Authors of a pending edit: what stayed keeps its author, what is new is the owner's.

@@ -55,6 +55,17 @@ pub struct StoredResponse {
     pub purged: bool,
 }
 
+/// The text first written at a position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginalText {
+    /// The position.
+    pub position: PositionId,
+    /// How many positions stand above it.
+    pub depth: u32,
+    /// The text.
+    pub text: String,
+}
+
 /// The rows of one tree, as one reader may see them.
 pub trait Rows {
     /// The tree.
@@ -100,6 +111,19 @@ pub trait Rows {
             found.push(row);
         }
         Ok(found)
+    }
+    /// The texts of the originals at a position and those above it, upwards, at most `limit`. A store reads them
+    /// without anything else of the rows: rendering a long path is made of this.
+    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
+        let positions = self.upwards(from, limit)?;
+        let ids: Vec<NodeId> = positions.iter().map(|position| position.id.original()).collect();
+        let nodes = self.nodes(&ids)?;
+        let texts = positions.into_iter().zip(nodes).map(|(position, row)| OriginalText {
+            position: position.id,
+            depth: position.depth,
+            text: row.node.text().into_owned(),
+        });
+        Ok(texts.collect())
     }
     /// Nodes, in the order given. Stores may read them in one go.
     fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use loom::{Counts, NodeId, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
+use loom::content::plain_text;
+use loom::rows::OriginalText;
+use loom::{Block, Counts, NodeId, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
 use rusqlite::{Row, params};
 
 use super::codes::Code;
 use super::db::{Db, get, id16, optional_id16};
-use super::node_row::{read_counts, read_role};
+use super::node_row::{read_content, read_counts, read_role};
 use crate::error::StoreError;
 
 /// All but the ids of parent and jump, which a walk knows already.
@@ -118,4 +120,25 @@ pub(super) fn upwards(
         Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })
     });
     whole.collect()
+}
+
+/// The texts of the originals at the position with a number and those above it, at most `limit`.
+pub(super) fn texts(db: &Db<'_>, from: i64, limit: i64) -> Result<Vec<OriginalText>, StoreError> {
+    // The walk is one statement: a step is a lookup by number, and nothing of the row is read but the text.
+    let sql = "WITH RECURSIVE up (pk, parent, depth) AS (
+            SELECT pk, parent, depth FROM positions WHERE pk = ?1
+            UNION ALL SELECT p.pk, p.parent, p.depth FROM up JOIN positions p ON p.pk = up.parent LIMIT ?2)
+        SELECT n.id, up.depth, n.flags, n.content FROM up CROSS JOIN nodes n ON n.pk = up.pk";
+    db.all(sql, (from, limit), |row| {
+        let mut content = read_content(get(row, 3)?, get(row, 2)?)?;
+        let text = match content.pop() {
+            // Nearly every content is one text, which is moved and not copied.
+            Some(Block::Text { text }) if content.is_empty() => text,
+            last => {
+                content.extend(last);
+                plain_text(&content).into_owned()
+            }
+        };
+        Ok(OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth: get(row, 1)?, text })
+    })
 }

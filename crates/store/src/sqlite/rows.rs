@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use loom::cell::CellScope;
-use loom::rows::{Order, StoredResponse};
+use loom::rows::{Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
@@ -259,6 +259,14 @@ impl Rows for SqliteRows<'_, '_> {
 
     fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
         self.read_upwards(from, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
+        let read = || {
+            let Some(from) = self.position_pk(from)? else { return Ok(Vec::new()) };
+            position_row::texts(self.db, from, limit_of(limit))
+        };
+        read().map_err(StoreError::into_row_error)
     }
 
     fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
