@@ -162,6 +162,7 @@ fn everything(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
             all.push(format!("{:?}", rows.children(here, before, 2)?));
         }
         all.push(format!("{:?}", rows.upwards(here, 3)?));
+        all.push(format!("{:?}", rows.original_texts(here, 3)?));
         assert_eq!(rows.upwards(here, usize::MAX)?.len() as u32, position.depth + 1);
     }
     for scope in [
