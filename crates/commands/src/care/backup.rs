@@ -127,7 +127,7 @@ pub(crate) async fn restore(app: &App, asker: &Asker, args: Restore) -> Result<O
             problems.push(format!("tree {}: {}", tree.short_id, problem.why));
         }
     }
-    app.talk.note(&format!("{} trees were restored; use them with --home {}", trees.len(), to.display()));
+    app.talk.note(&format!("trees restored: {}; use them with --home {}", trees.len(), to.display()));
     Ok(Outcome::Restored(Restored {
         home: to.to_string_lossy().into_owned(),
         verified: problems.is_empty(),
