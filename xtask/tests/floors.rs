@@ -73,3 +73,45 @@ fn an_edge_upwards_or_sideways_is_found() {
     packages.insert("drawloom-stray".into(), Vec::new());
     assert_eq!(broken(&packages).len(), 3);
 }
+
+/// Words that only code with I/O, a clock or a scheduler has.
+const IMPURE: [&str; 8] =
+    ["std::fs", "std::time", "std::net", "std::thread", "std::env", "std::process", "std::io", "tokio"];
+
+/// Lines of a crate's sources that are not pure. Comments count too: there is no reason to name these there.
+fn impure(source: &str) -> Vec<String> {
+    let lines = source.lines().filter(|line| IMPURE.iter().any(|word| line.contains(word)));
+    lines.map(str::to_owned).collect()
+}
+
+fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn the_lowest_floor_does_no_io_reads_no_clock_and_waits_for_nothing() {
+    for name in ["text", "loom"] {
+        let mut files = Vec::new();
+        sources(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates").join(name).join("src"),
+            &mut files,
+        );
+        assert!(files.len() > 5, "the sources of {name} were found");
+        for file in files {
+            let source = std::fs::read_to_string(&file).expect("a source");
+            assert_eq!(impure(&source), Vec::<String>::new(), "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn an_impure_line_is_found() {
+    assert_eq!(impure("use std::fmt;\nlet now = std::time::Instant::now();").len(), 1);
+}

@@ -25,6 +25,12 @@ pub trait Model: Send + Sync {
     /// When the model cannot take what the prompt holds.
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError>;
 
+    /// Names of the headers a request is sent with, in lower case; their values are kept nowhere. None for a
+    /// model that is not reached over HTTP.
+    fn header_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Sends a request, freshly encoded or read back from a manifest, and returns the response when
     /// it is complete. Every byte reaches the spool before its events reach the listener.
     /// Cancelling gives [`ModelError::Cancelled`] with what was received. Not cancel-safe: a

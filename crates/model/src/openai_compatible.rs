@@ -145,6 +145,13 @@ impl Model for OpenAiCompatible {
         &self.info
     }
 
+    fn header_names(&self) -> &'static [&'static str] {
+        match self.server.authorization {
+            Some(_) => &["accept", "authorization", "content-length", "content-type", "host", "user-agent"],
+            None => &["accept", "content-length", "content-type", "host", "user-agent"],
+        }
+    }
+
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
         self.info.admit(prompt, params)?;
         match prompt {

@@ -375,3 +375,21 @@ async fn what_a_model_does_not_take_is_refused_before_it_is_sent() {
         assert_eq!(model.encode(prompt, params).unwrap_err().code(), "unsupported");
     }
 }
+
+#[tokio::test]
+async fn the_header_names_it_tells_are_those_on_the_wire() {
+    for key in [Some(ApiKey::new("sk-canary")), None] {
+        let body = r#"{"id":"1","choices":[{"index":0,"message":{"content":"Hi."},"finish_reason":"stop"}]}"#;
+        let reply = response("200 OK", "Content-Type: application/json\r\n", body);
+        let server = Server::start(vec![Reply::Send(reply)]).await;
+        let connection = Connection { key, ..connection(&server.url) };
+        let told = OpenAiCompatible::new(info(), OpenAiChat::default(), connection.clone()).unwrap();
+        ask(connection, true).await.result.unwrap();
+        let request = server.requests().remove(0);
+        let head = request.split("\r\n\r\n").next().unwrap();
+        let mut sent: Vec<String> =
+            head.lines().skip(1).filter_map(|line| Some(line.split_once(':')?.0.to_lowercase())).collect();
+        sent.sort();
+        assert_eq!(told.header_names(), sent);
+    }
+}

@@ -113,7 +113,7 @@ impl Ask {
             endpoint: Endpoint {
                 path: encoded.path().to_owned(),
                 stream: encoded.stream(),
-                header_names: ["accept", "authorization", "content-type"].map(str::to_owned).to_vec(),
+                header_names: self.model.header_names().iter().map(|name| (*name).to_owned()).collect(),
             },
             way: assembled.way,
             budget,
