@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use agent::{Client, Desk};
 use loom::plan::Request;
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use model::{Cancel, Clock, Model};
@@ -34,11 +35,7 @@ pub trait Models: Send + Sync {
 }
 
 /// What a person sees while a command works, and what they are asked.
-pub trait Talk: Send + Sync {
-    /// One line of progress or notice.
-    fn note(&self, line: &str);
-    /// New text of a node that is being written.
-    fn delta(&self, node: NodeId, text: &str);
+pub trait Talk: Client {
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
     /// Standard input, for an argument `-`.
@@ -70,6 +67,29 @@ pub struct App {
 }
 
 impl App {
+    /// What the turn engine works with.
+    pub fn desk(&self) -> Desk {
+        let client: Arc<dyn Client> = self.talk.clone();
+        Desk {
+            store: self.store.clone(),
+            ids: self.ids.clone(),
+            home: self.home.clone(),
+            instance: self.instance,
+            clock: self.clock.clone(),
+            masker: self.masker.clone(),
+            space: store::home::SpaceLimits::default(),
+            client,
+        }
+    }
+
+    /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
+    ///
+    /// # Errors
+    /// When the home or the store fails; what was not recovered is found again next time.
+    pub async fn recover(&self) -> Result<u64, CommandError> {
+        Ok(self.desk().recover().await?)
+    }
+
     /// Runs a command for someone. This is where rights are checked.
     ///
     /// # Errors

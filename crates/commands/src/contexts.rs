@@ -7,11 +7,11 @@ use model::{Encoded, PartId, PartKind, PartRange};
 use crate::app::App;
 use crate::args::context::{Diff, Replay, ShowContext};
 use crate::error::CommandError;
-use crate::generate::{self, Ask};
 use crate::results::Outcome;
 use crate::results::context::{Changed, ContextDiff, ContextShown, Replayed, SegmentShown};
 use crate::rights::Asker;
-use crate::stored;
+use agent::Ask;
+use agent::stored;
 
 /// A request as it was sent.
 struct Sent {
@@ -74,8 +74,9 @@ async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Resul
         context: Vec::new(),
         instruction: Vec::new(),
         part_of: None,
+        cancel: app.cancel.clone(),
     };
-    let prepared = ask.prepare(app, asker).await?;
+    let prepared = ask.prepare(&app.desk(), &asker.principal).await?;
     Ok(Outcome::Context(shown(&prepared.manifest, Some(prepared.encoded.body()), args.text)))
 }
 
@@ -176,7 +177,10 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Out
         ranges(&sent.manifest),
         sent.manifest.endpoint.stream,
     )?;
-    let node = generate::again(app, asker, model, encoded, sent.generation, sent.manifest).await?;
+    let desk = app.desk();
+    let cancel = app.cancel.clone();
+    let node =
+        agent::again(&desk, &asker.principal, model, encoded, sent.generation, sent.manifest, cancel).await?;
     Ok(Outcome::Replayed(Replayed { sha256, identical, node: Some(node) }))
 }
 

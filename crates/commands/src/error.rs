@@ -1,5 +1,6 @@
 //! One error for every command: a code, what and why, what to do, and the exit code (spec: cli §1).
 
+use agent::AgentError;
 use context::ContextError;
 use loom::{Refusal, RowError};
 use model::{EncodeError, ModelError};
@@ -108,6 +109,32 @@ impl From<StoreError> for CommandError {
             StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed => ("store", 6),
         };
         split(code, exit, &error.to_string())
+    }
+}
+
+impl From<AgentError> for CommandError {
+    fn from(error: AgentError) -> Self {
+        let message = error.to_string();
+        match error {
+            AgentError::Store(error) => error.into(),
+            AgentError::Context(error) => error.into(),
+            AgentError::Encode(error) => error.into(),
+            AgentError::Model { code, message, hint } => Self::new(code, 5, message, hint),
+            AgentError::Empty => {
+                Self::new("empty_completion", 5, message, "ask again, or change the end of the text")
+            }
+            AgentError::DiskFull => {
+                Self::new("disk_full", 6, message, "free some space; what was written is safe")
+            }
+            AgentError::Spool(_) => {
+                Self::new("spool", 6, message, "check the disk that holds the home; nothing was sent")
+            }
+            AgentError::Recovery(_) => {
+                Self::new("recovery", 6, message, "run `drawloom doctor`; what was received is kept")
+            }
+            AgentError::NotCanonical(why) => Refusal::from(why).into(),
+            _ => Self::new("agent", 6, message, ""),
+        }
     }
 }
 

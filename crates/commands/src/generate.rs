@@ -1,20 +1,13 @@
-//! Asking a model: commit, assemble, make the manifest durable, send, keep every byte, make nodes.
+//! Asking models to continue: commit, then one request for each sibling.
 //!
 //! One generation is one request. Several siblings are several requests, unless the model honours `n`: the
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
-mod ask;
-mod exchange;
-pub(crate) mod recover;
-mod settle;
-
+use agent::{AgentError, Answered, Ask, Gate, Prepared};
 use futures_util::future::join_all;
 use loom::{Op, PositionId, Seq, TreeId, ViewName};
 use model::{Model, Params};
-use store::With;
 use tokio::sync::watch;
-
-pub(crate) use ask::{Ask, Prepared};
 
 use crate::app::App;
 use crate::args::tree::{Generate, Regenerate, Sampling};
@@ -89,13 +82,14 @@ async fn run(
         context: inputs.0.clone(),
         instruction: inputs.1.clone(),
         part_of,
+        cancel: app.cancel.clone(),
     };
     if sampling.dry_run {
         let share = &shares[0];
-        let prepared = ask(share, from, None, true).prepare(app, asker).await?;
+        let prepared = ask(share, from, None, true).prepare(&app.desk(), &asker.principal).await?;
         return Ok(Outcome::Estimate(estimate(&prepared, &shares)));
     }
-    app.require_space()?;
+    app.desk().require_space()?;
     // Drafts first: what was typed is a node before anything is asked.
     let committed = match from {
         None => app.change(asker, tree, &view, Op::Generate).await?.seq,
@@ -107,7 +101,7 @@ async fn run(
         app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
     };
     let at = from.unwrap_or(tip);
-    let group = app.new_id::<loom::GenerationId>()?.to_string();
+    let group = app.desk().new_id::<loom::GenerationId>()?.to_string();
     let (warm, cold) = watch::channel(false);
     let mut slots = Vec::new();
     for share in &shares {
@@ -120,79 +114,18 @@ async fn run(
             slots.push(ask);
         }
     }
+    let desk = app.desk();
     let count = slots.len() as u32;
     let asked = slots.iter().enumerate().map(|(index, ask)| {
         let slot = model::SiblingSlot { group: group.clone(), index: index as u32, count };
-        let gate =
-            if index == 0 { exchange::Gate::Opens(&warm) } else { exchange::Gate::Waits(cold.clone()) };
-        one(app, asker, ask, slot, gate)
+        let gate = if index == 0 { Gate::Opens(&warm) } else { Gate::Waits(cold.clone()) };
+        ask.once(&desk, &asker.principal, slot, gate)
     });
     let answers = join_all(asked).await;
     collect(app, answers)
 }
 
-/// What came of one request.
-struct Answered {
-    manifest: loom::Digest,
-    nodes: Vec<GeneratedNode>,
-    usage: Option<model::Usage>,
-    error: Option<CommandError>,
-}
-
-/// One request from its manifest to its nodes.
-async fn one(
-    app: &App,
-    asker: &Asker,
-    ask: &Ask,
-    slot: model::SiblingSlot,
-    gate: exchange::Gate<'_>,
-) -> Result<Answered, CommandError> {
-    let gate = gate.pass().await;
-    let prepared = ask.prepare(app, asker).await?;
-    let begun = prepared.begin(app, asker, ask).await?;
-    let heard = exchange::send(app, ask, &prepared, &begun, slot, gate).await;
-    settle::settle(app, asker, ask, &prepared, begun, heard).await
-}
-
-/// Sends the bytes of an earlier request again, as a new sibling of what was made of them.
-pub(crate) async fn again(
-    app: &App,
-    asker: &Asker,
-    model: std::sync::Arc<dyn Model>,
-    encoded: model::Encoded,
-    earlier: loom::GenerationRow,
-    manifest: context::Manifest,
-) -> Result<loom::NodeId, CommandError> {
-    app.require_space()?;
-    let ask = Ask {
-        tree: earlier.tree,
-        view: earlier.view.clone(),
-        from: Some(earlier.parent),
-        follow: false,
-        drafts: false,
-        model,
-        agent: "main".to_owned(),
-        params: Params { n: earlier.reserved.len() as u32, ..Params::default() },
-        context: Vec::new(),
-        instruction: Vec::new(),
-        part_of: None,
-    };
-    let (prepared, begun) = Prepared::again(app, asker, encoded, earlier, manifest).await?;
-    let (warm, _) = watch::channel(false);
-    let gate = exchange::Gate::Opens(&warm).pass().await;
-    let slot = model::SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
-    let heard = exchange::send(app, &ask, &prepared, &begun, slot, gate).await;
-    let answered = settle::settle(app, asker, &ask, &prepared, begun, heard).await?;
-    match (answered.nodes.first(), answered.error) {
-        (Some(node), _) => Ok(node.id),
-        (None, Some(error)) => Err(error),
-        (None, None) => {
-            Err(CommandError::new("empty_completion", 5, "the model gave an empty answer", "ask again"))
-        }
-    }
-}
-
-fn collect(app: &App, answers: Vec<Result<Answered, CommandError>>) -> Result<Outcome, CommandError> {
+fn collect(app: &App, answers: Vec<Result<Answered, AgentError>>) -> Result<Outcome, CommandError> {
     let mut nodes = Vec::new();
     let mut manifest = None;
     let mut usage = UsageShown::default();
@@ -201,7 +134,7 @@ fn collect(app: &App, answers: Vec<Result<Answered, CommandError>>) -> Result<Ou
         match answer {
             Ok(answer) => {
                 manifest.get_or_insert(answer.manifest);
-                nodes.extend(answer.nodes);
+                nodes.extend(answer.nodes.into_iter().map(GeneratedNode::from));
                 if let Some(reported) = answer.usage {
                     usage.input_uncached += reported.input_uncached;
                     usage.cache_read += reported.cache_read;
@@ -209,9 +142,9 @@ fn collect(app: &App, answers: Vec<Result<Answered, CommandError>>) -> Result<Ou
                     usage.output += reported.output;
                     usage.reported = true;
                 }
-                errors.extend(answer.error);
+                errors.extend(answer.error.map(CommandError::from));
             }
-            Err(error) => errors.push(error),
+            Err(error) => errors.push(error.into()),
         }
     }
     let whole = nodes.iter().any(|node: &GeneratedNode| !matches!(node.finish, loom::Finish::Interrupted(_)));
@@ -308,37 +241,4 @@ fn stop_texts(stop: &str) -> Vec<String> {
         other => return vec![other.to_owned()],
     };
     texts.iter().map(|text| (*text).to_owned()).collect()
-}
-
-impl App {
-    /// Refuses new work when the disk is nearly full (spec: scale §4 `free_space`).
-    pub(crate) fn require_space(&self) -> Result<(), CommandError> {
-        let space = self.home.space(store::home::SpaceLimits::default());
-        if let Ok(store::home::Space::Short { .. }) = space {
-            return Err(CommandError::new(
-                "disk_full",
-                6,
-                "there is too little free space for a new turn",
-                "free some space; what was written is safe",
-            ));
-        }
-        Ok(())
-    }
-
-    /// A fresh id.
-    pub(crate) fn new_id<I: From<ulid::Ulid>>(&self) -> Result<I, CommandError> {
-        let now = self.now();
-        Ok(self.ids.with(|entropy| entropy.next(now))?)
-    }
-
-    /// An empty change with rows of its own.
-    pub(crate) async fn apply_rows(
-        &self,
-        asker: &Asker,
-        tree: TreeId,
-        with: With,
-    ) -> Result<(), CommandError> {
-        self.store.apply(&asker.principal, tree, loom::Plan::default(), with).await?;
-        Ok(())
-    }
 }

@@ -16,7 +16,6 @@ mod generate;
 pub mod results;
 pub mod rights;
 pub mod settings;
-mod stored;
 pub mod table;
 mod transfer;
 mod tree;

@@ -14,7 +14,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{Sealed, Verified};
 use crate::rights::Asker;
-use crate::stored::StoreEvidence;
+use agent::stored::StoreEvidence;
 
 /// `tree verify`.
 pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Outcome, CommandError> {

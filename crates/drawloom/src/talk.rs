@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::{Mutex, PoisonError};
 
+use agent::Client;
 use commands::app::Talk;
 use loom::NodeId;
 use rustix::termios::{QueueSelector, tcflush};
@@ -58,7 +59,7 @@ impl Drop for Person {
     }
 }
 
-impl Talk for Person {
+impl Client for Person {
     fn note(&self, line: &str) {
         if !self.quiet {
             self.end_line();
@@ -82,7 +83,9 @@ impl Talk for Person {
         // A terminal that went away does not end the work.
         let _ = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
     }
+}
 
+impl Talk for Person {
     fn confirm(&self, question: &str) -> bool {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);

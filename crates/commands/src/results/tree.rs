@@ -185,6 +185,12 @@ pub struct GeneratedNode {
     pub finish: Finish,
 }
 
+impl From<agent::Made> for GeneratedNode {
+    fn from(made: agent::Made) -> Self {
+        Self { id: made.id, short_id: made.short_id, text: made.text, finish: made.finish }
+    }
+}
+
 /// Tokens of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct UsageShown {

@@ -11,7 +11,7 @@ use loom::{Block, ModelSource};
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::stored;
+use agent::stored;
 
 /// The largest file that is read, in bytes: its tree is held in memory while it is checked.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;

@@ -24,7 +24,7 @@ const TRIES: usize = 8;
 /// Takes in a file: a new tree, what is new of a known one, or a copy. `--dry-run` goes as far as it can without
 /// writing, refusals included.
 pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Outcome, CommandError> {
-    app.require_space()?;
+    app.desk().require_space()?;
     let format = args.format.as_deref().map(named).transpose()?;
     let input = Input::open(app, &args.path)?;
     let path = args.path.clone();

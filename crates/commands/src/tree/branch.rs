@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::Branched;
 use crate::rights::Asker;
-use crate::stored;
+use agent::stored;
 
 /// Branches at a place of a node's own text, counted in grapheme clusters.
 pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<Outcome, CommandError> {

@@ -148,13 +148,15 @@ pub(crate) struct Recorder {
     pub(crate) input: Mutex<Vec<u8>>,
 }
 
-impl Talk for Recorder {
+impl agent::Client for Recorder {
     fn note(&self, line: &str) {
         self.notes.lock().unwrap().push(line.to_owned());
     }
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
+}
 
+impl Talk for Recorder {
     fn confirm(&self, _: &str) -> bool {
         false
     }

@@ -172,13 +172,15 @@ pub(crate) struct Recorder {
     pub(crate) yes: Mutex<bool>,
 }
 
-impl Talk for Recorder {
+impl agent::Client for Recorder {
     fn note(&self, line: &str) {
         self.notes.lock().unwrap().push(line.to_owned());
     }
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
+}
 
+impl Talk for Recorder {
     fn confirm(&self, _: &str) -> bool {
         *self.yes.lock().unwrap()
     }

@@ -114,11 +114,13 @@ impl Models for Nobody {
     }
 }
 
-impl Talk for Nobody {
+impl agent::Client for Nobody {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
+}
 
+impl Talk for Nobody {
     fn confirm(&self, _: &str) -> bool {
         false
     }

@@ -9,22 +9,31 @@ use serde::{Deserialize, Serialize};
 
 /// What is kept of a response besides its body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ResponseMeta {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) removed_headers: Vec<String>,
-    pub(crate) streamed: bool,
-    pub(crate) timings: Option<Timings>,
-    pub(crate) attempt: u32,
-    pub(crate) dialect: DialectName,
-    pub(crate) parser_version: u32,
-    pub(crate) usage: Option<Usage>,
+pub struct ResponseMeta {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Names of headers whose values were not kept.
+    pub removed_headers: Vec<String>,
+    /// Whether the body is a stream.
+    pub streamed: bool,
+    /// When it came; none for one that was recovered.
+    pub timings: Option<Timings>,
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
+    /// The dialect of the body.
+    pub dialect: DialectName,
+    /// Version of the parser that read it first.
+    pub parser_version: u32,
+    /// Tokens as reported.
+    pub usage: Option<Usage>,
     /// Names of known secrets that were masked in the body.
     #[serde(default)]
-    pub(crate) masked: Vec<String>,
+    pub masked: Vec<String>,
     /// How it broke off, if it did.
     #[serde(default)]
-    pub(crate) interrupted: Option<String>,
+    pub interrupted: Option<String>,
 }
 
 impl ResponseMeta {
@@ -50,7 +59,7 @@ impl ResponseMeta {
 }
 
 /// The content blocks of one choice. `held` is the white space that stands in the document already.
-pub(crate) fn blocks(choice: &model::Choice, held: &str) -> Vec<Block> {
+pub fn blocks(choice: &model::Choice, held: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !choice.thinking.is_empty() {
         blocks.push(Block::Thinking { text: choice.thinking.clone(), opaque: None });
@@ -69,13 +78,13 @@ pub(crate) fn blocks(choice: &model::Choice, held: &str) -> Vec<Block> {
 }
 
 /// A stored manifest.
-pub(crate) fn manifest(rows: &dyn Rows, digest: Digest) -> Result<Option<Manifest>, RowError> {
+pub fn manifest(rows: &dyn Rows, digest: Digest) -> Result<Option<Manifest>, RowError> {
     let Some(bytes) = rows.manifest(digest)? else { return Ok(None) };
     Manifest::from_bytes(&bytes).map(Some).map_err(|error| RowError::Store(Box::new(error)))
 }
 
 /// How a body is stored, from itself down to the full copy it rests on; none when a part is not there.
-pub(crate) fn chain(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<StoredBody>>, RowError> {
+pub fn chain(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<StoredBody>>, RowError> {
     let mut chain = vec![manifest.body.clone()];
     while let Some(base) = chain.last().and_then(|stored| stored.delta.as_ref()).map(|delta| delta.base) {
         let Some(manifest) = self::manifest(rows, base)? else { return Ok(None) };
@@ -85,7 +94,7 @@ pub(crate) fn chain(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<S
 }
 
 /// The request body a manifest describes; none when a part of it is not there.
-pub(crate) fn body(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<u8>>, RowError> {
+pub fn body(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<u8>>, RowError> {
     match chain(rows, manifest)? {
         Some(chain) => rebuilt(rows, &chain),
         None => Ok(None),
@@ -93,7 +102,7 @@ pub(crate) fn body(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<u8
 }
 
 /// The body at the beginning of a chain, put together from the full copy upwards.
-pub(crate) fn rebuilt(rows: &dyn Rows, chain: &[StoredBody]) -> Result<Option<Vec<u8>>, RowError> {
+pub fn rebuilt(rows: &dyn Rows, chain: &[StoredBody]) -> Result<Option<Vec<u8>>, RowError> {
     let mut body: Option<Vec<u8>> = None;
     for stored in chain.iter().rev() {
         let Some(middle) = rows.body(stored.middle)? else { return Ok(None) };
@@ -104,13 +113,15 @@ pub(crate) fn rebuilt(rows: &dyn Rows, chain: &[StoredBody]) -> Result<Option<Ve
 }
 
 /// What a stored response says.
-pub(crate) struct Said {
-    pub(crate) meta: ResponseMeta,
-    pub(crate) reparsed: Reparsed,
+pub struct Said {
+    /// What is kept besides its body.
+    pub meta: ResponseMeta,
+    /// Its body, read again.
+    pub reparsed: Reparsed,
 }
 
 /// Reads the response of a node again; none when there is none.
-pub(crate) fn response(rows: &dyn Rows, node: NodeId) -> Result<Option<Said>, RowError> {
+pub fn response(rows: &dyn Rows, node: NodeId) -> Result<Option<Said>, RowError> {
     let Some(stored) = rows.response(node)?.filter(|stored| !stored.purged) else { return Ok(None) };
     let meta: ResponseMeta =
         serde_json::from_str(&stored.metadata).map_err(|error| RowError::Store(Box::new(error)))?;
@@ -119,7 +130,7 @@ pub(crate) fn response(rows: &dyn Rows, node: NodeId) -> Result<Option<Said>, Ro
 }
 
 /// Manifests and responses of a store, for `verify`.
-pub(crate) struct StoreEvidence<'a>(pub(crate) &'a dyn Rows);
+pub struct StoreEvidence<'a>(pub &'a dyn Rows);
 
 impl Evidence for StoreEvidence<'_> {
     fn manifest(&self, digest: Digest) -> Result<Result<Digest, Gap>, RowError> {
@@ -143,7 +154,7 @@ impl Evidence for StoreEvidence<'_> {
 }
 
 /// Reads one choice of a response again.
-pub(crate) fn reread(bytes: &[u8], metadata: &str, choice: Choice, held: &str) -> Reread {
+pub fn reread(bytes: &[u8], metadata: &str, choice: Choice, held: &str) -> Reread {
     let digest = Digest::of(bytes);
     let Ok(meta) = serde_json::from_str::<ResponseMeta>(metadata) else {
         return Reread::Gap { digest: Some(digest), gap: Gap::Missing };

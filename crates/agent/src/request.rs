@@ -7,43 +7,52 @@ use context::dialogue::{DialogueRequest, dialogue};
 use context::document::{DocumentRequest, document};
 use context::manifest::{Endpoint, VERSION};
 use context::{Assembled, Budget, ContextError, Estimator, Manifest, ModelRef, StoredBody, Way, cover};
-use loom::content::NotCanonical;
 use loom::{
     Digest, GenerationId, GenerationRow, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq, TreeId,
     ViewName, render, resolve,
 };
-use model::{Encoded, Model, Params};
-use store::{Bytes, Fence, Holder, NewGeneration, Tenure, With};
+use model::{Cancel, Encoded, Model, Params};
+use store::{Bytes, Fence, Holder, NewGeneration, Principal, Tenure, With};
 
-use crate::app::App;
-use crate::error::CommandError;
-use crate::rights::Asker;
+use crate::desk::Desk;
+use crate::error::AgentError;
 use crate::stored;
 
 /// What is asked, of whom, where.
 #[derive(Clone)]
-pub(crate) struct Ask {
-    pub(crate) tree: TreeId,
-    pub(crate) view: ViewName,
+pub struct Ask {
+    /// The tree.
+    pub tree: TreeId,
+    /// The view.
+    pub view: ViewName,
     /// Where to continue; the view's tip, if none.
-    pub(crate) from: Option<PositionId>,
+    pub from: Option<PositionId>,
     /// Whether the view goes to the first node that is made.
-    pub(crate) follow: bool,
+    pub follow: bool,
     /// Whether drafts count as text: for a look ahead.
-    pub(crate) drafts: bool,
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) agent: String,
-    pub(crate) params: Params,
-    pub(crate) context: Vec<NodeId>,
-    pub(crate) instruction: Vec<NodeId>,
+    pub drafts: bool,
+    /// Who is asked.
+    pub model: Arc<dyn Model>,
+    /// As which agent: the author of the answer.
+    pub agent: String,
+    /// How.
+    pub params: Params,
+    /// Nodes sent besides the path, just before the newest turn or the document.
+    pub context: Vec<NodeId>,
+    /// Nodes sent besides the path, as instructions.
+    pub instruction: Vec<NodeId>,
     /// The operation that committed the drafts before it.
-    pub(crate) part_of: Option<Seq>,
+    pub part_of: Option<Seq>,
+    /// Stops it.
+    pub cancel: Cancel,
 }
 
 /// A request, ready to be made durable and sent.
-pub(crate) struct Prepared {
-    pub(crate) encoded: Encoded,
-    pub(crate) manifest: Manifest,
+pub struct Prepared {
+    /// The bytes that are sent.
+    pub encoded: Encoded,
+    /// What they are made of.
+    pub manifest: Manifest,
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: Digest,
     pub(crate) assembled: Assembled,
@@ -77,14 +86,17 @@ struct Earlier {
 }
 
 impl Ask {
-    /// Assembles and encodes the request.
-    pub(crate) async fn prepare(&self, app: &App, asker: &Asker) -> Result<Prepared, CommandError> {
+    /// Assembles and encodes the request. Nothing is written.
+    ///
+    /// # Errors
+    /// When it does not fit, there is nothing to continue, or the model cannot take it.
+    pub async fn prepare(&self, desk: &Desk, who: &Principal) -> Result<Prepared, AgentError> {
         let info = self.model.info();
         let asked = self.params.max_tokens.map(u64::from);
         let budget = Budget::new(u64::from(info.window), u64::from(info.output_limit), asked);
         let estimator = Estimator::default();
         let (ask, way, fit) = (self.clone(), Way::of(info), estimator.clone());
-        let read = app.read(asker, self.tree, move |rows| ask.read(rows, way, budget, &fit)).await?;
+        let read = desk.read(who, self.tree, move |rows| ask.read(rows, way, budget, &fit)).await?;
         let assembled = read.assembled?;
         let encoded = self.model.encode(&assembled.prompt, &self.params)?;
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
@@ -125,14 +137,7 @@ impl Ask {
             runs: assembled.runs.clone(),
             body: stored,
         };
-        let bytes = manifest.to_bytes().map_err(|NotCanonical(why)| {
-            CommandError::new(
-                "manifest",
-                6,
-                format!("the manifest cannot be written: {why}"),
-                "this is a defect: please report it",
-            )
-        })?;
+        let bytes = manifest.to_bytes()?;
         let digest = Digest::of(&bytes);
         Ok(Prepared {
             encoded,
@@ -199,16 +204,16 @@ fn base(rows: &dyn Rows, parent: PositionId) -> Result<Option<Earlier>, RowError
 impl Prepared {
     /// A request that was sent before, with a generation of its own under the same manifest.
     pub(crate) async fn again(
-        app: &App,
-        asker: &Asker,
+        desk: &Desk,
+        who: &Principal,
         encoded: Encoded,
         earlier: GenerationRow,
         manifest: Manifest,
-    ) -> Result<(Self, Begun), CommandError> {
+    ) -> Result<(Self, Begun), AgentError> {
         let digest = earlier.manifest;
         let tree = earlier.tree;
-        let (bytes, middle, cited) = app
-            .read(asker, tree, {
+        let (bytes, middle, cited) = desk
+            .read(who, tree, {
                 let manifest = manifest.clone();
                 move |rows| {
                     let chain = stored::chain(rows, &manifest)?.unwrap_or_default();
@@ -242,17 +247,17 @@ impl Prepared {
             cited,
             manifest,
         };
-        let begun = prepared.durable(app, asker, earlier).await?;
+        let begun = prepared.durable(desk, who, earlier).await?;
         Ok((prepared, begun))
     }
 
     /// Writes manifest and generation row, with ids of its own.
-    async fn durable(&self, app: &App, asker: &Asker, like: GenerationRow) -> Result<Begun, CommandError> {
-        let mut row = GenerationRow { id: app.new_id::<GenerationId>()?, ..like };
+    async fn durable(&self, desk: &Desk, who: &Principal, like: GenerationRow) -> Result<Begun, AgentError> {
+        let mut row = GenerationRow { id: desk.new_id::<GenerationId>()?, ..like };
         for node in &mut row.reserved {
-            *node = app.new_id()?;
+            *node = desk.new_id()?;
         }
-        let tenure = Tenure { owner: Holder::new(app.instance.to_string()), fence: Fence(1) };
+        let tenure = Tenure { owner: Holder::new(desk.instance.to_string()), fence: Fence(1) };
         let generation = NewGeneration {
             row: row.clone(),
             tenure: tenure.clone(),
@@ -260,18 +265,18 @@ impl Prepared {
             bodies: vec![Bytes::new(self.middle.clone())],
             cited: self.cited.clone(),
         };
-        app.apply_rows(asker, row.tree, With { generations: vec![generation], ..With::nothing() }).await?;
+        desk.apply_rows(who, row.tree, With { generations: vec![generation], ..With::nothing() }).await?;
         Ok(Begun { row, tenure })
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
-    pub(crate) async fn begin(&self, app: &App, asker: &Asker, ask: &Ask) -> Result<Begun, CommandError> {
+    pub(crate) async fn begin(&self, desk: &Desk, who: &Principal, ask: &Ask) -> Result<Begun, AgentError> {
         if let Some(place) = self.assembled.new_start {
             let op = Op::Compact { to: Some(place), by_hand: false };
-            app.change(asker, ask.tree, &ask.view, op).await?;
+            desk.change(who, ask.tree, &ask.view, op, With::nothing()).await?;
         }
         let like = GenerationRow {
-            id: app.new_id::<GenerationId>()?,
+            id: desk.new_id::<GenerationId>()?,
             tree: ask.tree,
             view: ask.view.clone(),
             purpose: Purpose::Turn,
@@ -282,6 +287,6 @@ impl Prepared {
             reserved: vec![self.parent_node; ask.params.n.max(1) as usize],
             runs: self.assembled.loom_runs(),
         };
-        self.durable(app, asker, like).await
+        self.durable(desk, who, like).await
     }
 }

@@ -1,33 +1,56 @@
 //! From a response to nodes: node, response and usage in one transaction.
 
-use loom::{Author, AuthorKind, Choice, Finish, ModelSource, Op};
+use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
 use model::{FinishReason, ModelError, RawResponse, Usage};
-use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Received, With};
+use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
 
-use super::Answered;
-use super::ask::{Ask, Begun, Prepared};
-use super::exchange::Heard;
-use crate::app::App;
-use crate::error::CommandError;
-use crate::results::tree::GeneratedNode;
-use crate::rights::Asker;
+use crate::desk::Desk;
+use crate::error::AgentError;
+use crate::exchange::Heard;
+use crate::request::{Ask, Begun, Prepared};
 use crate::stored::{self, ResponseMeta};
+
+/// What came of one request.
+#[derive(Debug)]
+pub struct Answered {
+    /// Digest of its manifest.
+    pub manifest: Digest,
+    /// The nodes made, in order of their choices.
+    pub nodes: Vec<Made>,
+    /// What the model reported.
+    pub usage: Option<Usage>,
+    /// Why it did not end well; what was received is in `nodes`.
+    pub error: Option<AgentError>,
+}
+
+/// A node a model made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Its id.
+    pub id: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// Its text.
+    pub text: String,
+    /// How it ended.
+    pub finish: Finish,
+}
 
 /// Stores what came of a request, and makes its nodes.
 pub(crate) async fn settle(
-    app: &App,
-    asker: &Asker,
+    desk: &Desk,
+    who: &Principal,
     ask: &Ask,
     prepared: &Prepared,
     begun: Begun,
-    heard: Result<Heard, CommandError>,
-) -> Result<Answered, CommandError> {
+    heard: Result<Heard, AgentError>,
+) -> Result<Answered, AgentError> {
     let heard = match heard {
         Ok(heard) => heard,
         Err(error) => {
             // Nothing was sent: the generation ends with nothing.
-            let with = outcome(app, &begun, GenerationState::Cancelled, None, None);
-            app.apply_rows(asker, ask.tree, with).await?;
+            let with = outcome(desk, &begun, GenerationState::Cancelled, None, None);
+            desk.apply_rows(who, ask.tree, with).await?;
             return Err(error);
         }
     };
@@ -35,10 +58,10 @@ pub(crate) async fn settle(
         Ok(raw) => (Some(raw), None),
         Err(error) => (error.response(), Some(error)),
     };
-    let received = raw.map(|raw| Reading::of(app, raw, failure, &prepared.manifest.held)).transpose()?;
+    let received = raw.map(|raw| Reading::of(desk, raw, failure, &prepared.manifest.held)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
-    let nodes = commit(app, asker, &begun, &source, received, ask.part_of).await?;
+    let nodes = commit(desk, who, &begun, &source, received, ask.part_of).await?;
     if let Some(spool) = heard.spool
         && let Err(error) = spool.committed()
     {
@@ -47,13 +70,8 @@ pub(crate) async fn settle(
     }
     let empty = nodes.is_empty() && failure.is_none();
     let error = match failure {
-        Some(error) => Some(CommandError::from(error)),
-        None if empty => Some(CommandError::new(
-            "empty_completion",
-            5,
-            "the model gave an empty answer; it is kept",
-            "ask again, or change the end of the text",
-        )),
+        Some(error) => Some(AgentError::from(error)),
+        None if empty => Some(AgentError::Empty),
         None => None,
     };
     Ok(Answered { manifest: prepared.digest, nodes, usage, error })
@@ -70,27 +88,27 @@ pub(crate) struct Reading {
 
 impl Reading {
     fn of(
-        app: &App,
+        desk: &Desk,
         raw: &RawResponse,
         failure: Option<&ModelError>,
         held: &str,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, AgentError> {
         let reparsed = model::reparse(raw.dialect, &raw.body, raw.streamed);
         let mut meta = ResponseMeta::of(raw, reparsed.usage);
         meta.interrupted = failure.map(|error| error.code().to_owned());
-        Self::new(app, raw.body.to_vec(), meta, held)
+        Self::new(desk, raw.body.to_vec(), meta, held)
     }
 
     /// Reads a body, with known secrets masked in it.
     pub(crate) fn new(
-        app: &App,
+        desk: &Desk,
         body: Vec<u8>,
         mut meta: ResponseMeta,
         held: &str,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, AgentError> {
         let mut body = body;
         if let Ok(text) = std::str::from_utf8(&body) {
-            let masked = app.masker.mask(text);
+            let masked = desk.masker.mask(text);
             if !masked.spans.is_empty() {
                 meta.masked = masked.spans.iter().map(|span| span.name.clone()).collect();
                 body = masked.text.into_owned().into_bytes();
@@ -132,13 +150,13 @@ pub(crate) struct Source<'a> {
 }
 
 async fn commit(
-    app: &App,
-    asker: &Asker,
+    desk: &Desk,
+    who: &Principal,
     begun: &Begun,
     source: &Source<'_>,
     reading: Option<Reading>,
     part_of: Option<loom::Seq>,
-) -> Result<Vec<GeneratedNode>, CommandError> {
+) -> Result<Vec<Made>, AgentError> {
     let info = source.ask.model.info();
     let origin = Origin {
         provider: info.provider.clone(),
@@ -149,7 +167,7 @@ async fn commit(
         trust: source.prepared.assembled.trust.min(loom::Trust::Agent),
         inputs: source.prepared.assembled.inputs.clone(),
     };
-    store_reading(app, asker, begun, origin, reading, part_of, source.ask.follow).await
+    store_reading(desk, who, begun, origin, reading, part_of, source.ask.follow).await
 }
 
 /// What the hashed record of a model node says of its origin.
@@ -160,22 +178,22 @@ pub(crate) struct Origin {
     pub(crate) author: Author,
     pub(crate) dialect: String,
     pub(crate) trust: loom::Trust,
-    pub(crate) inputs: Vec<(loom::OriginRole, loom::NodeId)>,
+    pub(crate) inputs: Vec<(loom::OriginRole, NodeId)>,
 }
 
 /// Stores a reading with the nodes made of it. The view follows the first one, if `follow`.
 pub(crate) async fn store_reading(
-    app: &App,
-    asker: &Asker,
+    desk: &Desk,
+    who: &Principal,
     begun: &Begun,
     origin: Origin,
     reading: Option<Reading>,
     part_of: Option<loom::Seq>,
     follow: bool,
-) -> Result<Vec<GeneratedNode>, CommandError> {
+) -> Result<Vec<Made>, AgentError> {
     let (tree, view) = (begun.row.tree, begun.row.view.clone());
     let Some(reading) = reading else {
-        app.apply_rows(asker, tree, outcome(app, begun, GenerationState::Cancelled, None, None)).await?;
+        desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Cancelled, None, None)).await?;
         return Ok(Vec::new());
     };
     let body = Bytes::new(reading.body);
@@ -189,7 +207,7 @@ pub(crate) async fn store_reading(
         micro_cost: 0,
     });
     if reading.choices.is_empty() {
-        app.apply_rows(asker, tree, outcome(app, begun, GenerationState::Done, received, usage)).await?;
+        desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Done, received, usage)).await?;
         return Ok(Vec::new());
     }
     let last = reading.choices.len() - 1;
@@ -220,17 +238,17 @@ pub(crate) async fn store_reading(
         // The response goes with the first node, the end of the generation with the last.
         let state = if place == last { GenerationState::Done } else { GenerationState::Started };
         let usage = if place == last { usage } else { None };
-        let with = outcome(app, begun, state, received.take(), usage);
-        let applied = app.change_with(asker, tree, &view, Op::Answer(Box::new(answer)), with).await?;
+        let with = outcome(desk, begun, state, received.take(), usage);
+        let applied = desk.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
-        nodes.push(GeneratedNode { id: node, short_id, text, finish });
+        nodes.push(Made { id: node, short_id, text, finish });
     }
     Ok(nodes)
 }
 
 /// The end of a generation as rows of a change.
-pub(super) fn outcome(
-    app: &App,
+pub(crate) fn outcome(
+    desk: &Desk,
     begun: &Begun,
     state: GenerationState,
     response: Option<Received>,
@@ -242,7 +260,7 @@ pub(super) fn outcome(
         state,
         response,
         usage,
-        at: app.now(),
+        at: desk.now(),
     };
     With { outcomes: vec![outcome], ..With::nothing() }
 }

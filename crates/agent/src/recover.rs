@@ -11,25 +11,24 @@ use model::{DialectName, PARSER_VERSION};
 use store::home::HomeDir;
 use store::instance::Instances;
 use store::spool::{Recovered, Spooled, TornHeader, recover};
-use store::{GenerationFilter, GenerationState, Holder, StoreError, Tenure};
+use store::{GenerationFilter, GenerationState, Holder, Principal, StoreError, Tenure};
 
-use super::ask::Begun;
-use super::settle::{Origin, Reading, outcome, store_reading};
-use crate::app::App;
-use crate::error::CommandError;
-use crate::rights::Asker;
+use crate::desk::Desk;
+use crate::error::AgentError;
+use crate::request::Begun;
+use crate::settle::{Origin, Reading, outcome, store_reading};
 use crate::stored::{self, ResponseMeta};
 
 /// The longest response read back, in bytes.
 const MAX_RESPONSE: u64 = 256 * 1024 * 1024;
 
-impl App {
+impl Desk {
     /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
     ///
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
-    pub async fn recover(&self) -> Result<u64, CommandError> {
-        let owner = Asker::owner();
+    pub async fn recover(&self) -> Result<u64, AgentError> {
+        let owner = Principal::Owner;
         let dir = self.home.dir(HomeDir::Spool).map_err(failed)?;
         let instances = Instances::of(&self.home).map_err(failed)?;
         let mut recovered = 0;
@@ -39,19 +38,22 @@ impl App {
                 // One that fails does not keep the others from being recovered.
                 Ok(Recovered::Spooled(spooled)) => match self.recover_one(&owner, spooled).await {
                     Ok(made) => recovered += u64::from(made),
-                    Err(error) => self.talk.note(&format!(
-                        "what a process that died had received is not recovered yet: {error}: {}",
-                        error.hint
+                    Err(error) => self.client.note(&format!(
+                        "what a process that died had received is not recovered yet: {error}"
                     )),
                 },
                 Ok(Recovered::Torn(torn)) => {
-                    self.talk.note(&format!("{} holds no answer: {}", torn.path().display(), torn.reason()));
+                    self.client.note(&format!(
+                        "{} holds no answer: {}",
+                        torn.path().display(),
+                        torn.reason()
+                    ));
                     // Without a whole header nothing was received. Anything else may hold an answer, and stays.
                     if matches!(torn.reason(), TornHeader::Cut) {
                         torn.discard().map_err(failed)?;
                     }
                 }
-                Err(error) => self.talk.note(&format!("a spool could not be read: {error}")),
+                Err(error) => self.client.note(&format!("a spool could not be read: {error}")),
             }
         }
         self.bury(&owner, &instances, &dir).await?;
@@ -59,7 +61,7 @@ impl App {
     }
 
     /// Ends what dead instances had begun and never heard of, and removes the files of those that left nothing.
-    async fn bury(&self, owner: &Asker, instances: &Instances, spools: &Path) -> Result<(), CommandError> {
+    async fn bury(&self, owner: &Principal, instances: &Instances, spools: &Path) -> Result<(), AgentError> {
         let dead: BTreeSet<String> = instances
             .list()
             .map_err(failed)?
@@ -73,7 +75,7 @@ impl App {
         let filter =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let mut left = BTreeSet::new();
-        for generation in self.store.generations(&owner.principal, filter).await? {
+        for generation in self.store.generations(&owner, filter).await? {
             let instance = generation.tenure.owner.to_string();
             if !dead.contains(&instance) {
                 continue;
@@ -84,7 +86,7 @@ impl App {
             }
             let to = Holder::new(self.instance.to_string());
             let row = generation.row;
-            let fence = match self.store.take_over(&owner.principal, row.id, &generation.tenure, &to).await {
+            let fence = match self.store.take_over(&owner, row.id, &generation.tenure, &to).await {
                 Ok(fence) => fence,
                 // Another process is at it.
                 Err(StoreError::Fenced { .. }) => continue,
@@ -103,11 +105,11 @@ impl App {
     }
 
     /// One spool. Returns whether a node was made of it.
-    async fn recover_one(&self, owner: &Asker, mut spooled: Spooled) -> Result<bool, CommandError> {
+    async fn recover_one(&self, owner: &Principal, mut spooled: Spooled) -> Result<bool, AgentError> {
         let name = spooled.header().generation.to_string();
         let filter =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
-        let running = self.store.generations(&owner.principal, filter).await?;
+        let running = self.store.generations(&owner, filter).await?;
         let Some(generation) = running.into_iter().find(|running| running.row.id.to_string() == name) else {
             // It ended before its spool could be removed, or never began.
             spooled.committed().map_err(failed)?;
@@ -115,7 +117,7 @@ impl App {
         };
         let to = Holder::new(self.instance.to_string());
         let row = generation.row;
-        let fence = self.store.take_over(&owner.principal, row.id, &generation.tenure, &to).await?;
+        let fence = self.store.take_over(&owner, row.id, &generation.tenure, &to).await?;
         let begun = Begun { row, tenure: Tenure { owner: to, fence } };
         let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
         let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
@@ -164,15 +166,15 @@ impl App {
         let nodes = store_reading(self, owner, &begun, origin, reading, None, true).await?;
         spooled.committed().map_err(failed)?;
         if let Some(node) = nodes.first() {
-            self.talk.note(&format!("an answer that was cut off is kept as node {}", node.short_id));
+            self.client.note(&format!("an answer that was cut off is kept as node {}", node.short_id));
         }
         Ok(!nodes.is_empty())
     }
 }
 
-impl App {
+impl Desk {
     /// The choices of a generation that are nodes already: its writer died between two of them.
-    async fn made(&self, owner: &Asker, row: &GenerationRow) -> Result<BTreeSet<u32>, CommandError> {
+    async fn made(&self, owner: &Principal, row: &GenerationRow) -> Result<BTreeSet<u32>, AgentError> {
         let reserved = row.reserved.clone();
         let read = self.read(owner, row.tree, move |rows| {
             let mut made = BTreeSet::new();
@@ -201,6 +203,6 @@ fn kind_of(manifest: &context::Manifest) -> SourceKind {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> CommandError {
-    CommandError::new("recovery", 6, error.to_string(), "run `drawloom doctor`; what was received is kept")
+fn failed(error: impl std::fmt::Display) -> AgentError {
+    AgentError::Recovery(error.to_string())
 }

@@ -9,12 +9,12 @@ use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
 
-use super::ask::{Ask, Begun, Prepared};
-use crate::app::App;
-use crate::error::CommandError;
+use crate::desk::Desk;
+use crate::error::AgentError;
+use crate::request::{Ask, Begun, Prepared};
 
 /// Lets the first of several requests go ahead until its first token.
-pub(crate) enum Gate<'a> {
+pub enum Gate<'a> {
     /// This is the first.
     Opens(&'a watch::Sender<bool>),
     /// This one waits for it.
@@ -60,25 +60,25 @@ pub(crate) struct Heard {
 
 /// Sends a request and keeps what comes.
 pub(crate) async fn send(
-    app: &App,
+    desk: &Desk,
     ask: &Ask,
     prepared: &Prepared,
     begun: &Begun,
     slot: SiblingSlot,
     gate: Passed<'_>,
-) -> Result<Heard, CommandError> {
-    let mut spool = Spooling::create(app, prepared, begun)?;
+) -> Result<Heard, AgentError> {
+    let mut spool = Spooling::create(desk, prepared, begun)?;
     let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
     let reserved = begun.row.reserved.clone();
     let mut listener = |event: Event| {
         if let Event::Text { choice, text } = event {
             gate.open();
             if let Some(node) = reserved.get(choice as usize) {
-                app.talk.delta(*node, &text);
+                desk.client.delta(*node, &text);
             }
         }
     };
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone() };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: ask.cancel.clone() };
     let result = ask.model.send(&prepared.encoded, &call, exchange).await;
     spool.finish();
     Ok(Heard { result, spool: spool.spool })
@@ -92,11 +92,11 @@ struct Spooling {
 }
 
 impl Spooling {
-    fn create(app: &App, prepared: &Prepared, begun: &Begun) -> Result<Self, CommandError> {
-        let dir = app.home.dir(HomeDir::Spool).map_err(spool_failed)?;
+    fn create(desk: &Desk, prepared: &Prepared, begun: &Begun) -> Result<Self, AgentError> {
+        let dir = desk.home.dir(HomeDir::Spool).map_err(spool_failed)?;
         let name = GenerationName::try_from(begun.row.id.to_string()).map_err(spool_failed)?;
         let dialect = prepared.encoded.dialect().as_str();
-        let mut header = SpoolHeader::new(name, app.instance, begun.tenure.fence.0, dialect, app.now().0);
+        let mut header = SpoolHeader::new(name, desk.instance, begun.tenure.fence.0, dialect, desk.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
         let spool = Spool::create(&dir, &header, Instant::now()).map_err(spool_failed)?;
@@ -111,8 +111,8 @@ impl Spooling {
     }
 }
 
-fn spool_failed(error: impl std::fmt::Display) -> CommandError {
-    CommandError::new("spool", 6, error.to_string(), "check the disk that holds the home; nothing was sent")
+fn spool_failed(error: impl std::fmt::Display) -> AgentError {
+    AgentError::Spool(error.to_string())
 }
 
 impl model::Spool for Spooling {

@@ -1,0 +1,26 @@
+//! The turn engine: from what was said to an answer that is kept.
+//!
+//! Every request to a model takes one way, whoever asks for it: it is assembled and encoded ([`request`]), made
+//! durable with its manifest, sent with every received byte in a spool first ([`exchange`]), and turned into nodes
+//! together with its response and usage ([`settle`]). What a process that died had received is made a node by the
+//! next one ([`recover`]). A command that continues a document and a turn of a conversation differ only in what is
+//! around that way.
+//!
+//! Invariants: no model call without a durable manifest and generation row; no received byte is looked at before it
+//! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
+
+pub mod desk;
+pub mod error;
+pub mod exchange;
+pub mod once;
+mod recover;
+pub mod request;
+pub mod settle;
+pub mod stored;
+
+pub use desk::{Client, Desk};
+pub use error::AgentError;
+pub use exchange::Gate;
+pub use once::again;
+pub use request::{Ask, Prepared};
+pub use settle::{Answered, Made};

@@ -1,0 +1,86 @@
+//! One request from its manifest to its nodes.
+
+use std::sync::Arc;
+
+use context::Manifest;
+use loom::{GenerationId, GenerationRow, NodeId};
+use model::{Cancel, Encoded, Model, Params, SiblingSlot};
+use store::Principal;
+use tokio::sync::watch;
+
+use crate::desk::Desk;
+use crate::error::AgentError;
+use crate::exchange::{self, Gate};
+use crate::request::{Ask, Prepared};
+use crate::settle::{self, Answered};
+
+impl Ask {
+    /// Asks, keeps what comes and makes its nodes. A sibling waits at its gate until the first has its first token.
+    ///
+    /// # Errors
+    /// When nothing was sent. What went wrong afterwards is in the answer, beside what was received.
+    pub async fn once(
+        &self,
+        desk: &Desk,
+        who: &Principal,
+        slot: SiblingSlot,
+        gate: Gate<'_>,
+    ) -> Result<Answered, AgentError> {
+        let gate = gate.pass().await;
+        let prepared = self.prepare(desk, who).await?;
+        let begun = prepared.begin(desk, who, self).await?;
+        let heard = exchange::send(desk, self, &prepared, &begun, slot, gate).await;
+        settle::settle(desk, who, self, &prepared, begun, heard).await
+    }
+
+    /// Asks alone, with no siblings.
+    ///
+    /// # Errors
+    /// As [`Ask::once`].
+    pub async fn alone(&self, desk: &Desk, who: &Principal) -> Result<Answered, AgentError> {
+        let group = desk.new_id::<GenerationId>()?.to_string();
+        let (warm, _) = watch::channel(false);
+        self.once(desk, who, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
+    }
+}
+
+/// Sends the bytes of an earlier request again, as a new sibling of what was made of them.
+///
+/// # Errors
+/// When nothing was sent, nothing came, or the answer was empty.
+pub async fn again(
+    desk: &Desk,
+    who: &Principal,
+    model: Arc<dyn Model>,
+    encoded: Encoded,
+    earlier: GenerationRow,
+    manifest: Manifest,
+    cancel: Cancel,
+) -> Result<NodeId, AgentError> {
+    desk.require_space()?;
+    let ask = Ask {
+        tree: earlier.tree,
+        view: earlier.view.clone(),
+        from: Some(earlier.parent),
+        follow: false,
+        drafts: false,
+        model,
+        agent: "main".to_owned(),
+        params: Params { n: earlier.reserved.len() as u32, ..Params::default() },
+        context: Vec::new(),
+        instruction: Vec::new(),
+        part_of: None,
+        cancel,
+    };
+    let (prepared, begun) = Prepared::again(desk, who, encoded, earlier, manifest).await?;
+    let (warm, _) = watch::channel(false);
+    let gate = Gate::Opens(&warm).pass().await;
+    let slot = SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
+    let heard = exchange::send(desk, &ask, &prepared, &begun, slot, gate).await;
+    let answered = settle::settle(desk, who, &ask, &prepared, begun, heard).await?;
+    match (answered.nodes.first(), answered.error) {
+        (Some(node), _) => Ok(node.id),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(AgentError::Empty),
+    }
+}
