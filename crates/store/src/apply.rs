@@ -7,6 +7,7 @@ use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
 use crate::generation::{NewGeneration, Outcome};
+use crate::session::NewSession;
 
 /// Rows that go with a plan, in its transaction: a manifest with its generation row, a node with the response it
 /// was made of and its cost.
@@ -18,7 +19,9 @@ pub struct With {
     pub outcomes: Vec<Outcome>,
     /// Leases that must still be held; else nothing of it is written.
     pub guards: Vec<Guard>,
-    /// The chat session a new tree is bound to. A chat session's own token binds to itself, whatever is said here.
+    /// A session that begins with the plan's tree.
+    pub begins: Option<NewSession>,
+    /// The chat session a new tree is bound to, by its id. A chat session's own token binds to itself, whatever is said here.
     pub session: Option<String>,
     /// The file that the plan's nodes come from: remembered beside the tree.
     pub imported: Option<ImportNote>,

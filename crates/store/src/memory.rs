@@ -7,6 +7,7 @@ mod adopt;
 mod apply;
 pub(crate) mod find;
 mod forget;
+mod session;
 pub(crate) mod state;
 mod tree;
 pub(crate) mod work;
@@ -34,6 +35,7 @@ use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
+use crate::session::{Session, SessionFilter, SessionId};
 use crate::store::{Backup, Identity, ReadFn, Store, StoreId};
 use state::{State, only_owner};
 
@@ -129,6 +131,27 @@ impl Store for MemoryStore {
 
     async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError> {
         self.state().tree(who, tree).map(State::entry)
+    }
+
+    async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
+        Ok(self.state().sessions(who, &filter))
+    }
+
+    async fn rename_session(&self, who: &Principal, id: &SessionId, name: &str) -> Result<(), StoreError> {
+        self.write(|state| state.rename_session(who, id, name.to_owned()))
+    }
+
+    async fn archive_session(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        archived: bool,
+    ) -> Result<(), StoreError> {
+        self.write(|state| state.archive_session(who, id, archived))
+    }
+
+    async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
+        self.write(|state| state.remove_session(who, id))
     }
 
     async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError> {

@@ -24,6 +24,7 @@ mod readers;
 mod rows;
 mod schema;
 mod sent;
+mod session_row;
 mod tree_row;
 mod upkeep;
 mod work;
@@ -52,6 +53,7 @@ use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::memory::state::only_owner;
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
+use crate::session::{Session, SessionFilter, SessionId};
 use crate::store::{Backup, Identity, ReadFn, Store, StoreId, check_seal};
 use db::Db;
 use readers::{Readers, Time};
@@ -210,6 +212,31 @@ impl Store for SqliteStore {
     async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError> {
         let who = who.clone();
         self.read(move |db| find::tree(db, &who, tree)).await
+    }
+
+    async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| session_row::list(db, &who, &filter)).await
+    }
+
+    async fn rename_session(&self, who: &Principal, id: &SessionId, name: &str) -> Result<(), StoreError> {
+        let (who, id, name) = (who.clone(), id.clone(), name.to_owned());
+        self.write(move |db| session_row::rename(db, &who, &id, &name)).await
+    }
+
+    async fn archive_session(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        archived: bool,
+    ) -> Result<(), StoreError> {
+        let (who, id) = (who.clone(), id.clone());
+        self.write(move |db| session_row::archive(db, &who, &id, archived)).await
+    }
+
+    async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
+        let (who, id) = (who.clone(), id.clone());
+        self.write(move |db| session_row::remove(db, &who, &id)).await
     }
 
     async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError> {

@@ -22,6 +22,7 @@ use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
+use crate::session::{Session, SessionFilter, SessionId};
 
 /// A function over the rows of one tree; [`read`] wraps it.
 pub type ReadFn = Box<dyn FnOnce(&dyn Rows) -> Result<Box<dyn Any + Send>, RowError> + Send>;
@@ -98,6 +99,32 @@ pub trait Store: Send + Sync {
 
     /// One tree.
     async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError>;
+
+    /// Sessions with their trees, the one something was last done in first. [`With::begins`] begins one.
+    async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError>;
+
+    /// Gives a session another name.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when another one of its workspace has it.
+    async fn rename_session(&self, who: &Principal, id: &SessionId, name: &str) -> Result<(), StoreError>;
+
+    /// Archives a session, or takes it out of the archive. Its trees stay as they are.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when another one has its name by now.
+    async fn archive_session(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        archived: bool,
+    ) -> Result<(), StoreError>;
+
+    /// Removes a session whose trees are all purged.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] while one of its trees is there.
+    async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError>;
 
     /// The tree a person names by id, short id or exact title.
     ///

@@ -13,6 +13,7 @@ mod suite {
     mod names;
     mod principals;
     mod searching;
+    mod sessions;
     mod twins;
     mod work;
     mod writing;

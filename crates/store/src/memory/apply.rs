@@ -24,7 +24,11 @@ impl State {
     ) -> Result<Applied, StoreError> {
         check_shape(id, &plan)?;
         if let Some(row) = &plan.tree {
-            self.create(who, row.clone(), with.session.clone())?;
+            if let Some(new) = &with.begins {
+                self.begin_session(who, new.clone())?;
+            }
+            let session = with.begins.as_ref().map(|new| new.id.0.clone()).or_else(|| with.session.clone());
+            self.create(who, row.clone(), session)?;
         }
         self.tree_mut(who, id)?;
         self.check_guards(who, &with.guards)?;

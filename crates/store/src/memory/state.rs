@@ -13,6 +13,7 @@ use crate::job::{Job, JobId};
 use crate::listing::TreeEntry;
 use crate::memory::tree::{Tree, View};
 use crate::principal::Principal;
+use crate::session::Session;
 use crate::store::{Identity, StoreId};
 
 /// Manifest bytes, and the bodies they refer to.
@@ -33,6 +34,7 @@ pub(super) struct State {
     pub(super) responses: BTreeMap<GenerationId, StoredResponse>,
     pub(super) usage: Vec<UsageRow>,
     pub(super) events: Vec<Event>,
+    pub(super) sessions: Vec<Session>,
     pub(super) leases: BTreeMap<String, Lease>,
     pub(super) jobs: BTreeMap<JobId, Job>,
 }
@@ -48,6 +50,7 @@ impl State {
             responses: BTreeMap::new(),
             usage: Vec::new(),
             events: Vec::new(),
+            sessions: Vec::new(),
             leases: BTreeMap::new(),
             jobs: BTreeMap::new(),
         }

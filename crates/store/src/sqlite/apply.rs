@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::db::{Db, digest, get, unsigned};
 use super::tree_row::{TreeRef, find_mut};
-use super::{adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, tree_row, work};
+use super::{adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, session_row, tree_row, work};
 use crate::adopt::Import;
 use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
 use crate::draft::{DraftEdit, DraftName, after_keystroke, edited};
@@ -24,7 +24,11 @@ pub(super) fn apply(
     check_shape(id, plan)?;
     let tree = match &plan.tree {
         Some(row) if who.may_write() => {
-            let tree = tree_row::insert(db, row, who.session().or(with.session.as_deref()))?;
+            if let Some(new) = &with.begins {
+                session_row::begin(db, who, new)?;
+            }
+            let named = with.begins.as_ref().map(|new| new.id.0.as_str()).or(with.session.as_deref());
+            let tree = tree_row::insert(db, row, who.session().or(named))?;
             if tree_row::find(db, who, id).is_err() {
                 return Err(StoreError::NotFound("tree"));
             }

@@ -132,6 +132,13 @@ CREATE INDEX blobs_node ON blobs (node);
 
 CREATE TABLE events (pk INTEGER PRIMARY KEY, tree INTEGER NOT NULL, what BLOB NOT NULL);
 
+-- Conversations by name; their trees name them in trees.session.
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, workspace TEXT NOT NULL, name TEXT NOT NULL, kind INTEGER NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX sessions_name ON sessions (workspace, name) WHERE archived = 0;
+
 CREATE TABLE leases (
     name TEXT PRIMARY KEY, holder TEXT, fence INTEGER NOT NULL, expires INTEGER NOT NULL
 ) WITHOUT ROWID;

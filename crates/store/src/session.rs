@@ -1,0 +1,107 @@
+//! Sessions: conversations by name, each a chain of trees.
+//!
+//! A session has an id that never changes, to which its trees are bound, and a name that people use: unique among
+//! the sessions of its workspace that are not archived. When a session is handed over, its next tree is bound to
+//! the same id, so that the chain is one entry in every list.
+
+use std::fmt;
+
+use loom::{Millis, TreeId};
+use serde::{Deserialize, Serialize};
+
+use crate::listing::TreeEntry;
+
+/// A session's id. Trees, leases and tokens name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionId(pub String);
+
+impl SessionId {
+    /// The name of the lease that a turn of this session is held by.
+    pub fn lease(&self) -> String {
+        format!("session/{}", self.0)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a session is (spec: agent §0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionKind {
+    /// The owner's: boot files, memory, hand-over.
+    Main,
+    /// The owner's, forgotten when it is closed.
+    Temporary,
+    /// On its own: API clients without a session, subagents, jobs.
+    Isolated,
+}
+
+/// A session that begins, in one transaction with its first tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Its workspace; empty for none.
+    pub workspace: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: SessionKind,
+    /// When it begins.
+    pub at: Millis,
+}
+
+/// A session with its trees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Its workspace; empty for none.
+    pub workspace: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: SessionKind,
+    /// Whether it is archived.
+    pub archived: bool,
+    /// When it began.
+    pub created_at: Millis,
+    /// Its trees that were not purged, the oldest first: it goes on in the last one.
+    pub trees: Vec<TreeEntry>,
+}
+
+impl Session {
+    /// The tree it goes on in; none once everything of it is purged.
+    pub fn tree(&self) -> Option<TreeId> {
+        self.trees.last().map(|tree| tree.id)
+    }
+
+    /// When something was last done in it.
+    pub fn updated_at(&self) -> Millis {
+        self.trees.iter().map(|tree| tree.updated_at).max().unwrap_or(self.created_at)
+    }
+}
+
+/// Which sessions a list holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionFilter {
+    /// Of one workspace; of all, if none.
+    pub workspace: Option<String>,
+    /// Of one name.
+    pub name: Option<String>,
+    /// Archived ones too.
+    pub archived: bool,
+}
+
+impl SessionFilter {
+    /// Whether a list holds a session.
+    pub(crate) fn holds(&self, workspace: &str, name: &str, archived: bool) -> bool {
+        self.workspace.as_deref().is_none_or(|wanted| wanted == workspace)
+            && self.name.as_deref().is_none_or(|wanted| wanted == name)
+            && (self.archived || !archived)
+    }
+}

@@ -1,0 +1,100 @@
+//! Sessions: names are unique where they are used, trees form one chain, and a token sees its own.
+
+use loom::Millis;
+use store::{NewSession, Principal, Scope, Session, SessionFilter, SessionId, SessionKind, StoreError, With};
+
+use super::both::each;
+use super::home::{Home, OWNER};
+
+fn new(id: &str, workspace: &str, name: &str) -> NewSession {
+    NewSession {
+        id: SessionId(id.to_owned()),
+        workspace: workspace.to_owned(),
+        name: name.to_owned(),
+        kind: SessionKind::Main,
+        at: Millis(7),
+    }
+}
+
+async fn begin(home: &Home, new: NewSession) -> Result<loom::TreeId, StoreError> {
+    bound(home, With { begins: Some(new), ..With::nothing() }).await
+}
+
+async fn bound(home: &Home, with: With) -> Result<loom::TreeId, StoreError> {
+    Ok(home.create_with(OWNER, loom::Mode::Dialogue, "", with).await?.tree)
+}
+
+async fn named(home: &Home, who: &Principal, workspace: &str, name: &str) -> Option<Session> {
+    let filter = SessionFilter {
+        workspace: Some(workspace.to_owned()),
+        name: Some(name.to_owned()),
+        archived: false,
+    };
+    home.store.sessions(who, filter).await.unwrap().into_iter().next()
+}
+
+#[test]
+fn a_session_begins_with_its_first_tree_and_goes_on_in_its_newest() {
+    each(|home| async move {
+        let first = begin(&home, new("a", "w", "main")).await.unwrap();
+        let next = With { session: Some("a".to_owned()), ..With::nothing() };
+        let second = bound(&home, next).await.unwrap();
+        let found = named(&home, OWNER, "w", "main").await.unwrap();
+        assert_eq!(found.trees.iter().map(|tree| tree.id).collect::<Vec<_>>(), [first, second]);
+        assert_eq!((found.tree(), found.kind), (Some(second), SessionKind::Main));
+        assert!(named(&home, OWNER, "other", "main").await.is_none());
+    });
+}
+
+#[test]
+fn a_name_is_taken_once_in_a_workspace_and_free_again_when_archived() {
+    each(|home| async move {
+        begin(&home, new("a", "w", "main")).await.unwrap();
+        begin(&home, new("b", "v", "main")).await.unwrap();
+        let before = home.store.trees(OWNER, store::TreeFilter::All).await.unwrap().len();
+        let twice = begin(&home, new("c", "w", "main")).await;
+        assert!(matches!(twice, Err(StoreError::Exists("session"))), "{twice:?}");
+        // The tree that would have come with it is not there either.
+        assert_eq!(home.store.trees(OWNER, store::TreeFilter::All).await.unwrap().len(), before);
+
+        let (a, c) = (SessionId("a".into()), SessionId("c".into()));
+        home.store.archive_session(OWNER, &a, true).await.unwrap();
+        begin(&home, new("c", "w", "main")).await.unwrap();
+        let back = home.store.archive_session(OWNER, &a, false).await;
+        assert!(matches!(back, Err(StoreError::Exists("session"))));
+        home.store.rename_session(OWNER, &c, "side").await.unwrap();
+        home.store.archive_session(OWNER, &a, false).await.unwrap();
+        let taken = home.store.rename_session(OWNER, &c, "main").await;
+        assert!(matches!(taken, Err(StoreError::Exists("session"))));
+        assert_eq!(named(&home, OWNER, "w", "main").await.unwrap().id, a);
+        assert_eq!(named(&home, OWNER, "w", "side").await.unwrap().id, c);
+    });
+}
+
+#[test]
+fn a_session_is_removed_only_when_nothing_of_it_is_left() {
+    each(|home| async move {
+        let tree = begin(&home, new("a", "w", "main")).await.unwrap();
+        let id = SessionId("a".into());
+        assert!(matches!(home.store.remove_session(OWNER, &id).await, Err(StoreError::Exists(_))));
+        home.store.purge(OWNER, tree, Millis(9)).await.unwrap();
+        assert!(named(&home, OWNER, "w", "main").await.unwrap().tree().is_none());
+        home.store.remove_session(OWNER, &id).await.unwrap();
+        assert!(named(&home, OWNER, "w", "main").await.is_none());
+        assert!(matches!(home.store.remove_session(OWNER, &id).await, Err(StoreError::NotFound(_))));
+    });
+}
+
+#[test]
+fn a_token_of_one_session_sees_that_session_alone() {
+    each(|home| async move {
+        begin(&home, new("a", "w", "main")).await.unwrap();
+        begin(&home, new("b", "w", "side")).await.unwrap();
+        let scope = Scope::ChatSession("b".to_owned());
+        let token = Principal::Token { name: "t".into(), scope };
+        let seen = home.store.sessions(&token, SessionFilter::default()).await.unwrap();
+        assert_eq!(seen.iter().map(|found| found.name.as_str()).collect::<Vec<_>>(), ["side"]);
+        let id = SessionId("b".into());
+        assert!(matches!(home.store.rename_session(&token, &id, "x").await, Err(StoreError::NotFound(_))));
+    });
+}
