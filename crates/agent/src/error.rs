@@ -5,6 +5,7 @@ use loom::content::NotCanonical;
 use loom::{Refusal, RowError};
 use model::EncodeError;
 use store::StoreError;
+use store::instance::InstanceId;
 
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +42,32 @@ pub enum AgentError {
     /// What a process that died left cannot be read.
     #[error("{0}")]
     Recovery(String),
+    /// A turn of the session is under way in another process, or elsewhere in this one.
+    #[error("the session is busy: {by} has it")]
+    Busy {
+        /// The process, if it is one.
+        instance: Option<InstanceId>,
+        /// Process and command, for people.
+        by: String,
+    },
+    /// No socket could be made for other processes.
+    #[error("other processes cannot reach this one: {0}")]
+    Socket(String),
+    /// The process that holds the session did not take what was said.
+    #[error("the process that holds the session did not take it: {0}")]
+    Refused(String),
+    /// A name no session can have.
+    #[error("{0} cannot be the name of a session")]
+    Name(String),
     /// Something has no canonical form: a defect.
     #[error(transparent)]
     NotCanonical(#[from] NotCanonical),
+}
+
+impl AgentError {
+    pub(crate) fn socket(error: &std::io::Error) -> Self {
+        Self::Socket(error.to_string())
+    }
 }
 
 impl From<RowError> for AgentError {

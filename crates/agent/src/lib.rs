@@ -9,18 +9,25 @@
 //! Invariants: no model call without a durable manifest and generation row; no received byte is looked at before it
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
+pub mod boot;
 pub mod desk;
 pub mod error;
 pub mod exchange;
+pub mod handover;
+mod lease;
 pub mod once;
 mod recover;
 pub mod request;
+pub mod session;
 pub mod settle;
 pub mod stored;
+pub mod turn;
 
 pub use desk::{Client, Desk};
 pub use error::AgentError;
 pub use exchange::Gate;
 pub use once::again;
 pub use request::{Ask, Prepared};
+pub use session::{Chosen, Entered};
 pub use settle::{Answered, Made};
+pub use turn::{Manner, Replied, Turned, turn};

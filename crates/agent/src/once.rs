@@ -67,9 +67,11 @@ pub async fn again(
         model,
         agent: "main".to_owned(),
         params: Params { n: earlier.reserved.len() as u32, ..Params::default() },
+        bootstrap: Arc::default(),
         context: Vec::new(),
         instruction: Vec::new(),
         part_of: None,
+        guards: Vec::new(),
         cancel,
     };
     let (prepared, begun) = Prepared::again(desk, who, encoded, earlier, manifest).await?;

@@ -92,7 +92,7 @@ impl Desk {
                 Err(StoreError::Fenced { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let begun = Begun { row, tenure: Tenure { owner: to, fence } };
+            let begun = Begun { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
             let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
             self.apply_rows(owner, begun.row.tree, with).await?;
         }
@@ -118,7 +118,7 @@ impl Desk {
         let to = Holder::new(self.instance.to_string());
         let row = generation.row;
         let fence = self.store.take_over(&owner, row.id, &generation.tenure, &to).await?;
-        let begun = Begun { row, tenure: Tenure { owner: to, fence } };
+        let begun = Begun { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
         let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
         let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
         let streamed =

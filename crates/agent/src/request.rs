@@ -6,13 +6,15 @@ use context::body::{self, Base};
 use context::dialogue::{DialogueRequest, dialogue};
 use context::document::{DocumentRequest, document};
 use context::manifest::{Endpoint, VERSION};
-use context::{Assembled, Budget, ContextError, Estimator, Manifest, ModelRef, StoredBody, Way, cover};
+use context::{
+    Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, StoredBody, Way, cover,
+};
 use loom::{
     Digest, GenerationId, GenerationRow, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq, TreeId,
     ViewName, render, resolve,
 };
 use model::{Cancel, Encoded, Model, Params};
-use store::{Bytes, Fence, Holder, NewGeneration, Principal, Tenure, With};
+use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
 
 use crate::desk::Desk;
 use crate::error::AgentError;
@@ -37,12 +39,16 @@ pub struct Ask {
     pub agent: String,
     /// How.
     pub params: Params,
+    /// What stands above the cache boundary of a dialogue.
+    pub bootstrap: Arc<Bootstrap>,
     /// Nodes sent besides the path, just before the newest turn or the document.
     pub context: Vec<NodeId>,
     /// Nodes sent besides the path, as instructions.
     pub instruction: Vec<NodeId>,
     /// The operation that committed the drafts before it.
     pub part_of: Option<Seq>,
+    /// Leases the work depends on: nothing is written once one is lost.
+    pub guards: Vec<Guard>,
     /// Stops it.
     pub cancel: Cancel,
 }
@@ -67,6 +73,8 @@ pub struct Prepared {
 pub(crate) struct Begun {
     pub(crate) row: GenerationRow,
     pub(crate) tenure: Tenure,
+    /// Leases its results depend on.
+    pub(crate) guards: Vec<Guard>,
 }
 
 /// What is read of the tree in one snapshot.
@@ -176,7 +184,12 @@ impl Ask {
                 )
             }
             Mode::Dialogue => {
-                dialogue(rows, &DialogueRequest { view, from, budget, context, instruction }, estimator)
+                let bootstrap = (*self.bootstrap).clone();
+                dialogue(
+                    rows,
+                    &DialogueRequest { view, from, budget, bootstrap, context, instruction },
+                    estimator,
+                )
             }
         };
         Ok(Read { assembled, parent, parent_node, base: base(rows, parent)? })
@@ -247,12 +260,18 @@ impl Prepared {
             cited,
             manifest,
         };
-        let begun = prepared.durable(desk, who, earlier).await?;
+        let begun = prepared.durable(desk, who, earlier, &[]).await?;
         Ok((prepared, begun))
     }
 
     /// Writes manifest and generation row, with ids of its own.
-    async fn durable(&self, desk: &Desk, who: &Principal, like: GenerationRow) -> Result<Begun, AgentError> {
+    async fn durable(
+        &self,
+        desk: &Desk,
+        who: &Principal,
+        like: GenerationRow,
+        guards: &[Guard],
+    ) -> Result<Begun, AgentError> {
         let mut row = GenerationRow { id: desk.new_id::<GenerationId>()?, ..like };
         for node in &mut row.reserved {
             *node = desk.new_id()?;
@@ -265,15 +284,18 @@ impl Prepared {
             bodies: vec![Bytes::new(self.middle.clone())],
             cited: self.cited.clone(),
         };
-        desk.apply_rows(who, row.tree, With { generations: vec![generation], ..With::nothing() }).await?;
-        Ok(Begun { row, tenure })
+        let guards = guards.to_vec();
+        let with = With { generations: vec![generation], guards: guards.clone(), ..With::nothing() };
+        desk.apply_rows(who, row.tree, with).await?;
+        Ok(Begun { row, tenure, guards })
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
     pub(crate) async fn begin(&self, desk: &Desk, who: &Principal, ask: &Ask) -> Result<Begun, AgentError> {
         if let Some(place) = self.assembled.new_start {
             let op = Op::Compact { to: Some(place), by_hand: false };
-            desk.change(who, ask.tree, &ask.view, op, With::nothing()).await?;
+            let with = With { guards: ask.guards.clone(), ..With::nothing() };
+            desk.change(who, ask.tree, &ask.view, op, with).await?;
         }
         let like = GenerationRow {
             id: desk.new_id::<GenerationId>()?,
@@ -287,6 +309,6 @@ impl Prepared {
             reserved: vec![self.parent_node; ask.params.n.max(1) as usize],
             runs: self.assembled.loom_runs(),
         };
-        self.durable(desk, who, like).await
+        self.durable(desk, who, like, &ask.guards).await
     }
 }

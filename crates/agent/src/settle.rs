@@ -17,6 +17,8 @@ pub struct Answered {
     pub manifest: Digest,
     /// The nodes made, in order of their choices.
     pub nodes: Vec<Made>,
+    /// Tokens of its request, estimated.
+    pub tokens: u64,
     /// What the model reported.
     pub usage: Option<Usage>,
     /// Why it did not end well; what was received is in `nodes`.
@@ -74,7 +76,7 @@ pub(crate) async fn settle(
         None if empty => Some(AgentError::Empty),
         None => None,
     };
-    Ok(Answered { manifest: prepared.digest, nodes, usage, error })
+    Ok(Answered { manifest: prepared.digest, nodes, tokens: prepared.manifest.tokens, usage, error })
 }
 
 /// A response as read.
@@ -262,5 +264,5 @@ pub(crate) fn outcome(
         usage,
         at: desk.now(),
     };
-    With { outcomes: vec![outcome], ..With::nothing() }
+    With { outcomes: vec![outcome], guards: begun.guards.clone(), ..With::nothing() }
 }

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use agent::handover::Doors;
 use agent::{Client, Desk};
 use loom::plan::Request;
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
@@ -20,7 +21,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::Asker;
 use crate::table::Command;
-use crate::{care, contexts, generate, settings::Settings, transfer, tree, verify};
+use crate::{care, chat, contexts, generate, settings::Settings, transfer, tree, verify};
 
 /// The largest text a command takes in, in bytes (spec: scale §4 *draft paste*).
 pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
@@ -36,10 +37,23 @@ pub trait Models: Send + Sync {
 
 /// What a person sees while a command works, and what they are asked.
 pub trait Talk: Client {
+    /// Whether deltas are the answer as the person reads it, so that it need not be printed again.
+    fn shows_answers(&self) -> bool {
+        false
+    }
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
     /// Standard input, for an argument `-`.
     fn input(&self) -> Box<dyn Read + Send>;
+}
+
+/// The workspace of an invocation.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    /// Names it among workspaces: its canonical path, or nothing.
+    pub key: String,
+    /// Its folder, where what it brings may be loaded.
+    pub root: Option<workspace::Root>,
 }
 
 /// A home that is open, with everything its commands need.
@@ -56,6 +70,10 @@ pub struct App {
     pub clock: Clock,
     /// Models.
     pub models: Arc<dyn Models>,
+    /// The workspace.
+    pub workspace: Workspace,
+    /// Doors of the sessions whose turns run in this process.
+    pub doors: Doors,
     /// Presets, limits.
     pub settings: Settings,
     /// Known secrets, to be masked on entry.
@@ -102,6 +120,8 @@ impl App {
             return Err(CommandError::refused("denied", message.to_lowercase(), "ask the owner to run it"));
         }
         match command {
+            Command::Chat(args) => chat::chat(self, asker, args).await,
+            Command::Sessions(command) => chat::sessions(self, asker, command).await,
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,

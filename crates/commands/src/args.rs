@@ -1,6 +1,7 @@
 //! The arguments of every command. Doc comments are the help a person reads.
 
 pub mod care;
+pub mod chat;
 pub mod context;
 pub mod tree;
 

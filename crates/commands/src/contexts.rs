@@ -1,6 +1,6 @@
 //! What was sent: shown, compared, read back byte for byte, sent again.
 
-use context::{Manifest, Segment};
+use context::{Manifest, Segment, Zone};
 use loom::{Digest, RowError};
 use model::{Encoded, PartId, PartKind, PartRange};
 
@@ -71,9 +71,11 @@ async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Resul
         model: app.models.find(app.settings.model.as_deref())?,
         agent: "main".to_owned(),
         params: model::Params::default(),
+        bootstrap: std::sync::Arc::default(),
         context: Vec::new(),
         instruction: Vec::new(),
         part_of: None,
+        guards: Vec::new(),
         cancel: app.cancel.clone(),
     };
     let prepared = ask.prepare(&app.desk(), &asker.principal).await?;
@@ -92,7 +94,7 @@ fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextSh
         budget: manifest.budget.budget,
         used: manifest.tokens,
         estimated: true,
-        zone: manifest.way.is_none().then(|| zone(manifest.share()).to_owned()),
+        zone: manifest.way.is_none().then(|| Zone::of(manifest.share()).to_string()),
         tainted_by: manifest.tainted_by,
         manifest: None,
         sha256: manifest.body.sha256,
@@ -101,16 +103,6 @@ fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextSh
             .iter()
             .map(|segment| SegmentShown { segment: segment.clone(), text: text(segment) })
             .collect(),
-    }
-}
-
-/// The zone of a used share (spec: context §5).
-fn zone(share: f64) -> &'static str {
-    match share {
-        share if share < 0.25 => "green",
-        share if share < 0.40 => "yellow",
-        share if share <= 0.50 => "orange",
-        _ => "red",
     }
 }
 

@@ -132,6 +132,15 @@ impl From<AgentError> for CommandError {
             AgentError::Recovery(_) => {
                 Self::new("recovery", 6, message, "run `drawloom doctor`; what was received is kept")
             }
+            AgentError::Busy { .. } => {
+                Self::new("busy", 6, message, "wait for it, or stop it; nothing was said")
+            }
+            AgentError::Refused(_) => Self::new("busy", 6, message, "try again in a moment"),
+            AgentError::Socket(_) => Self::new("home", 6, message, "check the home's folder"),
+            AgentError::Name(_) => Self::usage(
+                message,
+                "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot",
+            ),
             AgentError::NotCanonical(why) => Refusal::from(why).into(),
             _ => Self::new("agent", 6, message, ""),
         }

@@ -79,9 +79,11 @@ async fn run(
         model: share.model.clone(),
         agent: share.agent.clone(),
         params: share.params.clone(),
+        bootstrap: std::sync::Arc::default(),
         context: inputs.0.clone(),
         instruction: inputs.1.clone(),
         part_of,
+        guards: Vec::new(),
         cancel: app.cancel.clone(),
     };
     if sampling.dry_run {
@@ -182,20 +184,14 @@ fn estimate(prepared: &Prepared, shares: &[Share]) -> Estimate {
 
 /// Agents and presets of the configuration, with the flags over them.
 fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
-    let preset =
-        |name: &str| {
-            app.settings.presets.get(name).cloned().ok_or_else(|| {
-                CommandError::not_found("preset", name, "`drawloom config show` lists [presets]")
-            })
-        };
-    let base = sampling.preset.as_deref().map(preset).transpose()?.unwrap_or_default();
+    let base = preset(app, sampling.preset.as_deref())?;
     let mut agents = Vec::new();
     for name in &sampling.agents {
         let agent =
             app.settings.agents.get(name).ok_or_else(|| {
                 CommandError::not_found("agent", name, "`drawloom config show` lists [agents]")
             })?;
-        let own = agent.preset.as_deref().map(preset).transpose()?.unwrap_or_else(|| base.clone());
+        let own = if agent.preset.is_some() { preset(app, agent.preset.as_deref())? } else { base.clone() };
         agents.push((name.clone(), agent.model.clone(), agent.n, own));
     }
     if agents.is_empty() {
@@ -218,7 +214,14 @@ fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
         .collect()
 }
 
-fn params(preset: &Preset, sampling: &Sampling) -> Params {
+/// A preset of the configuration; the empty one, if none is named.
+pub(crate) fn preset(app: &App, name: Option<&str>) -> Result<Preset, CommandError> {
+    let Some(name) = name else { return Ok(Preset::default()) };
+    let found = app.settings.presets.get(name).cloned();
+    found.ok_or_else(|| CommandError::not_found("preset", name, "`drawloom config show` lists [presets]"))
+}
+
+pub(crate) fn params(preset: &Preset, sampling: &Sampling) -> Params {
     let stop = if sampling.stop.is_empty() { &preset.stop } else { &sampling.stop };
     Params {
         temperature: sampling.temperature.or(preset.temperature),

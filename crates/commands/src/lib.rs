@@ -10,6 +10,7 @@
 pub mod app;
 pub mod args;
 mod care;
+pub mod chat;
 mod contexts;
 pub mod error;
 mod generate;

@@ -1,6 +1,7 @@
 //! The result of every command: what `--json` prints, field by field (spec: cli §2).
 
 pub mod care;
+pub mod chat;
 pub mod context;
 pub mod tree;
 
@@ -48,6 +49,12 @@ pub enum Outcome {
     Sealed(tree::Sealed),
     /// `tree trust`, `delete`, `undelete`.
     TreeNamed(tree::TreeNamed),
+    /// `chat -m`.
+    Chatted(chat::Chatted),
+    /// `sessions list`.
+    Sessions(chat::Sessions),
+    /// `sessions show`.
+    Session(chat::SessionShown),
     /// `tree export`.
     Exported(care::Exported),
     /// `import`.

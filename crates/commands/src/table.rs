@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::care::{
     Backup, Bench, ConfigCommand, Doctor, Forget, Import, Restore, Search, StoreCommand,
 };
+use crate::args::chat::{Chat, SessionsCommand};
 use crate::args::context::ContextCommand;
 use crate::args::tree::{TreeCommand, ViewAction};
 use crate::rights::Right;
@@ -18,6 +19,11 @@ use crate::rights::Right;
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "group", rename_all = "snake_case")]
 pub enum Command {
+    /// Talk with a model; every word is kept. At a terminal without -m: a conversation.
+    Chat(Chat),
+    /// List, name and put away conversations.
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// Work with trees: documents and conversations.
     #[command(subcommand)]
     Tree(TreeCommand),
@@ -68,8 +74,10 @@ const fn removal(name: &'static str) -> Spec {
 impl Command {
     /// Its row of the table.
     pub const fn spec(&self) -> Spec {
-        use Right::{Admin, Read, Write};
+        use Right::{Act, Admin, Read, Write};
         match self {
+            Self::Chat(_) => spec("chat", Act),
+            Self::Sessions(command) => command.spec(),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Import(_) => spec("import", Admin),
@@ -85,6 +93,17 @@ impl Command {
             Self::Config(ConfigCommand::Path) => spec("config path", Admin),
             Self::Doctor(_) => spec("doctor", Read),
             Self::Bench(_) => spec("bench", Write),
+        }
+    }
+}
+
+impl SessionsCommand {
+    const fn spec(&self) -> Spec {
+        match self {
+            Self::List { .. } => spec("sessions list", Right::Read),
+            Self::Show { .. } => spec("sessions show", Right::Read),
+            Self::Rename { .. } => spec("sessions rename", Right::Write),
+            Self::Archive { .. } => spec("sessions archive", Right::Write),
         }
     }
 }

@@ -5,6 +5,7 @@ use loom::render::{Passage, tip};
 use loom::{Block, CellKey, NodeId, PositionId, Role, Rows, ToolStatus, Trust, ViewName};
 use model::{Chat, ChatPart, PartId, Prompt, TextPart, ToolCall, ToolExchange, ToolResult};
 
+use crate::bootstrap::Bootstrap;
 use crate::budget::Budget;
 use crate::document::{Build, Pinned};
 use crate::estimate::Estimator;
@@ -22,10 +23,51 @@ pub struct DialogueRequest {
     pub from: Option<PositionId>,
     /// The tokens it may have.
     pub budget: Budget,
+    /// What stands above the cache boundary.
+    pub bootstrap: Bootstrap,
     /// Nodes sent before the newest turn.
     pub context: Vec<NodeId>,
     /// Nodes sent before everything else, as instructions.
     pub instruction: Vec<NodeId>,
+}
+
+/// The part of the window, one in so many, that may stand above the cache boundary (spec: context §3 *Fixed share*).
+const FIXED_SHARE: u64 = 5;
+
+/// Who the agent is and the owner's files, each with its piece.
+fn prefix(build: &mut Build<'_>, bootstrap: &Bootstrap, tokens: u64) -> Vec<TextPart> {
+    let mut parts = Vec::new();
+    if !bootstrap.identity.is_empty() {
+        let source = Source::Product { name: "identity".to_owned() };
+        let identity = &bootstrap.identity;
+        parts.push(build.part(Kind::Identity, source, "always", Some(Trust::Owner), identity));
+    }
+    for fitted in bootstrap.fit(tokens, build.estimator) {
+        let file = fitted.file;
+        let source = Source::File { path: file.name.clone(), digest: file.digest };
+        let kind = if file.name == "HANDOFF.md" { Kind::Handoff } else { Kind::File };
+        parts.push(build.part(kind, source, "of this session's kind", Some(file.trust), &fitted.text));
+        if let (Some((from, to)), Some(piece)) = (fitted.cut, build.pieces.last_mut()) {
+            piece.decision = Decision::Trimmed { from: from as u64, to: to as u64 };
+        }
+    }
+    for piece in &mut build.pieces {
+        piece.stable = true;
+    }
+    for (name, why) in &bootstrap.left_out {
+        build.pieces.push(Piece {
+            parts: Vec::new(),
+            kind: Kind::File,
+            source: Source::Product { name: name.clone() },
+            reason: "of this session's kind".to_owned(),
+            chars: 0,
+            tokens: 0,
+            stable: true,
+            trust: None,
+            decision: Decision::LeftOut { why: why.clone() },
+        });
+    }
+    parts
 }
 
 /// Puts the request for a dialogue together.
@@ -40,7 +82,11 @@ pub fn dialogue(
 ) -> Result<Assembled, ContextError> {
     let mut build = Build { estimator, next: 0, pieces: Vec::new() };
     let pinned = Pinned::of(rows, &request.view, &request.context, &request.instruction)?;
-    let fixed = pinned.tokens(estimator);
+    let share = request.budget.window / FIXED_SHARE;
+    let begun = prefix(&mut build, &request.bootstrap, share);
+    let fixed = pinned.tokens(estimator)
+        + build.pieces.iter().map(|piece| piece.tokens).sum::<u64>()
+        + estimator.of_messages(begun.len());
     let room = request.budget.budget.saturating_sub(fixed);
     let at = match request.from {
         Some(from) => from,
@@ -61,7 +107,7 @@ pub fn dialogue(
     if said.iter().all(|passage| passage.row.node.content.is_empty()) {
         return Err(ContextError::Empty);
     }
-    let mut messages = Vec::new();
+    let mut messages: Vec<ChatPart> = begun.into_iter().map(ChatPart::System).collect();
     for row in pinned.head.iter().chain(&pinned.instruction) {
         let source = Source::Node { node: row.node.id, position: row.node.position };
         let text = row.node.text().into_owned();
@@ -97,7 +143,7 @@ pub fn dialogue(
         new_start,
         inputs: pinned.inputs.clone(),
         tokens,
-        trust: pinned.trust().min(trust),
+        trust: pinned.trust().min(trust).min(request.bootstrap.trust()),
         tainted_by: tainted_by.or(pinned.tainted),
     })
 }

@@ -10,6 +10,7 @@
 //! end until the budget is full.
 
 pub mod body;
+pub mod bootstrap;
 pub mod budget;
 pub mod cover;
 pub mod dialogue;
@@ -20,11 +21,14 @@ pub mod manifest;
 pub mod piece;
 pub mod segment;
 mod tail;
+pub mod zone;
 
 pub use body::{BodyDelta, StoredBody};
+pub use bootstrap::{BootFile, Bootstrap};
 pub use budget::Budget;
 pub use cover::cover;
 pub use estimate::Estimator;
 pub use manifest::{Manifest, ModelRef, PathRun, Way};
 pub use piece::{Assembled, ContextError, Piece};
 pub use segment::{Decision, Kind, Segment, Source};
+pub use zone::Zone;

@@ -1,6 +1,6 @@
 //! Segments: the pieces of a request, each with a source, a reason and a price (spec: context §1).
 
-use loom::{NodeId, PositionId, Trust};
+use loom::{Digest, NodeId, PositionId, Trust};
 use serde::{Deserialize, Serialize};
 
 /// What a segment is.
@@ -52,6 +52,13 @@ pub enum Source {
         node: NodeId,
         /// Its position.
         position: PositionId,
+    },
+    /// A file of the owner's.
+    File {
+        /// Its name in the workspace.
+        path: String,
+        /// Digest of its bytes.
+        digest: Digest,
     },
     /// The working buffer of the view.
     WorkingBuffer,

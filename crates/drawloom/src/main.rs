@@ -25,6 +25,7 @@ mod run;
 mod secrets;
 mod talk;
 mod usage;
+mod workspaces;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

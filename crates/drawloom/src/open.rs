@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use agent::handover::{Doors, Listener};
+use commands::app::Workspace;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
@@ -15,6 +17,7 @@ use crate::models::Configured;
 use crate::places::Places;
 use crate::secrets;
 use crate::talk::Person;
+use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
 pub(crate) struct Opened {
@@ -37,6 +40,18 @@ impl Opened {
         };
         if let Err(why) = cleared {
             app.talk.note(&format!("what another process left could not be recovered: {why}"));
+        }
+    }
+
+    /// Listens for what other processes say to sessions whose turns run here. Without a socket they wait.
+    pub(crate) async fn listen(&self) -> Option<Listener> {
+        let app = &self.app;
+        match Listener::start(&app.home, app.instance, &app.doors) {
+            Ok(listener) => Some(listener),
+            Err(error) => {
+                app.talk.note(&error.to_string());
+                None
+            }
         }
     }
 
@@ -74,11 +89,17 @@ pub(crate) fn open(
     named: Option<&str>,
     person: Person,
     cancel: Cancel,
+    in_workspace: bool,
 ) -> Result<Opened, CommandError> {
     let home = home(places, &config, &person)?;
     keep_room(&home, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
+    let workspace = if in_workspace {
+        workspaces::open(places, &home, None, &|line| person.notice(line))?
+    } else {
+        Workspace::default()
+    };
     let clock = Clock::system();
     let instance = start(&home, name, &clock)?;
     let store = SqliteStore::open(&home.database())?;
@@ -94,6 +115,8 @@ pub(crate) fn open(
         instance: instance.id(),
         clock,
         models: Arc::new(Configured::new(config, named)),
+        workspace,
+        doors: Doors::default(),
         settings,
         masker: Arc::new(masker),
         talk: Arc::new(person),

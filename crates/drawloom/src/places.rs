@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use commands::CommandError;
 use text::terminal::one_line;
 use workspace::discovery::{OnDisk, Surroundings, check_writable_root, discover};
+use workspace::trust::Arrival;
 
 /// The folders of an invocation.
 #[derive(Debug, Clone)]
@@ -79,6 +80,23 @@ impl Places {
             why = format!("{why}; for reading only: {}", refused.stop);
         }
         Ok(Chosen { folder, why })
+    }
+
+    /// How the workspace came to be chosen.
+    pub(crate) fn arrival(&self, chosen: &Chosen) -> Arrival {
+        if self.given.is_some() {
+            Arrival::Named
+        } else if chosen.folder == self.home.join("workspace") {
+            Arrival::HomesOwn
+        } else {
+            Arrival::Discovered
+        }
+    }
+
+    /// Why files may not be written below it, if they may not.
+    pub(crate) fn refused_as_root(&self, chosen: &Chosen) -> Option<String> {
+        let refused = check_writable_root(&chosen.folder, &self.surroundings()).err();
+        refused.map(|refused| refused.stop.to_string())
     }
 
     fn surroundings(&self) -> Surroundings {

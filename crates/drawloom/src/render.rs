@@ -5,6 +5,7 @@
 //! be forgotten here.
 
 mod care;
+mod chat;
 mod columns;
 mod context;
 mod tree;
@@ -99,6 +100,9 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
             Shown::new(format!("operations to {} sealed: {} by {}\n", done.seq, done.head, done.key))
         }
         Outcome::TreeNamed(done) => Shown::new(format!("{}\n", done.tree)),
+        Outcome::Chatted(done) => chat::chatted(done, to),
+        Outcome::Sessions(found) => Shown::new(chat::sessions(found, to)),
+        Outcome::Session(found) => Shown::new(chat::session(found, to)),
         Outcome::Exported(done) => care::exported(done, to),
         Outcome::Imported(done) => care::imported(done, to),
         Outcome::Hits(found) => care::hits(found, to),

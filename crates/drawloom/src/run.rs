@@ -1,6 +1,7 @@
 //! From arguments to an exit code.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -60,7 +61,10 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         command => {
             let config = layers.config()?;
             log::start(&config.log.level);
-            let person = Person::new(output.quiet, verbose);
+            let mut person = Person::new(output.quiet, verbose);
+            if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
+                person = person.showing_answers();
+            }
             match with_store(command, &places, config, model.as_deref(), person)? {
                 Ended::Done(outcome) => outcome,
                 Ended::Interrupted(partial) => {
@@ -86,12 +90,16 @@ fn with_store(
     let spec = command.spec();
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
-    let opened = open::open(spec.name, places, config, model, person, cancel)?;
+    let in_workspace = matches!(command, Command::Chat(_) | Command::Sessions(_));
+    let opened = open::open(spec.name, places, config, model, person, cancel, in_workspace)?;
     runtime.block_on(opened.recover());
+    // While a turn runs here, other processes say theirs through it.
+    let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
     let work = async move { app.run(&Asker::owner(), command).await };
     let ended = interrupt::run(&runtime, work, stop).map_err(|error| opened.name_others(error));
+    drop(listening);
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();

@@ -20,6 +20,8 @@ const TERMINAL: &str = "/dev/tty";
 pub(crate) struct Person {
     quiet: bool,
     verbose: bool,
+    /// Whether answers are shown on standard output while they come.
+    answers: bool,
     stream: Mutex<Streamed>,
 }
 
@@ -36,7 +38,13 @@ struct Streamed {
 impl Person {
     /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
-        Self { quiet, verbose, stream: Mutex::default() }
+        Self { quiet, verbose, answers: false, stream: Mutex::default() }
+    }
+
+    /// The same, with answers shown on standard output while they come: for a conversation at a terminal.
+    pub(crate) fn showing_answers(mut self) -> Self {
+        self.answers = true;
+        self
     }
 
     /// A notice of the program itself.
@@ -48,7 +56,7 @@ impl Person {
     fn end_line(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut stream.open) {
-            let _ = writeln!(io::stderr().lock());
+            let _ = if self.answers { writeln!(io::stdout().lock()) } else { writeln!(io::stderr().lock()) };
         }
     }
 }
@@ -68,10 +76,13 @@ impl Client for Person {
     }
 
     fn delta(&self, node: NodeId, text: &str) {
-        if self.quiet || !(self.verbose || io::stderr().is_terminal()) {
+        if !self.answers && (self.quiet || !(self.verbose || io::stderr().is_terminal())) {
             return;
         }
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.answers && stream.node != Some(node) {
+            *stream = Streamed { node: Some(node), ..Streamed::default() };
+        }
         if *stream.node.get_or_insert(node) != node {
             return;
         }
@@ -79,13 +90,22 @@ impl Client for Person {
         if let Some(last) = shown.chars().last() {
             stream.open = last != '\n';
         }
-        let mut out = io::stderr().lock();
         // A terminal that went away does not end the work.
-        let _ = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
+        let _ = if self.answers {
+            let mut out = io::stdout().lock();
+            out.write_all(shown.as_bytes()).and_then(|()| out.flush())
+        } else {
+            let mut out = io::stderr().lock();
+            out.write_all(shown.as_bytes()).and_then(|()| out.flush())
+        };
     }
 }
 
 impl Talk for Person {
+    fn shows_answers(&self) -> bool {
+        self.answers
+    }
+
     fn confirm(&self, question: &str) -> bool {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);

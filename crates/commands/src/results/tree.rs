@@ -206,6 +206,19 @@ pub struct UsageShown {
     pub reported: bool,
 }
 
+impl UsageShown {
+    /// Tokens of one request, as reported.
+    pub fn of(usage: Option<model::Usage>) -> Self {
+        usage.map_or_else(Self::default, |usage| Self {
+            input_uncached: usage.input_uncached,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            output: usage.output,
+            reported: true,
+        })
+    }
+}
+
 /// `tree generate --dry-run`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {

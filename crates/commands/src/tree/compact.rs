@@ -2,7 +2,7 @@
 
 use context::dialogue::{DialogueRequest, dialogue};
 use context::document::{DocumentRequest, document};
-use context::{Budget, ContextError, Estimator, Way};
+use context::{Bootstrap, Budget, ContextError, Estimator, Way};
 use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
 use loom::{
     CellKey, Mode, Op, Place, Position, PositionId, PositionKind, Refusal, Role, RowError, Rows, ViewName,
@@ -197,9 +197,11 @@ fn sent(
             let request = DocumentRequest { view, from, way, budget, drafts: false, context, instruction };
             document(rows, &request, &estimator)
         }
-        Mode::Dialogue => {
-            dialogue(rows, &DialogueRequest { view, from, budget, context, instruction }, &estimator)
-        }
+        Mode::Dialogue => dialogue(
+            rows,
+            &DialogueRequest { view, from, budget, bootstrap: Bootstrap::default(), context, instruction },
+            &estimator,
+        ),
     };
     match assembled {
         Ok(assembled) => {

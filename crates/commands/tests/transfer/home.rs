@@ -42,6 +42,8 @@ impl TestHome {
             instance: InstanceId::generate(1_760_000_000_000).unwrap(),
             clock: Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
             models: Arc::new(Echo),
+            workspace: drawloom_commands::app::Workspace::default(),
+            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
             masker: Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
             talk: Arc::clone(&talk) as Arc<dyn Talk>,

@@ -1,7 +1,7 @@
 //! What is sent for a dialogue: whole turns, newest first; calls with their results.
 
 use drawloom_context::dialogue::{DialogueRequest, dialogue};
-use drawloom_context::{Budget, ContextError, Estimator, cover};
+use drawloom_context::{Bootstrap, Budget, ContextError, Estimator, cover};
 use loom::{Block, Mode, Role, ToolStatus, ViewName};
 use model::{ChatPart, Model, Params, Prompt};
 
@@ -9,6 +9,7 @@ use crate::support::{Desk, echo, prompt_text};
 
 fn request(window: u64) -> DialogueRequest {
     DialogueRequest {
+        bootstrap: Bootstrap::default(),
         view: ViewName::default(),
         from: None,
         budget: Budget::new(window, 256, Some(64)),

@@ -44,6 +44,8 @@ impl Rig {
             instance,
             clock,
             models: Arc::new(Nobody),
+            workspace: commands::app::Workspace::default(),
+            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
             masker: Arc::new(masker),
             talk: Arc::new(Nobody),

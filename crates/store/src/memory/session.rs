@@ -66,11 +66,8 @@ impl State {
         archived: bool,
     ) -> Result<(), StoreError> {
         let session = self.session_mut(who, id)?.clone();
-        let filter = SessionFilter {
-            workspace: Some(session.workspace),
-            name: Some(session.name),
-            archived: false,
-        };
+        let filter =
+            SessionFilter { workspace: Some(session.workspace), name: Some(session.name), archived: false };
         if !archived && self.sessions(who, &filter).iter().any(|other| other.id != *id) {
             return Err(StoreError::Exists("session"));
         }

@@ -5,7 +5,9 @@ use rusqlite::params;
 
 use super::db::{Db, digest, get, unsigned};
 use super::tree_row::{TreeRef, find_mut};
-use super::{adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, session_row, tree_row, work};
+use super::{
+    adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, session_row, tree_row, work,
+};
 use crate::adopt::Import;
 use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
 use crate::draft::{DraftEdit, DraftName, after_keystroke, edited};

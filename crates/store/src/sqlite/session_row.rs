@@ -49,11 +49,7 @@ fn taken(db: &Db<'_>, workspace: &str, name: &str, but: &SessionId) -> Result<bo
 }
 
 /// As [`crate::Store::sessions`].
-pub(super) fn list(
-    db: &Db<'_>,
-    who: &Principal,
-    filter: &SessionFilter,
-) -> Result<Vec<Session>, StoreError> {
+pub(super) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
     let all = db.all(
         "SELECT id, workspace, name, kind, archived, created FROM sessions
          WHERE (?1 IS NULL OR workspace = ?1) AND (?2 IS NULL OR name = ?2) AND (archived = 0 OR ?3)",

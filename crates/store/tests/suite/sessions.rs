@@ -25,11 +25,8 @@ async fn bound(home: &Home, with: With) -> Result<loom::TreeId, StoreError> {
 }
 
 async fn named(home: &Home, who: &Principal, workspace: &str, name: &str) -> Option<Session> {
-    let filter = SessionFilter {
-        workspace: Some(workspace.to_owned()),
-        name: Some(name.to_owned()),
-        archived: false,
-    };
+    let filter =
+        SessionFilter { workspace: Some(workspace.to_owned()), name: Some(name.to_owned()), archived: false };
     home.store.sessions(who, filter).await.unwrap().into_iter().next()
 }
 

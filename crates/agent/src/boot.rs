@@ -1,0 +1,93 @@
+//! The files a session begins with, read beneath the workspace's root (spec: context §2, agent §0).
+
+use context::{BootFile, Bootstrap};
+use loom::{Digest, Trust};
+use store::SessionKind;
+use text::mask::Masker;
+use workspace::{FileProblem, ReadRules, RelativePath, Root};
+
+/// The owner's sessions begin with these, in this order.
+const OWNERS: [&str; 5] = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"];
+/// Sessions of their own begin with this alone.
+const ISOLATED: [&str; 1] = ["AGENTS.md"];
+/// A file is read to this size, in bytes; what is sent of it is far less.
+const MAX_BYTES: u64 = 1024 * 1024;
+/// Who the agent is, unless a profile says otherwise.
+const IDENTITY: &str = "You are a helpful assistant that runs on the owner's own machine. Answer plainly and say when you do not know.";
+
+/// What a session of this kind begins with. Without a workspace that may be loaded, only who the agent is. A file
+/// that cannot be read is left out with its reason; one that is not there costs nothing.
+pub fn bootstrap(root: Option<&Root>, kind: SessionKind, masker: &Masker) -> Bootstrap {
+    let mut boot = Bootstrap { identity: IDENTITY.to_owned(), ..Bootstrap::default() };
+    let names: &[&str] = match kind {
+        SessionKind::Main | SessionKind::Temporary => &OWNERS,
+        SessionKind::Isolated => &ISOLATED,
+    };
+    for name in root.iter().flat_map(|_| names) {
+        match root.map(|root| file(root, name, masker)) {
+            Some(Ok(Some(file))) => boot.files.push(file),
+            Some(Err(why)) => boot.left_out.push(((*name).to_owned(), why)),
+            Some(Ok(None)) | None => {}
+        }
+    }
+    boot
+}
+
+fn file(root: &Root, name: &str, masker: &Masker) -> Result<Option<BootFile>, String> {
+    let path = RelativePath::parse(name).map_err(|error| error.to_string())?;
+    let content = match root.read(&path, &ReadRules::at_most(MAX_BYTES).follow_links()) {
+        Ok(content) => content,
+        Err(error) if matches!(error.problem, FileProblem::NotFound) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let digest = Digest::of(&content.bytes);
+    let text = String::from_utf8(content.bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let text = masker.mask(text).text.into_owned();
+    Ok(Some(BootFile { name: name.to_owned(), text, digest, trust: Trust::Workspace }))
+}
+
+#[cfg(test)]
+mod tests {
+    use text::mask::Secret;
+    use workspace::StoreGuard;
+
+    use super::*;
+
+    fn names(boot: &Bootstrap) -> Vec<&str> {
+        boot.files.iter().map(|file| file.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_kind_of_session_says_which_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["USER.md", "AGENTS.md", "TOOLS.md", "NOTES.md"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        std::fs::write(folder.path().join("SOUL.md"), " \n").unwrap();
+        let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
+        let none = Masker::new(&[]).unwrap();
+        let main = bootstrap(Some(&root), SessionKind::Main, &none);
+        assert_eq!(names(&main), ["AGENTS.md", "USER.md", "TOOLS.md"]);
+        assert_eq!(names(&bootstrap(Some(&root), SessionKind::Isolated, &none)), ["AGENTS.md"]);
+        assert!(names(&bootstrap(None, SessionKind::Main, &none)).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out_with_its_reason_and_secrets_are_masked() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("AGENTS.md"), b"\xff\xfe").unwrap();
+        std::fs::write(folder.path().join("SOUL.md"), "The key is sk-canary-0123456789.").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", folder.path().join("USER.md")).unwrap();
+        let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
+        let secret = Secret::new("provider", "sk-canary-0123456789").unwrap();
+        let boot = bootstrap(Some(&root), SessionKind::Main, &Masker::new(&[secret]).unwrap());
+        assert_eq!(names(&boot), ["SOUL.md"]);
+        assert!(!boot.files[0].text.contains("canary"), "{}", boot.files[0].text);
+        let left: Vec<&str> = boot.left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(left, ["AGENTS.md", "USER.md"]);
+    }
+}

@@ -1,0 +1,183 @@
+//! A turn: what was said is durable, a model is asked, its answer is kept (spec: agent §1).
+//!
+//! The turn holds its session's lease from before the first write until after the last. What others say to the
+//! session meanwhile is handed to it ([`crate::handover`]) and joins at the next model call; the door is closed
+//! before the lease is given back, so that nothing that was taken in is left lying.
+
+use std::sync::Arc;
+
+use context::{Bootstrap, Zone};
+use loom::plan::NewText;
+use loom::{Digest, NodeId, Op, Refusal, Role, Seq};
+use model::{Cancel, Model, Params, Usage};
+use store::{Guard, Principal, With};
+
+use crate::desk::Desk;
+use crate::error::AgentError;
+use crate::handover::{Door, Doors, Handed, Reply};
+use crate::lease::Held;
+use crate::request::Ask;
+use crate::session::Entered;
+use crate::settle::{Answered, Made};
+
+/// Model calls of one turn (spec: agent §1 *Limits*).
+const MAX_CALLS: usize = 40;
+
+/// How a session's turns are asked.
+#[derive(Clone)]
+pub struct Manner {
+    /// Who is asked.
+    pub model: Arc<dyn Model>,
+    /// As which agent: the author of the answers.
+    pub agent: String,
+    /// How.
+    pub params: Params,
+    /// What stands above the cache boundary.
+    pub bootstrap: Arc<Bootstrap>,
+}
+
+/// What a turn ended with.
+#[derive(Debug)]
+pub struct Turned {
+    /// The node of what was said.
+    pub said: NodeId,
+    /// What came of the model call that answered it; an error when nothing could be sent.
+    pub reply: Result<Replied, AgentError>,
+}
+
+/// What came of one model call.
+#[derive(Debug)]
+pub struct Replied {
+    /// The answer; none if there was none.
+    pub answer: Option<Made>,
+    /// Digest of the manifest of its request.
+    pub manifest: Digest,
+    /// Tokens as reported.
+    pub usage: Option<Usage>,
+    /// The used share of the window, 0 to 1: reported, else estimated.
+    pub share: f64,
+    /// The zone of that share.
+    pub zone: Zone,
+    /// Why it did not end well; what was received is in the answer.
+    pub error: Option<AgentError>,
+}
+
+/// Says something in a session and has it answered. Of several texts the last is what is said; those before it are
+/// sent along, each a node of its own.
+///
+/// # Errors
+/// [`AgentError::Busy`] when a turn is under way elsewhere: nothing was written then. Once what was said is
+/// durable, what goes wrong is in the reply.
+pub async fn turn(
+    desk: &Desk,
+    who: &Principal,
+    entered: &Entered,
+    manner: &Manner,
+    said: Vec<NewText>,
+    doors: &Doors,
+    cancel: Cancel,
+) -> Result<Turned, AgentError> {
+    desk.require_space()?;
+    let held = Held::take(desk, who, &entered.session).await?;
+    let door = doors.open(&entered.session);
+    let turn = Turn { desk, who, entered, manner, guard: held.guard(), cancel };
+    let done = turn.run(said, door).await;
+    held.release().await;
+    done
+}
+
+/// A turn under way.
+struct Turn<'a> {
+    desk: &'a Desk,
+    who: &'a Principal,
+    entered: &'a Entered,
+    manner: &'a Manner,
+    guard: Guard,
+    cancel: Cancel,
+}
+
+impl Turn<'_> {
+    async fn run(&self, said: Vec<NewText>, mut door: Door) -> Result<Turned, AgentError> {
+        let mut kept = None;
+        for text in said {
+            kept = Some(self.keep(text).await?);
+        }
+        let (node, seq) = kept.ok_or(Refusal::Empty)?;
+        let turned = Turned { said: node, reply: self.ask(seq).await };
+        // What was handed over is said and answered before the session is free again.
+        let mut calls = 1;
+        while let Some(handed) = door.next() {
+            if calls == MAX_CALLS || self.cancel.is_cancelled() {
+                handed.refuse("the turn ended before it was its turn");
+                continue;
+            }
+            self.answer(handed).await;
+            calls += 1;
+        }
+        Ok(turned)
+    }
+
+    /// Makes what was said a node.
+    async fn keep(&self, said: NewText) -> Result<(NodeId, Option<Seq>), AgentError> {
+        let with = With { guards: vec![self.guard.clone()], ..With::nothing() };
+        let (tree, view) = (self.entered.tree, &self.entered.view);
+        let applied = self.desk.change(self.who, tree, view, Op::Append(said), with).await?;
+        let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;
+        Ok((node, applied.seq))
+    }
+
+    /// Asks the model once.
+    async fn ask(&self, part_of: Option<Seq>) -> Result<Replied, AgentError> {
+        let answered = self.request(part_of).alone(self.desk, self.who).await?;
+        Ok(self.replied(answered))
+    }
+
+    fn request(&self, part_of: Option<Seq>) -> Ask {
+        Ask {
+            tree: self.entered.tree,
+            view: self.entered.view.clone(),
+            from: None,
+            follow: true,
+            drafts: false,
+            model: Arc::clone(&self.manner.model),
+            agent: self.manner.agent.clone(),
+            params: self.manner.params.clone(),
+            bootstrap: Arc::clone(&self.manner.bootstrap),
+            context: Vec::new(),
+            instruction: Vec::new(),
+            part_of,
+            guards: vec![self.guard.clone()],
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    fn replied(&self, answered: Answered) -> Replied {
+        let window = u64::from(self.manner.model.info().window).max(1);
+        let reported = answered
+            .usage
+            .map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output);
+        let used = reported.unwrap_or(answered.tokens);
+        let share = used as f64 / window as f64;
+        Replied {
+            answer: answered.nodes.into_iter().next(),
+            manifest: answered.manifest,
+            usage: answered.usage,
+            share,
+            zone: Zone::of(share),
+            error: answered.error,
+        }
+    }
+
+    /// Says and answers what another process handed over; it hears how.
+    async fn answer(&self, handed: Handed) {
+        let text = self.desk.masker.mask(&handed.text).text.into_owned();
+        let kept = self.keep(NewText::owner(text, Some(Role::User))).await;
+        let (node, seq) = match kept {
+            Ok(kept) => kept,
+            Err(error) => return handed.refuse(&error.to_string()),
+        };
+        handed.tell(&Reply::Kept { node });
+        let reply = self.ask(seq).await;
+        handed.end(node, reply);
+    }
+}

@@ -1,0 +1,82 @@
+//! Arguments of conversations.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+/// `chat`.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+pub struct Chat {
+    /// Say this, print the answer and end. `-` reads standard input.
+    #[arg(short, long, value_name = "TEXT")]
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Which session.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub session: SessionArg,
+    /// Begin the session anew; what was said before stays in its earlier tree.
+    #[arg(long)]
+    #[serde(default)]
+    pub new: bool,
+    /// A conversation that is forgotten when it is closed.
+    #[arg(long, conflicts_with_all = ["session", "new"])]
+    #[serde(default)]
+    pub temp: bool,
+    /// Send a text file along. May be given several times.
+    #[arg(long = "file", value_name = "FILE")]
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
+    /// How the model is asked: a name of [presets] in the configuration.
+    #[arg(long, value_name = "PRESET")]
+    #[serde(default)]
+    pub preset: Option<String>,
+}
+
+/// Which session.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+pub struct SessionArg {
+    /// The session of this workspace [default: main].
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub session: Option<String>,
+}
+
+/// `sessions`.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum SessionsCommand {
+    /// List the sessions of this workspace.
+    List {
+        /// Archived ones too.
+        #[arg(long)]
+        #[serde(default)]
+        archived: bool,
+        /// Of every workspace.
+        #[arg(long)]
+        #[serde(default)]
+        all: bool,
+    },
+    /// Show a session: its trees, and how full it is.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Give a session another name.
+    Rename {
+        /// Its name.
+        name: String,
+        /// The new one.
+        to: String,
+    },
+    /// Put a session away; its name is free again.
+    Archive {
+        /// Its name.
+        name: String,
+        /// Take it out of the archive.
+        #[arg(long)]
+        #[serde(default)]
+        undo: bool,
+    },
+}

@@ -1,0 +1,70 @@
+//! Results of conversations.
+
+use context::Zone;
+use loom::{Digest, Finish, Millis, NodeId, TreeId};
+use serde::Serialize;
+
+use super::tree::UsageShown;
+
+/// `chat -m`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chatted {
+    /// The session's name.
+    pub session: String,
+    /// The tree it is in.
+    pub tree: TreeId,
+    /// The node of the answer.
+    pub node: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// The node of what was said.
+    pub said: NodeId,
+    /// The answer.
+    pub text: String,
+    /// Tokens.
+    pub usage: UsageShown,
+    /// The used share of the window, 0 to 1.
+    pub share: f64,
+    /// The zone of that share.
+    pub zone: Zone,
+    /// Digest of the manifest of the request; none when another process asked.
+    pub manifest: Option<Digest>,
+    /// How the answer ended.
+    pub finish: Finish,
+    /// Whether the answer was shown while it came.
+    #[serde(skip)]
+    pub streamed: bool,
+}
+
+/// `sessions list`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sessions {
+    /// The sessions, the one something was last done in first.
+    pub sessions: Vec<SessionShown>,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionShown {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: store::SessionKind,
+    /// Its workspace; empty for none.
+    pub workspace: String,
+    /// The tree it goes on in.
+    pub tree: Option<TreeId>,
+    /// That tree's title.
+    pub title: String,
+    /// The node it stands at.
+    pub tip: Option<NodeId>,
+    /// How full it is; none where no model was asked yet.
+    pub zone: Option<Zone>,
+    /// When something was last done in it, ms since 1970.
+    pub updated: Millis,
+    /// Whether it is archived.
+    pub archived: bool,
+    /// All its trees, the oldest first.
+    pub trees: Vec<TreeId>,
+}

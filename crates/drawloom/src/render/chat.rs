@@ -1,0 +1,74 @@
+//! Conversations: the answer alone on standard output, what it cost beside it.
+
+use std::fmt::Write as _;
+
+use commands::results::chat::{Chatted, SessionShown, Sessions};
+use commands::results::tree::UsageShown;
+use context::Zone;
+use loom::Finish;
+
+use super::columns::{columns, moment, word};
+use super::{Plain, Shown};
+
+pub(super) fn chatted(done: &Chatted, to: Plain) -> Shown {
+    let mut body = String::new();
+    if !done.streamed {
+        body.push_str(&to.text(&done.text));
+        if !done.text.ends_with('\n') {
+            body.push('\n');
+        }
+    }
+    let shown = Shown::new(body);
+    if to.terminal { shown.noting([cost(done)]) } else { shown }
+}
+
+/// What a turn cost, on one line.
+pub(crate) fn cost(done: &Chatted) -> String {
+    let mut line = tokens(&done.usage);
+    let _ = write!(line, " · {:.0} % of the window", done.share * 100.0);
+    if done.zone != Zone::Green {
+        let _ = write!(line, " ({})", done.zone);
+    }
+    if done.finish == Finish::Length {
+        line += " · the answer was cut at its limit";
+    }
+    line + &format!(" · {}", done.short_id)
+}
+
+fn tokens(usage: &UsageShown) -> String {
+    if !usage.reported {
+        return "tokens not reported".to_owned();
+    }
+    let input = usage.input_uncached + usage.cache_read + usage.cache_write;
+    let cached =
+        if usage.cache_read > 0 { format!(" ({} from the cache)", usage.cache_read) } else { String::new() };
+    format!("{input} tokens in{cached}, {} out", usage.output)
+}
+
+pub(super) fn sessions(found: &Sessions, to: Plain) -> String {
+    let row = |session: &SessionShown| {
+        let zone = session.zone.map(|zone| zone.to_string()).unwrap_or_default();
+        let title =
+            if session.title.is_empty() { String::new() } else { to.line(&session.title).into_owned() };
+        let archived = if session.archived { to.dim("archived") } else { String::new() };
+        vec![to.line(&session.name).into_owned(), moment(session.updated.0), zone, archived, title]
+    };
+    columns(&found.sessions.iter().map(row).collect::<Vec<_>>())
+}
+
+pub(super) fn session(found: &SessionShown, to: Plain) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:<10} {value}");
+    };
+    line("session", to.line(&found.name).into_owned());
+    line("type", word(&found.kind));
+    line("workspace", to.line(&found.workspace).into_owned());
+    line("title", to.line(&found.title).into_owned());
+    line("zone", found.zone.map_or_else(|| "nothing was asked yet".to_owned(), |zone| zone.to_string()));
+    line("updated", moment(found.updated.0));
+    for tree in &found.trees {
+        line("tree", tree.to_string());
+    }
+    out
+}
