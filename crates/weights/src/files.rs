@@ -1,8 +1,8 @@
 //! Files of ours: hashed whole, replaced at once, removed without fuss.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use loom::digest::Digest;
@@ -89,11 +89,13 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), WeightsError> {
     }
 }
 
-/// Puts a finished file in its place, so that it is there whole or not at all, also after a power cut.
+/// Puts a finished file in its place, ours alone whoever made it, so that it is there whole or not at all, also after a power cut.
 pub(crate) fn publish(from: &Path, to: &Path) -> Result<(), WeightsError> {
     let folder = to.parent().unwrap_or_else(|| Path::new("."));
     let put = || {
-        File::open(from)?.sync_all()?;
+        let file = File::open(from)?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.sync_all()?;
         std::fs::rename(from, to)?;
         File::open(folder)?.sync_all()
     };

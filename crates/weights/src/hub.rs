@@ -161,7 +161,11 @@ impl Fetch<'_> {
         if let Some(Beginning { bytes, etag: Some(etag) }) = had {
             request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
         }
-        request.send().await.map_err(|error| self.failure(&error))
+        let response = request.send().await.map_err(|error| self.failure(&error))?;
+        match response.status() {
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
+            _ => Err(refused(&response)),
+        }
     }
 
     /// Whether the answer is the rest of what is here; else why not.
@@ -186,8 +190,7 @@ impl Fetch<'_> {
     /// Checks the head of a whole file, and makes room for it.
     fn begin(&self, response: &Response) -> Result<File, Failure> {
         if response.status() != StatusCode::OK {
-            let host = host(response.url());
-            return Err(SourceError::Refused { host, status: response.status().as_u16() }.into());
+            return Err(refused(response).into());
         }
         match response.content_length() {
             Some(length) if length != self.file.bytes => Err(self.wrong_size(length).into()),
@@ -224,6 +227,9 @@ impl Fetch<'_> {
     fn failure(&self, error: &reqwest::Error) -> SourceError {
         if error.is_redirect() {
             return SourceError::Address { why: reason(error) };
+        }
+        if error.is_timeout() && !error.is_connect() {
+            return SourceError::Stalled { after: self.hub.idle_timeout };
         }
         SourceError::Unreachable { host: host(&self.url), why: reason(error) }
     }
@@ -277,6 +283,10 @@ fn as_safe() -> Policy {
             (_, false) => attempt.error("it redirects too often"),
         }
     })
+}
+
+fn refused(response: &Response) -> SourceError {
+    SourceError::Refused { host: host(response.url()), status: response.status().as_u16() }
 }
 
 fn host(url: &Url) -> String {

@@ -64,6 +64,7 @@ pub(crate) fn checked(weights: &Weights, folders: &Folders, task: &Task) -> Resu
     if metadata.len() != entry.bytes {
         return Err(damaged(format!("it has {} bytes, not {}", metadata.len(), entry.bytes)));
     }
+    task.total(entry.bytes);
     let found = files::fingerprint(&mut file, task).map_err(read)?;
     if found.sha256 != entry.sha256 || found.bytes != entry.bytes {
         return Err(damaged(format!("its SHA-256 is {}, not {}", found.sha256, entry.sha256)));

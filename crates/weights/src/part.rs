@@ -69,9 +69,8 @@ impl Part {
     pub(crate) fn start(&self, etag: Option<String>) -> Result<File, WeightsError> {
         self.discard()?;
         let note = Note { url: self.url.clone(), bytes: self.file.bytes, sha256: self.file.sha256, etag };
-        let written = serde_json::to_vec(&note).map_err(io::Error::from);
-        let written = written.and_then(|bytes| std::fs::write(&self.note, bytes));
-        written.map_err(WeightsError::io("written", &self.note, 0))?;
+        let note = serde_json::to_vec(&note).map_err(io::Error::from);
+        files::replace(&self.note, &note.map_err(WeightsError::io("written", &self.note, 0))?)?;
         files::create(&self.path)
     }
 

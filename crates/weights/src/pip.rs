@@ -279,7 +279,7 @@ mod tests {
             b"Looking in https://me:canary@mirror/simple \x1b[31m\n\nERROR: no\xff such \xe2\x80\xaething\n";
         assert_eq!(
             last_lines(said),
-            "Looking in https://…@mirror/simple \\u{1b}[31m\nERROR: no\u{fffd} such \\u{202e}thing"
+            "Looking in https://…@mirror/simple ␛[31m\nERROR: no\u{fffd} such \\u{202e}thing"
         );
         let long = "ä".repeat(5000);
         assert!(last_lines(long.as_bytes()).len() <= MAX_SAID_BYTES);

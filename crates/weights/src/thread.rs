@@ -42,7 +42,12 @@ impl Task {
             total => meter.set_total(total),
         }
         let done = self.0.done.load(Ordering::Relaxed);
-        if last { meter.finish(done) } else { meter.at(done) }
+        match (done, last) {
+            // What did not begin is not told.
+            (0, _) => {}
+            (done, true) => meter.finish(done),
+            (done, false) => meter.at(done),
+        }
     }
 }
 

@@ -24,17 +24,18 @@ async fn a_file_is_fetched_converted_registered_and_found_again_without_the_netw
     let server = HubServer::start(vec![whole()]).await;
     let home = Home::new(tiny(&content()));
     let got = home.pull(&hub(&server.url)).await.unwrap();
-    let doubled: Vec<u8> = content().iter().map(|byte| byte.wrapping_mul(2)).collect();
-    assert_eq!(std::fs::read(&got.path).unwrap(), doubled);
-    assert_eq!(got.sha256, loom::digest::Digest::of(&doubled));
+    let expected: Vec<u8> = content().iter().map(|byte| byte.wrapping_mul(2)).collect();
+    assert_eq!(std::fs::read(&got.path).unwrap(), expected);
+    assert_eq!(got.sha256, loom::digest::Digest::of(&expected));
     assert_eq!(got.path, home.folder.path().join("models/tiny-q8_0.gguf"));
     assert_eq!(home.incoming(), ["lock"], "neither the source nor a part is kept");
     assert_eq!(home.notices(), ["tiny: asked for by `model pull`"]);
 
     let again = home.pull(&hub(&server.url)).await.unwrap();
     assert_eq!((again.sha256, server.ranges().len()), (got.sha256, 1));
-    let missing = home.obtain(&Sources::default(), Consent::Missing, home::doubled(), std::future::pending());
-    assert_eq!(missing.await.unwrap().sha256, got.sha256, "what is here needs no consent");
+    let nowhere = Sources::default();
+    let unasked = home.obtain(&nowhere, Consent::Missing, doubled(), std::future::pending());
+    assert_eq!(unasked.await.unwrap().sha256, got.sha256, "what is here needs no consent");
 }
 
 #[tokio::test]
@@ -134,6 +135,18 @@ async fn a_range_nobody_asked_for_is_not_appended() {
     home.pull(&hub(&server.url)).await.unwrap_err();
     home.pull(&hub(&server.url)).await.unwrap();
     assert_eq!(server.ranges().len(), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_meanwhile_costs_nothing_of_what_is_here() {
+    let cut = Reply::CutAfter { bytes: content(), etag: ETAG, at: 100_000 };
+    let server = HubServer::start(vec![cut, Reply::Status(503), whole()]).await;
+    let home = Home::new(tiny(&content()));
+    home.pull(&hub(&server.url)).await.unwrap_err();
+    assert_eq!(home.pull(&hub(&server.url)).await.unwrap_err().code(), "hub_refused");
+    home.pull(&hub(&server.url)).await.unwrap();
+    let ranges = server.ranges();
+    assert!(ranges[1].is_some() && ranges[1] == ranges[2], "{ranges:?}");
 }
 
 #[tokio::test]

@@ -84,7 +84,9 @@ async fn a_register_that_cannot_be_read_is_not_written_over() {
 #[tokio::test]
 async fn everything_is_the_owners_alone() {
     let (_server, home) = pulled().await;
-    for (path, mode) in [("models", 0o700), ("cache/weights", 0o700), ("models/models.json", 0o600)] {
+    let folders = ["models", "cache/weights"].map(|path| (path, 0o700));
+    let files = ["models/models.json", "models/tiny-q8_0.gguf"].map(|path| (path, 0o600));
+    for (path, mode) in folders.into_iter().chain(files) {
         let metadata = home.folder.path().join(path).metadata().unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, mode, "{path}");
     }
