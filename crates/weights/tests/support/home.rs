@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use drawloom_weights as weights;
 use loom::digest::Digest;
 use weights::{
-    Consent, Convert, Event, Fingerprint, Folders, Hub, HubFile, Installed, Notice, Order, Sources, Weights,
-    WeightsError, obtain,
+    Consent, Convert, Event, Fingerprint, Folders, Hub, HubFile, Installed, Notice, Order, Progress, Sources,
+    Weights, WeightsError, obtain,
 };
 
 /// The bytes of a file that no compression makes small.
@@ -59,13 +59,14 @@ pub(crate) struct Home {
     pub(crate) folders: Folders,
     pub(crate) weights: Weights,
     pub(crate) notices: Arc<Mutex<Vec<String>>>,
+    pub(crate) progress: Arc<Mutex<Vec<Progress>>>,
 }
 
 impl Home {
     pub(crate) fn new(weights: Weights) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::of_home(folder.path());
-        Self { folder, folders, weights, notices: Arc::default() }
+        Self { folder, folders, weights, notices: Arc::default(), progress: Arc::default() }
     }
 
     pub(crate) async fn pull(&self, sources: &Sources) -> Result<Installed, WeightsError> {
@@ -80,7 +81,7 @@ impl Home {
         cancel: impl Future<Output = ()>,
     ) -> Result<Installed, WeightsError> {
         let order = Order { weights: &self.weights, folders: &self.folders, sources, consent, convert };
-        let notices = Arc::clone(&self.notices);
+        let (notices, told) = (Arc::clone(&self.notices), Arc::clone(&self.progress));
         let mut listener = move |event: Event<'_>| match event {
             Event::Notice(Notice::Waiting { holder }) => push(&notices, format!("waiting for {holder:?}")),
             Event::Notice(Notice::Resumed { from }) => push(&notices, format!("resumed at {from}")),
@@ -91,6 +92,7 @@ impl Home {
             Event::Begin { name, consent, .. } => {
                 push(&notices, format!("{name}: {}", consent.reason()));
             }
+            Event::Progress(progress) => told.lock().unwrap().push(progress),
             _ => {}
         };
         obtain(order, cancel, &mut listener).await
