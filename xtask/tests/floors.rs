@@ -11,6 +11,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom-loom", 0),
     ("drawloom-store", 1),
     ("drawloom-model", 1),
+    ("drawloom-weights", 1),
     ("drawloom-workspace", 1),
     ("drawloom-context", 2),
     ("drawloom-interop", 3),

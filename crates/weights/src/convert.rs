@@ -1,0 +1,69 @@
+//! The conversion, as a value: this crate fetches files and does not know what is in them.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::error::WeightsError;
+use crate::files;
+use crate::folders::Folders;
+use crate::installed::{Installed, checked};
+use crate::lock::PullLock;
+use crate::register::{Entry, Register};
+use crate::table::Weights;
+use crate::thread::Task;
+
+/// What a conversion failed with.
+pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Turns the file at the first path into one at the second, which does not exist yet. The function it is
+/// given is called with what is done and all there is to do, in a unit of its own choice.
+pub type Convert = Box<dyn FnOnce(&Path, &Path, &mut dyn FnMut(u64, u64)) -> Result<(), ConvertError> + Send>;
+
+/// What turns the fetched file into the installed one. It owns the lock: should nobody wait for it any
+/// more, it still ends before another begins.
+pub(crate) struct Conversion {
+    pub(crate) weights: Weights,
+    pub(crate) folders: Folders,
+    pub(crate) lock: PullLock,
+}
+
+impl Conversion {
+    pub(crate) fn run(self, convert: Convert, task: &Task) -> Result<Installed, WeightsError> {
+        let Self { weights, folders, lock: _held } = self;
+        let (source, target) = (folders.fetched(&weights), folders.converted(&weights));
+        let new = files::beside(&target);
+        files::remove(&new)?;
+        let mut progress = |done, total| {
+            task.total(total);
+            task.done(done);
+        };
+        let made = convert(&source, &new, &mut progress).map_err(|error| full_disk(error, &new, &weights));
+        let made = made.and_then(|()| if task.is_stopped() { Err(WeightsError::Cancelled) } else { Ok(()) });
+        if made.is_err() {
+            files::remove(&new)?;
+        }
+        made?;
+        let hashed = File::open(&new).and_then(|mut file| files::fingerprint(&mut file, &Task::default()));
+        let hashed = hashed.map_err(WeightsError::io("read", &new, 0))?;
+        let entry = Entry { sha256: hashed.sha256, bytes: hashed.bytes, made_of: weights.file.sha256 };
+        files::publish(&new, &target)?;
+        Register::read(&folders)?.write_with(weights.name, entry, &folders)?;
+        files::remove(&source)?;
+        checked(&weights, &folders, &Task::default())
+    }
+}
+
+/// A conversion that failed for want of room says so by its cause.
+fn full_disk(error: ConvertError, path: &Path, weights: &Weights) -> WeightsError {
+    let first: &(dyn std::error::Error + 'static) = error.as_ref();
+    let full = std::iter::successors(Some(first), |cause| cause.source()).any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|io| io.kind() == io::ErrorKind::StorageFull)
+    });
+    if full {
+        WeightsError::DiskFull { path: path.to_owned(), needed: weights.converted_bytes, free: 0 }
+    } else {
+        WeightsError::Convert(error)
+    }
+}

@@ -1,0 +1,86 @@
+//! Where weights lie in a home: the only place that spells these names.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::WeightsError;
+use crate::table::Weights;
+
+/// The two folders of a home that weights use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    models: PathBuf,
+    incoming: PathBuf,
+}
+
+impl Folders {
+    /// Those of the home at this path: `models`, and `cache/weights` for what is on its way.
+    pub fn of_home(home: &Path) -> Self {
+        Self { models: home.join("models"), incoming: home.join("cache/weights") }
+    }
+
+    /// Where the installed file of these weights lies, or would.
+    pub fn converted(&self, weights: &Weights) -> PathBuf {
+        self.models.join(weights.converted_name())
+    }
+
+    pub(crate) fn create(&self) -> Result<(), WeightsError> {
+        for folder in [&self.models, &self.incoming] {
+            make(folder)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn models(&self) -> &Path {
+        &self.models
+    }
+
+    pub(crate) fn incoming(&self) -> &Path {
+        &self.incoming
+    }
+
+    /// What is installed, and its hashes.
+    pub(crate) fn register(&self) -> PathBuf {
+        self.models.join("models.json")
+    }
+
+    /// Locked by whoever pulls.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.incoming.join("lock")
+    }
+
+    /// What of a download has arrived.
+    pub(crate) fn part(&self, weights: &Weights) -> PathBuf {
+        self.incoming.join(format!("{}.part", weights.name))
+    }
+
+    /// All files of a download that is under way.
+    pub(crate) fn part_files(&self, weights: &Weights) -> impl Iterator<Item = PathBuf> {
+        let part = self.part(weights);
+        [part.clone(), note_of(&part)].into_iter()
+    }
+
+    /// A verified file that was not converted yet.
+    pub(crate) fn fetched(&self, weights: &Weights) -> PathBuf {
+        self.incoming.join(format!("{}.gguf", weights.name))
+    }
+
+    /// The private folder pip works in; never older than the lock.
+    pub(crate) fn pip(&self) -> PathBuf {
+        self.incoming.join("pip")
+    }
+}
+
+/// Where it is noted whose beginning a part file is.
+pub(crate) fn note_of(part: &Path) -> PathBuf {
+    let mut note = part.as_os_str().to_owned();
+    note.push(".json");
+    PathBuf::from(note)
+}
+
+/// Makes a folder that is ours alone, and those above it.
+pub(crate) fn make(folder: &Path) -> Result<(), WeightsError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(WeightsError::io("created", folder, 0))
+}

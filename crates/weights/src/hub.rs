@@ -1,0 +1,346 @@
+//! The pinned file from the Hugging Face hub, over HTTPS, going on where an earlier try stopped.
+//!
+//! The connection is as narrow as that to a model: no proxy but a given one, no cookies, no referrer, no
+//! content encoding. The hub hands files out by redirects to other hosts, so those are followed: from https
+//! to https only. A server that lies about ranges, lengths or content gets no further than the part file.
+
+use std::fs::File;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
+use reqwest::redirect::Policy;
+use reqwest::{Response, StatusCode, Url};
+
+use crate::error::{Failure, Origin, SourceError};
+use crate::event::{Event, Listener, Meter, Notice, Phase};
+use crate::part::{Beginning, Part};
+use crate::table::{Fingerprint, HubFile};
+
+/// The hub's own address.
+pub const HUB: &str = "https://huggingface.co";
+
+const MAX_REDIRECTS: usize = 5;
+
+/// How to reach the hub, or a mirror of it.
+#[derive(Debug, Clone)]
+pub struct Hub {
+    /// Its address: https, or plain http to this machine.
+    pub base_url: String,
+    /// A proxy to go through; those of the environment are never used.
+    pub proxy: Option<String>,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long nothing may arrive.
+    pub idle_timeout: Duration,
+    /// How often a download that broke off, but brought something, is gone on with at once.
+    pub continuations: u32,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            base_url: HUB.to_owned(),
+            proxy: None,
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(30),
+            continuations: 4,
+        }
+    }
+}
+
+impl Hub {
+    /// Where a file of a repository lies.
+    fn url(&self, file: &HubFile) -> Result<Url, SourceError> {
+        let HubFile { repository, revision, path } = file;
+        let text = format!("{}/{repository}/resolve/{revision}/{path}", self.base_url.trim_end_matches('/'));
+        let url = Url::parse(&text).map_err(|error| SourceError::Address { why: error.to_string() })?;
+        match (may_fetch(&url), url.username().is_empty() && url.password().is_none()) {
+            (true, true) => Ok(url),
+            (false, _) => Err(SourceError::Address { why: "it is not https".to_owned() }),
+            (_, false) => Err(SourceError::Address { why: "it holds a user name or a password".to_owned() }),
+        }
+    }
+
+    fn client(&self) -> Result<reqwest::Client, SourceError> {
+        let unusable = |error: reqwest::Error| SourceError::Address { why: reason(&error) };
+        // Fails only if a provider is installed already, which is as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .no_proxy()
+            .referer(false)
+            .redirect(as_safe())
+            .connect_timeout(self.connect_timeout)
+            .read_timeout(self.idle_timeout)
+            .user_agent(concat!("drawloom/", env!("CARGO_PKG_VERSION")));
+        if let Some(proxy) = &self.proxy {
+            builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(unusable)?);
+        }
+        builder.build().map_err(unusable)
+    }
+
+    /// The part file of a download from here.
+    pub(crate) fn part(
+        &self,
+        path: std::path::PathBuf,
+        hub: &HubFile,
+        file: Fingerprint,
+    ) -> Result<Part, SourceError> {
+        Ok(Part::new(path, self.url(hub)?.into(), file))
+    }
+
+    /// Fills the part file to the pinned size. What it holds then is not verified. Cancel-safe: what has
+    /// arrived stays. Says whether some of it was there before this call.
+    pub(crate) async fn fill(
+        &self,
+        hub: &HubFile,
+        part: &Part,
+        file: Fingerprint,
+        listener: &mut Listener<'_>,
+    ) -> Result<bool, Failure> {
+        let fetch = Fetch { hub: self, client: self.client()?, url: self.url(hub)?, part, file };
+        let mut resumed = false;
+        let mut continuations = self.continuations;
+        loop {
+            let before = part.beginning();
+            resumed |= before.is_some();
+            let had = before.as_ref().map_or(0, |beginning| beginning.bytes);
+            match fetch.once(before, listener).await {
+                Err(Failure::Source(SourceError::Cut { .. } | SourceError::Stalled { .. }))
+                    if continuations > 0 && part.beginning().is_some_and(|now| now.bytes > had) =>
+                {
+                    continuations -= 1;
+                }
+                ended => return ended.map(|()| resumed),
+            }
+        }
+    }
+}
+
+struct Fetch<'a> {
+    hub: &'a Hub,
+    client: reqwest::Client,
+    url: Url,
+    part: &'a Part,
+    file: Fingerprint,
+}
+
+impl Fetch<'_> {
+    /// One connection: as much as it brings.
+    async fn once(&self, had: Option<Beginning>, listener: &mut Listener<'_>) -> Result<(), Failure> {
+        let had = match had {
+            Some(beginning) if beginning.bytes == self.file.bytes => return Ok(()),
+            had => had,
+        };
+        let mut response = self.ask(had.as_ref()).await?;
+        let (mut file, mut at) = match had {
+            Some(beginning) => match self.goes_on(&response, &beginning) {
+                Ok(()) => {
+                    listener(Event::Notice(Notice::Resumed { from: beginning.bytes }));
+                    (self.part.go_on()?, beginning.bytes)
+                }
+                Err(why) => {
+                    listener(Event::Notice(Notice::Restarted { why }));
+                    if response.status() != StatusCode::OK {
+                        response = self.ask(None).await?;
+                    }
+                    (self.begin(&response)?, 0)
+                }
+            },
+            None => (self.begin(&response)?, 0),
+        };
+        let mut meter = Meter::new(listener, Phase::Download(Origin::Hub), at, self.file.bytes);
+        meter.at(at);
+        let ended = self.receive(&mut response, &mut file, &mut at, &mut meter).await;
+        meter.finish(at);
+        ended
+    }
+
+    async fn ask(&self, had: Option<&Beginning>) -> Result<Response, SourceError> {
+        let mut request = self.client.get(self.url.clone());
+        if let Some(Beginning { bytes, etag: Some(etag) }) = had {
+            request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
+        }
+        let response = request.send().await.map_err(|error| self.failure(&error))?;
+        match response.status() {
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
+            _ => Err(refused(&response)),
+        }
+    }
+
+    /// Whether the answer is the rest of what is here; else why not.
+    fn goes_on(&self, response: &Response, had: &Beginning) -> Result<(), &'static str> {
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => {}
+            StatusCode::OK => return Err("the server sends the whole file"),
+            _ => return Err("the server does not go on where it was"),
+        }
+        if strong_etag(response.headers()).is_some_and(|etag| Some(etag) != had.etag) {
+            return Err("the server has another file now");
+        }
+        let last = self.file.bytes - 1;
+        let range = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        if range == Some(&format!("bytes {}-{last}/{}", had.bytes, self.file.bytes)) {
+            Ok(())
+        } else {
+            Err("the server sends another range than asked for")
+        }
+    }
+
+    /// Checks the head of a whole file, and makes room for it.
+    fn begin(&self, response: &Response) -> Result<File, Failure> {
+        if response.status() != StatusCode::OK {
+            return Err(refused(response).into());
+        }
+        match response.content_length() {
+            Some(length) if length != self.file.bytes => Err(self.wrong_size(length).into()),
+            _ => Ok(self.part.start(strong_etag(response.headers()))?),
+        }
+    }
+
+    async fn receive(
+        &self,
+        response: &mut Response,
+        file: &mut File,
+        at: &mut u64,
+        meter: &mut Meter<'_, '_>,
+    ) -> Result<(), Failure> {
+        while let Some(piece) = response.chunk().await.map_err(|error| self.broken(&error))? {
+            if *at + piece.len() as u64 > self.file.bytes {
+                self.part.discard()?;
+                return Err(self.wrong_size(*at + piece.len() as u64).into());
+            }
+            self.part.write(file, &piece)?;
+            *at += piece.len() as u64;
+            meter.at(*at);
+        }
+        if *at < self.file.bytes {
+            return Err(SourceError::Cut { why: "it ended before it was complete".to_owned() }.into());
+        }
+        Ok(())
+    }
+
+    fn wrong_size(&self, found: u64) -> SourceError {
+        SourceError::WrongSize { what: "the hub's file".to_owned(), expected: self.file.bytes, found }
+    }
+
+    fn failure(&self, error: &reqwest::Error) -> SourceError {
+        if error.is_redirect() {
+            return SourceError::Address { why: reason(error) };
+        }
+        if error.is_timeout() && !error.is_connect() {
+            return SourceError::Stalled { after: self.hub.idle_timeout };
+        }
+        SourceError::Unreachable { host: host(&self.url), why: reason(error) }
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> Failure {
+        let error = if error.is_timeout() {
+            SourceError::Stalled { after: self.hub.idle_timeout }
+        } else {
+            SourceError::Cut { why: reason(error) }
+        };
+        error.into()
+    }
+}
+
+/// A validator that stands for the same bytes; weak ones do not.
+fn strong_etag(headers: &HeaderMap) -> Option<String> {
+    let etag = headers.get(ETAG)?.to_str().ok()?;
+    (etag.starts_with('"') && etag.ends_with('"') && etag.len() > 2).then(|| etag.to_owned())
+}
+
+/// https anywhere, plain http on this machine only.
+fn may_fetch(url: &Url) -> bool {
+    match url.scheme() {
+        "https" => url.has_host(),
+        "http" => is_loopback(url),
+        _ => false,
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// From https to https only; on this machine, in plain, to this machine only.
+fn may_follow(from: &Url, to: &Url) -> bool {
+    match (from.scheme(), to.scheme()) {
+        ("https", "https") => true,
+        ("http", "http") => is_loopback(from) && is_loopback(to),
+        _ => false,
+    }
+}
+
+fn as_safe() -> Policy {
+    Policy::custom(|attempt| {
+        let safe = attempt.previous().last().is_some_and(|from| may_follow(from, attempt.url()));
+        match (safe, attempt.previous().len() <= MAX_REDIRECTS) {
+            (true, true) => attempt.follow(),
+            (false, _) => attempt.error("it redirects to a place that is not as safe"),
+            (_, false) => attempt.error("it redirects too often"),
+        }
+    })
+}
+
+fn refused(response: &Response) -> SourceError {
+    SourceError::Refused { host: host(response.url()), status: response.status().as_u16() }
+}
+
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("?");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// What the innermost cause says, fit for a terminal; the URL is left out.
+fn reason(error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let innermost = causes.last().map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
+    text::terminal::one_line(&innermost).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn redirects_keep_https_and_plain_http_stays_on_this_machine() {
+        assert!(may_follow(&url("https://a/x"), &url("https://b/y")));
+        assert!(may_follow(&url("http://127.0.0.1:1/x"), &url("http://[::1]:2/y")));
+        for (from, to) in [
+            ("https://a/x", "http://a/x"),
+            ("https://a/x", "http://127.0.0.1/x"),
+            ("http://127.0.0.1/x", "http://a/x"),
+            ("http://127.0.0.1/x", "https://a/x"),
+            ("https://a/x", "ftp://a/x"),
+        ] {
+            assert!(!may_follow(&url(from), &url(to)), "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn plain_http_and_credentials_are_no_address() {
+        let file = HubFile { repository: "o/r", revision: "c", path: "f" };
+        for base in ["http://hub.example", "https://me:canary@hub.example", "ftp://hub.example", "hub"] {
+            let hub = Hub { base_url: base.to_owned(), ..Hub::default() };
+            let error = hub.url(&file).unwrap_err();
+            assert_eq!(error.code(), "bad_address", "{base}");
+            assert!(!error.to_string().contains("canary"));
+        }
+        let hub = Hub { base_url: "https://hub.example/".to_owned(), ..Hub::default() };
+        assert_eq!(hub.url(&file).unwrap().as_str(), "https://hub.example/o/r/resolve/c/f");
+    }
+
+    #[test]
+    fn weak_validators_do_not_count() {
+        let etag = |value: &str| strong_etag(&HeaderMap::from_iter([(ETAG, value.parse().unwrap())]));
+        assert_eq!(etag("\"abc\""), Some("\"abc\"".to_owned()));
+        assert_eq!((etag("W/\"abc\""), etag("\"\""), etag("abc")), (None, None, None));
+    }
+}

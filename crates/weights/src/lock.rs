@@ -1,0 +1,62 @@
+//! One process at a time fetches weights into a home.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::WeightsError;
+use crate::event::{Event, Listener, Notice};
+
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The right to fetch; given back by the last clone, also by the kernel when the process dies. Work that
+/// goes on on a thread holds a clone.
+#[derive(Debug, Clone)]
+pub(crate) struct PullLock(#[expect(dead_code, reason = "it is held, not read")] Arc<File>);
+
+impl PullLock {
+    /// Waits for it, telling once for whom. Cancel-safe.
+    pub(crate) async fn acquire(path: &Path, listener: &mut Listener<'_>) -> Result<Self, WeightsError> {
+        let failed = |error| WeightsError::io("locked", path, 0)(error);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        let mut told = false;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) if told => {}
+                Err(Errno::AGAIN) => {
+                    listener(Event::Notice(Notice::Waiting { holder: holder(&mut file) }));
+                    told = true;
+                }
+                Err(other) => return Err(failed(other.into())),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        file.set_len(0).map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        file.write_all(std::process::id().to_string().as_bytes()).map_err(failed)?;
+        Ok(Self(Arc::new(file)))
+    }
+}
+
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.parse().ok()
+}
