@@ -23,6 +23,7 @@ mod generation;
 pub mod home;
 pub mod instance;
 mod job;
+mod limits;
 mod listing;
 mod memory;
 mod principal;
@@ -43,6 +44,7 @@ pub use generation::{
     Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, Usage, UsageRow,
 };
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
+pub use limits::Limits;
 pub use listing::{NodeName, TreeEntry, TreeFilter};
 pub use memory::MemoryStore;
 pub use principal::{Principal, Scope};

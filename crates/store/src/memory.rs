@@ -31,6 +31,7 @@ use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
 use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
@@ -41,6 +42,7 @@ use state::{State, only_owner};
 #[derive(Debug)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    limits: Limits,
     writes: watch::Sender<u64>,
 }
 
@@ -53,9 +55,14 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    /// An empty store with limits of its own. What is read here takes no time, so that those of time do not matter.
+    pub fn with_limits(limits: Limits) -> Self {
         // Nobody else has this store, so that an id that is not random is as good.
         let id = StoreId::random().unwrap_or(StoreId([0; 16]));
-        Self { state: Mutex::new(State::new(id)), writes: watch::Sender::new(0) }
+        Self { state: Mutex::new(State::new(id)), limits, writes: watch::Sender::new(0) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -76,6 +83,10 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn apply(
         &self,
         who: &Principal,
@@ -83,10 +94,12 @@ impl Store for MemoryStore {
         plan: Plan,
         with: With,
     ) -> Result<Applied, StoreError> {
+        self.limits.check(&plan.nodes)?;
         self.write(|state| state.apply(who, tree, plan, with))
     }
 
     async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+        self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
         self.write(|state| state.adopt(who, adopted))
     }
 

@@ -48,6 +48,7 @@ use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
 use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::memory::state::only_owner;
 use crate::principal::Principal;
@@ -64,6 +65,7 @@ pub(crate) use schema::VERSION;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     found: open::Found,
+    limits: Limits,
     writes: watch::Sender<u64>,
     /// None once the store is being dropped.
     readers: Option<Readers>,
@@ -96,8 +98,22 @@ impl SqliteStore {
         let writes = watch::Sender::new(0);
         let writer =
             if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
-        let readers = Some(Readers::start(&found, options.readers)?);
-        Ok(Self { found, writes, readers, writer })
+        let readers = Some(Readers::start(&found, options.readers, options.limits.read)?);
+        Ok(Self { found, limits: options.limits, writes, readers, writer })
+    }
+
+    /// The bytes of the write-ahead log, if they are more than [`Limits::wal`]: a read that does not end holds it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the log cannot be looked at.
+    pub fn long_log(&self) -> Result<Option<u64>, StoreError> {
+        let mut name = self.found.path.clone().into_os_string();
+        name.push("-wal");
+        match std::fs::symlink_metadata(&name) {
+            Ok(metadata) => Ok(Some(metadata.len()).filter(|bytes| *bytes > self.limits.wal)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io("look at the store's log", error)),
+        }
     }
 
     /// Whether writes are refused.
@@ -151,6 +167,10 @@ impl Drop for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn apply(
         &self,
         who: &Principal,
@@ -158,11 +178,13 @@ impl Store for SqliteStore {
         plan: Plan,
         with: With,
     ) -> Result<Applied, StoreError> {
+        self.limits.check(&plan.nodes)?;
         let who = who.clone();
         self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
     }
 
     async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+        self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
         let who = who.clone();
         self.write(move |db| adopt::adopt(db, &who, &adopted)).await
     }
@@ -283,8 +305,8 @@ impl Store for SqliteStore {
         scope: SearchScope,
         limit: usize,
     ) -> Result<Hits, StoreError> {
-        let (who, query) = (who.clone(), query.to_owned());
-        self.read(move |db| find::search(db, &who, &query, scope, limit)).await
+        let (who, query, time) = (who.clone(), query.to_owned(), self.limits.search);
+        self.read(move |db| find::search(db, &who, &query, scope, limit, time)).await
     }
 
     async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {

@@ -19,6 +19,7 @@ use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
 use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
@@ -34,6 +35,9 @@ pub type ReadFn = Box<dyn FnOnce(&dyn Rows) -> Result<Box<dyn Any + Send>, RowEr
 /// whole or not at all.
 #[async_trait]
 pub trait Store: Send + Sync {
+    /// The limits it was opened with.
+    fn limits(&self) -> Limits;
+
     /// Applies a plan and the rows that go with it, in one transaction. An empty plan with rows is allowed.
     ///
     /// # Errors
@@ -73,7 +77,7 @@ pub trait Store: Send + Sync {
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
     ///
     /// # Errors
-    /// What the function returns; [`StoreError::TooLong`] after 5 s.
+    /// What the function returns; [`StoreError::TooLong`] after [`Limits::read`].
     async fn read_rows(
         &self,
         who: &Principal,

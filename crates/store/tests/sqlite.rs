@@ -15,5 +15,7 @@ mod files;
 #[allow(dead_code, reason = "shared with the behavioural suite")]
 #[path = "suite/home.rs"]
 mod home;
+#[path = "sqlite/limits.rs"]
+mod limits;
 #[path = "sqlite/processes.rs"]
 mod processes;

@@ -10,10 +10,7 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Params, Row, ffi};
 use super::faults::Faults;
 use crate::error::StoreError;
 
-/// The longest a read may take, in seconds: checkpoints wait for readers (spec: scale §4 `wal`).
-pub(super) const READ_SECONDS: u64 = 5;
-
-/// What a failure of SQLite means.
+/// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
 pub(super) fn failure(error: rusqlite::Error) -> StoreError {
     // The index of the log could not grow: no room, though SQLite does not call it that.
     if error.sqlite_error().is_some_and(|found| found.extended_code == ffi::SQLITE_IOERR_SHMSIZE) {
@@ -25,7 +22,7 @@ pub(super) fn failure(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged(error.to_string()),
         Some(ErrorCode::NotADatabase) => StoreError::Damaged("it does not begin like a store".to_owned()),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
-        Some(ErrorCode::OperationInterrupted) => StoreError::TooLong(READ_SECONDS),
+        Some(ErrorCode::OperationInterrupted) => StoreError::TooLong(0),
         _ => StoreError::Sqlite(error),
     }
 }

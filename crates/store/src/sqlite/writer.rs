@@ -4,6 +4,7 @@
 //! of its own, so that a conflict takes back one write alone; when the transaction itself fails, each is done
 //! again by itself. Between processes `BEGIN IMMEDIATE` gives the turn.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -28,8 +29,8 @@ const GROUP: usize = 64;
 /// Pages in the log from which on it is copied back.
 const CHECKPOINT: i32 = 1000;
 
-/// Pages in the log from which on it is reported: 64 MiB (spec: scale §4 `wal`).
-const LONG_LOG: i32 = 16 * 1024;
+/// Bytes of a page, and of what the log writes before it.
+const PAGE: u64 = 4096 + 24;
 
 /// A write that can be done again, until it is answered.
 trait Write: Send {
@@ -102,7 +103,15 @@ impl Writer {
         };
         conn.wal_hook(Some(hook)).map_err(failure)?;
         let (queue, jobs) = mpsc::channel(QUEUE);
-        let thread = Thread { conn, faults: options.faults.clone(), writes, log, wake: wake.0 };
+        let thread = Thread {
+            conn,
+            faults: options.faults.clone(),
+            writes,
+            log,
+            wake: wake.0,
+            limit: options.limits.wal,
+            told: Cell::new(false),
+        };
         let checkpoints = open::checkpointer(found)?;
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
@@ -152,6 +161,10 @@ struct Thread {
     writes: watch::Sender<u64>,
     log: Arc<AtomicI32>,
     wake: SyncSender<()>,
+    /// Bytes of the log from which on it is reported.
+    limit: u64,
+    /// Whether that was done for the log as it stands.
+    told: Cell<bool>,
 }
 
 impl Thread {
@@ -188,9 +201,12 @@ impl Thread {
                     // One that is under way will see these pages too.
                     self.wake.try_send(()).ok();
                 }
-                if pages >= LONG_LOG {
-                    tracing::warn!(pages, "the store's log is long: a read that does not end holds it");
+                let bytes = u64::try_from(pages).unwrap_or_default() * PAGE;
+                let long = bytes > self.limit;
+                if long && !self.told.get() {
+                    tracing::warn!(bytes, "the store's log is long: a read that does not end holds it");
                 }
+                self.told.set(long);
             }
             Err(Failed::Whole(error)) => group.iter_mut().for_each(|write| write.fail(repeat(&error))),
             Err(Failed::One(_)) if group.len() > 1 => {
