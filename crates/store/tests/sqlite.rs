@@ -17,5 +17,7 @@ mod files;
 mod home;
 #[path = "sqlite/limits.rs"]
 mod limits;
+#[path = "sqlite/merging.rs"]
+mod merging;
 #[path = "sqlite/processes.rs"]
 mod processes;

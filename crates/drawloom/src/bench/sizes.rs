@@ -17,8 +17,8 @@ use super::sheet::Sheet;
 /// How often a store is opened.
 const OPENINGS: usize = 20;
 
-/// Changes of each kind.
-const CHANGES: usize = 200;
+/// Changes of each kind: the slowest hundredth are twenty of them.
+const CHANGES: usize = 2_000;
 
 /// Searches of each kind.
 const SEARCHES: usize = 100;

@@ -133,7 +133,8 @@ pub(super) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), Store
     let text = crate::search::searched_text(&node.content);
     let text = text::bigrams::index_text(&text);
     if !text.is_empty() {
-        db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, text))?;
+        db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, &text))?;
+        db.count_indexed(text.len());
     }
     for blob in crate::memory::find::blobs(&node.content) {
         db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, pk))?;

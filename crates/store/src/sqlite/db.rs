@@ -1,6 +1,6 @@
 //! Statements on one connection, prepared once, with errors that say what they mean.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,15 +40,16 @@ pub(super) struct Db<'c> {
     conn: &'c Connection,
     caches: &'c Caches,
     faults: Option<&'c Faults>,
+    indexed: Cell<u64>,
 }
 
 impl<'c> Db<'c> {
     pub(super) const fn reading(conn: &'c Connection, caches: &'c Caches) -> Self {
-        Self { conn, caches, faults: None }
+        Self { conn, caches, faults: None, indexed: Cell::new(0) }
     }
 
     pub(super) const fn writing(conn: &'c Connection, caches: &'c Caches, faults: &'c Faults) -> Self {
-        Self { conn, caches, faults: Some(faults) }
+        Self { conn, caches, faults: Some(faults), indexed: Cell::new(0) }
     }
 
     /// Runs a statement; returns how many rows it changed.
@@ -57,6 +58,16 @@ impl<'c> Db<'c> {
             faults.step()?;
         }
         self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(failure)
+    }
+
+    /// Counts bytes of text that came into the search index.
+    pub(super) fn count_indexed(&self, bytes: usize) {
+        self.indexed.set(self.indexed.get() + bytes as u64);
+    }
+
+    /// Bytes of text that came into the search index here.
+    pub(super) const fn indexed(&self) -> u64 {
+        self.indexed.get()
     }
 
     /// The number of the row inserted last.

@@ -29,6 +29,14 @@ const GROUP: usize = 64;
 /// Pages in the log from which on it is copied back.
 const CHECKPOINT: i32 = 1000;
 
+/// Pages of the search index that a commit merges at least, if it added to it. Each commit leaves a small segment;
+/// sixteen make one of the next size, so that every page is written again some four times in a million commits: a
+/// little of that in each keeps up, and no commit does much of it.
+const MERGED: u64 = 4;
+
+/// Pages merged for each page of text that was indexed: as often as a large segment is written again.
+const MERGED_PER_PAGE: u64 = 4;
+
 /// Bytes of a page, and of what the log writes before it.
 const PAGE: u64 = 4096 + 24;
 
@@ -237,10 +245,13 @@ impl Thread {
         self.check_version().map_err(Failed::Whole)?;
         let statement = |sql: &str| self.conn.prepare_cached(sql)?.execute([]).map(drop);
         let one = |error| Failed::One(failure(error));
+        let mut indexed = 0;
         for write in group {
             statement("SAVEPOINT write").map_err(one)?;
             let caches = Caches::default();
-            if write.run(&Db::writing(&self.conn, &caches, &self.faults)) {
+            let db = Db::writing(&self.conn, &caches, &self.faults);
+            if write.run(&db) {
+                indexed += db.indexed();
                 statement("RELEASE write").map_err(one)?;
             } else if self.conn.is_autocommit() {
                 // A full disk may end the whole transaction, with what the others wrote.
@@ -250,8 +261,18 @@ impl Thread {
                 statement("RELEASE write").map_err(one)?;
             }
         }
+        if indexed > 0 {
+            self.merge(indexed).map_err(one)?;
+        }
         self.faults.step().map_err(Failed::One)?;
         statement("COMMIT").map_err(one)
+    }
+
+    /// Does this transaction's share of merging the search index, which took so many bytes of text.
+    fn merge(&self, indexed: u64) -> rusqlite::Result<()> {
+        let pages = MERGED + MERGED_PER_PAGE * (indexed / PAGE);
+        let sql = "INSERT INTO search (search, rank) VALUES ('merge', ?1)";
+        self.conn.prepare_cached(sql)?.execute([i32::try_from(pages).unwrap_or(i32::MAX)]).map(drop)
     }
 
     /// A newer program may have changed the file since it was opened.
