@@ -18,6 +18,7 @@ mod draft;
 mod error;
 mod event;
 mod fence;
+mod follow;
 mod forget;
 mod generation;
 pub mod home;
@@ -39,6 +40,7 @@ pub use draft::{DraftEdit, DraftName};
 pub use error::{Changed, StoreError};
 pub use event::{Cursor, Event, Events, Happening, KEPT};
 pub use fence::{Fence, Guard, Holder, Lease, Tenure};
+pub use follow::{Follower, follow};
 pub use forget::{Forget, Forgotten, Place, SHORTEST_TEXT};
 pub use generation::{
     Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, Usage, UsageRow,

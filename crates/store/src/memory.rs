@@ -43,7 +43,7 @@ use state::{State, only_owner};
 pub struct MemoryStore {
     state: Mutex<State>,
     limits: Limits,
-    writes: watch::Sender<u64>,
+    newest: watch::Sender<Cursor>,
 }
 
 impl Default for MemoryStore {
@@ -62,7 +62,7 @@ impl MemoryStore {
     pub fn with_limits(limits: Limits) -> Self {
         // Nobody else has this store, so that an id that is not random is as good.
         let id = StoreId::random().unwrap_or(StoreId([0; 16]));
-        Self { state: Mutex::new(State::new(id)), limits, writes: watch::Sender::new(0) }
+        Self { state: Mutex::new(State::new(id)), limits, newest: watch::Sender::new(Cursor::default()) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -75,8 +75,13 @@ impl MemoryStore {
         let mut next = state.clone();
         let answer = work(&mut next)?;
         *state = next;
+        let last = state.identity().cursor;
         drop(state);
-        self.writes.send_modify(|count| *count += 1);
+        self.newest.send_if_modified(|known| {
+            let later = last > *known;
+            *known = last.max(*known);
+            later
+        });
         Ok(answer)
     }
 }
@@ -245,8 +250,8 @@ impl Store for MemoryStore {
         Ok(self.state().events_after(who, after, limit))
     }
 
-    fn writes(&self) -> watch::Receiver<u64> {
-        self.writes.subscribe()
+    fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError> {
+        Ok(self.newest.subscribe())
     }
 
     async fn acquire_lease(

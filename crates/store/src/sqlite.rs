@@ -26,11 +26,13 @@ mod schema;
 mod sent;
 mod tree_row;
 mod upkeep;
+mod watcher;
 mod work;
 mod writer;
 
 use std::any::Any;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -56,6 +58,7 @@ use crate::search::{Hits, SearchScope};
 use crate::store::{Backup, Identity, ReadFn, Store, StoreId, check_seal};
 use db::Db;
 use readers::{Readers, Time};
+use watcher::Watcher;
 use writer::Writer;
 
 pub use faults::Faults;
@@ -66,7 +69,9 @@ pub(crate) use schema::VERSION;
 pub struct SqliteStore {
     found: open::Found,
     limits: Limits,
-    writes: watch::Sender<u64>,
+    newest: watch::Sender<Cursor>,
+    /// From the first follower on.
+    watcher: Mutex<Option<Watcher>>,
     /// None once the store is being dropped.
     readers: Option<Readers>,
     /// None for reading only.
@@ -95,11 +100,11 @@ impl SqliteStore {
     /// [`StoreError::MigrationNeeded`] for an older one's unless `may_migrate` is set, [`StoreError::Damaged`].
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let found = open::prepare(path, options)?;
-        let writes = watch::Sender::new(0);
+        let newest = watch::Sender::new(Cursor::default());
         let writer =
-            if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
+            if found.read_only { None } else { Some(Writer::start(&found, options, newest.clone())?) };
         let readers = Some(Readers::start(&found, options.readers, options.limits.read)?);
-        Ok(Self { found, limits: options.limits, writes, readers, writer })
+        Ok(Self { found, limits: options.limits, newest, watcher: Mutex::new(None), readers, writer })
     }
 
     /// The bytes of the write-ahead log, if they are more than [`Limits::wal`]: a read that does not end holds it.
@@ -155,6 +160,8 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         // The queues close first; what waits in them is done, then the threads end.
         let mut threads = self.writer.take().map(Writer::stop).unwrap_or_default();
+        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        threads.extend(watcher.map(Watcher::stop));
         threads.extend(self.readers.take().map(Readers::stop).unwrap_or_default());
         for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id())
         {
@@ -314,8 +321,12 @@ impl Store for SqliteStore {
         self.read(move |db| events::after(db, &who, after, limit)).await
     }
 
-    fn writes(&self) -> watch::Receiver<u64> {
-        self.writes.subscribe()
+    fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if watcher.is_none() {
+            *watcher = Some(Watcher::start(&self.found, self.newest.clone())?);
+        }
+        Ok(self.newest.subscribe())
     }
 
     async fn acquire_lease(

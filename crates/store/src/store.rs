@@ -171,9 +171,12 @@ pub trait Store: Send + Sync {
     /// Events after a cursor, at most `limit`.
     async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError>;
 
-    /// Counts the writes of this process: a follower waits on it, and looks for those of other processes every
-    /// 200 ms.
-    fn writes(&self) -> watch::Receiver<u64>;
+    /// The newest event, as far as this store knows: at once when it wrote it itself, within 100 ms when another
+    /// process did. [`crate::follow`] waits on it.
+    ///
+    /// # Errors
+    /// What keeps the store from noticing other processes.
+    fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError>;
 
     /// Takes a lease that is free, has ended, or is held by the same holder (whose older number then ends).
     ///

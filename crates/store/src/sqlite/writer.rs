@@ -15,10 +15,13 @@ use rusqlite::hooks::Wal;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::db::{Caches, Db, failure};
+use super::events;
 use super::faults::Faults;
 use super::open::{self, Found, Options};
 use super::schema::VERSION;
+use super::watcher;
 use crate::error::StoreError;
+use crate::event::Cursor;
 
 /// Writes that wait (channel `store.writes`); callers wait for a place.
 const QUEUE: usize = 256;
@@ -100,7 +103,7 @@ impl Writer {
     pub(super) fn start(
         found: &Found,
         options: &Options,
-        writes: watch::Sender<u64>,
+        newest: watch::Sender<Cursor>,
     ) -> Result<Self, StoreError> {
         let mut conn = open::writer(found, options)?;
         let (wake, log) = (sync_channel(1), Arc::new(AtomicI32::new(0)));
@@ -114,7 +117,7 @@ impl Writer {
         let thread = Thread {
             conn,
             faults: options.faults.clone(),
-            writes,
+            newest,
             log,
             wake: wake.0,
             limit: options.limits.wal,
@@ -166,7 +169,7 @@ impl Writer {
 struct Thread {
     conn: Connection,
     faults: Faults,
-    writes: watch::Sender<u64>,
+    newest: watch::Sender<Cursor>,
     log: Arc<AtomicI32>,
     wake: SyncSender<()>,
     /// Bytes of the log from which on it is reported.
@@ -203,7 +206,7 @@ impl Thread {
         }
         match self.transaction(&mut group) {
             Ok(()) => {
-                self.writes.send_modify(|count| *count += 1);
+                self.tell();
                 let pages = self.log.load(Ordering::Relaxed);
                 if pages >= CHECKPOINT {
                     // One that is under way will see these pages too.
@@ -266,6 +269,15 @@ impl Thread {
         }
         self.faults.step().map_err(Failed::One)?;
         statement("COMMIT").map_err(one)
+    }
+
+    /// Wakes followers.
+    fn tell(&self) {
+        match events::last(&Db::reading(&self.conn, &Caches::default())) {
+            Ok(last) => watcher::tell(&self.newest, last),
+            // What looks for the writes of other processes will find it.
+            Err(error) => tracing::warn!(%error, "the newest event could not be read"),
+        }
     }
 
     /// Does this transaction's share of merging the search index, which took so many bytes of text.

@@ -1,7 +1,7 @@
 //! Plans: all or nothing, numbers without gaps, conflicts by name.
 
 use loom::{CellKey, Mode, Op, OpKind, Seq, ViewName};
-use store::{Changed, Fence, Guard, Holder, StoreError, TreeFilter, With, read};
+use store::{Changed, Fence, Guard, Holder, StoreError, With, read};
 
 use super::both::each;
 use super::home::{OWNER, owner_text};
@@ -138,18 +138,6 @@ fn every_write_is_an_event_in_the_order_of_its_tree() {
         let rest = home.store.events_after(OWNER, first.next, 100).await.unwrap();
         assert_eq!(rest.events[..], events.events[1..]);
         assert_eq!(home.store.events_after(OWNER, rest.next, 100).await.unwrap().events, []);
-    });
-}
-
-#[test]
-fn writes_wake_followers_of_this_process() {
-    each(|home| async move {
-        let mut writes = home.store.writes();
-        home.create(Mode::Buffer, "").await;
-        assert!(writes.has_changed().unwrap());
-        writes.mark_unchanged();
-        home.store.trees(OWNER, TreeFilter::All).await.unwrap();
-        assert!(!writes.has_changed().unwrap());
     });
 }
 
