@@ -1,6 +1,8 @@
 //! Applying a plan and the rows that go with it, within one transaction.
 
-use loom::{Digest, OpRecord, Operation, Plan, Seq, ViewName, short_id};
+use std::collections::{HashMap, HashSet};
+
+use loom::{Digest, NodeId, OpRecord, Operation, Plan, Seq, ViewName, short_id};
 use rusqlite::params;
 
 use super::db::{Db, digest, get, unsigned};
@@ -85,18 +87,21 @@ fn append_planned(
     tree: TreeRef,
     plan: &Plan,
     op: &Operation,
-    absent: &[loom::NodeId],
+    absent: &[NodeId],
     applied: &mut Applied,
 ) -> Result<(), StoreError> {
     let head = Head::read(db, tree)?;
     let seq = Seq(head.seq.0 + 1);
+    let absent: HashSet<NodeId> = absent.iter().copied().collect();
+    let mut positions: HashMap<NodeId, _> =
+        plan.positions.iter().map(|position| (position.id.original(), position)).collect();
     for (place, node) in (0..).zip(&plan.nodes) {
         if db.one("SELECT 1 FROM nodes WHERE id = ?1", [node.id.to_bytes()], |_| Ok(()))?.is_some() {
             return Err(StoreError::Exists("node"));
         }
         let short = free_short_id(db, tree, node.id)?;
         let pk = node_row::insert(db, tree.pk, node, seq, place, &short)?;
-        if let Some(position) = plan.positions.iter().find(|position| position.id.original() == node.id) {
+        if let Some(position) = positions.remove(&node.id) {
             position_row::insert(db, tree.pk, pk, position)?;
         } else if node.is_original() {
             return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
@@ -107,8 +112,7 @@ fn append_planned(
         index(db, pk, node)?;
         applied.nodes.push((node.id, short));
     }
-    if plan.positions.iter().any(|position| !plan.nodes.iter().any(|node| position.id.original() == node.id))
-    {
+    if !positions.is_empty() {
         return Err(StoreError::Malformed("a position without its original".to_owned()));
     }
     append(db, tree, head, op, plan.nodes.len())?;
@@ -118,7 +122,7 @@ fn append_planned(
 }
 
 /// The first short id that is free in the tree.
-fn free_short_id(db: &Db<'_>, tree: TreeRef, id: loom::NodeId) -> Result<String, StoreError> {
+fn free_short_id(db: &Db<'_>, tree: TreeRef, id: NodeId) -> Result<String, StoreError> {
     for candidate in short_id::candidates(id.to_bytes()) {
         let sql = "SELECT 1 FROM nodes WHERE tree = ?1 AND short = ?2";
         if db.one(sql, (tree.pk, &candidate), |_| Ok(()))?.is_none() {
