@@ -3,6 +3,7 @@
 use loom::{CellKey, NodeId, Plan, Seq, Slot, ViewName};
 
 use crate::adopt::ImportNote;
+use crate::basis::Basis;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
@@ -22,6 +23,8 @@ pub struct With {
     pub session: Option<String>,
     /// The file that the plan's nodes come from: remembered beside the tree.
     pub imported: Option<ImportNote>,
+    /// What the plan rests on: if it has changed, nothing is written.
+    pub basis: Option<Basis>,
     /// Nodes of the plan whose text is not there, as of one that was forgotten: only size and hashes are.
     pub absent: Vec<NodeId>,
 }

@@ -10,6 +10,7 @@
 
 mod adopt;
 mod apply;
+mod basis;
 pub mod blobs;
 mod change;
 pub mod compress;
@@ -35,7 +36,8 @@ mod store;
 
 pub use adopt::{Adopted, AdoptedGeneration, AdoptedManifest, Import, ImportNote};
 pub use apply::{Applied, AppliedDraft, With};
-pub use change::{Ids, change};
+pub use basis::Basis;
+pub use change::{Ids, Prepared, change, prepare};
 pub use draft::{DraftEdit, DraftName};
 pub use error::{Changed, StoreError};
 pub use event::{Cursor, Event, Events, Happening, KEPT};

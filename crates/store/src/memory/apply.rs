@@ -28,6 +28,13 @@ impl State {
         }
         self.tree_mut(who, id)?;
         self.check_guards(who, &with.guards)?;
+        if let Some(basis) = &with.basis {
+            let changed =
+                basis.changed(&self.view(who, self.tree(who, id)?)).map_err(StoreError::from_row_error)?;
+            if !changed.is_empty() {
+                return Err(StoreError::Conflict(changed));
+            }
+        }
         let absent = with.absent.clone();
         let mut applied = self.apply_plan(who, id, plan, &absent)?;
         if !with.is_empty() {

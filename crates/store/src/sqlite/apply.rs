@@ -6,6 +6,7 @@ use loom::{Digest, NodeId, OpRecord, Operation, Plan, Seq, ViewName, short_id};
 use rusqlite::params;
 
 use super::db::{Db, digest, get, unsigned};
+use super::rows::SqliteRows;
 use super::tree_row::{TreeRef, find_mut};
 use super::{adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, tree_row, work};
 use crate::adopt::Import;
@@ -36,6 +37,12 @@ pub(super) fn apply(
         None => find_mut(db, who, id)?,
     };
     work::check_guards(db, who, &with.guards)?;
+    if let Some(basis) = &with.basis {
+        let changed = basis.changed(&SqliteRows { db, tree, who }).map_err(StoreError::from_row_error)?;
+        if !changed.is_empty() {
+            return Err(StoreError::Conflict(changed));
+        }
+    }
     check(db, tree, plan)?;
     // Before the nodes, which name them.
     for generation in &with.generations {
@@ -203,7 +210,7 @@ pub(super) fn edit_draft(
     edit: &DraftEdit,
 ) -> Result<loom::Draft, StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let rows = super::rows::SqliteRows { db, tree, who };
+    let rows = SqliteRows { db, tree, who };
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
             let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;
