@@ -185,7 +185,7 @@ impl Store for MemoryStore {
             };
             tree.drafts.insert((name.view.clone(), name.slot), draft.clone());
             tree.forget_undone(&name.view, name.slot);
-            tree.timelines.insert(name.view.clone(), draft::after_keystroke(timeline));
+            tree.timelines.insert(name.view.clone(), draft::after_keystroke(timeline, Some(&draft)));
             let revision = Some(draft.revision);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision });
             Ok(draft)
@@ -203,7 +203,7 @@ impl Store for MemoryStore {
             }
             tree.drafts.remove(&key);
             tree.forget_undone(&name.view, name.slot);
-            let timeline = draft::after_keystroke(tree.timeline_of(&name.view));
+            let timeline = draft::after_keystroke(tree.timeline_of(&name.view), None);
             tree.timelines.insert(name.view.clone(), timeline);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision: None });
             Ok(())

@@ -15,6 +15,7 @@ mod suite {
     mod principals;
     mod searching;
     mod twins;
+    mod views;
     mod work;
     mod writing;
 }

@@ -10,8 +10,10 @@ use super::rows::SqliteRows;
 use super::tree_row::{TreeRef, find_mut};
 use super::{adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, tree_row, work};
 use crate::adopt::Import;
-use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
-use crate::draft::{DraftEdit, DraftName, after_keystroke, edited};
+use crate::apply::{
+    Applied, AppliedDraft, With, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
+};
+use crate::draft::{DraftEdit, DraftName, after_keystroke, edited, planned};
 use crate::error::{Changed, StoreError};
 use crate::event::Happening;
 use crate::principal::Principal;
@@ -51,8 +53,13 @@ pub(super) fn apply(
     let mut applied = Applied::default();
     for change in &plan.drafts {
         let (view, slot) = (change.view.clone(), change.slot);
-        let revision = change.new.as_ref().map(|draft| draft.revision);
-        draft_row::set(db, tree.pk, &view, slot, change.new.as_ref())?;
+        let before = tree_row::timeline(db, tree.pk, &view)?;
+        let (new, timeline) = planned(change, before);
+        if timeline != before {
+            tree_row::set_timeline(db, tree.pk, &view, timeline)?;
+        }
+        let revision = new.as_ref().map(|draft| draft.revision);
+        draft_row::set(db, tree.pk, &view, slot, new.as_ref())?;
         events::append(db, tree.pk, &Happening::Draft { view: view.clone(), slot, revision })?;
         applied.drafts.push(AppliedDraft { view, slot, revision });
     }
@@ -122,9 +129,33 @@ fn append_planned(
     if !positions.is_empty() {
         return Err(StoreError::Malformed("a position without its original".to_owned()));
     }
-    append(db, tree, head, op, plan.nodes.len())?;
+    let mut op = op.clone();
+    for view in new_views(&op) {
+        freshen(db, tree, &view, &mut op, applied)?;
+    }
+    append(db, tree, head, &op, plan.nodes.len())?;
     applied.seq = Some(seq);
     applied.skipped.clone_from(&op.skipped);
+    Ok(())
+}
+
+/// Makes a view new, whatever one of its name left behind.
+fn freshen(
+    db: &Db<'_>,
+    tree: TreeRef,
+    view: &ViewName,
+    op: &mut Operation,
+    applied: &mut Applied,
+) -> Result<(), StoreError> {
+    let Some(pk) = db.name_pk(view.as_str())? else { return Ok(()) };
+    make_fresh(op, cell_row::of_view(db, tree.pk, pk)?);
+    let left = tree_row::timeline(db, tree.pk, view)?;
+    tree_row::set_timeline(db, tree.pk, view, fresh_timeline(left))?;
+    for (slot, _) in draft_row::all(db, tree.pk, view)? {
+        draft_row::set(db, tree.pk, view, slot, None)?;
+        events::append(db, tree.pk, &Happening::Draft { view: view.clone(), slot, revision: None })?;
+        applied.drafts.push(AppliedDraft { view: view.clone(), slot, revision: None });
+    }
     Ok(())
 }
 
@@ -259,7 +290,7 @@ fn keystroke(
         }
     }
     let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
-    tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline))?;
+    tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline, draft))?;
     let revision = draft.map(|draft| draft.revision);
     events::append(db, tree.pk, &Happening::Draft { view: name.view.clone(), slot: name.slot, revision })
 }
