@@ -7,6 +7,7 @@ mod suite {
     mod adopting;
     mod both;
     mod drafts;
+    mod following;
     mod forgetting;
     mod generations;
     mod home;
@@ -15,6 +16,7 @@ mod suite {
     mod searching;
     mod sessions;
     mod twins;
+    mod views;
     mod work;
     mod writing;
 }

@@ -19,7 +19,7 @@ use crate::rights::Asker;
 /// # Errors
 /// `usage` for a query without a letter or digit; `not_found` for a tree that is not there.
 pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Outcome, CommandError> {
-    let limit = page_size(args.limit)?;
+    let limit = page_size(app, args.limit)?;
     let query = Query::parse(&args.query);
     if query.terms.is_empty() {
         return Err(CommandError::usage(

@@ -13,6 +13,7 @@ use super::faults::Faults;
 use super::migrate::{bring_up, copy_of, create_private, version};
 use super::schema::{APPLICATION_ID, STEPS, VERSION};
 use crate::error::StoreError;
+use crate::limits::Limits;
 
 /// How a store is opened.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,8 @@ pub struct Options {
     pub readers: usize,
     /// Largest size of the file in pages of 4 KiB; 0: none. A full disk, for tests.
     pub max_pages: u32,
+    /// What is refused, cut short or reported.
+    pub limits: Limits,
     /// Faults of writes, for tests.
     pub faults: Faults,
 }
