@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use loom::plan::Request;
+use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use model::{Cancel, Clock, Model};
 use store::Ids;
@@ -18,11 +18,9 @@ use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::Asker;
+use crate::settings::{Settings, size};
 use crate::table::Command;
-use crate::{care, contexts, generate, settings::Settings, transfer, tree, verify};
-
-/// The largest text a command takes in, in bytes (spec: scale §4 *draft paste*).
-pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
+use crate::{care, contexts, generate, transfer, tree, verify};
 
 /// Finds models by name.
 pub trait Models: Send + Sync {
@@ -256,6 +254,7 @@ impl App {
         if argument == "-" {
             return self.read_text("standard input", self.talk.input());
         }
+        self.fits_paste("the text", argument.len() as u64)?;
         Ok(self.masked(argument))
     }
 
@@ -283,16 +282,10 @@ impl App {
     fn read_text(&self, name: &str, source: Box<dyn Read + Send>) -> Result<String, CommandError> {
         let name = text::terminal::one_line(name).into_owned();
         let mut bytes = Vec::new();
-        let read = source.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
+        let limit = self.settings.limits.paste;
+        let read = source.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| CommandError::file("cannot read", Path::new(&name), &error))?;
-        if bytes.len() as u64 > MAX_INPUT_BYTES {
-            return Err(CommandError::new(
-                "too_large",
-                2,
-                format!("{name} is longer than {} MiB", MAX_INPUT_BYTES / 1024 / 1024),
-                "split it into several files",
-            ));
-        }
+        self.fits_paste(&name, bytes.len() as u64)?;
         let text = String::from_utf8(bytes).map_err(|error| {
             CommandError::new(
                 "invalid_utf8",
@@ -305,6 +298,35 @@ impl App {
             )
         })?;
         Ok(self.masked(&text))
+    }
+
+    /// Refuses a text that is longer than one paste (spec: scale §4 *draft paste*).
+    fn fits_paste(&self, name: &str, bytes: u64) -> Result<(), CommandError> {
+        let limit = self.settings.limits.paste;
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(CommandError::new(
+            "too_large",
+            2,
+            format!("{name} is longer than {}", size(limit)),
+            "take it in piece by piece, or raise limits.paste",
+        ))
+    }
+
+    /// Refuses a text that is too long for one node (spec: scale §4 `node`). One that `divides` becomes several
+    /// nodes, as long as the limit is that of every home: where the owner lowered it, they are asked to divide it.
+    pub(crate) fn fits_node(&self, text: &str, divides: bool) -> Result<(), CommandError> {
+        let limit = self.settings.limits.node;
+        if text.len() as u64 <= limit || (divides && limit == MAX_NODE_BYTES) {
+            return Ok(());
+        }
+        Err(CommandError::new(
+            "too_large",
+            2,
+            format!("the text is longer than one node holds ({})", size(limit)),
+            "commit it as several nodes: append it piece by piece",
+        ))
     }
 
     /// A text with known secrets masked, whatever it says: `-` is a dash here.

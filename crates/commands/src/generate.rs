@@ -22,7 +22,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
-use crate::settings::Preset;
+use crate::settings::{Preset, size};
 
 /// Siblings one command may ask for.
 const MAX_SIBLINGS: u32 = 64;
@@ -313,13 +313,17 @@ fn stop_texts(stop: &str) -> Vec<String> {
 impl App {
     /// Refuses new work when the disk is nearly full (spec: scale §4 `free_space`).
     pub(crate) fn require_space(&self) -> Result<(), CommandError> {
-        let space = self.home.space(store::home::SpaceLimits::default());
-        if let Ok(store::home::Space::Short { .. }) = space {
+        let minimum_free = self.settings.limits.free_space;
+        let limits = store::home::SpaceLimits { minimum_free, ..Default::default() };
+        if let Ok(store::home::Space::Short { free, minimum }) = self.home.space(limits) {
+            let (free, minimum) = (size(free), size(minimum));
             return Err(CommandError::new(
                 "disk_full",
                 6,
                 "there is too little free space for a new turn",
-                "free some space; what was written is safe",
+                format!(
+                    "free some; {free} are left, limits.free_space is {minimum}, and what was written is safe"
+                ),
             ));
         }
         Ok(())

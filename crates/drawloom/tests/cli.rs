@@ -10,6 +10,8 @@ mod discovery;
 mod errors;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/streams.rs"]

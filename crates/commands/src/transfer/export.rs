@@ -13,7 +13,7 @@ use text::mask::Masker;
 use super::contents::Told;
 use super::source::StoreSource;
 use super::target::Target;
-use crate::app::{App, MAX_INPUT_BYTES, Talk};
+use crate::app::{App, Talk};
 use crate::args::tree::{Export, FormatArg};
 use crate::error::CommandError;
 use crate::results::Outcome;
@@ -21,7 +21,7 @@ use crate::results::care::Exported;
 use crate::rights::Asker;
 
 /// The largest blob, in bytes.
-pub(super) const MAX_BLOB_BYTES: u64 = MAX_INPUT_BYTES;
+pub(super) const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
 pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Outcome, CommandError> {

@@ -34,7 +34,8 @@ pub(super) async fn show(app: &App, asker: &Asker, args: Show) -> Result<Outcome
         Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?),
         None => None,
     };
-    let wanted = Wanted { view: view.clone(), from, depth: args.depth, limit: page_size(args.limit)? };
+    let limit = page_size(app, args.limit)?;
+    let wanted = Wanted { view: view.clone(), from, depth: args.depth, limit };
     let page = look(app, asker, tree, &view, move |rows, tip| {
         if args.all { every(rows, tip, &wanted).map(Ok) } else { path(rows, tip, &wanted) }
     });

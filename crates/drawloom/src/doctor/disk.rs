@@ -6,13 +6,13 @@ use std::path::Path;
 
 use commands::CommandError;
 use commands::results::care::{Check, State};
+use commands::settings::size;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
 use store::{Options, Principal, SqliteStore, Store as _};
 
 use super::{check, ok};
 use crate::config::Config;
 use crate::places::Places;
-use crate::render::size;
 
 /// Files of a home that exist at its top.
 const FILES: [&str; 6] = ["config.toml", "keys.toml", "seal.key", "trusted_keys", "loom.db", "loom.db-wal"];
@@ -34,7 +34,13 @@ pub(super) fn checks(places: &Places, config: &Config, quick: bool) -> Vec<Check
             )]
         }
         Ok(_) => {
-            let mut checks = vec![modes(home), file_system(home, config), space(home, config), store(home)];
+            let mut checks = vec![
+                modes(home),
+                file_system(home, config),
+                space(home, config),
+                log(home, config),
+                store(home),
+            ];
             if !quick {
                 checks.push(bulk(home, config));
             }
@@ -117,6 +123,17 @@ fn store(home: &Path) -> Check {
         Ok(version) => ok("store", format!("opens, schema {version}, {}", size(metadata.len()))),
         Err(error) => check("store", State::Fail, error.message, error.hint),
     }
+}
+
+/// How long the store's log is: a read that does not end keeps it from being written back.
+fn log(home: &Path, config: &Config) -> Check {
+    let limit = config.limits.wal.0;
+    let taken = home.join("loom.db-wal").symlink_metadata().map_or(0, |found| found.len());
+    if taken > limit {
+        let why = format!("the store's log takes {}, more than {} (limits.wal)", size(taken), size(limit));
+        return check("log", State::Warn, why, "end what has the home open, and run any command once");
+    }
+    ok("log", format!("the store's log takes {}", size(taken)))
 }
 
 fn bulk(home: &Path, config: &Config) -> Check {

@@ -133,17 +133,3 @@ pub(super) fn rows(found: &Rows, to: Plain) -> String {
     });
     columns(&rows.collect::<Vec<_>>())
 }
-
-/// A size people can read.
-pub(crate) fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
-    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
-}
