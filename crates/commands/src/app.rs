@@ -88,7 +88,12 @@ impl App {
             Command::Search(args) => tree::search(self, asker, args).await,
             Command::Forget(args) => care::forget(self, asker, args).await,
             Command::Backup(args) => care::backup(self, asker, args).await,
-            Command::Restore(args) => care::restore(self, asker, args).await,
+            Command::Restore(args) => {
+                let options = store::home::HomeOptions::default();
+                let home = self.home.root().to_owned();
+                let into = care::RestoreTo { home, options, now: self.now().0 };
+                care::restore(&args, into, self.talk.as_ref()).await
+            }
             Command::Store(_) => care::check(self, asker).await,
             // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
             Command::Config(_) | Command::Doctor(_) | Command::Bench(_) => Err(CommandError::usage(

@@ -3,6 +3,7 @@
 //! It looks and changes nothing: a home that is not there stays so, and wrong modes are named, not repaired.
 //! `--quick` opens no connection.
 
+mod backup;
 mod disk;
 mod servers;
 

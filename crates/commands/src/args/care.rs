@@ -71,6 +71,14 @@ pub struct Backup {
     #[arg(short, long, value_name = "FILE")]
     #[serde(default)]
     pub output: Option<PathBuf>,
+    /// Again each time this has passed, as `1d`: needs a program that keeps running.
+    #[arg(long, value_name = "TIME")]
+    #[serde(default)]
+    pub every: Option<String>,
+    /// Of repeated backups, how many are kept.
+    #[arg(long, value_name = "N", requires = "every")]
+    #[serde(default)]
+    pub keep: Option<u32>,
 }
 
 /// `restore`.
