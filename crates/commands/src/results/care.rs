@@ -222,6 +222,13 @@ pub struct Row {
     pub value: f64,
     /// Of what.
     pub unit: String,
-    /// The budget, in the same unit; none where there is none.
+    /// The budget, in the same unit; none where there is none. Of a rate it is the least, of all else the most.
     pub budget: Option<f64>,
+}
+
+impl Row {
+    /// Whether more is better.
+    pub fn is_rate(&self) -> bool {
+        self.unit.ends_with("/s")
+    }
 }

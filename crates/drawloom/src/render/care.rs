@@ -126,8 +126,12 @@ pub(super) fn health(found: &Health, to: Plain) -> String {
 pub(super) fn rows(found: &Rows, to: Plain) -> String {
     let rows = found.rows.iter().map(|row| {
         let budget = row.budget.map_or_else(String::new, |budget| {
-            let line = format!("of {budget} {}", row.unit);
-            if row.value > budget { to.paint("31", &(line + ", over")) } else { to.dim(&line) }
+            let (least, missed, how) = match row.is_rate() {
+                true => ("at least ", row.value < budget, ", under"),
+                false => ("", row.value > budget, ", over"),
+            };
+            let line = format!("of {least}{budget} {}", row.unit);
+            if missed { to.paint("31", &(line + how)) } else { to.dim(&line) }
         });
         vec![row.name.clone(), format!("{:.3}", row.value), row.unit.clone(), budget]
     });
