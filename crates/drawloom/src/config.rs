@@ -11,6 +11,7 @@ mod key;
 mod layers;
 #[cfg(test)]
 mod reference;
+mod schema;
 mod sections;
 mod set;
 mod table;

@@ -144,6 +144,9 @@ pub struct Setting {
 pub struct Settings {
     /// The keys.
     pub settings: Vec<SettingShown>,
+    /// A JSON schema of the file, where the defaults were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<serde_json::Value>,
 }
 
 /// A key as shown.
