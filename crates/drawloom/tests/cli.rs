@@ -6,6 +6,8 @@
 mod care;
 #[path = "cli/configuration.rs"]
 mod configuration;
+#[path = "cli/contract.rs"]
+mod contract;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]

@@ -158,6 +158,8 @@ const fn million() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchArg {
+    /// Everything there is to measure.
+    All,
     /// The tree and its store.
     Loom,
 }

@@ -182,6 +182,19 @@ pub struct Health {
     pub ok: bool,
     /// What was looked at.
     pub checks: Vec<Check>,
+    /// What holds programs that are run.
+    pub sandbox: Sandbox,
+}
+
+/// What holds programs that are run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sandbox {
+    /// How much it holds: `unused` as long as nothing is run.
+    pub level: &'static str,
+    /// The version of the kernel's Landlock that is used; none where it is not.
+    pub abi: Option<u32>,
+    /// What it should have and does not.
+    pub missing: Vec<String>,
 }
 
 /// One thing that was looked at.
