@@ -17,5 +17,5 @@ mod set;
 mod table;
 
 pub(crate) use commands::run;
-pub(crate) use layers::Layers;
+pub(crate) use layers::{Layers, Source};
 pub(crate) use sections::{Config, Provider};
