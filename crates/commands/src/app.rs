@@ -315,7 +315,7 @@ impl App {
             "too_large",
             2,
             format!("{name} is longer than {}", size(limit)),
-            "take it in piece by piece, or raise limits.paste",
+            "split it and take it in piece by piece, or raise limits.paste",
         ))
     }
 
