@@ -2,14 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "cli/care.rs"]
+mod care;
 #[path = "cli/configuration.rs"]
 mod configuration;
+#[path = "cli/contract.rs"]
+mod contract;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/streams.rs"]

@@ -35,6 +35,12 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Out
     if found.truncated {
         app.talk.note("the query was too long: its end was left out");
     }
+    if found.partial && !found.newest_only {
+        let seconds = app.settings.limits.search.as_secs_f64();
+        app.talk.note(&format!(
+            "the search was ended after {seconds} s (limits.search): a rarer word finds more"
+        ));
+    }
     let mut by_tree: BTreeMap<TreeId, Vec<NodeId>> = BTreeMap::new();
     for hit in &found.hits {
         by_tree.entry(hit.tree).or_default().push(hit.node);
