@@ -52,7 +52,7 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
             }
             _ => failed(error),
         })?;
-        archive::write(out, &contents, &files).map_err(failed)?;
+        archive::write(out, &contents, &files).and_then(|()| archive::keep_name(&target)).map_err(failed)?;
         let bytes = std::fs::metadata(&target).map_err(failed)?.len();
         Ok(BackedUp { file: target.to_string_lossy().into_owned(), bytes, seq: contents.seq })
     })();
@@ -100,12 +100,6 @@ pub(crate) async fn restore(app: &App, asker: &Asker, args: Restore) -> Result<O
             "restore into an empty or missing folder",
         ));
     }
-    std::fs::create_dir_all(&to).map_err(|error| CommandError::file("cannot make", &to, &error))?;
-    archive::unpack(file, &to).map_err(|error| {
-        let exit = if matches!(error, ArchiveError::Damaged(_)) { 6 } else { 2 };
-        let name = args.file.display();
-        CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
-    })?;
     let opened = |error: &dyn std::fmt::Display| {
         CommandError::new(
             "restore",
@@ -114,6 +108,13 @@ pub(crate) async fn restore(app: &App, asker: &Asker, args: Restore) -> Result<O
             "use another backup",
         )
     };
+    // Made like any home, so that the names that lead to it are kept.
+    Home::open(&to, HomeOptions::default()).map_err(|error| opened(&error))?;
+    archive::unpack(file, &to).map_err(|error| {
+        let exit = if matches!(error, ArchiveError::Damaged(_)) { 6 } else { 2 };
+        let name = args.file.display();
+        CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
+    })?;
     let home = Home::open(&to, HomeOptions::default()).map_err(|error| opened(&error))?;
     let store = SqliteStore::open(&home.database()).map_err(|error| opened(&error))?;
     let store: Arc<dyn Store> = Arc::new(store);

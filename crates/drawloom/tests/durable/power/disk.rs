@@ -278,15 +278,6 @@ impl Disk {
         names.next().map(|(name, _)| name.to_string_lossy().into_owned())
     }
 
-    /// How much is not certain.
-    pub(super) fn unsynced(&self) -> usize {
-        let later = |node: &Node| match node {
-            Node::File { after, .. } => after.len(),
-            Node::Folder { after, .. } => after.len(),
-        };
-        self.nodes.iter().map(later).sum()
-    }
-
     /// Writes what is found after the loss into an empty folder.
     pub(super) fn image(&self, to: &Path, survives: Survives, seeded: &mut Seeded) {
         let calls: Vec<usize> = self.nodes.iter().flat_map(Node::calls).collect();

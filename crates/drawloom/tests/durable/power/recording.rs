@@ -1,7 +1,7 @@
 //! What a program did to the files of a folder, in order, from a recording of its system calls by `strace`.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 /// Calls that change files or name what is changed.
@@ -66,7 +66,7 @@ pub(super) enum Call {
 
 /// Runs a program to its end, which must be a good one, and returns its calls and what it said. `log` is a file to
 /// be made.
-pub(super) fn record(command: &Command, log: &std::path::Path) -> (Vec<Call>, String) {
+pub(super) fn record(command: &Command, log: &Path) -> (Vec<Call>, String) {
     let mut strace = Command::new("strace");
     strace.args(["-f", "--seccomp-bpf", "-y", "-xx", "-s", "100000000", "-e"]).arg(format!("trace={CALLS}"));
     strace.arg("-o").arg(log).arg(command.get_program()).args(command.get_args());
@@ -120,7 +120,7 @@ fn call(line: &str, began: usize) -> Option<Call> {
     let length = |index: usize| number(arguments[index]).unwrap();
     // Without a folder's descriptor, a path is from the working directory, which all commands name in full.
     let path = |index: usize| PathBuf::from(String::from_utf8(quoted(arguments[index])).unwrap());
-    let below = |index: usize| named(arguments[index]).join(path(index + 1));
+    let below = |index: usize| plain(&named(arguments[index]).join(path(index + 1)));
     let whole = |bytes: Vec<u8>| {
         assert!(bytes.len() as u64 >= result, "a write was cut by the recorder");
         bytes[..usize::try_from(result).unwrap()].to_vec()
@@ -155,6 +155,21 @@ fn call(line: &str, began: usize) -> Option<Call> {
         "fcntl" => return None,
         other => panic!("the model does not know {other}: {line}"),
     })
+}
+
+/// A path without `.` and `..`; no link is on the way in the folders recorded.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// The number an argument or result begins with; none for an error.
