@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// Calls that change files or name what is changed.
-const CALLS: &str = "openat,open,creat,write,pwrite64,writev,pwritev,ftruncate,truncate,fallocate,fsync,fdatasync,\
-    rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,sync_file_range,copy_file_range,\
-    sendfile,splice,close,dup,dup2,dup3,fcntl,lseek";
+/// Calls that change files or name what is changed; some kernels lack those with a question mark.
+const CALLS: &str = "openat,?open,?creat,write,pwrite64,writev,pwritev,ftruncate,truncate,fallocate,fsync,fdatasync,\
+    ?rename,?renameat,renameat2,?link,linkat,?unlink,unlinkat,?mkdir,mkdirat,?rmdir,sync_file_range,copy_file_range,\
+    sendfile,splice,close,dup,?dup2,dup3,fcntl,lseek";
 
 /// One call that succeeded. Descriptors are those of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
