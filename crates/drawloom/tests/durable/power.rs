@@ -169,8 +169,8 @@ struct Cut {
 }
 
 fn shortened(text: &str) -> String {
-    let end = text.floor_char_boundary(200);
-    format!("{:?} ({} bytes)", &text[..end], text.len())
+    let beginning: String = text.chars().take(200).collect();
+    format!("{beginning:?} ({} bytes)", text.len())
 }
 
 /// Examines on every processor, each image gone before the next; returns what is wrong.
