@@ -216,7 +216,8 @@ fn the_recording_holds_all_that_the_program_wrote() {
     disk.image(copy.path(), Survives::Everything, &mut Seeded::new(1));
     let (recorded, left) = (all_files(copy.path()), all_files(&history.folder));
     assert_eq!(recorded.keys().collect::<Vec<_>>(), left.keys().collect::<Vec<_>>());
-    for (path, bytes) in &left {
+    // The shared index is written through memory; a process that ends at once leaves it.
+    for (path, bytes) in left.iter().filter(|(path, _)| !path.to_string_lossy().ends_with("-shm")) {
         assert!(recorded[path] == *bytes, "{} differs", path.display());
     }
 }
