@@ -7,6 +7,7 @@ mod suite {
     mod adopting;
     mod both;
     mod drafts;
+    mod drifting;
     mod following;
     mod forgetting;
     mod generations;

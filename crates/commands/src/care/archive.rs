@@ -130,8 +130,26 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
             return Err(ArchiveError::Damaged(name));
         }
     }
-    match left.into_keys().next() {
-        Some(missing) => Err(ArchiveError::Damaged(missing)),
-        None => Ok(contents),
+    if let Some(missing) = left.into_keys().next() {
+        return Err(ArchiveError::Damaged(missing));
     }
+    keep_names(to)?;
+    Ok(contents)
+}
+
+/// Makes the names in a folder, and in those below it, survive power loss.
+fn keep_names(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            keep_names(&entry.path())?;
+        }
+    }
+    File::open(folder)?.sync_all()
+}
+
+/// Makes the name of a file or folder survive power loss.
+pub(super) fn keep_name(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -59,7 +59,9 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
             }
             _ => failed(error),
         })?;
-        let written = archive::write(out, &contents, &files).and_then(|()| std::fs::metadata(&target));
+        let written = archive::write(out, &contents, &files)
+            .and_then(|()| archive::keep_name(&target))
+            .and_then(|()| std::fs::metadata(&target));
         let bytes = match written {
             Ok(written) => written.len(),
             Err(error) => {

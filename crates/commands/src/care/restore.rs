@@ -4,6 +4,7 @@
 //! store gets its name last. So whatever ends the process, the home has no store or the whole one. What was
 //! running when the backup was made is fenced: the store has a new id from then on.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -49,7 +50,7 @@ pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Talk) -> Result
     }
     let file =
         File::open(&args.file).map_err(|error| CommandError::file("cannot read", &args.file, &error))?;
-    std::fs::create_dir_all(&to).map_err(|error| CommandError::file("cannot make", &to, &error))?;
+    // Made like any home, so that the names that lead to it survive power loss.
     let home = Home::open(&to, into.options).map_err(|error| match error {
         HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),
         other => failed(&other),
@@ -110,6 +111,7 @@ fn publish(contents: &Contents, stage: &Path, home: &Path, talk: &dyn Talk) -> R
             talk.note("the home has a config.toml already: it stays, and that of the backup was left out");
         }
     }
+    keep_folders(contents, home).map_err(|error| CommandError::file("cannot write", home, &error))?;
     let store = home.join(STORE);
     let placed = place(&stage.join(STORE), &store);
     match placed.and_then(|there| File::open(home)?.sync_all().map(|()| there)) {
@@ -117,6 +119,14 @@ fn publish(contents: &Contents, stage: &Path, home: &Path, talk: &dyn Talk) -> R
         Ok(true) => Err(has_a_store(home)),
         Err(error) => Err(CommandError::file("cannot write", &store, &error)),
     }
+}
+
+/// Makes the names in every folder of the backup survive power loss.
+fn keep_folders(contents: &Contents, home: &Path) -> io::Result<()> {
+    let files = contents.files.keys().map(Path::new);
+    let folders: BTreeSet<&Path> = files.flat_map(|file| file.ancestors().skip(1)).collect();
+    // The deepest first: a folder is kept before the name that leads to it.
+    folders.iter().rev().try_for_each(|folder| File::open(home.join(folder))?.sync_all())
 }
 
 /// Gives a file its name, unless something has it: whether that is so.
