@@ -1,16 +1,22 @@
 //! What work is done with: the store, this process's name in it, and who hears of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loom::plan::Request;
 use loom::{Author, Millis, NodeId, Op, RowError, Rows, TreeId, Trust, ViewName};
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
-use store::{Applied, Ids, Principal, Store, With};
+use store::{Applied, Ids, Prepared, Principal, Store, StoreError, With};
 use text::mask::Masker;
 
 use crate::error::AgentError;
+use crate::handover::Handed;
+
+/// How often an announced change is planned again when something else was first: the turn holds its session, so that
+/// hardly anything is.
+const TRIES: usize = 64;
 
 /// Who hears of work while it is done.
 pub trait Client: Send + Sync {
@@ -37,6 +43,8 @@ pub struct Desk {
     pub masker: Arc<Masker>,
     /// Free space below which no turn begins.
     pub space: SpaceLimits,
+    /// How long a turn's lease lasts that is not renewed ([`crate::LEASE`]).
+    pub lease: Duration,
     /// Who hears of it.
     pub client: Arc<dyn Client>,
 }
@@ -68,15 +76,47 @@ impl Desk {
         op: Op,
         with: With,
     ) -> Result<Applied, AgentError> {
-        let request = Request {
+        let request = self.request(tree, view, op);
+        Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
+    }
+
+    /// Makes a change of a tree, and says before each try which nodes it is about to make.
+    ///
+    /// # Errors
+    /// As the store and the plan say.
+    pub(crate) async fn change_announced(
+        &self,
+        who: &Principal,
+        (tree, view): (TreeId, &ViewName),
+        op: Op,
+        with: With,
+        handed: &Handed,
+    ) -> Result<Applied, AgentError> {
+        let mut tries = 1;
+        loop {
+            let request = self.request(tree, view, op.clone());
+            let Prepared { plan, basis } =
+                store::prepare(self.store.as_ref(), who, request, &self.ids).await?;
+            for node in &plan.nodes {
+                handed.keeping(node.id).await;
+            }
+            let with = With { basis: Some(basis), ..with.clone() };
+            match self.store.apply(who, tree, plan, with).await {
+                Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    fn request(&self, tree: TreeId, view: &ViewName, op: Op) -> Request {
+        Request {
             tree,
             view: view.clone(),
             author: Author::owner(),
             trust: Trust::Owner,
             now: self.now(),
             op,
-        };
-        Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
+        }
     }
 
     /// Reads rows of a tree in one snapshot.

@@ -55,6 +55,12 @@ pub enum AgentError {
         /// Process and command, for people.
         by: String,
     },
+    /// Another process took the session over, as this one had not been heard of for too long.
+    #[error("{by} took the session over: this result is refused, what was received is kept aside")]
+    TakenOver {
+        /// Process and command, for people.
+        by: String,
+    },
     /// No socket could be made for other processes.
     #[error("other processes cannot reach this one: {0}")]
     Socket(String),

@@ -6,16 +6,18 @@
 use std::time::Duration;
 
 use store::instance::{InstanceId, Instances};
-use store::{Fence, Guard, Holder, Principal, SessionId, StoreError};
+use store::{Fence, Guard, Holder, Lease, Principal, SessionId, StoreError};
 use tokio::task::JoinHandle;
 
 use crate::desk::Desk;
 use crate::error::AgentError;
 
-/// How long a lease lasts that is not renewed.
-const LASTS: Duration = Duration::from_secs(30);
-/// How often it is renewed.
-const RENEWED: Duration = Duration::from_secs(10);
+/// How long a lease lasts that is not renewed, unless the desk says otherwise.
+pub const LEASE: Duration = Duration::from_secs(30);
+/// A lease is renewed this often in its time.
+const RENEWALS: u32 = 3;
+/// A renewal that failed is tried again this often in the time of a lease.
+const TRIES: u32 = 30;
 
 /// A session that is held for a turn.
 pub(crate) struct Held {
@@ -24,6 +26,7 @@ pub(crate) struct Held {
     name: String,
     fence: Fence,
     renewal: JoinHandle<()>,
+    released: bool,
 }
 
 impl Held {
@@ -36,14 +39,19 @@ impl Held {
         // A turn is a holder of its own: two turns of one process are two.
         let holder = Holder::new(format!("{}/{}", desk.instance, desk.new_id::<loom::GenerationId>()?));
         let fence = loop {
-            match desk.store.acquire_lease(who, &name, &holder, LASTS, desk.now()).await {
+            match desk.store.acquire_lease(who, &name, &holder, desk.lease, desk.now()).await {
                 Ok(fence) => break fence,
                 Err(StoreError::Held { holder, .. }) => desk.free(who, &name, &holder).await?,
                 Err(error) => return Err(error.into()),
             }
         };
         let renewal = tokio::spawn(renew(desk.clone(), who.clone(), name.clone(), fence));
-        Ok(Self { desk: desk.clone(), who: who.clone(), name, fence, renewal })
+        Ok(Self { desk: desk.clone(), who: who.clone(), name, fence, renewal, released: false })
+    }
+
+    /// The number of this tenure.
+    pub(crate) const fn fence(&self) -> Fence {
+        self.fence
     }
 
     /// What a write of the turn depends on.
@@ -52,34 +60,49 @@ impl Held {
     }
 
     /// Gives it back.
-    pub(crate) async fn release(self) {
+    pub(crate) async fn release(mut self) {
         self.renewal.abort();
-        // One that was taken over meanwhile is not ours to give back.
-        let released = self.desk.store.release_lease(&self.who, &self.name, self.fence).await;
-        if let Err(error) = released {
-            tracing::debug!(%error, "a lease was gone before it was given back");
-        }
+        self.released = true;
+        release(&self.desk, &self.who, &self.name, self.fence).await;
     }
 }
 
 impl Drop for Held {
+    /// A turn that is dropped where it waits gives its session back, or this process would keep itself waiting.
     fn drop(&mut self) {
         self.renewal.abort();
+        if self.released {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (desk, who, name, fence) =
+                (self.desk.clone(), self.who.clone(), self.name.clone(), self.fence);
+            runtime.spawn(async move { release(&desk, &who, &name, fence).await });
+        }
     }
 }
 
-/// Renews a lease until it is lost.
+/// Gives a lease back. One that was taken over meanwhile is not ours to give.
+async fn release(desk: &Desk, who: &Principal, name: &str, fence: Fence) {
+    if let Err(error) = desk.store.release_lease(who, name, fence).await {
+        tracing::debug!(%error, "a lease was gone before it was given back");
+    }
+}
+
+/// Renews a lease until it is lost. While the store does not take it, it is tried more often.
 async fn renew(desk: Desk, who: Principal, name: String, fence: Fence) {
-    let mut ticks = tokio::time::interval(RENEWED);
-    ticks.tick().await;
+    let mut wait = desk.lease / RENEWALS;
     loop {
-        ticks.tick().await;
-        match desk.store.renew_lease(&who, &name, fence, LASTS, desk.now()).await {
-            Ok(()) => {}
+        tokio::time::sleep(wait).await;
+        wait = match desk.store.renew_lease(&who, &name, fence, desk.lease, desk.now()).await {
+            Ok(()) => desk.lease / RENEWALS,
             // The turn's writes are refused from now on.
             Err(StoreError::Fenced { .. }) => return,
-            Err(error) => tracing::warn!(%error, "a lease could not be renewed; it is tried again"),
-        }
+            Err(error) => {
+                tracing::warn!(%error, "a lease could not be renewed; it is tried again");
+                desk.lease / TRIES
+            }
+        };
     }
 }
 
@@ -89,27 +112,42 @@ pub(crate) fn instance_of(holder: &Holder) -> Option<InstanceId> {
 }
 
 impl Desk {
+    /// Whether the process that holds a lease lives, running or not. One that cannot be asked about does: nothing
+    /// living is ever taken.
+    ///
+    /// # Errors
+    /// When the home's folders cannot be had.
+    pub(crate) fn lives(&self, lease: &Lease) -> Result<bool, AgentError> {
+        let instances = self.instances()?;
+        let instance = lease.holder.as_ref().and_then(instance_of);
+        Ok(instance.is_none_or(|id| instances.is_alive(id).unwrap_or(true)))
+    }
+
+    /// Who a holder is, for people: process and command.
+    pub(crate) fn name_of(&self, holder: &Holder) -> String {
+        let about = instance_of(holder)
+            .zip(self.instances().ok())
+            .and_then(|(id, instances)| instances.about(id).ok().flatten());
+        about.map_or_else(|| holder.to_string(), |about| about.to_string())
+    }
+
+    fn instances(&self) -> Result<Instances, AgentError> {
+        Instances::of(&self.home).map_err(|error| AgentError::Recovery(error.to_string()))
+    }
+
     /// Frees a lease whose holder is dead.
     ///
     /// # Errors
     /// [`AgentError::Busy`] when it lives.
     async fn free(&self, who: &Principal, name: &str, holder: &Holder) -> Result<(), AgentError> {
-        let instance = instance_of(holder);
-        let instances = Instances::of(&self.home).map_err(|error| AgentError::Recovery(error.to_string()))?;
-        // An owner that cannot be asked about counts as alive: nothing living is ever taken.
-        let lives = instance.is_none_or(|id| instances.is_alive(id).unwrap_or(true));
-        if lives {
-            let about = instance.and_then(|id| instances.about(id).ok().flatten());
-            let by = about.map_or_else(|| holder.to_string(), |about| about.to_string());
-            return Err(AgentError::Busy { instance, by });
-        }
         let lease = self.store.lease(who, name).await?;
-        if let Some(lease) = lease.filter(|lease| lease.holder.as_ref() == Some(holder)) {
-            match self.store.release_lease(who, name, lease.fence).await {
-                Ok(()) | Err(StoreError::Fenced { .. } | StoreError::NotFound(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+        let Some(lease) = lease.filter(|lease| lease.holder.as_ref() == Some(holder)) else { return Ok(()) };
+        if self.lives(&lease)? {
+            return Err(AgentError::Busy { instance: instance_of(holder), by: self.name_of(holder) });
         }
-        Ok(())
+        match self.store.release_lease(who, name, lease.fence).await {
+            Ok(()) | Err(StoreError::Fenced { .. } | StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }

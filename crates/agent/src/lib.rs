@@ -26,6 +26,7 @@ pub mod turn;
 pub use desk::{Client, Desk};
 pub use error::AgentError;
 pub use exchange::Gate;
+pub use lease::LEASE;
 pub use once::again;
 pub use request::{Ask, Prepared};
 pub use session::{Chosen, Entered};

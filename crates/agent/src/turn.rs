@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use context::{Bootstrap, Zone};
 use loom::plan::NewText;
-use loom::{Digest, NodeId, Op, Refusal, Role, Seq};
+use loom::{Digest, NodeId, Op, Refusal, Role, Seq, ViewName};
 use model::{Cancel, Model, Params, Usage};
-use store::{Guard, Principal, With};
+use store::{Guard, Principal, StoreError, With};
 
 use crate::desk::Desk;
 use crate::error::AgentError;
-use crate::handover::{Door, Doors, Handed, Reply};
+use crate::handover::{Door, Doors, Handed};
 use crate::lease::Held;
 use crate::request::Ask;
 use crate::session::Entered;
@@ -79,7 +79,7 @@ pub async fn turn(
 ) -> Result<Turned, AgentError> {
     desk.require_space()?;
     let held = Held::take(desk, who, &entered.session).await?;
-    let door = doors.open(&entered.session);
+    let door = doors.open(&entered.session, held.fence());
     let turn = Turn { desk, who, entered, manner, guard: held.guard(), cancel };
     let done = turn.run(said, door).await;
     held.release().await;
@@ -100,15 +100,15 @@ impl Turn<'_> {
     async fn run(&self, said: Vec<NewText>, mut door: Door) -> Result<Turned, AgentError> {
         let mut kept = None;
         for text in said {
-            kept = Some(self.keep(text).await?);
+            kept = Some(self.keep(text, None).await?);
         }
         let (node, seq) = kept.ok_or(Refusal::Empty)?;
-        let turned = Turned { said: node, reply: self.ask(seq).await };
+        let turned = Turned { said: node, reply: self.ask(&self.entered.view, seq).await };
         // What was handed over is said and answered before the session is free again.
         let mut calls = 1;
         while let Some(handed) = door.next() {
             if calls == MAX_CALLS || self.cancel.is_cancelled() {
-                handed.refuse("the turn ended before it was its turn");
+                handed.give_back().await;
                 continue;
             }
             self.answer(handed).await;
@@ -117,25 +117,47 @@ impl Turn<'_> {
         Ok(turned)
     }
 
-    /// Makes what was said a node.
-    async fn keep(&self, said: NewText) -> Result<(NodeId, Option<Seq>), AgentError> {
+    /// Makes what was said a node. Of what was handed over its sender hears beforehand which node.
+    async fn keep(
+        &self,
+        said: NewText,
+        handed: Option<&Handed>,
+    ) -> Result<(NodeId, Option<Seq>), AgentError> {
         let with = With { guards: vec![self.guard.clone()], ..With::nothing() };
-        let (tree, view) = (self.entered.tree, &self.entered.view);
-        let applied = self.desk.change(self.who, tree, view, Op::Append(said), with).await?;
+        let view = handed.map_or(&self.entered.view, |handed| &handed.view);
+        let (tree, op) = (self.entered.tree, Op::Append(said));
+        let applied = match handed {
+            None => self.desk.change(self.who, tree, view, op, with).await,
+            Some(handed) => self.desk.change_announced(self.who, (tree, view), op, with, handed).await,
+        };
+        let applied = self.named(applied).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;
         Ok((node, applied.seq))
     }
 
     /// Asks the model once.
-    async fn ask(&self, part_of: Option<Seq>) -> Result<Replied, AgentError> {
-        let answered = self.request(part_of).alone(self.desk, self.who).await?;
-        Ok(self.replied(answered))
+    async fn ask(&self, view: &ViewName, part_of: Option<Seq>) -> Result<Replied, AgentError> {
+        let answered = self.request(view, part_of).alone(self.desk, self.who).await;
+        Ok(self.replied(self.named(answered).await?))
     }
 
-    fn request(&self, part_of: Option<Seq>) -> Ask {
+    /// What was done, or who took the session over, if that is why it was not.
+    async fn named<T>(&self, done: Result<T, AgentError>) -> Result<T, AgentError> {
+        match done {
+            Err(AgentError::Store(StoreError::Fenced { what })) if what == self.guard.lease => {
+                let lease = self.desk.store.lease(self.who, &what).await.ok().flatten();
+                let holder = lease.and_then(|lease| lease.holder);
+                let by = holder.map_or_else(|| "another process".to_owned(), |by| self.desk.name_of(&by));
+                Err(AgentError::TakenOver { by })
+            }
+            done => done,
+        }
+    }
+
+    fn request(&self, view: &ViewName, part_of: Option<Seq>) -> Ask {
         Ask {
             tree: self.entered.tree,
-            view: self.entered.view.clone(),
+            view: view.clone(),
             from: None,
             follow: true,
             drafts: false,
@@ -171,13 +193,15 @@ impl Turn<'_> {
     /// Says and answers what another process handed over; it hears how.
     async fn answer(&self, handed: Handed) {
         let text = self.desk.masker.mask(&handed.text).text.into_owned();
-        let kept = self.keep(NewText::owner(text, Some(Role::User))).await;
-        let (node, seq) = match kept {
-            Ok(kept) => kept,
-            Err(error) => return handed.refuse(&error.to_string()),
-        };
-        handed.tell(&Reply::Kept { node });
-        let reply = self.ask(seq).await;
-        handed.end(node, reply);
+        match self.keep(NewText::owner(text, Some(Role::User)), Some(&handed)).await {
+            Ok((node, seq)) => {
+                handed.kept(node).await;
+                let reply = self.ask(&handed.view, seq).await;
+                handed.end(node, reply).await;
+            }
+            // Nothing is written under this lease any more: whoever said it asks who has the session now.
+            Err(AgentError::TakenOver { .. }) => handed.give_back().await,
+            Err(error) => handed.refuse(&error.to_string()).await,
+        }
     }
 }

@@ -94,6 +94,7 @@ impl App {
             clock: self.clock.clone(),
             masker: self.masker.clone(),
             space: SpaceLimits { minimum_free: self.settings.limits.free_space, ..SpaceLimits::default() },
+            lease: agent::LEASE,
             client,
         }
     }

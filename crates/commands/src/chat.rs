@@ -167,7 +167,7 @@ impl Conversation {
         }
         let entered = desk.enter(who, &self.chosen, self.anew, &text).await?;
         self.anew = false;
-        let began = Instant::now();
+        let mut waits_since = Instant::now();
         loop {
             let mut said = attached.clone();
             said.push(NewText::owner(text.clone(), Some(Role::User)));
@@ -179,9 +179,13 @@ impl Conversation {
                 Err(error) => return Err(error.into()),
             };
             // Only words are handed over; with files the session is waited for.
-            let elsewhere = instance.filter(|instance| *instance != app.instance && attached.is_empty());
-            if let Some(instance) = elsewhere {
-                match hand_over(&app.home, instance, &entered.session, &text).await? {
+            if instance.is_some_and(|instance| instance != app.instance) && attached.is_empty() {
+                let mut stopped = cancel.clone();
+                let handed = tokio::select! {
+                    handed = hand_over(&desk, who, &entered, &text) => handed?,
+                    () = stopped.cancelled() => return Err(left(&by)),
+                };
+                match handed {
                     HandedOver::Answered(answer) => return self.heard(&entered, *answer),
                     HandedOver::Cut { said } => {
                         return Err(CommandError::new(
@@ -191,10 +195,12 @@ impl Conversation {
                             "say it again, or go on: an answer that had begun is kept as well",
                         ));
                     }
-                    HandedOver::NotTaken => {}
+                    // That turn has ended: it is another one that is waited for from now on.
+                    HandedOver::NotTaken => waits_since = Instant::now(),
+                    HandedOver::NotHeard => {}
                 }
             }
-            if began.elapsed() > PATIENCE {
+            if waits_since.elapsed() > PATIENCE {
                 return Err(AgentError::Busy { instance, by }.into());
             }
             tokio::time::sleep(LOOK).await;
@@ -266,6 +272,16 @@ impl Conversation {
         }
         Ok(())
     }
+}
+
+/// Nobody waits any longer for an answer of the process that has the session.
+fn left(by: &str) -> CommandError {
+    CommandError::new(
+        "interrupted",
+        130,
+        format!("{by} has the session and was not waited for"),
+        "what you said may still be answered there; `drawloom tree show` has it then",
+    )
 }
 
 fn manner(app: &App, preset: Option<&str>, kind: SessionKind) -> Result<Manner, CommandError> {

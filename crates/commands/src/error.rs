@@ -141,6 +141,9 @@ impl From<AgentError> for CommandError {
             AgentError::Busy { .. } => {
                 Self::new("busy", 6, message, "wait for it, or stop it; nothing was said")
             }
+            AgentError::TakenOver { .. } => {
+                Self::new("fenced", 6, message, "the next command keeps it as a node; say it again, or go on")
+            }
             AgentError::Refused(_) => Self::new("busy", 6, message, "try again in a moment"),
             AgentError::Socket(_) => Self::new("home", 6, message, "check the home's folder"),
             AgentError::Name(_) => Self::usage(

@@ -1,0 +1,177 @@
+//! The doors of the sessions whose turns run in this process: what others say is taken in while they are open.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use loom::{NodeId, ViewName};
+use store::{Fence, SessionId};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Answer, Message, Reply};
+use crate::error::AgentError;
+use crate::turn::Replied;
+
+/// Messages that may wait for a session (spec: scale §4 `steering`).
+pub const MAX_WAITING: usize = 64;
+/// Replies that may wait to be written to whoever said something: the turn waits for each.
+const MAX_REPLIES: usize = 1;
+/// How long a turn waits until a reply is in the hands of whoever it is for.
+const TO_TELL: Duration = Duration::from_secs(5);
+
+/// A reply on its way, and who waits until it is written.
+pub(super) struct Told {
+    pub(super) reply: Reply,
+    pub(super) written: oneshot::Sender<()>,
+}
+
+/// A message that was taken in.
+pub(crate) struct Handed {
+    /// The view in which it is said.
+    pub(crate) view: ViewName,
+    /// What is said.
+    pub(crate) text: String,
+    replies: mpsc::Sender<Told>,
+}
+
+impl Handed {
+    /// Tells what became of it. When this returns, the other has it, or is gone: what they said is dealt with all
+    /// the same.
+    async fn tell(&self, reply: Reply) {
+        let (written, heard) = oneshot::channel();
+        let told = async {
+            if self.replies.send(Told { reply, written }).await.is_ok() {
+                // An error means that whoever it was for is gone.
+                let _ = heard.await;
+            }
+        };
+        if tokio::time::timeout(TO_TELL, told).await.is_err() {
+            tracing::debug!("whoever handed something over does not read what became of it");
+        }
+    }
+
+    /// It is about to be this node.
+    pub(crate) async fn keeping(&self, node: NodeId) {
+        self.tell(Reply::Keeping { node }).await;
+    }
+
+    /// It is this node.
+    pub(crate) async fn kept(&self, node: NodeId) {
+        self.tell(Reply::Kept { node }).await;
+    }
+
+    /// It was not said: whoever sent it says it themselves.
+    pub(crate) async fn give_back(self) {
+        self.tell(Reply::Closed).await;
+    }
+
+    /// It cannot be said.
+    pub(crate) async fn refuse(self, why: &str) {
+        self.tell(Reply::Refused { why: why.to_owned() }).await;
+    }
+
+    /// It was said, and answered.
+    pub(crate) async fn end(self, said: NodeId, reply: Result<Replied, AgentError>) {
+        let answer = match reply {
+            Ok(reply) => Answer {
+                said,
+                node: reply.answer.map(|made| (made.id, made.short_id, made.text, made.finish)),
+                manifest: Some(reply.manifest),
+                usage: reply.usage,
+                share: reply.share,
+                error: reply.error.map(|error| error.to_string()),
+            },
+            Err(error) => Answer {
+                said,
+                node: None,
+                manifest: None,
+                usage: None,
+                share: 0.0,
+                error: Some(error.to_string()),
+            },
+        };
+        self.tell(Reply::Answered(Box::new(answer))).await;
+    }
+}
+
+/// The open door of a turn, as those see it who put messages behind it.
+#[derive(Debug)]
+struct Open {
+    fence: Fence,
+    messages: mpsc::Sender<Handed>,
+}
+
+/// The doors of the sessions whose turns run in this process.
+#[derive(Debug, Clone, Default)]
+pub struct Doors(Arc<Mutex<HashMap<SessionId, Open>>>);
+
+impl Doors {
+    /// Opens the door of a session, for the time of the turn with this fence.
+    pub(crate) fn open(&self, session: &SessionId, fence: Fence) -> Door {
+        let (sender, messages) = mpsc::channel(MAX_WAITING);
+        // The door of an earlier turn, whose lease was taken over, takes in nothing from now on.
+        self.lock().insert(session.clone(), Open { fence, messages: sender });
+        Door { doors: self.clone(), session: session.clone(), fence, messages, open: true }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Open>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a message behind the door of its session.
+    pub(super) fn put(&self, message: Message) -> Result<mpsc::Receiver<Told>, Reply> {
+        let (replies, heard) = mpsc::channel(MAX_REPLIES);
+        let doors = self.lock();
+        let door = doors.get(&message.session).filter(|door| door.fence == message.fence());
+        let door = door.ok_or(Reply::Closed)?;
+        let handed = Handed { view: message.view, text: message.text, replies };
+        match door.messages.try_send(handed) {
+            Ok(()) => Ok(heard),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Reply::Closed),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                let why = format!("{MAX_WAITING} messages wait for this session already");
+                Err(Reply::Refused { why })
+            }
+        }
+    }
+}
+
+/// The door of one session, while its turn runs.
+pub(crate) struct Door {
+    doors: Doors,
+    session: SessionId,
+    fence: Fence,
+    messages: mpsc::Receiver<Handed>,
+    open: bool,
+}
+
+impl Door {
+    /// The next message. The door closes when none waits: whatever was taken in before comes out first.
+    pub(crate) fn next(&mut self) -> Option<Handed> {
+        if let Ok(handed) = self.messages.try_recv() {
+            return Some(handed);
+        }
+        self.close();
+        self.messages.try_recv().ok()
+    }
+
+    /// Nothing is taken in from now on.
+    fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            // Under the lock under which messages are put: none slips in behind it.
+            let mut doors = self.doors.lock();
+            if doors.get(&self.session).is_some_and(|door| door.fence == self.fence) {
+                doors.remove(&self.session);
+            }
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

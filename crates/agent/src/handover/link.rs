@@ -1,0 +1,172 @@
+//! Saying something through the process that holds the session.
+
+use std::time::Duration;
+
+use loom::NodeId;
+use loom::plan::MAX_NODE_BYTES;
+use store::{Lease, Principal};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+use super::listener::{is_own, send, socket};
+use super::{Answer, Message, Reply};
+use crate::desk::Desk;
+use crate::error::AgentError;
+use crate::lease::{Held, instance_of};
+use crate::session::Entered;
+
+/// How long a process may take to greet. One that does not stands still, or has too much to do.
+const TO_GREET: Duration = Duration::from_secs(2);
+/// How long it may take to read a message.
+const TO_READ: Duration = Duration::from_secs(5);
+/// How often it is looked whether the turn still has its lease, while nothing is heard.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long what was told before the fence was past takes to be read: it is here already.
+const TO_DRAIN: Duration = Duration::from_millis(250);
+
+/// How handing over ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HandedOver {
+    /// It was answered.
+    Answered(Box<Answer>),
+    /// Nobody listens there: nothing was sent. Whoever has the lease stands still, or takes in nothing.
+    NotHeard,
+    /// It was not said and will not be, as that turn has ended: take the lease.
+    NotTaken,
+    /// The turn ended after it had kept the message, and gave no answer to it.
+    Cut {
+        /// The node of what was said.
+        said: NodeId,
+    },
+}
+
+/// Hands a message to the process that holds a session, and waits for the answer.
+///
+/// # Errors
+/// [`AgentError::Refused`] with the other process's reason; as the store says.
+pub async fn hand_over(
+    desk: &Desk,
+    who: &Principal,
+    entered: &Entered,
+    text: &str,
+) -> Result<HandedOver, AgentError> {
+    if text.len() as u64 > MAX_NODE_BYTES {
+        let why = format!("it is longer than {} MiB", MAX_NODE_BYTES / 1024 / 1024);
+        return Err(AgentError::Refused(why));
+    }
+    let name = entered.session.lease();
+    let Some(lease) = desk.store.lease(who, &name).await? else { return Ok(HandedOver::NotTaken) };
+    let Some(instance) = lease.holder.as_ref().and_then(instance_of) else {
+        return Ok(HandedOver::NotTaken);
+    };
+    let (near, _) = socket(&desk.home, instance)?;
+    let greeted =
+        timeout(TO_GREET, async { Link::greeted(UnixStream::connect(near.path()).await.ok()?).await });
+    let Ok(Some(mut link)) = greeted.await else { return Ok(HandedOver::NotHeard) };
+    let message = Message {
+        session: entered.session.clone(),
+        view: entered.view.clone(),
+        fence: lease.fence.0,
+        text: text.to_owned(),
+    };
+    // Half a message is none: it has no end of line, and is not taken in.
+    if !matches!(timeout(TO_READ, send(&mut link.write, &message)).await, Ok(Ok(()))) {
+        return Ok(HandedOver::NotHeard);
+    }
+    loop {
+        match timeout(LOOK, link.lines.next_line()).await {
+            Ok(Ok(Some(line))) => match link.heard(&line)? {
+                Some(ended) => return Ok(ended),
+                None => continue,
+            },
+            // It ended, or it sleeps. What it still may do is decided by the lease.
+            Ok(Ok(None) | Err(_)) => tokio::time::sleep(LOOK / 5).await,
+            Err(_) => {}
+        }
+        if is_past(desk, who, entered, &lease).await? {
+            return link.outcome(desk, who, entered).await;
+        }
+    }
+}
+
+/// Whether a turn can write nothing more. A lease that ran out, or whose process is dead, is taken for that.
+async fn is_past(desk: &Desk, who: &Principal, entered: &Entered, then: &Lease) -> Result<bool, AgentError> {
+    let now = desk.store.lease(who, &then.name).await?;
+    let Some(lease) = now.filter(|lease| lease.holder.is_some() && lease.fence == then.fence) else {
+        return Ok(true);
+    };
+    if desk.now() < lease.expires && desk.lives(&lease)? {
+        return Ok(false);
+    }
+    match Held::take(desk, who, &entered.session).await {
+        Ok(held) => {
+            held.release().await;
+            Ok(true)
+        }
+        Err(AgentError::Busy { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A connection on which a message went.
+struct Link {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+    /// Nodes the message was about to be, one a try.
+    announced: Vec<NodeId>,
+}
+
+impl Link {
+    /// The connection, once the process at its other end has shown that it listens.
+    async fn greeted(stream: UnixStream) -> Option<Self> {
+        if !is_own(&stream) {
+            return None;
+        }
+        let (read, write) = stream.into_split();
+        let mut lines = BufReader::new(read).lines();
+        let line = lines.next_line().await.ok()??;
+        let ready = matches!(serde_json::from_str(&line), Ok(Reply::Ready));
+        ready.then_some(Self { lines, write, announced: Vec::new() })
+    }
+
+    /// What a line says of the end, if it says that.
+    fn heard(&mut self, line: &str) -> Result<Option<HandedOver>, AgentError> {
+        match serde_json::from_str::<Reply>(line) {
+            Ok(Reply::Ready | Reply::Waits) => Ok(None),
+            Ok(Reply::Keeping { node } | Reply::Kept { node }) => {
+                self.announced.push(node);
+                Ok(None)
+            }
+            Ok(Reply::Closed) => Ok(Some(HandedOver::NotTaken)),
+            Ok(Reply::Refused { why }) => Err(AgentError::Refused(why)),
+            Ok(Reply::Answered(answer)) => Ok(Some(HandedOver::Answered(answer))),
+            Err(error) => Err(AgentError::Refused(format!("not a reply: {error}"))),
+        }
+    }
+
+    /// What became of the message of a turn that can write nothing more.
+    async fn outcome(
+        mut self,
+        desk: &Desk,
+        who: &Principal,
+        entered: &Entered,
+    ) -> Result<HandedOver, AgentError> {
+        while let Ok(Ok(Some(line))) = timeout(TO_DRAIN, self.lines.next_line()).await {
+            if let Some(ended) = self.heard(&line)? {
+                return Ok(ended);
+            }
+        }
+        let announced = self.announced;
+        let written = desk.read(who, entered.tree, move |rows| {
+            for node in announced {
+                if rows.node(node)?.is_some() {
+                    return Ok(Some(node));
+                }
+            }
+            Ok(None)
+        });
+        Ok(written.await?.map_or(HandedOver::NotTaken, |said| HandedOver::Cut { said }))
+    }
+}
