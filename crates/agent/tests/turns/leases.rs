@@ -1,0 +1,167 @@
+//! One turn of a session at a time, whichever process it is in.
+
+use drawloom_agent::{AgentError, LEASE};
+use loom::{Finish, Role};
+use store::{Holder, StoreError};
+
+use crate::support::{FIRST, Gated, House, REST, WHO, script};
+
+const PAST: i64 = LEASE.as_millis() as i64 + 1;
+
+#[tokio::test]
+async fn a_session_that_a_living_process_holds_is_busy_and_says_whose_it_is() {
+    let house = House::new();
+    let (holder, other) = (house.process("up"), house.process("chat"));
+    let (model, mut requests) = Gated::new();
+    let (turned, ()) = tokio::join!(holder.say(&model, "hello"), async {
+        let asked = requests.recv().await.unwrap();
+        let refused = other.say(&script(r#"{"text": "no"}"#), "me too").await;
+        let Err(AgentError::Busy { instance, by }) = refused else { panic!("{refused:?}") };
+        assert_eq!(instance, Some(holder.desk.instance));
+        assert_eq!(by, format!("process {} (drawloom up)", std::process::id()));
+        assert_eq!(other.texts().await, ["hello"], "nothing was written");
+        drop(asked);
+    });
+    assert!(turned.is_ok());
+    let turned = other.say(&script(r#"{"text": "yes"}"#), "me too").await.unwrap();
+    assert!(turned.reply.unwrap().error.is_none());
+    assert_eq!(other.texts().await, ["hello", "one two three", "me too", "yes"]);
+}
+
+#[tokio::test]
+async fn a_session_whose_process_is_dead_is_free_at_once() {
+    let house = House::new();
+    let (dead, other) = (house.process("chat"), house.process("chat"));
+    let entered = other.enter().await;
+    let holder = Holder::new(format!("{}/1", dead.desk.instance));
+    let lease = entered.session.lease();
+    dead.desk.store.acquire_lease(&WHO, &lease, &holder, LEASE, dead.desk.now()).await.unwrap();
+    let model = script("{\"text\": \"yes\"}\n{\"text\": \"yes\"}");
+    assert!(matches!(other.say(&model, "hello").await, Err(AgentError::Busy { .. })));
+    dead.die();
+    assert!(other.say(&model, "hello").await.unwrap().reply.unwrap().error.is_none());
+}
+
+#[tokio::test]
+async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_node_beside() {
+    let house = House::new();
+    let (sleeper, other) = (house.process("chat"), house.process("chat"));
+    let (model, mut requests) = Gated::new();
+    let (turned, ()) = tokio::join!(sleeper.say(&model, "hello"), async {
+        let asked = requests.recv().await.unwrap();
+        // It is not heard of for longer than its lease lasts.
+        house.pass(PAST);
+        let turned = other.say(&script(r#"{"text": "I am here"}"#), "anybody?").await.unwrap();
+        assert!(turned.reply.unwrap().error.is_none());
+        drop(asked);
+    });
+    let refused = turned.unwrap().reply;
+    let Err(AgentError::TakenOver { by }) = &refused else { panic!("{refused:?}") };
+    assert!(!by.is_empty());
+    let path = ["hello", "anybody?", "I am here"];
+    assert_eq!(other.texts().await, path);
+    assert_eq!(other.spools(), 1, "what it received is kept");
+    assert_eq!(other.desk.recover().await.unwrap(), 0, "nothing is taken while it lives");
+
+    let reserved = sleeper.generations().await.first().unwrap().row.reserved.clone();
+    sleeper.die();
+    assert_eq!(other.desk.recover().await.unwrap(), 1);
+    assert_eq!(other.texts().await, path, "the tip stays where the conversation went");
+    let (text, _) = other.node(*reserved.first().unwrap()).await.unwrap();
+    assert_eq!(text, format!("{FIRST}{REST}"));
+    assert_eq!(other.spools(), 0);
+}
+
+#[tokio::test]
+async fn what_a_turn_that_is_dropped_had_received_is_recovered_where_it_was_asked() {
+    let house = House::new();
+    let (dropped, other) = (house.process("chat"), house.process("chat"));
+    let (model, mut requests) = Gated::new();
+    tokio::select! {
+        turned = dropped.say(&model, "hello") => panic!("{turned:?}"),
+        asked = requests.recv() => std::mem::forget(asked),
+    }
+    dropped.die();
+    assert_eq!(other.desk.recover().await.unwrap(), 1);
+    let path = other.path().await;
+    let [(_, _, _), (role, text, finish)] = path.as_slice() else { panic!("{path:?}") };
+    assert_eq!((role, text.as_str()), (&Role::Assistant, FIRST));
+    assert!(matches!(finish, Some(Finish::Interrupted(_))), "{finish:?}");
+    assert_eq!(other.desk.recover().await.unwrap(), 0, "once");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_dropped_gives_its_session_back() {
+    let house = House::new();
+    let process = house.process("chat");
+    let (model, mut requests) = Gated::new();
+    tokio::select! {
+        turned = process.say(&model, "hello") => panic!("{turned:?}"),
+        asked = requests.recv() => std::mem::forget(asked),
+    }
+    let lease = process.enter().await.session.lease();
+    let held = async || process.desk.store.lease(&WHO, &lease).await.unwrap().unwrap().holder.is_some();
+    while held().await {
+        tokio::task::yield_now().await;
+    }
+    assert!(process.say(&script(r#"{"text": "yes"}"#), "again").await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn turns_of_one_process_never_overlap() {
+    let house = House::new();
+    let process = std::sync::Arc::new(house.process("up"));
+    process.enter().await;
+    let lines: Vec<String> = (0..40).map(|n| format!(r#"{{"text": "answer {n}"}}"#)).collect();
+    let model = script(&lines.join("\n"));
+    let mut turns = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let (process, model) = (std::sync::Arc::clone(&process), model.clone());
+        turns.spawn(async move {
+            loop {
+                match process.say(&model, &format!("question {number}")).await {
+                    Ok(turned) => break assert!(turned.reply.unwrap().error.is_none()),
+                    Err(AgentError::Busy { instance, .. }) => {
+                        assert_eq!(instance, Some(process.desk.instance))
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    turns.join_all().await;
+    let path = process.path().await;
+    assert_eq!(path.len(), 16);
+    for pair in path.chunks(2) {
+        let [(Role::User, question, _), (Role::Assistant, answer, _)] = pair else { panic!("{path:?}") };
+        assert!(question.starts_with("question") && answer.starts_with("answer"), "{pair:?}");
+    }
+}
+
+/// The control: without the guard, the lease alone keeps nobody from writing.
+#[tokio::test]
+async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
+    let house = House::new();
+    let process = house.process("chat");
+    let entered = process.enter().await;
+    let name = entered.session.lease();
+    let store = &process.desk.store;
+    let take = async |who: &str| {
+        store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE, process.desk.now()).await
+    };
+    let first = take("a").await.unwrap();
+    assert!(matches!(take("b").await, Err(StoreError::Held { .. })));
+    house.pass(PAST);
+    let with = |fence| store::With {
+        guards: vec![store::Guard { lease: name.clone(), fence }],
+        ..store::With::nothing()
+    };
+    // Nobody took it: the one who slept goes on.
+    assert!(process.desk.apply_rows(&WHO, entered.tree, with(first)).await.is_ok());
+    let second = take("b").await.unwrap();
+    let refused = process.desk.apply_rows(&WHO, entered.tree, with(first)).await;
+    assert!(matches!(refused, Err(AgentError::Store(StoreError::Fenced { .. }))), "{refused:?}");
+    assert!(process.desk.apply_rows(&WHO, entered.tree, with(second)).await.is_ok());
+    assert!(process.desk.apply_rows(&WHO, entered.tree, store::With::nothing()).await.is_ok());
+}

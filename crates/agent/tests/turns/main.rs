@@ -1,0 +1,9 @@
+//! Turns through the public face of the engine: what is durable when, who holds a session, and what becomes of what
+//! others say meanwhile (spec: agent §1, security §7).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+mod answering;
+mod handing;
+mod leases;
+mod support;

@@ -1,0 +1,289 @@
+//! Processes of one home, each with a desk of its own, and a model that says what the test tells it to.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use context::Bootstrap;
+use drawloom_agent::handover::{Doors, Listener};
+use drawloom_agent::session::Name;
+use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, LEASE, Manner, Turned, turn};
+use loom::path::Exceptions;
+use loom::plan::NewText;
+use loom::render::{Passage, tip, window};
+use loom::{Finish, NodeId, Role};
+use model::script::ScriptOptions;
+use model::{
+    Call, Cancel, Clock, Dialect, DialectName, EncodeError, Encoded, Event, Exchange, Model, ModelError,
+    ModelInfo, PARSER_VERSION, Params, Place, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
+};
+use store::home::{Home, HomeOptions, SpaceLimits};
+use store::instance::{About, Instance, InstanceId, Instances};
+use store::{Generation, GenerationFilter, Ids, MemoryStore, Principal, SessionKind, Store};
+use text::mask::Masker;
+use tokio::sync::{mpsc, oneshot};
+
+/// The owner.
+pub(crate) const WHO: Principal = Principal::Owner;
+/// When every test begins, in ms since 1970.
+const BEGINNING: i64 = 1_760_000_000_000;
+
+/// A home with its store, in which processes work.
+pub(crate) struct House {
+    store: Arc<dyn Store>,
+    home: Arc<Home>,
+    now: Arc<AtomicI64>,
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(&folder.path().join("home"), HomeOptions::default()).unwrap();
+        Self {
+            store: Arc::new(MemoryStore::new()),
+            home: Arc::new(home),
+            now: Arc::new(AtomicI64::new(BEGINNING)),
+            _folder: folder,
+        }
+    }
+
+    /// Lets time pass by the clock on the wall.
+    pub(crate) fn pass(&self, ms: i64) {
+        self.now.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    /// A process that begins to work here.
+    pub(crate) fn process(&self, command: &str) -> Process {
+        let id = InstanceId::generate(BEGINNING as u64).unwrap();
+        let about = About::this_process(command, "0", BEGINNING);
+        let instance = Instances::of(&self.home).unwrap().start(id, &about).unwrap();
+        let heard = Arc::<Heard>::default();
+        let now = Arc::clone(&self.now);
+        let desk = Desk {
+            store: Arc::clone(&self.store),
+            ids: Ids::new(),
+            home: Arc::clone(&self.home),
+            instance: id,
+            clock: Clock::new(move || now.load(Ordering::SeqCst)),
+            masker: Arc::new(Masker::new(&[]).unwrap()),
+            space: SpaceLimits::default(),
+            lease: LEASE,
+            client: Arc::clone(&heard) as Arc<dyn Client>,
+        };
+        Process { desk, doors: Doors::default(), heard, instance }
+    }
+}
+
+/// A process. It is dead once it is dropped.
+pub(crate) struct Process {
+    pub(crate) desk: Desk,
+    pub(crate) doors: Doors,
+    pub(crate) heard: Arc<Heard>,
+    instance: Instance,
+}
+
+impl Process {
+    /// The session `main`.
+    pub(crate) async fn enter(&self) -> Entered {
+        let chosen = Chosen { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
+        self.desk.enter(&WHO, &chosen, false, "hello").await.unwrap()
+    }
+
+    /// Says something and waits for the answer.
+    pub(crate) async fn say(&self, model: &Arc<dyn Model>, text: &str) -> Result<Turned, AgentError> {
+        self.say_until(model, text, Cancel::never()).await
+    }
+
+    /// The same, until it is stopped.
+    pub(crate) async fn say_until(
+        &self,
+        model: &Arc<dyn Model>,
+        text: &str,
+        cancel: Cancel,
+    ) -> Result<Turned, AgentError> {
+        let entered = self.enter().await;
+        let said = vec![NewText::owner(text.to_owned(), Some(Role::User))];
+        turn(&self.desk, &WHO, &entered, &manner(model), said, &self.doors, cancel).await
+    }
+
+    /// Listens for what other processes say.
+    pub(crate) fn listen(&self) -> Listener {
+        Listener::start(&self.desk.home, self.desk.instance, &self.doors).unwrap()
+    }
+
+    /// The conversation: who said what, and how it ended.
+    pub(crate) async fn path(&self) -> Vec<(Role, String, Option<Finish>)> {
+        let tree = self.enter().await.tree;
+        let read = self.desk.read(&WHO, tree, |rows| {
+            let view = loom::ViewName::default();
+            let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
+            window(rows, &view, &path, None, 1_000)
+        });
+        let said = |passage: Passage| {
+            let node = passage.row.node;
+            (!passage.text.is_empty()).then(|| (node.role.unwrap(), passage.text, node.finish))
+        };
+        read.await.unwrap().into_iter().filter_map(said).collect()
+    }
+
+    /// What was said, without how it ended.
+    pub(crate) async fn texts(&self) -> Vec<String> {
+        self.path().await.into_iter().map(|(_, text, _)| text).collect()
+    }
+
+    /// The text and end of a node, wherever it stands.
+    pub(crate) async fn node(&self, node: NodeId) -> Option<(String, Option<Finish>)> {
+        let tree = self.enter().await.tree;
+        let read = self.desk.read(&WHO, tree, move |rows| rows.node(node));
+        read.await.unwrap().map(|row| (row.node.text().into_owned(), row.node.finish))
+    }
+
+    /// All generations, the oldest first.
+    pub(crate) async fn generations(&self) -> Vec<Generation> {
+        self.desk.store.generations(&WHO, GenerationFilter::default()).await.unwrap()
+    }
+
+    /// How many answers lie aside.
+    pub(crate) fn spools(&self) -> usize {
+        let spool = self.desk.home.dir(store::home::HomeDir::Spool).unwrap();
+        std::fs::read_dir(spool).unwrap().count()
+    }
+
+    /// The process ends without a word, as far as its leases go.
+    pub(crate) fn die(self) {
+        drop(self.instance);
+    }
+}
+
+/// How a model is asked here.
+pub(crate) fn manner(model: &Arc<dyn Model>) -> Manner {
+    Manner {
+        model: Arc::clone(model),
+        agent: "main".to_owned(),
+        params: Params { n: 1, ..Params::default() },
+        bootstrap: Arc::new(Bootstrap::default()),
+    }
+}
+
+/// A model that answers from these lines.
+pub(crate) fn script(lines: &str) -> Arc<dyn Model> {
+    Arc::new(ScriptModel::from_text("script", lines, ScriptOptions::default()).unwrap())
+}
+
+/// What a client heard.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) notes: Mutex<Vec<String>>,
+    pub(crate) text: Mutex<String>,
+}
+
+impl Client for Heard {
+    fn note(&self, line: &str) {
+        self.notes.lock().unwrap().push(line.to_owned());
+    }
+
+    fn delta(&self, _: NodeId, text: &str) {
+        self.text.lock().unwrap().push_str(text);
+    }
+}
+
+/// A request that waits. Dropping it lets the model go on.
+pub(crate) struct Asked {
+    /// The body.
+    pub(crate) body: String,
+    _held: oneshot::Sender<()>,
+}
+
+/// A model that says [`FIRST`], and [`REST`] when it is let go on.
+pub(crate) struct Gated {
+    info: ModelInfo,
+    asked: mpsc::UnboundedSender<Asked>,
+}
+
+/// What it says before it waits, and after.
+pub(crate) const FIRST: &str = "one two";
+pub(crate) const REST: &str = " three";
+
+impl Gated {
+    /// The model, and the requests that wait.
+    pub(crate) fn new() -> (Arc<dyn Model>, mpsc::UnboundedReceiver<Asked>) {
+        let (asked, requests) = mpsc::unbounded_channel();
+        let ScriptOptions { window, output_limit, .. } = ScriptOptions::default();
+        let info = ModelInfo {
+            provider: "test".to_owned(),
+            name: "gated".to_owned(),
+            dialect: DialectName::OpenAiChat,
+            place: Place::Local,
+            kind: SourceKind::Local,
+            window,
+            output_limit,
+            honours_n: false,
+            prefill: false,
+            logprobs: false,
+            completion_endpoint: false,
+            tools: false,
+        };
+        (Arc::new(Self { info, asked }), requests)
+    }
+}
+
+fn event(delta: &str, finish: Option<&str>) -> Vec<u8> {
+    let finish = finish.map_or("null".to_owned(), |finish| format!("\"{finish}\""));
+    let choice = format!(r#"{{"index":0,"delta":{{"content":"{delta}"}},"finish_reason":{finish}}}"#);
+    format!("data: {{\"id\":\"g\",\"choices\":[{choice}]}}\n\n").into_bytes()
+}
+
+#[async_trait]
+impl Model for Gated {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+        model::openai_chat::OpenAiChat::default().encode(prompt, params, &self.info.name)
+    }
+
+    async fn send(
+        &self,
+        request: &Encoded,
+        _: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        let mut body = Vec::new();
+        let mut parser = request.dialect().parser(true);
+        let Exchange { spool, listener, mut cancel } = exchange;
+        let mut say = |bytes: Vec<u8>| {
+            spool.append(&bytes).unwrap();
+            body.extend_from_slice(&bytes);
+            let mut events = Vec::new();
+            parser.feed(&bytes, &mut events).unwrap();
+            events.into_iter().for_each(|event: Event| listener.event(event));
+        };
+        say(event(FIRST, None));
+        let (held, let_go) = oneshot::channel();
+        let sent = String::from_utf8(request.body().to_vec()).unwrap();
+        self.asked.send(Asked { body: sent, _held: held }).ok();
+        let stopped = tokio::select! {
+            _ = let_go => false,
+            () = cancel.cancelled() => true,
+        };
+        if !stopped {
+            say(event(REST, Some("stop")));
+            say(b"data: [DONE]\n\n".to_vec());
+        }
+        let response = RawResponse {
+            status: 200,
+            headers: Vec::new(),
+            removed_headers: Vec::new(),
+            body: body.into(),
+            streamed: true,
+            timings: Timings { started_at: 0, head_ms: 0, first_byte_ms: Some(0), total_ms: 0 },
+            attempt: 1,
+            dialect: request.dialect(),
+            parser_version: PARSER_VERSION,
+            source: SourceKind::Local,
+        };
+        if stopped { Err(ModelError::Cancelled { response: Some(Box::new(response)) }) } else { Ok(response) }
+    }
+}
