@@ -15,10 +15,11 @@ mod scratch;
 mod sheet;
 mod sizes;
 mod starts;
+mod turns;
 mod wire;
 
 use commands::CommandError;
-use commands::args::care::Bench;
+use commands::args::care::{Bench, BenchArg};
 use commands::results::care::Rows;
 
 use scratch::Scratch;
@@ -36,6 +37,11 @@ const FEWEST: u64 = 1_000;
 /// # Errors
 /// A size that is too small, a disk that is full, or a tree that does not verify.
 pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Rows, CommandError> {
+    if args.what == BenchArg::Turn {
+        let mut sheet = Sheet::new(progress);
+        turns::measure(&mut sheet, &Scratch::new()?)?;
+        return Ok(sheet.finish());
+    }
     if args.nodes < FEWEST {
         let message = format!("a tree of {} nodes says nothing about large ones", args.nodes);
         return Err(CommandError::usage(message, format!("give --nodes at least {FEWEST}")));
@@ -75,8 +81,6 @@ fn powers(first: u64, last: u64) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use commands::args::care::BenchArg;
-
     use super::*;
 
     #[test]

@@ -162,4 +162,6 @@ pub enum BenchArg {
     All,
     /// The tree and its store.
     Loom,
+    /// Saying something to a model that answers at once.
+    Turn,
 }

@@ -118,7 +118,8 @@ fn every_byte_of_an_answer_that_was_received_outlives_a_kill_and_is_part_of_what
     let last = home.ok(&["--model", model, "chat", "-m", "Good bye"]);
     assert_eq!(last, format!("{}\n", answer_to("Good bye")));
     let asked = mock.exchanges().last().unwrap().asked.to_string();
-    for (_, text, _) in &before {
+    // As far back as the window of any model reaches.
+    for (_, text, _) in before.iter().rev().take(20) {
         assert!(asked.contains(text.as_str()), "the model does not know of {text:?}");
     }
     home.is_sound();
