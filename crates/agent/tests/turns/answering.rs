@@ -19,7 +19,7 @@ use crate::support::{Gated, House, WHO, manner, script};
 async fn what_was_said_and_the_request_are_durable_before_a_model_is_asked() {
     let house = House::new();
     let process = house.process("chat");
-    let (model, mut requests) = Gated::new();
+    let (model, mut requests) = Gated::gated();
     let (turned, ()) = tokio::join!(process.say(&model, "Is it raining?"), async {
         let asked = requests.recv().await.unwrap();
         assert_eq!(process.texts().await, ["Is it raining?"]);

@@ -23,7 +23,7 @@ async fn what_is_said_in_the_middle_of_a_turn_is_answered_after_it_in_order() {
     let house = House::new();
     let owner = house.process("chat");
     let _listener = owner.listen();
-    let (model, mut requests) = Gated::new();
+    let (model, mut requests) = Gated::gated();
     let entered = owner.enter().await;
     let (turned, ()) = tokio::join!(owner.say(&model, "0?"), async {
         let asked = requests.recv().await.unwrap();
@@ -53,7 +53,7 @@ async fn what_waits_when_the_turn_is_stopped_is_given_back_unsaid() {
     let house = House::new();
     let (owner, other) = (house.process("chat"), house.process("chat"));
     let _listener = owner.listen();
-    let (model, mut requests) = Gated::new();
+    let (model, mut requests) = Gated::gated();
     let entered = owner.enter().await;
     let (stop, cancel) = Cancel::new();
     let (turned, handed, ()) = tokio::join!(

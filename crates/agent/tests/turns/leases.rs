@@ -1,5 +1,7 @@
 //! One turn of a session at a time, whichever process it is in.
 
+use std::time::Duration;
+
 use drawloom_agent::{AgentError, LEASE};
 use loom::{Finish, Role};
 use store::{Holder, StoreError};
@@ -12,7 +14,7 @@ const PAST: i64 = LEASE.as_millis() as i64 + 1;
 async fn a_session_that_a_living_process_holds_is_busy_and_says_whose_it_is() {
     let house = House::new();
     let (holder, other) = (house.process("up"), house.process("chat"));
-    let (model, mut requests) = Gated::new();
+    let (model, mut requests) = Gated::gated();
     let (turned, ()) = tokio::join!(holder.say(&model, "hello"), async {
         let asked = requests.recv().await.unwrap();
         let refused = other.say(&script(r#"{"text": "no"}"#), "me too").await;
@@ -46,7 +48,7 @@ async fn a_session_whose_process_is_dead_is_free_at_once() {
 async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_node_beside() {
     let house = House::new();
     let (sleeper, other) = (house.process("chat"), house.process("chat"));
-    let (model, mut requests) = Gated::new();
+    let (model, mut requests) = Gated::gated();
     let (turned, ()) = tokio::join!(sleeper.say(&model, "hello"), async {
         let asked = requests.recv().await.unwrap();
         // It is not heard of for longer than its lease lasts.
@@ -76,7 +78,7 @@ async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_n
 async fn what_a_turn_that_is_dropped_had_received_is_recovered_where_it_was_asked() {
     let house = House::new();
     let (dropped, other) = (house.process("chat"), house.process("chat"));
-    let (model, mut requests) = Gated::new();
+    let (model, mut requests) = Gated::gated();
     tokio::select! {
         turned = dropped.say(&model, "hello") => panic!("{turned:?}"),
         asked = requests.recv() => std::mem::forget(asked),
@@ -94,7 +96,7 @@ async fn what_a_turn_that_is_dropped_had_received_is_recovered_where_it_was_aske
 async fn a_turn_that_is_dropped_gives_its_session_back() {
     let house = House::new();
     let process = house.process("chat");
-    let (model, mut requests) = Gated::new();
+    let (model, mut requests) = Gated::gated();
     tokio::select! {
         turned = process.say(&model, "hello") => panic!("{turned:?}"),
         asked = requests.recv() => std::mem::forget(asked),
@@ -122,7 +124,7 @@ async fn turns_of_one_process_never_overlap() {
                 match process.say(&model, &format!("question {number}")).await {
                     Ok(turned) => break assert!(turned.reply.unwrap().error.is_none()),
                     Err(AgentError::Busy { instance, .. }) => {
-                        assert_eq!(instance, Some(process.desk.instance))
+                        assert_eq!(instance, Some(process.desk.instance));
                     }
                     Err(error) => panic!("{error}"),
                 }
@@ -137,6 +139,32 @@ async fn turns_of_one_process_never_overlap() {
         let [(Role::User, question, _), (Role::Assistant, answer, _)] = pair else { panic!("{path:?}") };
         assert!(question.starts_with("question") && answer.starts_with("answer"), "{pair:?}");
     }
+}
+
+/// By both clocks: the runtime's, by which it is renewed, and the wall's, by which it ends.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_takes_long_keeps_its_session() {
+    let house = House::new();
+    let (holder, other) = (house.process("chat"), house.process("chat"));
+    let (model, mut requests) = Gated::gated();
+    let entered = holder.enter().await;
+    let store = &holder.desk.store;
+    let expires = async || store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap().expires;
+    let (turned, ()) = tokio::join!(holder.say(&model, "hello"), async {
+        let asked = requests.recv().await.unwrap();
+        for _ in 0..20 {
+            let before = expires().await;
+            house.pass(10_000);
+            tokio::time::advance(Duration::from_secs(10)).await;
+            while expires().await == before {
+                tokio::task::yield_now().await;
+            }
+        }
+        let refused = other.say(&script(r#"{"text": "no"}"#), "me too").await;
+        assert!(matches!(refused, Err(AgentError::Busy { .. })), "{refused:?}");
+        drop(asked);
+    });
+    assert!(turned.unwrap().reply.unwrap().error.is_none());
 }
 
 /// The control: without the guard, the lease alone keeps nobody from writing.

@@ -207,7 +207,7 @@ pub(crate) const REST: &str = " three";
 
 impl Gated {
     /// The model, and the requests that wait.
-    pub(crate) fn new() -> (Arc<dyn Model>, mpsc::UnboundedReceiver<Asked>) {
+    pub(crate) fn gated() -> (Arc<dyn Model>, mpsc::UnboundedReceiver<Asked>) {
         let (asked, requests) = mpsc::unbounded_channel();
         let ScriptOptions { window, output_limit, .. } = ScriptOptions::default();
         let info = ModelInfo {

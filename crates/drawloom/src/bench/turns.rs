@@ -96,15 +96,15 @@ fn serve() -> std::io::Result<String> {
     std::thread::Builder::new().name("bench-server".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
             // A client that goes away is told of by its own end.
-            let _ = answer(stream);
+            let _ = answer(&stream);
         }
     })?;
     Ok(format!("http://127.0.0.1:{port}/v1/bench"))
 }
 
 /// Reads a request and answers it.
-fn answer(stream: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(&stream);
+fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
     let (mut length, mut line) = (0, String::new());
     loop {
         line.clear();
@@ -120,7 +120,7 @@ fn answer(stream: TcpStream) -> std::io::Result<()> {
     }
     std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink())?;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    (&stream).write_all(format!("{head}{ANSWER}").as_bytes())
+    stream.write_all(format!("{head}{ANSWER}").as_bytes())
 }
 
 #[cfg(test)]

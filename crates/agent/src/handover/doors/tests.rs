@@ -81,7 +81,7 @@ async fn what_is_put_while_the_door_closes_is_never_lost() {
                         Ok(_) => taken.push(text),
                         Err(reply) => assert_eq!(reply, Reply::Closed),
                     }
-                    if (round as usize + writer + number) % 3 == 0 {
+                    if (round as usize + writer + number).is_multiple_of(3) {
                         tokio::task::yield_now().await;
                     }
                 }
@@ -92,7 +92,7 @@ async fn what_is_put_while_the_door_closes_is_never_lost() {
         let mut out = Vec::new();
         while let Some(handed) = door.next() {
             out.push(handed.text);
-            if round % 2 == 0 {
+            if round.is_multiple_of(2) {
                 tokio::task::yield_now().await;
             }
         }
