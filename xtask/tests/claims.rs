@@ -70,10 +70,10 @@ fn tests_of(source: &str) -> Vec<String> {
     for line in source.lines().map(str::trim) {
         if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
             marked = true;
-        } else if let Some(after) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn ")) {
-            if std::mem::take(&mut marked) {
-                names.extend(after.split('(').next().map(str::to_owned));
-            }
+        } else if let Some(after) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "))
+            && std::mem::take(&mut marked)
+        {
+            names.extend(after.split('(').next().map(str::to_owned));
         }
     }
     names
