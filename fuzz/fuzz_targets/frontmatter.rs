@@ -11,7 +11,9 @@ fuzz_target!(|file: &[u8]| -> Corpus {
             assert!((1..=lines).contains(&error.line), "{error} in {lines} lines");
         }
         Ok(page) => {
-            assert!(!page.body.contains("\r\n"));
+            // Line ends are made plain once: of `\r\r\n` a carriage return stays, as a lone one does.
+            let doubled = file.windows(3).any(|three| three == b"\r\r\n");
+            assert!(doubled || !page.body.contains("\r\n"));
             assert!(page.body.len() <= file.len());
             if let Some(fields) = &page.fields {
                 let mut values = 0;

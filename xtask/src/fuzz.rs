@@ -124,7 +124,13 @@ fn fuzz(programs: &Path, name: &str, seconds: u64) -> Result<String> {
         .arg(root().join("fuzz/corpus").join(name))
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-max_len={MOST_BYTES}"))
-        .args(["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-print_final_stats=1"])
+        .args([
+            "-timeout=10",
+            "-rss_limit_mb=2048",
+            "-malloc_limit_mb=512",
+            "-len_control=20",
+            "-print_final_stats=1",
+        ])
         .arg(format!("-artifact_prefix={}/", findings.display()))
         .env("ASAN_OPTIONS", "detect_odr_violation=0")
         .stdin(Stdio::null())
