@@ -13,7 +13,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::places::{root, target};
+use crate::places::{as_from_outside, root, target};
 use crate::say::say;
 
 /// Targets that run at the same time.
@@ -84,7 +84,7 @@ fn build() -> Result<PathBuf> {
     let lock = root().join("fuzz/Cargo.lock");
     let before = fs::read(&lock).context("fuzz/Cargo.lock is missing")?;
     let folder = root().join("fuzz/target");
-    let status = Command::new(&program)
+    let status = as_from_outside(&mut Command::new(&program))
         .args(["fuzz", "build", "--sanitizer", "address", "--target", TARGET, "--target-dir"])
         .arg(&folder)
         .current_dir(root())
