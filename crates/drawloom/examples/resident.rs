@@ -61,6 +61,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             instance: instance.id(),
             clock,
             models: Arc::new(Scripted(arguments.script)),
+            workspace: commands::app::Workspace::default(),
+            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
             masker: Arc::new(Masker::new(&[Secret::new("KEY", "sk-soak-secret-0123456789")?])?),
             talk: Arc::new(Silent),
@@ -137,11 +139,13 @@ impl Models for Scripted {
 /// Nobody to talk to.
 struct Silent;
 
-impl Talk for Silent {
+impl agent::Client for Silent {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
+}
 
+impl Talk for Silent {
     fn confirm(&self, _: &str) -> bool {
         false
     }
