@@ -2,7 +2,7 @@
 
 /// A metadata value to write.
 #[derive(Clone)]
-pub enum Meta {
+pub(crate) enum Meta {
     U32(u32),
     F32(f32),
     Bool(bool),
@@ -21,25 +21,25 @@ impl From<&str> for Meta {
 
 /// A tensor to write.
 #[derive(Clone)]
-pub struct Tensor {
-    pub name: String,
-    pub dimensions: Vec<u64>,
-    pub kind: u32,
-    pub bytes: Vec<u8>,
+pub(crate) struct Tensor {
+    pub(crate) name: String,
+    pub(crate) dimensions: Vec<u64>,
+    pub(crate) kind: u32,
+    pub(crate) bytes: Vec<u8>,
     /// An offset that is not where the bytes are.
-    pub offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
 }
 
 /// A file to write.
 #[derive(Clone)]
-pub struct File {
-    pub version: u32,
-    pub metadata: Vec<(String, Meta)>,
-    pub tensors: Vec<Tensor>,
+pub(crate) struct File {
+    pub(crate) version: u32,
+    pub(crate) metadata: Vec<(String, Meta)>,
+    pub(crate) tensors: Vec<Tensor>,
 }
 
 impl File {
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"GGUF".to_vec();
         bytes.extend(self.version.to_le_bytes());
         bytes.extend((self.tensors.len() as u64).to_le_bytes());
@@ -68,14 +68,14 @@ impl File {
 
     /// Replaces or adds a metadata value.
     #[must_use]
-    pub fn with(mut self, key: &str, value: impl Into<Meta>) -> Self {
+    pub(crate) fn with(mut self, key: &str, value: impl Into<Meta>) -> Self {
         self.metadata.retain(|(known, _)| known != key);
         self.metadata.push((key.to_owned(), value.into()));
         self
     }
 
     #[must_use]
-    pub fn without(mut self, key: &str) -> Self {
+    pub(crate) fn without(mut self, key: &str) -> Self {
         self.metadata.retain(|(known, _)| known != key);
         self
     }
@@ -130,16 +130,16 @@ fn meta(bytes: &mut Vec<u8>, value: &Meta) {
 
 /// What a tiny model is like.
 #[derive(Clone, Copy)]
-pub struct Tiny {
+pub(crate) struct Tiny {
     /// `llama`, `qwen2` or `qwen3`.
-    pub family: &'static str,
+    pub(crate) family: &'static str,
     /// 0 for 32-bit floats, 8 for 8-bit blocks, 3 for 4-bit blocks with a minimum.
-    pub kind: u32,
-    pub context: u32,
-    pub seed: u64,
+    pub(crate) kind: u32,
+    pub(crate) context: u32,
+    pub(crate) seed: u64,
 }
 
-pub const TINY: Tiny = Tiny { family: "llama", kind: 8, context: 512, seed: 1 };
+pub(crate) const TINY: Tiny = Tiny { family: "llama", kind: 8, context: 512, seed: 1 };
 
 const WIDTH: u64 = 64;
 const HEADS: u64 = 4;
@@ -149,10 +149,10 @@ const INNER: u64 = 128;
 const LAYERS: u64 = 2;
 
 /// ChatML as SmolLM2's file has it.
-pub const TEMPLATE: &str = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+pub(crate) const TEMPLATE: &str = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
 impl Tiny {
-    pub fn file(self) -> File {
+    pub(crate) fn file(self) -> File {
         let mut metadata: Vec<(String, Meta)> = vec![
             ("general.architecture".into(), self.family.into()),
             ("general.name".into(), "tiny".into()),
