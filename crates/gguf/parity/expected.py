@@ -76,6 +76,7 @@ def main():
     params.cpuparams_batch.n_threads = 1
     params.hostnames = ["127.0.0.1"]
     params.port = 8192 + os.getpid() % 1000
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_F32
     params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     server = xllamacpp.Server(params)
@@ -95,12 +96,22 @@ def main():
     prompts = []
     for text in PROMPTS:
         answer = complete(text, tokens)
+        # The server leaves out probabilities of tokens that are half a character.
+        told = iter(answer["completion_probabilities"])
+        known = next(told, None)
+        probabilities = []
+        for token in answer["tokens"]:
+            if known and known["id"] == token:
+                probabilities.append(known)
+                known = next(told, None)
+            else:
+                probabilities.append(None)
         prompts.append({
             "text": text,
-            "tokens": [token["id"] for token in answer["completion_probabilities"]],
-            "logprobs": [token["logprob"] for token in answer["completion_probabilities"]],
-            "top": [[[top["id"], top["logprob"]] for top in token["top_logprobs"]]
-                    for token in answer["completion_probabilities"]],
+            "tokens": answer["tokens"],
+            "logprobs": [known and known["logprob"] for known in probabilities],
+            "top": [known and [[top["id"], top["logprob"]] for top in known["top_logprobs"]]
+                    for known in probabilities],
         })
     texts = [{"text": text, "tokens": ask("/tokenize", {"content": text, "add_special": False, "parse_special": False})["tokens"]}
              for text in TEXTS]
