@@ -154,7 +154,8 @@ impl<'a, F: Read + Seek> Tensors<'a, F> {
             let block = usize::try_from(entry.kind.block_bytes()).unwrap_or(1);
             let row = inner / PADDING * block;
             let rows_bytes = bytes.chunks(row.max(1));
-            let bytes: Vec<u8> = rows_bytes.flat_map(|row| row.iter().copied().chain(repeat_n(0, block))).collect();
+            let bytes: Vec<u8> =
+                rows_bytes.flat_map(|row| row.iter().copied().chain(repeat_n(0, block))).collect();
             tensor(entry, bytes, vec![rows, inner + PADDING])?
         } else {
             tensor(entry, bytes, vec![rows, inner])?
