@@ -117,7 +117,8 @@ fn say(what: &str, round: usize) {
 #[test]
 #[ignore = "run by the test below"]
 fn keeps_commits_blobs_and_documents() {
-    let folder = std::env::var_os(FOLDER).unwrap();
+    // Asked for by itself, there is nothing to keep and nobody who records it.
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
     let folder = Path::new(&folder);
     fs::create_dir(folder.join("blobs")).unwrap();
     let blobs = blobs(folder).unwrap();
@@ -234,6 +235,7 @@ fn recorded() -> (Vec<Call>, Disk, tempfile::TempDir) {
 }
 
 #[test]
+#[ignore = "needs strace: .ci/run runs it"]
 fn commits_blobs_and_documents_outlive_a_loss_of_power() {
     let (calls, before, _folder) = recorded();
     let wrong = losses(&calls, &before, 20);
@@ -241,6 +243,7 @@ fn commits_blobs_and_documents_outlive_a_loss_of_power() {
 }
 
 #[test]
+#[ignore = "needs strace: .ci/run runs it"]
 fn control_without_the_syncs_of_the_folder_a_document_is_lost() {
     let (calls, before, _folder) = recorded();
     let wrong = losses(&calls, &before.deaf_to("w"), 1);
@@ -248,6 +251,7 @@ fn control_without_the_syncs_of_the_folder_a_document_is_lost() {
 }
 
 #[test]
+#[ignore = "needs strace: .ci/run runs it"]
 fn control_without_the_syncs_of_the_log_a_commit_is_lost() {
     let (calls, before, _folder) = recorded();
     let wrong = losses(&calls, &before.deaf_to("loom.db-wal"), 1);
