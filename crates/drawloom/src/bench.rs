@@ -53,6 +53,9 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Rows, 
     let scratch = Scratch::new()?;
     let mut sheet = Sheet::new(progress);
     starts::measure(&mut sheet, &scratch);
+    if args.what == BenchArg::All {
+        turns::measure(&mut sheet, &scratch)?;
+    }
     runtime.block_on(async {
         sizes::measure(&mut sheet, &scratch, &powers(1_000, args.nodes)).await?;
         sizes::measure_written(&mut sheet, &scratch, args.nodes).await?;
