@@ -92,13 +92,12 @@ impl Bootstrap {
 /// Who gives way first (spec: context §3 *Give way*).
 fn gives_way(name: &str) -> usize {
     match name {
-        "TOOLS.md" => 0,
         "USER.md" => 1,
         "IDENTITY.md" => 2,
         "AGENTS.md" => 3,
         "SOUL.md" => 4,
         "HANDOFF.md" => 5,
-        // What is not listed is nobody's instruction.
+        // TOOLS.md, and what is not listed: nobody's instructions.
         _ => 0,
     }
 }
