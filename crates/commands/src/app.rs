@@ -1,7 +1,7 @@
 //! What commands work on, and the one place where rights are checked.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::handover::Doors;
@@ -13,6 +13,8 @@ use store::Ids;
 use store::home::Home;
 use store::instance::InstanceId;
 use store::{Applied, Store, With};
+use workspace::discovery::Surroundings;
+use workspace::trust::{Accepted, Arrival};
 
 use crate::args::context::ContextCommand;
 use crate::args::tree::TreeCommand;
@@ -21,7 +23,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::Asker;
 use crate::table::Command;
-use crate::{care, chat, contexts, generate, settings::Settings, transfer, tree, verify};
+use crate::{care, chat, contexts, generate, settings::Settings, transfer, tree, verify, workspaces};
 
 /// The largest text a command takes in, in bytes (spec: scale §4 *draft paste*).
 pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
@@ -52,8 +54,16 @@ pub trait Talk: Client {
 pub struct Workspace {
     /// Names it among workspaces: its canonical path, or nothing.
     pub key: String,
+    /// Its folder by canonical path, whether or not it is loaded or there.
+    pub folder: Option<PathBuf>,
+    /// How it was chosen.
+    pub arrival: Option<Arrival>,
     /// Its folder, where what it brings may be loaded.
     pub root: Option<workspace::Root>,
+    /// Which of its texts are loaded.
+    pub accepted: Accepted,
+    /// By which it is judged which folders may be workspaces.
+    pub surroundings: Option<Surroundings>,
 }
 
 /// A home that is open, with everything its commands need.
@@ -126,6 +136,7 @@ impl App {
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,
             Command::Context(ContextCommand::Replay(args)) => contexts::replay(self, asker, args).await,
+            Command::Workspace(command) => workspaces::workspaces(self, asker, command).await,
             Command::Import(args) => transfer::import(self, asker, args).await,
             Command::Search(args) => tree::search(self, asker, args).await,
             Command::Forget(args) => care::forget(self, asker, args).await,

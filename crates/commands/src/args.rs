@@ -4,6 +4,7 @@ pub mod care;
 pub mod chat;
 pub mod context;
 pub mod tree;
+pub mod workspace;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};

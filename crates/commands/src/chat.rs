@@ -271,7 +271,8 @@ impl Conversation {
 fn manner(app: &App, preset: Option<&str>, kind: SessionKind) -> Result<Manner, CommandError> {
     let preset = generate::preset(app, preset)?;
     let name = app.settings.model.as_deref().or(preset.model.as_deref());
-    let bootstrap = agent::boot::bootstrap(app.workspace.root.as_ref(), kind, &app.masker);
+    let workspace = &app.workspace;
+    let bootstrap = agent::boot::bootstrap(workspace.root.as_ref(), &workspace.accepted, kind, &app.masker);
     Ok(Manner {
         model: app.models.find(name)?,
         agent: "main".to_owned(),

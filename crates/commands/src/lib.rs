@@ -21,6 +21,7 @@ pub mod table;
 mod transfer;
 mod tree;
 mod verify;
+pub mod workspaces;
 
 pub use app::App;
 pub use error::CommandError;

@@ -4,6 +4,7 @@ pub mod care;
 pub mod chat;
 pub mod context;
 pub mod tree;
+pub mod workspace;
 
 use serde::Serialize;
 
@@ -55,6 +56,8 @@ pub enum Outcome {
     Sessions(chat::Sessions),
     /// `sessions show`.
     Session(chat::SessionShown),
+    /// `workspace list`, `trust`, `untrust`.
+    Workspaces(workspace::Workspaces),
     /// `tree export`.
     Exported(care::Exported),
     /// `import`.

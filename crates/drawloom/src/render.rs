@@ -9,6 +9,7 @@ mod chat;
 mod columns;
 mod context;
 mod tree;
+mod workspace;
 
 use std::borrow::Cow;
 
@@ -17,6 +18,7 @@ use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
 pub(crate) use care::size;
+pub(crate) use workspace::inventory;
 
 /// What is printed of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -103,6 +105,7 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Chatted(done) => chat::chatted(done, to),
         Outcome::Sessions(found) => Shown::new(chat::sessions(found, to)),
         Outcome::Session(found) => Shown::new(chat::session(found, to)),
+        Outcome::Workspaces(found) => Shown::new(workspace::workspaces(found, to)),
         Outcome::Exported(done) => care::exported(done, to),
         Outcome::Imported(done) => care::imported(done, to),
         Outcome::Hits(found) => care::hits(found, to),

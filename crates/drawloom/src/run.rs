@@ -11,7 +11,7 @@ use model::Cancel;
 use crate::cli::{Action, Cli, Global};
 use crate::config::{self, Layers};
 use crate::interrupt::{self, Ended};
-use crate::open;
+use crate::open::{self, Invocation, Need};
 use crate::output::{self, Output};
 use crate::places::Places;
 use crate::talk::Person;
@@ -90,8 +90,13 @@ fn with_store(
     let spec = command.spec();
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
-    let in_workspace = matches!(command, Command::Chat(_) | Command::Sessions(_));
-    let opened = open::open(spec.name, places, config, model, person, cancel, in_workspace)?;
+    let need = match command {
+        Command::Chat(_) => Need::Load,
+        Command::Sessions(_) | Command::Workspace(_) => Need::Place,
+        _ => Need::None,
+    };
+    let invocation = Invocation { name: spec.name, places, need, runtime: &runtime, named: model };
+    let opened = open::open(&invocation, config, person, cancel)?;
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));

@@ -52,6 +52,20 @@ impl Person {
         self.note(line);
     }
 
+    /// Shows lines at the terminal and asks. None when nobody is there to answer: no terminal, none of the
+    /// program's streams is one, or it went away.
+    pub(crate) fn answer(&self, lines: &[String], question: &str) -> Option<bool> {
+        if !(io::stdin().is_terminal() || io::stderr().is_terminal()) {
+            return None;
+        }
+        self.end_line();
+        let mut terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
+        for line in lines {
+            writeln!(terminal, "{}", explicit(line)).ok()?;
+        }
+        ask(&terminal, question).ok().flatten()
+    }
+
     /// Ends the line of text that was being shown.
     fn end_line(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +123,7 @@ impl Talk for Person {
     fn confirm(&self, question: &str) -> bool {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
-        terminal.is_ok_and(|terminal| ask(&terminal, question).unwrap_or(false))
+        terminal.is_ok_and(|terminal| matches!(ask(&terminal, question), Ok(Some(true))))
     }
 
     fn input(&self) -> Box<dyn Read + Send> {
@@ -117,13 +131,13 @@ impl Talk for Person {
     }
 }
 
-/// Asks at a terminal. Only what is typed after the question counts.
-fn ask(mut terminal: &File, question: &str) -> io::Result<bool> {
+/// Asks at a terminal. Only what is typed after the question counts; none when the terminal went away.
+fn ask(mut terminal: &File, question: &str) -> io::Result<Option<bool>> {
     terminal.write_all(format!("{} [y/N] ", explicit(question)).as_bytes())?;
     tcflush(terminal, QueueSelector::IFlush)?;
     let mut answer = String::new();
-    BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
+    Ok((read > 0).then(|| matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")))
 }
 
 #[cfg(test)]
@@ -170,7 +184,7 @@ mod tests {
             rustix::event::poll(&mut ready, None).unwrap();
         }
         let asked = std::thread::spawn(move || {
-            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?").unwrap();
+            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?").unwrap() == Some(true);
             (told, program)
         });
         let seen = shown(&mut person);

@@ -16,5 +16,6 @@ mod suite {
     mod sessions;
     mod twins;
     mod work;
+    mod workspaces;
     mod writing;
 }
