@@ -3,11 +3,14 @@
 //! It looks and changes nothing: a home that is not there stays so, and wrong modes are named, not repaired.
 //! `--quick` opens no connection.
 
+mod backup;
 mod disk;
 mod servers;
 
-use commands::results::care::{Check, Health, State};
+use commands::results::care::{Check, Health, Sandbox, State};
+use commands::workspaces::Looked;
 use commands::{CommandError, Outcome};
+use workspace::trust::decide;
 
 use crate::config::Layers;
 use crate::places::Places;
@@ -21,10 +24,11 @@ pub(crate) fn examine(quick: bool, places: &Places, layers: &Layers) -> Result<O
     let mut checks = vec![settings(layers)];
     checks.extend(disk::checks(places, &config, quick));
     checks.push(workspace(places));
-    checks.extend(servers::checks(&config, quick)?);
+    checks.extend(servers::checks(layers, &config, quick)?);
     checks.push(ok("sandbox", "not used yet: this version runs no programs"));
     let ok = checks.iter().all(|check| check.state != State::Fail);
-    Ok(Outcome::Health(Health { ok, checks }))
+    let sandbox = Sandbox { level: "unused", abi: None, missing: Vec::new() };
+    Ok(Outcome::Health(Health { ok, checks, sandbox }))
 }
 
 fn ok(name: &str, why: impl Into<String>) -> Check {
@@ -47,8 +51,25 @@ fn settings(layers: &Layers) -> Check {
 }
 
 fn workspace(places: &Places) -> Check {
-    match places.workspace() {
-        Ok(chosen) => ok("workspace", format!("{}: {}", chosen.folder.display(), chosen.why)),
-        Err(error) => check("workspace", State::Fail, error.message, error.hint),
+    let chosen = match places.workspace() {
+        Ok(chosen) => chosen,
+        Err(error) => return check("workspace", State::Fail, error.message, error.hint),
+    };
+    let why = format!("{}: {}", chosen.folder.display(), chosen.why);
+    let database = places.home.join("loom.db");
+    // What cannot be opened is not there yet, or is named when something is loaded from it.
+    let Ok(looked) = Looked::at(&chosen.folder, &database) else { return ok("workspace", why) };
+    let record = match disk::answered(&database, &looked) {
+        Ok(record) => record,
+        Err(error) => {
+            return check("workspace", State::Warn, format!("{why}; {}", error.message), error.hint);
+        }
+    };
+    let decision = decide(&looked.id, &looked.inventory, places.arrival(&chosen), record.as_ref());
+    let why = format!("{why}; {decision}");
+    if decision.loads() {
+        return ok("workspace", why);
     }
+    let fix = "`drawloom workspace list` shows what it would load, `drawloom workspace trust` allows it";
+    check("workspace", State::Warn, why, fix)
 }

@@ -5,6 +5,7 @@
 
 use commands::CommandError;
 use commands::app::Workspace;
+use commands::settings::size;
 use commands::workspaces::{Looked, answered, keep};
 use loom::Millis;
 use store::home::Home;
@@ -61,7 +62,7 @@ pub(crate) async fn load(
     if arrival == Arrival::HomesOwn && chosen.passed_over {
         person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
     }
-    let looked = match Looked::at(&chosen.folder, home) {
+    let looked = match Looked::at(&chosen.folder, &home.database()) {
         Ok(looked) => looked,
         // The home's own workspace is made when something is put there.
         Err(_) if arrival == Arrival::HomesOwn => return Ok(workspace),
@@ -160,7 +161,7 @@ impl Asking<'_> {
             Change::Removed(path) => ("gone", path),
         };
         let bytes = |items: &[workspace::trust::Item]| {
-            items.iter().find(|item| item.path == *path).map(|item| crate::render::size(item.bytes))
+            items.iter().find(|item| item.path == *path).map(|item| size(item.bytes))
         };
         let (before, now) = (bytes(&record.inventory.items), bytes(&self.looked.inventory.items));
         let sizes = match (before, now) {

@@ -2,18 +2,26 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "cli/care.rs"]
+mod care;
 #[path = "cli/configuration.rs"]
 mod configuration;
+#[path = "cli/contract.rs"]
+mod contract;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/streams.rs"]
 mod streams;
+#[path = "cli/trust.rs"]
+mod trust;
 #[path = "cli/work.rs"]
 mod work;
 #[path = "cli/world.rs"]

@@ -9,6 +9,11 @@ use crate::home::{TestHome, command_line, field, homes, parsed};
 fn rows() -> Vec<(&'static str, Right)> {
     use Right::{Act, Admin, Read, Write};
     vec![
+        ("chat -m x", Act),
+        ("sessions list", Read),
+        ("sessions show S", Read),
+        ("sessions rename S T", Write),
+        ("sessions archive S", Write),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use commands::results::workspace::{TrustState, WorkspaceShown, Workspaces};
+use commands::settings::size;
 use text::terminal::one_line;
 use workspace::trust::{Change, Inventory, Item, Unread};
 
+use super::Plain;
 use super::columns::{columns, word};
-use super::{Plain, size};
 
 /// Lines of a list that are shown; a workspace may hold thousands of notes.
 const SHOWN: usize = 40;
