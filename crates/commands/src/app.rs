@@ -17,6 +17,7 @@ use workspace::discovery::Surroundings;
 use workspace::trust::{Accepted, Arrival};
 
 use crate::args::context::ContextCommand;
+use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
 use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
@@ -24,7 +25,7 @@ use crate::results::Outcome;
 use crate::rights::Asker;
 use crate::settings::{Settings, size};
 use crate::table::Command;
-use crate::{care, chat, contexts, generate, transfer, tree, verify, workspaces};
+use crate::{care, chat, contexts, generate, models, transfer, tree, verify, workspaces};
 
 /// Finds models by name.
 pub trait Models: Send + Sync {
@@ -134,6 +135,7 @@ impl App {
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,
             Command::Context(ContextCommand::Replay(args)) => contexts::replay(self, asker, args).await,
+            Command::Model(ModelCommand::Test { name }) => models::test(self, name.as_deref()).await,
             Command::Workspace(command) => workspaces::workspaces(self, asker, command).await,
             Command::Import(args) => transfer::import(self, asker, args).await,
             Command::Search(args) => tree::search(self, asker, args).await,
@@ -147,7 +149,11 @@ impl App {
             }
             Command::Store(_) => care::check(self, asker).await,
             // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
-            Command::Config(_) | Command::Doctor(_) | Command::Bench(_) => Err(CommandError::usage(
+            Command::Config(_)
+            | Command::Model(_)
+            | Command::Init(_)
+            | Command::Doctor(_)
+            | Command::Bench(_) => Err(CommandError::usage(
                 format!("`{}` is not available here", spec.name),
                 "run it from the command line",
             )),

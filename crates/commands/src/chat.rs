@@ -27,6 +27,10 @@ pub(crate) use sessions::sessions;
 
 /// How long a busy session is waited for whose process takes no messages.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The provider of models that run in this process.
+const EMBEDDED: &str = "embedded";
+/// What such a model is, said when a session begins with it.
+const DEMO: &str = "a small model inside this program, a demo: it continues prose, it cannot act";
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -164,6 +168,9 @@ impl Conversation {
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &self.manner.bootstrap.left_out {
             app.talk.note(&format!("{name} is left out: {why}"));
+        }
+        if self.model().provider == EMBEDDED && self.entered(app, asker).await?.is_none() {
+            app.talk.note(&format!("{}: {DEMO}", self.model().name));
         }
         let entered = desk.enter(who, &self.chosen, self.anew, &text).await?;
         self.anew = false;

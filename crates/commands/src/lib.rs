@@ -14,6 +14,7 @@ pub mod chat;
 mod contexts;
 pub mod error;
 mod generate;
+mod models;
 pub mod results;
 pub mod rights;
 pub mod settings;

@@ -3,6 +3,7 @@
 pub mod care;
 pub mod chat;
 pub mod context;
+pub mod model;
 pub mod tree;
 pub mod workspace;
 
@@ -56,6 +57,12 @@ pub enum Outcome {
     Sessions(chat::Sessions),
     /// `sessions show`.
     Session(chat::SessionShown),
+    /// `model list`, `pull`, `use`.
+    Models(model::Models),
+    /// `model test`.
+    Tested(model::Tested),
+    /// `init`.
+    Begun(model::Begun),
     /// `workspace list`, `trust`, `untrust`.
     Workspaces(workspace::Workspaces),
     /// `tree export`.

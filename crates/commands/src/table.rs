@@ -8,6 +8,7 @@ use crate::args::care::{
 };
 use crate::args::chat::{Chat, SessionsCommand};
 use crate::args::context::ContextCommand;
+use crate::args::model::{Init, ModelCommand};
 use crate::args::tree::{TreeCommand, ViewAction};
 use crate::args::workspace::WorkspaceCommand;
 use crate::rights::Right;
@@ -34,6 +35,11 @@ pub enum Command {
     /// Say which workspaces may be loaded.
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
+    /// Fetch, choose and try models.
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Set up a home: keys, servers on this machine, a model, the workspace.
+    Init(Init),
     /// Take in a file of trees.
     Import(Import),
     /// Search everything.
@@ -87,6 +93,11 @@ impl Command {
             Self::Workspace(WorkspaceCommand::List) => spec("workspace list", Read),
             Self::Workspace(WorkspaceCommand::Trust(_)) => spec("workspace trust", Admin),
             Self::Workspace(WorkspaceCommand::Untrust(_)) => spec("workspace untrust", Admin),
+            Self::Model(ModelCommand::List { .. }) => spec("model list", Read),
+            Self::Model(ModelCommand::Pull { .. }) => spec("model pull", Admin),
+            Self::Model(ModelCommand::Use { .. }) => spec("model use", Admin),
+            Self::Model(ModelCommand::Test { .. }) => spec("model test", Act),
+            Self::Init(_) => spec("init", Admin),
             Self::Import(_) => spec("import", Admin),
             Self::Search(_) => spec("search", Read),
             Self::Forget(_) => removal("forget"),

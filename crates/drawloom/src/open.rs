@@ -14,6 +14,7 @@ use text::terminal::visible;
 use tokio::runtime::Runtime;
 
 use crate::config::Config;
+use crate::embedded::Embedded;
 use crate::models::Configured;
 use crate::places::Places;
 use crate::secrets;
@@ -142,25 +143,33 @@ pub(crate) fn open(
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
     };
+    let person = Arc::new(person);
+    // What stands in a workspace is run for nobody, trusted or not.
+    let closed = places.workspace().ok().map(|chosen| chosen.folder);
+    let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
+    let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
     let app = App {
         store: Arc::new(store),
         ids: Ids::new(),
         home: Arc::new(home),
         instance: instance.id(),
         clock,
-        models: Arc::new(Configured::new(config, named)),
+        models: Arc::new(Configured::new(config, named).with(embedded)),
         workspace,
         doors: Doors::default(),
         settings,
         masker: Arc::new(masker),
-        talk: Arc::new(person),
+        talk: person,
         cancel,
     };
     Ok(Opened { app: Arc::new(app), instance })
 }
 
 /// Opens the folder, and says what was repaired in it.
-fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
+///
+/// # Errors
+/// When it cannot be a home.
+pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
     let home = Home::open(&places.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {

@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
 use commands::args::care::Restore;
+use commands::args::model::ModelCommand;
 use commands::care::RestoreTo;
 use commands::{Asker, Command, CommandError, Outcome, Right};
 use model::{Cancel, Clock};
@@ -36,12 +38,6 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         },
     };
     *output = Output::new(&cli.global);
-    if cli.global.model_file.is_some() {
-        return Err(CommandError::usage(
-            "--model-file needs the embedded engine, which comes with a later version",
-            "serve the file with llama.cpp and give --model http://127.0.0.1:8080/NAME",
-        ));
-    }
     let command = match cli.action {
         Action::Completions { shell } => {
             let mut script = Vec::new();
@@ -51,7 +47,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
         Action::Command(command) => *command,
     };
-    let Global { home, workspace, model, verbose, .. } = cli.global;
+    let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
+    let model = match (model, model_file) {
+        (None, Some(file)) => Some(named_file(&file)?),
+        (model, _) => model,
+    };
     let places = Places::of(home, workspace)?;
     let flags = [("model.default", model.as_deref()), ("log.level", verbose.then_some("debug"))];
     let layers = Layers::read(&places.home, std::env::vars_os(), &flags);
@@ -60,6 +60,10 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Bench(arguments) => {
             Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
+        Command::Init(_) => crate::init::run(&places, &layers, Person::new(output.quiet, verbose))?,
+        Command::Model(
+            command @ (ModelCommand::List { .. } | ModelCommand::Pull { .. } | ModelCommand::Use { .. }),
+        ) => crate::model_commands::run(&command, &places, &layers, Person::new(output.quiet, verbose))?,
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &places, &layers, output.quiet)?,
         command => {
@@ -95,6 +99,18 @@ fn restore(
     let person = Person::new(quiet, false);
     // Not to be dropped half-way: what Ctrl-C ends is the process, and then no store is there yet.
     interrupt::runtime()?.block_on(commands::care::restore(arguments, into, &person))
+}
+
+/// The name of a model that is a file.
+fn named_file(file: &Path) -> Result<String, CommandError> {
+    let file = std::path::absolute(file).map_err(|error| CommandError::file("cannot find", file, &error))?;
+    match file.to_str() {
+        Some(path) => Ok(format!("{}{path}", crate::embedded::FILE)),
+        None => Err(CommandError::usage(
+            "the path of --model-file is not UTF-8 text",
+            "give the file another name",
+        )),
+    }
 }
 
 /// Opens the home, runs a command in it as its owner, and closes it.

@@ -52,6 +52,25 @@ impl Person {
         self.note(line);
     }
 
+    /// Whether progress is shown in place, on a line that changes.
+    pub(crate) fn sees_progress(&self) -> bool {
+        io::stderr().is_terminal()
+    }
+
+    /// How far something is: at a terminal in place of what was said before, unless it was the last of it.
+    pub(crate) fn progress(&self, line: &str, last: bool) {
+        if self.quiet {
+            return;
+        }
+        let line = one_line(line);
+        // A terminal that went away does not end the work.
+        let _ = if self.sees_progress() {
+            write!(io::stderr().lock(), "\r\x1b[K{line}{}", if last { "\n" } else { "" })
+        } else {
+            writeln!(io::stderr().lock(), "{line}")
+        };
+    }
+
     /// Shows lines at the terminal and asks. None when nobody is there to answer: no terminal, none of the
     /// program's streams is one, or it went away.
     pub(crate) fn answer(&self, lines: &[String], question: &str) -> Option<bool> {
