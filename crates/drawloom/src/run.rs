@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &places, &layers, output.quiet)?,
         command => {
+            let layers = if model.is_none() { first_run(&places, layers, output, verbose)? } else { layers };
             let config = layers.config()?;
             log::start(&config.log.level);
             let mut person = Person::new(output.quiet, verbose);
@@ -99,6 +100,25 @@ fn restore(
     let person = Person::new(quiet, false);
     // Not to be dropped half-way: what Ctrl-C ends is the process, and then no store is there yet.
     interrupt::runtime()?.block_on(commands::care::restore(arguments, into, &person))
+}
+
+/// A new home, met at a terminal: whoever is there may have it set up first (spec: cli *First run*).
+fn first_run(
+    places: &Places,
+    layers: Layers,
+    output: &Output,
+    verbose: bool,
+) -> Result<Layers, CommandError> {
+    if places.home.exists() || output.json || !io::stdout().is_terminal() {
+        return Ok(layers);
+    }
+    let person = Person::new(output.quiet, verbose);
+    let lines = [format!("This is the first time; everything will be kept in {}.", places.home.display())];
+    if person.answer(&lines, "Look for models and set it up first?") != Some(true) {
+        return Ok(layers);
+    }
+    output.outcome(&crate::init::run(places, &layers, person)?)?;
+    Ok(Layers::read(&places.home, std::env::vars_os(), &[("log.level", verbose.then_some("debug"))]))
 }
 
 /// The name of a model that is a file.

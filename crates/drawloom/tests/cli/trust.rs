@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::Value;
 
 use crate::world::{Run, World, text};
@@ -170,6 +171,12 @@ fn at_terminal(world: &World, folder: &Path, arguments: &[&str], answer: &str) -
         let opened = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
         Stdio::from(opened)
     };
+    // Without echo, so that what comes back is the program's.
+    let settings = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let mut modes = tcgetattr(&settings).unwrap();
+    modes.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(&settings, OptionalActions::Now, &modes).unwrap();
+    drop(settings);
     let program = world.command(arguments);
     let mut command = Command::new("setsid");
     command.args(["--ctty", "--wait"]).arg(program.get_program()).args(program.get_args());
