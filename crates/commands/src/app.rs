@@ -8,7 +8,7 @@ use agent::handover::Doors;
 use agent::{Client, Desk};
 use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
-use model::{Cancel, Clock, Model};
+use model::{Cancel, Clock, Model, ModelInfo};
 use store::Ids;
 use store::home::{Home, SpaceLimits};
 use store::instance::InstanceId;
@@ -34,6 +34,11 @@ pub trait Models: Send + Sync {
     /// # Errors
     /// When there is none, or it cannot be reached by configuration.
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError>;
+
+    /// What a person should know of a model before they talk with it; mostly nothing.
+    fn about(&self, _model: &ModelInfo) -> Option<String> {
+        None
+    }
 }
 
 /// What a person sees while a command works, and what they are asked.

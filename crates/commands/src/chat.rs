@@ -27,10 +27,6 @@ pub(crate) use sessions::sessions;
 
 /// How long a busy session is waited for whose process takes no messages.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The provider of models that run in this process.
-const EMBEDDED: &str = "embedded";
-/// What such a model is, said when a session begins with it.
-const DEMO: &str = "a small model inside this program, a demo: it continues prose, it cannot act";
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -169,8 +165,10 @@ impl Conversation {
         for (name, why) in &self.manner.bootstrap.left_out {
             app.talk.note(&format!("{name} is left out: {why}"));
         }
-        if self.model().provider == EMBEDDED && self.entered(app, asker).await?.is_none() {
-            app.talk.note(&format!("{}: {DEMO}", self.model().name));
+        if let Some(about) = app.models.about(self.model())
+            && self.entered(app, asker).await?.is_none()
+        {
+            app.talk.note(&about);
         }
         let entered = desk.enter(who, &self.chosen, self.anew, &text).await?;
         self.anew = false;

@@ -1,6 +1,10 @@
 //! `model test`: one small question, and how it was answered.
 
-use model::{Call, Chat, ChatPart, Exchange, Params, PartId, Prompt, Purpose, TextPart, reparse};
+use std::time::Instant;
+
+use model::{
+    Call, Chat, ChatPart, DialectName, Event, Exchange, Params, PartId, Prompt, Purpose, TextPart, reparse,
+};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -19,7 +23,15 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<Outcome, Comma
     let prompt = Prompt::Chat(Chat { messages: vec![question], ..Chat::default() });
     let params = Params { max_tokens: Some(MAX_TOKENS), ..Params::default() };
     let request = model.encode(&prompt, &params)?;
-    let (mut spool, mut listener) = (Vec::new(), |_| {});
+    let began = Instant::now();
+    // Before its first text a server may say that it has begun, long before it has read the question.
+    let mut first_text = None;
+    let mut listener = |event| {
+        if matches!(event, Event::Text { .. } | Event::Thinking { .. }) {
+            first_text.get_or_insert_with(|| began.elapsed());
+        }
+    };
+    let mut spool = Vec::new();
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone() };
     let sent = model.send(&request, &Call::new("model test", Purpose::Turn), exchange).await;
     let response = sent.map_err(|error| CommandError::from(&error))?;
@@ -28,18 +40,20 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<Outcome, Comma
         let hint = "the server speaks otherwise than expected: check its address";
         return Err(CommandError::new("bad_answer", 5, problem.to_string(), hint));
     }
-    let timings = response.timings;
+    let whole = response.timings.total_ms;
+    let first = first_text.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX).min(whole));
     let output = read.usage.map(|usage| usage.output);
-    let spent = timings.total_ms.saturating_sub(timings.first_byte_ms.unwrap_or(timings.total_ms));
+    let spent = whole.saturating_sub(first.unwrap_or(whole));
     let rate = output.filter(|_| spent > 0).map(|tokens| tokens as f64 * 1000.0 / spent as f64);
     let text = read.choices.first().map(|choice| choice.text.clone()).unwrap_or_default();
     let info = model.info();
     Ok(Outcome::Tested(Tested {
         name: format!("{}/{}", info.provider, info.name),
         place: info.place,
+        embedded: info.dialect == DialectName::Embedded,
         text: text.trim().lines().next().unwrap_or_default().to_owned(),
-        first_byte_ms: timings.first_byte_ms,
-        total_ms: timings.total_ms,
+        first_text_ms: first,
+        total_ms: whole,
         output,
         tokens_per_second: rate.map(|rate| (rate * 10.0).round() / 10.0),
         usage_reported: read.usage.is_some(),

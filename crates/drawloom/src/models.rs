@@ -120,6 +120,16 @@ impl Configured {
 }
 
 impl Models for Configured {
+    fn about(&self, model: &ModelInfo) -> Option<String> {
+        if model.dialect != DialectName::Embedded {
+            return None;
+        }
+        Some(match embedded::known(&model.name) {
+            Some(weights) => weights.about.to_owned(),
+            None => format!("{}: a model inside this program; it cannot act", one_line(&model.name)),
+        })
+    }
+
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
         let name = name.or(self.named.as_deref()).or(self.config.model.default.as_deref());
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,15 +39,17 @@ pub struct Tested {
     pub name: String,
     /// Where text went.
     pub place: model::Place,
+    /// Whether it runs in this process.
+    pub embedded: bool,
     /// What it answered, at most a line of it.
     pub text: String,
-    /// Time to the first byte of the answer, in ms.
-    pub first_byte_ms: Option<u64>,
+    /// Time to the first text of the answer, in ms.
+    pub first_text_ms: Option<u64>,
     /// Time to the end of the answer, in ms.
     pub total_ms: u64,
     /// Tokens of the answer, where the model says.
     pub output: Option<u64>,
-    /// Tokens of the answer by the second between its first byte and its end.
+    /// Tokens of the answer by the second between its first text and its end.
     pub tokens_per_second: Option<f64>,
     /// Whether the model reports tokens at all; without, they are estimated.
     pub usage_reported: bool,

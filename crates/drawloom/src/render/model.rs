@@ -46,10 +46,10 @@ pub(super) fn models(found: &Models, to: Plain) -> String {
 
 pub(super) fn tested(found: &Tested, to: Plain) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}  {}", to.line(&found.name), place(found.place, false));
+    let _ = writeln!(out, "{}  {}", to.line(&found.name), place(found.place, found.embedded));
     let _ = writeln!(out, "answer      {}", to.line(&found.text));
-    let first = found.first_byte_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
-    let _ = writeln!(out, "first byte  {first}");
+    let first = found.first_text_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
+    let _ = writeln!(out, "first text  {first}");
     let _ = writeln!(out, "whole       {} ms", found.total_ms);
     let rate = match (found.output, found.tokens_per_second) {
         (Some(tokens), Some(rate)) => format!("{tokens} tokens, {rate} a second"),

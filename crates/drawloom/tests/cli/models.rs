@@ -17,7 +17,7 @@ fn a_file_of_weights_answers_and_says_once_what_it_is() {
     world.write("config.toml", "[presets.short]\nmax_tokens = 8\n");
     let run = world.run(&chat);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.err.contains("it continues prose, it cannot act"), "{}", run.err);
+    assert!(run.err.contains("a model inside this program; it cannot act"), "{}", run.err);
     assert!(!world.run(&chat).err.contains("cannot act"), "the session has begun");
     let (_, found) = world.json(&["model", "test", "--model-file", &file]);
     assert_eq!((&found["name"], &found["place"]), (&"embedded/tiny".into(), &"local".into()));
