@@ -104,9 +104,9 @@ impl<'a> Planned<'a> {
             let mut slab = vec![0; length];
             input.read_exact(&mut slab)?;
             if self.converts() {
-                output.write(&converted(slab, from, count)?)?
+                output.write(&converted(slab, from, count)?)?;
             } else {
-                output.write(&slab)?
+                output.write(&slab)?;
             }
             left -= count;
         }

@@ -22,8 +22,11 @@ use std::time::Instant;
 use gguf::{Engine, Job, Options, Piece, Sampling, Token, Update};
 use serde_json::Value;
 
-/// Where the two likeliest tokens are closer than this, either may be taken.
-const MARGIN: f64 = 0.05;
+/// Where the two likeliest tokens are closer than this, either may be taken. With 8-bit weights both engines
+/// round activations, each in its own way, and need more: `DRAWLOOM_PARITY_MARGIN=0.5`.
+fn margin() -> f64 {
+    std::env::var("DRAWLOOM_PARITY_MARGIN").map_or(0.05, |margin| margin.parse().unwrap())
+}
 
 struct Answer {
     tokens: Vec<Token>,
@@ -92,7 +95,7 @@ fn answers_are_those_of_llama_cpp() {
                 let top = &prompt["top"][at];
                 let logprob = |rank: usize| top[rank][1].as_f64();
                 let margin = logprob(0).zip(logprob(1)).map_or(0.0, |(first, second)| first - second);
-                if margin >= MARGIN {
+                if margin >= self::margin() {
                     wrong.push(format!("{text:?} at {at}: margin {margin:.4}"));
                 }
                 whole = false;
