@@ -126,7 +126,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
         let (record, at) = read(record)?;
         found.push(match Looked::at(&record.id.path, &app.home.database()) {
             Ok(looked) => shown(app, looked, Some((record, at))),
-            Err(error) => missing(app, record, at, &error),
+            Err(error) => missing(app, &record, at, &error),
         });
     }
     let current = app.workspace.folder.as_deref();
@@ -206,7 +206,7 @@ fn shown(app: &App, looked: Looked, record: Option<(TrustRecord, Millis)>) -> Wo
 }
 
 /// An answer about a folder that cannot be opened any more.
-fn missing(app: &App, record: TrustRecord, at: Millis, error: &FileError) -> WorkspaceShown {
+fn missing(app: &App, record: &TrustRecord, at: Millis, error: &FileError) -> WorkspaceShown {
     let said = match record.answer {
         Answer::Trust => "you trusted it".to_owned(),
         Answer::Distrust => Reason::Distrusted.to_string(),

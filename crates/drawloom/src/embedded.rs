@@ -216,7 +216,7 @@ mod engine {
 
     use model::{EmbeddedModel, EmbeddedOptions};
 
-    use super::*;
+    use super::{Arc, CommandError, Convert, Model, Path, one_line};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Ok(())
@@ -247,7 +247,7 @@ mod engine {
 mod engine {
     //! A build without the engine.
 
-    use super::*;
+    use super::{Arc, CommandError, Convert, Model, Path};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Err(CommandError::usage(
@@ -266,5 +266,6 @@ mod engine {
     }
 }
 
-#[cfg(all(test, feature = "embedded-model"))]
+#[cfg(test)]
+#[cfg(feature = "embedded-model")]
 mod tests;
