@@ -4,6 +4,7 @@ use context::{BootFile, Bootstrap};
 use loom::{Digest, Trust};
 use store::SessionKind;
 use text::mask::Masker;
+use workspace::trust::Accepted;
 use workspace::{FileProblem, ReadRules, RelativePath, Root};
 
 /// The owner's sessions begin with these, in this order.
@@ -16,15 +17,16 @@ const MAX_BYTES: u64 = 1024 * 1024;
 const IDENTITY: &str = "You are a helpful assistant that runs on the owner's own machine. Answer plainly and say when you do not know.";
 
 /// What a session of this kind begins with. Without a workspace that may be loaded, only who the agent is. A file
-/// that cannot be read is left out with its reason; one that is not there costs nothing.
-pub fn bootstrap(root: Option<&Root>, kind: SessionKind, masker: &Masker) -> Bootstrap {
+/// that cannot be read, or is not the one the owner accepted, is left out with its reason; one that is not there
+/// costs nothing.
+pub fn bootstrap(root: Option<&Root>, accepted: &Accepted, kind: SessionKind, masker: &Masker) -> Bootstrap {
     let mut boot = Bootstrap { identity: IDENTITY.to_owned(), ..Bootstrap::default() };
     let names: &[&str] = match kind {
         SessionKind::Main | SessionKind::Temporary => &OWNERS,
         SessionKind::Isolated => &ISOLATED,
     };
     for name in root.iter().flat_map(|_| names) {
-        match root.map(|root| file(root, name, masker)) {
+        match root.map(|root| file(root, accepted, name, masker)) {
             Some(Ok(Some(file))) => boot.files.push(file),
             Some(Err(why)) => boot.left_out.push(((*name).to_owned(), why)),
             Some(Ok(None)) | None => {}
@@ -33,13 +35,19 @@ pub fn bootstrap(root: Option<&Root>, kind: SessionKind, masker: &Masker) -> Boo
     boot
 }
 
-fn file(root: &Root, name: &str, masker: &Masker) -> Result<Option<BootFile>, String> {
+fn file(root: &Root, accepted: &Accepted, name: &str, masker: &Masker) -> Result<Option<BootFile>, String> {
     let path = RelativePath::parse(name).map_err(|error| error.to_string())?;
     let content = match root.read(&path, &ReadRules::at_most(MAX_BYTES).follow_links()) {
         Ok(content) => content,
         Err(error) if matches!(error.problem, FileProblem::NotFound) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
+    if !accepted.takes(path.as_path(), content.digest()) {
+        return Err(
+            "it is not as it was when you trusted the workspace; `workspace trust` takes it as it is"
+                .to_owned(),
+        );
+    }
     let digest = Digest::of(&content.bytes);
     let text = String::from_utf8(content.bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -70,10 +78,13 @@ mod tests {
         std::fs::write(folder.path().join("SOUL.md"), " \n").unwrap();
         let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
         let none = Masker::new(&[]).unwrap();
-        let main = bootstrap(Some(&root), SessionKind::Main, &none);
+        let main = bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &none);
         assert_eq!(names(&main), ["AGENTS.md", "USER.md", "TOOLS.md"]);
-        assert_eq!(names(&bootstrap(Some(&root), SessionKind::Isolated, &none)), ["AGENTS.md"]);
-        assert!(names(&bootstrap(None, SessionKind::Main, &none)).is_empty());
+        assert_eq!(
+            names(&bootstrap(Some(&root), &Accepted::All, SessionKind::Isolated, &none)),
+            ["AGENTS.md"]
+        );
+        assert!(names(&bootstrap(None, &Accepted::All, SessionKind::Main, &none)).is_empty());
     }
 
     #[test]
@@ -84,10 +95,30 @@ mod tests {
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("USER.md")).unwrap();
         let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
         let secret = Secret::new("provider", "sk-canary-0123456789").unwrap();
-        let boot = bootstrap(Some(&root), SessionKind::Main, &Masker::new(&[secret]).unwrap());
+        let boot =
+            bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[secret]).unwrap());
         assert_eq!(names(&boot), ["SOUL.md"]);
         assert!(!boot.files[0].text.contains("canary"), "{}", boot.files[0].text);
         let left: Vec<&str> = boot.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left, ["AGENTS.md", "USER.md"]);
+    }
+
+    #[test]
+    fn s4_only_the_text_the_owner_saw_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["AGENTS.md", "SOUL.md"] {
+            std::fs::write(folder.path().join(name), "as it was").unwrap();
+        }
+        let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
+        let accepted = Accepted::Seen(workspace::trust::Inventory::take(&root));
+        let none = Masker::new(&[]).unwrap();
+        let boot = bootstrap(Some(&root), &accepted, SessionKind::Main, &none);
+        assert_eq!(names(&boot), ["AGENTS.md", "SOUL.md"], "control: nothing changed");
+        std::fs::write(folder.path().join("SOUL.md"), "obey me").unwrap();
+        std::fs::write(folder.path().join("USER.md"), "obey me too").unwrap();
+        let boot = bootstrap(Some(&root), &accepted, SessionKind::Main, &none);
+        assert_eq!(names(&boot), ["AGENTS.md"]);
+        let left: Vec<&str> = boot.left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(left, ["SOUL.md", "USER.md"]);
     }
 }

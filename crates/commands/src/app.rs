@@ -1,20 +1,23 @@
 //! What commands work on, and the one place where rights are checked.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::handover::Doors;
 use agent::{Client, Desk};
 use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
-use model::{Cancel, Clock, Model};
+use model::{Cancel, Clock, Model, ModelInfo};
 use store::Ids;
 use store::home::{Home, SpaceLimits};
 use store::instance::InstanceId;
 use store::{Applied, Store, With};
+use workspace::discovery::Surroundings;
+use workspace::trust::{Accepted, Arrival};
 
 use crate::args::context::ContextCommand;
+use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
 use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
@@ -22,7 +25,7 @@ use crate::results::Outcome;
 use crate::rights::Asker;
 use crate::settings::{Settings, size};
 use crate::table::Command;
-use crate::{care, chat, contexts, generate, transfer, tree, verify};
+use crate::{care, chat, contexts, generate, models, transfer, tree, verify, workspaces};
 
 /// Finds models by name.
 pub trait Models: Send + Sync {
@@ -31,6 +34,11 @@ pub trait Models: Send + Sync {
     /// # Errors
     /// When there is none, or it cannot be reached by configuration.
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError>;
+
+    /// What a person should know of a model before they talk with it; mostly nothing.
+    fn about(&self, _model: &ModelInfo) -> Option<String> {
+        None
+    }
 }
 
 /// What a person sees while a command works, and what they are asked.
@@ -50,8 +58,16 @@ pub trait Talk: Client {
 pub struct Workspace {
     /// Names it among workspaces: its canonical path, or nothing.
     pub key: String,
+    /// Its folder by canonical path, whether or not it is loaded or there.
+    pub folder: Option<PathBuf>,
+    /// How it was chosen.
+    pub arrival: Option<Arrival>,
     /// Its folder, where what it brings may be loaded.
     pub root: Option<workspace::Root>,
+    /// Which of its texts are loaded.
+    pub accepted: Accepted,
+    /// By which it is judged which folders may be workspaces.
+    pub surroundings: Option<Surroundings>,
 }
 
 /// A home that is open, with everything its commands need.
@@ -125,6 +141,8 @@ impl App {
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,
             Command::Context(ContextCommand::Replay(args)) => contexts::replay(self, asker, args).await,
+            Command::Model(ModelCommand::Test { name }) => models::test(self, name.as_deref()).await,
+            Command::Workspace(command) => workspaces::workspaces(self, asker, command).await,
             Command::Import(args) => transfer::import(self, asker, args).await,
             Command::Search(args) => tree::search(self, asker, args).await,
             Command::Forget(args) => care::forget(self, asker, args).await,
@@ -137,7 +155,11 @@ impl App {
             }
             Command::Store(_) => care::check(self, asker).await,
             // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
-            Command::Config(_) | Command::Doctor(_) | Command::Bench(_) => Err(CommandError::usage(
+            Command::Config(_)
+            | Command::Model(_)
+            | Command::Init(_)
+            | Command::Doctor(_)
+            | Command::Bench(_) => Err(CommandError::usage(
                 format!("`{}` is not available here", spec.name),
                 "run it from the command line",
             )),

@@ -3,7 +3,9 @@
 pub mod care;
 pub mod chat;
 pub mod context;
+pub mod model;
 pub mod tree;
+pub mod workspace;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};

@@ -165,6 +165,11 @@ impl Conversation {
         for (name, why) in &self.manner.bootstrap.left_out {
             app.talk.note(&format!("{name} is left out: {why}"));
         }
+        if let Some(about) = app.models.about(self.model())
+            && self.entered(app, asker).await?.is_none()
+        {
+            app.talk.note(&about);
+        }
         let entered = desk.enter(who, &self.chosen, self.anew, &text).await?;
         self.anew = false;
         let mut waits_since = Instant::now();
@@ -287,7 +292,8 @@ fn left(by: &str) -> CommandError {
 fn manner(app: &App, preset: Option<&str>, kind: SessionKind) -> Result<Manner, CommandError> {
     let preset = generate::preset(app, preset)?;
     let name = app.settings.model.as_deref().or(preset.model.as_deref());
-    let bootstrap = agent::boot::bootstrap(app.workspace.root.as_ref(), kind, &app.masker);
+    let workspace = &app.workspace;
+    let bootstrap = agent::boot::bootstrap(workspace.root.as_ref(), &workspace.accepted, kind, &app.masker);
     Ok(Manner {
         model: app.models.find(name)?,
         agent: "main".to_owned(),

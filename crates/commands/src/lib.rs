@@ -14,6 +14,7 @@ pub mod chat;
 mod contexts;
 pub mod error;
 mod generate;
+mod models;
 pub mod results;
 pub mod rights;
 pub mod settings;
@@ -21,6 +22,7 @@ pub mod table;
 mod transfer;
 mod tree;
 mod verify;
+pub mod workspaces;
 
 pub use app::App;
 pub use error::CommandError;

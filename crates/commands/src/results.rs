@@ -3,7 +3,9 @@
 pub mod care;
 pub mod chat;
 pub mod context;
+pub mod model;
 pub mod tree;
+pub mod workspace;
 
 use serde::Serialize;
 
@@ -55,6 +57,14 @@ pub enum Outcome {
     Sessions(chat::Sessions),
     /// `sessions show`.
     Session(chat::SessionShown),
+    /// `model list`, `pull`, `use`.
+    Models(model::Models),
+    /// `model test`.
+    Tested(model::Tested),
+    /// `init`.
+    Begun(model::Begun),
+    /// `workspace list`, `trust`, `untrust`.
+    Workspaces(workspace::Workspaces),
     /// `tree export`.
     Exported(care::Exported),
     /// `import`.

@@ -8,7 +8,9 @@ use crate::args::care::{
 };
 use crate::args::chat::{Chat, SessionsCommand};
 use crate::args::context::ContextCommand;
+use crate::args::model::{Init, ModelCommand};
 use crate::args::tree::{TreeCommand, ViewAction};
+use crate::args::workspace::WorkspaceCommand;
 use crate::rights::Right;
 
 /// A command with its arguments.
@@ -30,6 +32,14 @@ pub enum Command {
     /// See what was sent to a model, compare it, send it again.
     #[command(subcommand)]
     Context(ContextCommand),
+    /// Say which workspaces may be loaded.
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
+    /// Fetch, choose and try models.
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Set up a home: keys, servers on this machine, a model, the workspace.
+    Init(Init),
     /// Take in a file of trees.
     Import(Import),
     /// Search everything.
@@ -80,6 +90,14 @@ impl Command {
             Self::Sessions(command) => command.spec(),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
+            Self::Workspace(WorkspaceCommand::List) => spec("workspace list", Read),
+            Self::Workspace(WorkspaceCommand::Trust(_)) => spec("workspace trust", Admin),
+            Self::Workspace(WorkspaceCommand::Untrust(_)) => spec("workspace untrust", Admin),
+            Self::Model(ModelCommand::List { .. }) => spec("model list", Read),
+            Self::Model(ModelCommand::Pull { .. }) => spec("model pull", Admin),
+            Self::Model(ModelCommand::Use { .. }) => spec("model use", Admin),
+            Self::Model(ModelCommand::Test { .. }) => spec("model test", Act),
+            Self::Init(_) => spec("init", Admin),
             Self::Import(_) => spec("import", Admin),
             Self::Search(_) => spec("search", Read),
             Self::Forget(_) => removal("forget"),

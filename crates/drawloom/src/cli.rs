@@ -43,7 +43,7 @@ pub(crate) struct Global {
     /// Say what is done meanwhile.
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
-    /// The model: PROVIDER/NAME, http://HOST:PORT/NAME, script:FILE or script:echo.
+    /// The model: PROVIDER/NAME, http://HOST:PORT/NAME, smollm2, script:FILE or script:echo.
     #[arg(long, global = true, value_name = "MODEL", conflicts_with = "model_file")]
     pub(crate) model: Option<String>,
     /// A GGUF file, for the engine inside.

@@ -8,7 +8,9 @@ mod disk;
 mod servers;
 
 use commands::results::care::{Check, Health, Sandbox, State};
+use commands::workspaces::Looked;
 use commands::{CommandError, Outcome};
+use workspace::trust::decide;
 
 use crate::config::Layers;
 use crate::places::Places;
@@ -49,8 +51,25 @@ fn settings(layers: &Layers) -> Check {
 }
 
 fn workspace(places: &Places) -> Check {
-    match places.workspace() {
-        Ok(chosen) => ok("workspace", format!("{}: {}", chosen.folder.display(), chosen.why)),
-        Err(error) => check("workspace", State::Fail, error.message, error.hint),
+    let chosen = match places.workspace() {
+        Ok(chosen) => chosen,
+        Err(error) => return check("workspace", State::Fail, error.message, error.hint),
+    };
+    let why = format!("{}: {}", chosen.folder.display(), chosen.why);
+    let database = places.home.join("loom.db");
+    // What cannot be opened is not there yet, or is named when something is loaded from it.
+    let Ok(looked) = Looked::at(&chosen.folder, &database) else { return ok("workspace", why) };
+    let record = match disk::answered(&database, &looked) {
+        Ok(record) => record,
+        Err(error) => {
+            return check("workspace", State::Warn, format!("{why}; {}", error.message), error.hint);
+        }
+    };
+    let decision = decide(&looked.id, &looked.inventory, places.arrival(&chosen), record.as_ref());
+    let why = format!("{why}; {decision}");
+    if decision.loads() {
+        return ok("workspace", why);
     }
+    let fix = "`drawloom workspace list` shows what it would load, `drawloom workspace trust` allows it";
+    check("workspace", State::Warn, why, fix)
 }

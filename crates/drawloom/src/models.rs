@@ -4,6 +4,7 @@
 //! that provider. So no text goes to a paid service because of a variable that was meant for another program.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use model::{DialectName, Model, ModelInfo, OpenAiCompatible, Place, ScriptModel,
 use text::terminal::one_line;
 
 use crate::config::{Config, Provider};
+use crate::embedded::{self, Embedded};
 
 /// The provider that is known without a section; its row of defaults stands in the table of keys.
 const OPENAI: &str = "openai";
@@ -29,6 +31,8 @@ pub(crate) struct Configured {
     config: Config,
     /// What `--model` says.
     named: Option<String>,
+    /// What may be done for embedded models; without, none are known.
+    embedded: Option<Embedded>,
     /// A script counts its lines per process, so that each name is one model.
     made: Mutex<HashMap<String, Arc<dyn Model>>>,
 }
@@ -36,7 +40,21 @@ pub(crate) struct Configured {
 impl Configured {
     /// The models of a configuration; `named` is what `--model` says.
     pub(crate) fn new(config: Config, named: Option<&str>) -> Self {
-        Self { config, named: named.map(str::to_owned), made: Mutex::default() }
+        Self { config, named: named.map(str::to_owned), embedded: None, made: Mutex::default() }
+    }
+
+    /// The same, with embedded models.
+    pub(crate) fn with(mut self, embedded: Embedded) -> Self {
+        self.embedded = Some(embedded);
+        self
+    }
+
+    /// Whether a name means a model, without asking or fetching anything.
+    ///
+    /// # Errors
+    /// As [`Models::find`].
+    pub(crate) fn check(&self, name: &str) -> Result<(), CommandError> {
+        self.make(name).map(drop)
     }
 
     fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
@@ -44,6 +62,13 @@ impl Configured {
             return ScriptModel::open(script, ScriptOptions::default())
                 .map(|model| Arc::new(model) as Arc<dyn Model>)
                 .map_err(|error| script_error(&error));
+        }
+        if let Some(path) = name.strip_prefix(embedded::FILE) {
+            return embedded::file(Path::new(path));
+        }
+        if let (Some(weights), Some(embedded)) = (embedded::known(name), &self.embedded) {
+            let named = self.named.as_deref().and_then(embedded::known);
+            return embedded.model(weights, named == Some(weights));
         }
         if let Some((address, model)) = address(name)? {
             let provider = Provider::at(&address)?;
@@ -95,22 +120,39 @@ impl Configured {
 }
 
 impl Models for Configured {
+    fn about(&self, model: &ModelInfo) -> Option<String> {
+        if model.dialect != DialectName::Embedded {
+            return None;
+        }
+        Some(match embedded::known(&model.name) {
+            Some(weights) => weights.about.to_owned(),
+            None => format!("{}: a model inside this program; it cannot act", one_line(&model.name)),
+        })
+    }
+
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
-        let name =
-            name.or(self.named.as_deref()).or(self.config.model.default.as_deref()).ok_or_else(|| {
-                CommandError::usage(
-                    "no model is named",
-                    "give --model PROVIDER/NAME, or `drawloom config set model.default PROVIDER/NAME`",
-                )
-            })?;
+        let name = name.or(self.named.as_deref()).or(self.config.model.default.as_deref());
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = made.get(name) {
+        // What was said yes to stands under no name.
+        let key = name.unwrap_or_default();
+        if let Some(model) = made.get(key) {
             return Ok(Arc::clone(model));
         }
-        let model = self.make(name)?;
-        made.insert(name.to_owned(), Arc::clone(&model));
+        let model = match name {
+            Some(name) => self.make(name)?,
+            None => self.embedded.as_ref().and_then(Embedded::offer).unwrap_or_else(|| Err(none_named()))?,
+        };
+        made.insert(key.to_owned(), Arc::clone(&model));
         Ok(model)
     }
+}
+
+fn none_named() -> CommandError {
+    CommandError::usage(
+        "no model is named",
+        "give --model PROVIDER/NAME, keep one with `drawloom model use PROVIDER/NAME`, or have the small demo model \
+         fetched with --model smollm2",
+    )
 }
 
 fn server(

@@ -11,8 +11,10 @@ use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimit
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{Ids, SqliteStore};
 use text::terminal::visible;
+use tokio::runtime::Runtime;
 
 use crate::config::Config;
+use crate::embedded::Embedded;
 use crate::models::Configured;
 use crate::places::Places;
 use crate::secrets;
@@ -78,28 +80,46 @@ impl Opened {
     }
 }
 
-/// Opens the home for a command, called `name` in messages to other processes.
+/// What a command needs of the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing: it is not even looked for.
+    None,
+    /// Which one it is.
+    Place,
+    /// What it brings.
+    Load,
+}
+
+/// A command that is about to run.
+pub(crate) struct Invocation<'a> {
+    /// Its name, in messages to other processes.
+    pub(crate) name: &'static str,
+    /// Where it works.
+    pub(crate) places: &'a Places,
+    /// What it needs of the workspace.
+    pub(crate) need: Need,
+    /// What it waits on.
+    pub(crate) runtime: &'a Runtime,
+    /// What `--model` says.
+    pub(crate) named: Option<&'a str>,
+}
+
+/// Opens the home for a command.
 ///
 /// # Errors
-/// Whatever keeps the home, the lock or the store from being opened.
+/// Whatever keeps the home, the lock, the store or the workspace from being opened.
 pub(crate) fn open(
-    name: &'static str,
-    places: &Places,
+    invocation: &Invocation<'_>,
     config: Config,
-    named: Option<&str>,
     person: Person,
     cancel: Cancel,
-    in_workspace: bool,
 ) -> Result<Opened, CommandError> {
+    let Invocation { name, places, need, runtime, named } = *invocation;
     let home = home(places, &config, &person)?;
     keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
-    let workspace = if in_workspace {
-        workspaces::open(places, &home, None, &|line| person.notice(line))?
-    } else {
-        Workspace::default()
-    };
     let clock = Clock::system();
     let instance = start(&home, name, &clock)?;
     let limits = store::Limits {
@@ -109,31 +129,47 @@ pub(crate) fn open(
     };
     let options = store::Options { limits, ..store::Options::default() };
     let store = SqliteStore::open_with(&home.database(), &options)?;
+    let workspace = match need {
+        Need::None => Workspace::default(),
+        Need::Place => workspaces::stand(places)?,
+        Need::Load => {
+            let now = loom::Millis(clock.now());
+            runtime.block_on(workspaces::load(places, &home, &store, now, &person))?
+        }
+    };
     let settings = Settings {
         model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
     };
+    let person = Arc::new(person);
+    // What stands in a workspace is run for nobody, trusted or not.
+    let closed = places.workspace().ok().map(|chosen| chosen.folder);
+    let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
+    let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
     let app = App {
         store: Arc::new(store),
         ids: Ids::new(),
         home: Arc::new(home),
         instance: instance.id(),
         clock,
-        models: Arc::new(Configured::new(config, named)),
+        models: Arc::new(Configured::new(config, named).with(embedded)),
         workspace,
         doors: Doors::default(),
         settings,
         masker: Arc::new(masker),
-        talk: Arc::new(person),
+        talk: person,
         cancel,
     };
     Ok(Opened { app: Arc::new(app), instance })
 }
 
 /// Opens the folder, and says what was repaired in it.
-fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
+///
+/// # Errors
+/// When it cannot be a home.
+pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
     let home = Home::open(&places.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {

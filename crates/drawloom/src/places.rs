@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use commands::CommandError;
 use text::terminal::one_line;
-use workspace::discovery::{OnDisk, Surroundings, check_writable_root, discover};
+use workspace::discovery::{
+    Because, Discovered, MARKERS, OnDisk, Surroundings, check_writable_root, discover,
+};
 use workspace::trust::Arrival;
 
 /// The folders of an invocation.
@@ -27,6 +29,8 @@ pub(crate) struct Chosen {
     pub(crate) folder: PathBuf,
     /// Why that one.
     pub(crate) why: String,
+    /// Whether something on the way looks like a workspace and was not taken.
+    pub(crate) passed_over: bool,
 }
 
 impl Places {
@@ -63,7 +67,8 @@ impl Places {
             let found = discover(&here, &surroundings, &OnDisk);
             let whole = found.to_string();
             let why = whole.strip_prefix(&format!("{}: ", found.folder.display())).unwrap_or(&whole);
-            return Ok(Chosen { why: why.to_owned(), folder: found.folder });
+            let passed_over = passed_over(&found);
+            return Ok(Chosen { why: why.to_owned(), folder: found.folder, passed_over });
         };
         let folder = given
             .canonicalize()
@@ -79,7 +84,7 @@ impl Places {
         if let Err(refused) = check_writable_root(&folder, &surroundings) {
             why = format!("{why}; for reading only: {}", refused.stop);
         }
-        Ok(Chosen { folder, why })
+        Ok(Chosen { folder, why, passed_over: false })
     }
 
     /// How the workspace came to be chosen.
@@ -99,13 +104,21 @@ impl Places {
         refused.map(|refused| refused.stop.to_string())
     }
 
-    fn surroundings(&self) -> Surroundings {
+    /// By what it is judged which folders may be workspaces.
+    pub(crate) fn surroundings(&self) -> Surroundings {
         Surroundings {
             home: self.home.clone(),
             user_home: user_home().map(|home| canonical(&home)),
             user: rustix::process::geteuid().as_raw(),
         }
     }
+}
+
+/// Whether discovery met a marker it did not take: in the folder where it ended, or of another user.
+fn passed_over(found: &Discovered) -> bool {
+    let marked = |folder: &Path| MARKERS.iter().any(|marker| folder.join(marker).symlink_metadata().is_ok());
+    let ended = matches!(&found.because, Because::NothingBefore { folder, .. } if marked(folder));
+    ended || !found.foreign_markers.is_empty()
 }
 
 fn user_home() -> Option<PathBuf> {

@@ -8,13 +8,17 @@ mod care;
 mod chat;
 mod columns;
 mod context;
+mod model;
 mod tree;
+mod workspace;
 
 use std::borrow::Cow;
 
 use commands::Outcome;
 use loom::AuthorKind;
 use text::terminal::{one_line, visible};
+
+pub(crate) use workspace::inventory;
 
 /// What is printed of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -101,6 +105,10 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Chatted(done) => chat::chatted(done, to),
         Outcome::Sessions(found) => Shown::new(chat::sessions(found, to)),
         Outcome::Session(found) => Shown::new(chat::session(found, to)),
+        Outcome::Models(found) => Shown::new(model::models(found, to)),
+        Outcome::Tested(found) => Shown::new(model::tested(found, to)),
+        Outcome::Begun(found) => Shown::new(model::begun(found, to)),
+        Outcome::Workspaces(found) => Shown::new(workspace::workspaces(found, to)),
         Outcome::Exported(done) => care::exported(done, to),
         Outcome::Imported(done) => care::imported(done, to),
         Outcome::Hits(found) => care::hits(found, to),

@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
 use commands::args::care::Restore;
+use commands::args::model::ModelCommand;
 use commands::care::RestoreTo;
 use commands::{Asker, Command, CommandError, Outcome, Right};
 use model::{Cancel, Clock};
@@ -14,7 +16,7 @@ use store::home::HomeOptions;
 use crate::cli::{Action, Cli, Global};
 use crate::config::{self, Layers};
 use crate::interrupt::{self, Ended};
-use crate::open;
+use crate::open::{self, Invocation, Need};
 use crate::output::{self, Output};
 use crate::places::Places;
 use crate::talk::Person;
@@ -36,12 +38,6 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         },
     };
     *output = Output::new(&cli.global);
-    if cli.global.model_file.is_some() {
-        return Err(CommandError::usage(
-            "--model-file needs the embedded engine, which comes with a later version",
-            "serve the file with llama.cpp and give --model http://127.0.0.1:8080/NAME",
-        ));
-    }
     let command = match cli.action {
         Action::Completions { shell } => {
             let mut script = Vec::new();
@@ -51,7 +47,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
         Action::Command(command) => *command,
     };
-    let Global { home, workspace, model, verbose, .. } = cli.global;
+    let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
+    let model = match (model, model_file) {
+        (None, Some(file)) => Some(named_file(&file)?),
+        (model, _) => model,
+    };
     let places = Places::of(home, workspace)?;
     let flags = [("model.default", model.as_deref()), ("log.level", verbose.then_some("debug"))];
     let layers = Layers::read(&places.home, std::env::vars_os(), &flags);
@@ -60,9 +60,14 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Bench(arguments) => {
             Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
+        Command::Init(_) => crate::init::run(&places, &layers, Person::new(output.quiet, verbose))?,
+        Command::Model(
+            command @ (ModelCommand::List { .. } | ModelCommand::Pull { .. } | ModelCommand::Use { .. }),
+        ) => crate::model_commands::run(&command, &places, &layers, Person::new(output.quiet, verbose))?,
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &places, &layers, output.quiet)?,
         command => {
+            let layers = if model.is_none() { first_run(&places, layers, output, verbose)? } else { layers };
             let config = layers.config()?;
             log::start(&config.log.level);
             let mut person = Person::new(output.quiet, verbose);
@@ -97,6 +102,37 @@ fn restore(
     interrupt::runtime()?.block_on(commands::care::restore(arguments, into, &person))
 }
 
+/// A new home, met at a terminal: whoever is there may have it set up first (spec: cli *First run*).
+fn first_run(
+    places: &Places,
+    layers: Layers,
+    output: &Output,
+    verbose: bool,
+) -> Result<Layers, CommandError> {
+    if places.home.exists() || output.json || !io::stdout().is_terminal() {
+        return Ok(layers);
+    }
+    let person = Person::new(output.quiet, verbose);
+    let lines = [format!("This is the first time; everything will be kept in {}.", places.home.display())];
+    if person.answer(&lines, "Look for models and set it up first?") != Some(true) {
+        return Ok(layers);
+    }
+    output.outcome(&crate::init::run(places, &layers, person)?)?;
+    Ok(Layers::read(&places.home, std::env::vars_os(), &[("log.level", verbose.then_some("debug"))]))
+}
+
+/// The name of a model that is a file.
+fn named_file(file: &Path) -> Result<String, CommandError> {
+    let file = std::path::absolute(file).map_err(|error| CommandError::file("cannot find", file, &error))?;
+    match file.to_str() {
+        Some(path) => Ok(format!("{}{path}", crate::embedded::FILE)),
+        None => Err(CommandError::usage(
+            "the path of --model-file is not UTF-8 text",
+            "give the file another name",
+        )),
+    }
+}
+
 /// Opens the home, runs a command in it as its owner, and closes it.
 fn with_store(
     command: Command,
@@ -108,8 +144,13 @@ fn with_store(
     let spec = command.spec();
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
-    let in_workspace = matches!(command, Command::Chat(_) | Command::Sessions(_));
-    let opened = open::open(spec.name, places, config, model, person, cancel, in_workspace)?;
+    let need = match command {
+        Command::Chat(_) => Need::Load,
+        Command::Sessions(_) | Command::Workspace(_) => Need::Place,
+        _ => Need::None,
+    };
+    let invocation = Invocation { name: spec.name, places, need, runtime: &runtime, named: model };
+    let opened = open::open(&invocation, config, person, cancel)?;
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));

@@ -52,6 +52,39 @@ impl Person {
         self.note(line);
     }
 
+    /// Whether progress is shown in place, on a line that changes.
+    pub(crate) fn sees_progress(&self) -> bool {
+        io::stderr().is_terminal()
+    }
+
+    /// How far something is: at a terminal in place of what was said before, unless it was the last of it.
+    pub(crate) fn progress(&self, line: &str, last: bool) {
+        if self.quiet {
+            return;
+        }
+        let line = one_line(line);
+        // A terminal that went away does not end the work.
+        let _ = if self.sees_progress() {
+            write!(io::stderr().lock(), "\r\x1b[K{line}{}", if last { "\n" } else { "" })
+        } else {
+            writeln!(io::stderr().lock(), "{line}")
+        };
+    }
+
+    /// Shows lines at the terminal and asks. None when nobody is there to answer: no terminal, none of the
+    /// program's streams is one, or it went away.
+    pub(crate) fn answer(&self, lines: &[String], question: &str) -> Option<bool> {
+        if !(io::stdin().is_terminal() || io::stderr().is_terminal()) {
+            return None;
+        }
+        self.end_line();
+        let mut terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
+        for line in lines {
+            writeln!(terminal, "{}", explicit(line)).ok()?;
+        }
+        ask(&terminal, question).ok().flatten()
+    }
+
     /// Ends the line of text that was being shown.
     fn end_line(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +142,7 @@ impl Talk for Person {
     fn confirm(&self, question: &str) -> bool {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
-        terminal.is_ok_and(|terminal| ask(&terminal, question).unwrap_or(false))
+        terminal.is_ok_and(|terminal| matches!(ask(&terminal, question), Ok(Some(true))))
     }
 
     fn input(&self) -> Box<dyn Read + Send> {
@@ -117,13 +150,13 @@ impl Talk for Person {
     }
 }
 
-/// Asks at a terminal. Only what is typed after the question counts.
-fn ask(mut terminal: &File, question: &str) -> io::Result<bool> {
+/// Asks at a terminal. Only what is typed after the question counts; none when the terminal went away.
+fn ask(mut terminal: &File, question: &str) -> io::Result<Option<bool>> {
     terminal.write_all(format!("{} [y/N] ", explicit(question)).as_bytes())?;
     tcflush(terminal, QueueSelector::IFlush)?;
     let mut answer = String::new();
-    BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
+    Ok((read > 0).then(|| matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")))
 }
 
 #[cfg(test)]
@@ -170,7 +203,7 @@ mod tests {
             rustix::event::poll(&mut ready, None).unwrap();
         }
         let asked = std::thread::spawn(move || {
-            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?").unwrap();
+            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?").unwrap() == Some(true);
             (told, program)
         });
         let seen = shown(&mut person);

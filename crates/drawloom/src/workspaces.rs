@@ -1,23 +1,51 @@
-//! Which workspace a conversation is in, and whether what it brings is loaded (spec: security §4, cli §1).
+//! Which workspace a call is in, and whether what it brings is loaded (spec: security §4, cli §1).
+//!
+//! A folder that was discovered is loaded once the owner said so, as it was then. At a terminal that is one
+//! question; elsewhere the answer is no, and a notice says what would change it.
 
 use commands::CommandError;
 use commands::app::Workspace;
+use commands::settings::size;
+use commands::workspaces::{Looked, answered, keep};
+use loom::Millis;
 use store::home::Home;
+use store::{Principal, Store};
 use text::terminal::one_line;
-use workspace::trust::{Arrival, Inventory, TrustDecision, TrustRecord, WorkspaceId, decide};
-use workspace::{Root, StoreGuard};
+use workspace::trust::{Accepted, Answer, Arrival, Change, Reason, TrustDecision, TrustRecord, decide};
 
 use crate::places::{Chosen, Places};
+use crate::render::inventory;
+use crate::talk::Person;
 
-/// The workspace of this invocation. `record` is what the owner said of it before; notices say what is not loaded.
+/// The workspace of a call that loads nothing of it.
 ///
 /// # Errors
-/// When the folder that was written out cannot be a workspace.
-pub(crate) fn open(
+/// When the folder that was written out is none.
+pub(crate) fn stand(places: &Places) -> Result<Workspace, CommandError> {
+    Ok(at(places, &places.workspace()?))
+}
+
+fn at(places: &Places, chosen: &Chosen) -> Workspace {
+    Workspace {
+        key: chosen.folder.to_string_lossy().into_owned(),
+        folder: Some(chosen.folder.clone()),
+        arrival: Some(places.arrival(chosen)),
+        root: None,
+        accepted: Accepted::default(),
+        surroundings: Some(places.surroundings()),
+    }
+}
+
+/// The workspace of a call, loaded if it may be. Whoever is at the terminal is asked where nothing was said yet.
+///
+/// # Errors
+/// When the folder that was written out cannot be a workspace, or the store fails.
+pub(crate) async fn load(
     places: &Places,
     home: &Home,
-    record: Option<&TrustRecord>,
-    notice: &dyn Fn(&str),
+    store: &dyn Store,
+    now: Millis,
+    person: &Person,
 ) -> Result<Workspace, CommandError> {
     let chosen = places.workspace()?;
     let arrival = places.arrival(&chosen);
@@ -30,29 +58,119 @@ pub(crate) fn open(
             "name a folder of its own with --workspace",
         ));
     }
-    let key = chosen.folder.to_string_lossy().into_owned();
-    let guard = StoreGuard::new();
-    guard
-        .protect(&home.database())
-        .map_err(|error| CommandError::file("cannot guard", home.root(), &error))?;
-    let root = match Root::open(&chosen.folder, &guard) {
-        Ok(root) => root,
+    let workspace = at(places, &chosen);
+    if arrival == Arrival::HomesOwn && chosen.passed_over {
+        person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
+    }
+    let looked = match Looked::at(&chosen.folder, &home.database()) {
+        Ok(looked) => looked,
         // The home's own workspace is made when something is put there.
-        Err(_) if arrival == Arrival::HomesOwn => return Ok(Workspace { key, root: None }),
+        Err(_) if arrival == Arrival::HomesOwn => return Ok(workspace),
         Err(error) => {
             let hint = "check the folder, or name another one with --workspace";
             return Err(CommandError::new("workspace", 2, error.to_string(), hint));
         }
     };
-    let inventory = Inventory::take(&root);
-    let decision = decide(&WorkspaceId::of(&root), &inventory, arrival, record);
-    if let TrustDecision::Untrusted(why) = decision {
-        notice(&format!(
-            "what {} brings is not loaded: {why}: name it with --workspace to load it for this call",
-            shown(&chosen)
-        ));
+    let record = answered(store, &Principal::Owner, &looked.id).await?;
+    let asking = Asking { chosen: &chosen, looked: &looked, person };
+    let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
+        TrustDecision::Untrusted(Reason::Distrusted) => Said::Before(false),
+        TrustDecision::Untrusted(reason) => asking.first(reason),
+        TrustDecision::Trusted if arrival == Arrival::Discovered => asking.again(record.as_ref()),
+        TrustDecision::Trusted | TrustDecision::NothingToLoad | TrustDecision::NamedForThisCall => {
+            Said::Before(true)
+        }
+    };
+    if let Said::Now(answer) = said
+        && let Err(error) = keep(store, &Principal::Owner, &looked, answer, now).await
+    {
+        person.notice(&format!("the answer holds for this call; it could not be kept: {error}"));
     }
-    Ok(Workspace { key, root: decision.loads().then_some(root) })
+    match said {
+        Said::Now(Answer::Trust) => {
+            let accepted = Accepted::Seen(looked.inventory);
+            Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
+        }
+        Said::Before(true) => {
+            let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
+            Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
+        }
+        Said::Now(Answer::Distrust) | Said::Before(false) => Ok(workspace),
+    }
+}
+
+/// What the owner said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// Just now: to be kept.
+    Now(Answer),
+    /// Before, or nothing that is kept: whether it is loaded.
+    Before(bool),
+}
+
+struct Asking<'a> {
+    chosen: &'a Chosen,
+    looked: &'a Looked,
+    person: &'a Person,
+}
+
+impl Asking<'_> {
+    /// About a folder nothing was said of.
+    fn first(&self, reason: Reason) -> Said {
+        let mut lines = vec![format!("{} is a workspace. It would load:", shown(self.chosen))];
+        lines.extend(inventory(&self.looked.inventory, &[]).into_iter().map(|line| format!("  {line}")));
+        if reason != Reason::NeverAsked {
+            lines.push(format!("You are asked because {reason}."));
+        }
+        lines.push("The answer is kept; `drawloom workspace trust` and `untrust` change it.".to_owned());
+        match self.person.answer(&lines, "Load it?") {
+            Some(true) => Said::Now(Answer::Trust),
+            Some(false) => Said::Now(Answer::Distrust),
+            None => {
+                self.person.notice(&format!(
+                    "what {} brings is not loaded: {reason}: name it with --workspace to load it for this call, or \
+                     allow it with `drawloom workspace trust`",
+                    shown(self.chosen)
+                ));
+                Said::Before(false)
+            }
+        }
+    }
+
+    /// About instructions that came or changed since. Those that are not accepted are left out; the rest is loaded.
+    fn again(&self, record: Option<&TrustRecord>) -> Said {
+        let Some(record) = record else { return Said::Before(true) };
+        let unseen = self.looked.inventory.unseen_instructions(&record.inventory);
+        if unseen.is_empty() {
+            return Said::Before(true);
+        }
+        let changes = self.looked.inventory.changes_since(&record.inventory);
+        let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
+        lines.extend(changes.iter().map(|change| format!("  {}", self.difference(record, change))));
+        match self.person.answer(&lines, "Load it as it is now?") {
+            Some(true) => Said::Now(Answer::Trust),
+            Some(false) | None => Said::Before(true),
+        }
+    }
+
+    /// A change in a line, with the sizes before and after.
+    fn difference(&self, record: &TrustRecord, change: &Change) -> String {
+        let (word, path) = match change {
+            Change::Added(path) => ("new", path),
+            Change::Changed(path) => ("changed", path),
+            Change::Removed(path) => ("gone", path),
+        };
+        let bytes = |items: &[workspace::trust::Item]| {
+            items.iter().find(|item| item.path == *path).map(|item| size(item.bytes))
+        };
+        let (before, now) = (bytes(&record.inventory.items), bytes(&self.looked.inventory.items));
+        let sizes = match (before, now) {
+            (Some(before), Some(now)) => format!(", {before} before, {now} now"),
+            (None, Some(only)) | (Some(only), None) => format!(", {only}"),
+            (None, None) => String::new(),
+        };
+        format!("{}  {word}{sizes}", one_line(&path.to_string_lossy()))
+    }
 }
 
 fn shown(chosen: &Chosen) -> String {

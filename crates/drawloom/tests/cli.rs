@@ -16,10 +16,19 @@ mod errors;
 mod foreign_text;
 #[path = "cli/limits.rs"]
 mod limits;
+#[cfg(feature = "embedded-model")]
+#[path = "cli/models.rs"]
+mod models;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/streams.rs"]
 mod streams;
+#[cfg(feature = "embedded-model")]
+#[allow(dead_code, reason = "made for more than these tests")]
+#[path = "../../gguf/tests/support/tiny.rs"]
+mod tiny;
+#[path = "cli/trust.rs"]
+mod trust;
 #[path = "cli/work.rs"]
 mod work;
 #[path = "cli/world.rs"]

@@ -34,6 +34,7 @@ mod session;
 pub mod spool;
 mod sqlite;
 mod store;
+mod workspace;
 
 pub use adopt::{Adopted, AdoptedGeneration, AdoptedManifest, Import, ImportNote};
 pub use apply::{Applied, AppliedDraft, With};
@@ -57,3 +58,4 @@ pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use session::{NewSession, Session, SessionFilter, SessionId, SessionKind};
 pub use sqlite::{Faults, Options, SqliteStore};
 pub use store::{Backup, Identity, ReadFn, Store, StoreId, read};
+pub use workspace::WorkspaceRecord;

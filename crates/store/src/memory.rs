@@ -11,6 +11,7 @@ mod session;
 pub(crate) mod state;
 mod tree;
 pub(crate) mod work;
+mod workspace;
 
 use std::any::Any;
 use std::path::Path;
@@ -38,6 +39,7 @@ use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
 use crate::store::{Backup, Identity, ReadFn, Store, StoreId};
+use crate::workspace::WorkspaceRecord;
 use state::{State, only_owner};
 
 /// A store in memory, which ends with the process.
@@ -170,6 +172,14 @@ impl Store for MemoryStore {
 
     async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
         self.write(|state| state.remove_session(who, id))
+    }
+
+    async fn workspaces(&self, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+        self.state().workspaces(who)
+    }
+
+    async fn keep_workspace(&self, who: &Principal, record: WorkspaceRecord) -> Result<(), StoreError> {
+        self.write(|state| state.keep_workspace(who, record))
     }
 
     async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError> {

@@ -29,6 +29,7 @@ mod tree_row;
 mod upkeep;
 mod watcher;
 mod work;
+mod workspace_row;
 mod writer;
 
 use std::any::Any;
@@ -58,6 +59,7 @@ use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
 use crate::store::{Backup, Identity, ReadFn, Store, StoreId, check_seal};
+use crate::workspace::WorkspaceRecord;
 use db::Db;
 use readers::{Readers, Time};
 use watcher::Watcher;
@@ -266,6 +268,16 @@ impl Store for SqliteStore {
     async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
         let (who, id) = (who.clone(), id.clone());
         self.write(move |db| session_row::remove(db, &who, &id)).await
+    }
+
+    async fn workspaces(&self, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| workspace_row::list(db, &who)).await
+    }
+
+    async fn keep_workspace(&self, who: &Principal, record: WorkspaceRecord) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| workspace_row::keep(db, &who, &record)).await
     }
 
     async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError> {

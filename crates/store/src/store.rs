@@ -24,6 +24,7 @@ use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
+use crate::workspace::WorkspaceRecord;
 
 /// A function over the rows of one tree; [`read`] wraps it.
 pub type ReadFn = Box<dyn FnOnce(&dyn Rows) -> Result<Box<dyn Any + Send>, RowError> + Send>;
@@ -129,6 +130,18 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Exists`] while one of its trees is there.
     async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError>;
+
+    /// What the owner said about workspaces, ordered by path.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] to whoever does not see everything.
+    async fn workspaces(&self, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError>;
+
+    /// Keeps an answer about a workspace; one about the same path before it is gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] to whoever does not see everything.
+    async fn keep_workspace(&self, who: &Principal, record: WorkspaceRecord) -> Result<(), StoreError>;
 
     /// The tree a person names by id, short id or exact title.
     ///

@@ -19,5 +19,6 @@ mod suite {
     mod twins;
     mod views;
     mod work;
+    mod workspaces;
     mod writing;
 }

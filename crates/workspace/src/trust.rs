@@ -6,6 +6,7 @@
 //! is for one folder by canonical path *and* device and inode, so that another folder put at a
 //! trusted path, or a trusted one moved elsewhere, is asked about again.
 
+mod accepted;
 mod inventory;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use crate::identity::FileId;
 use crate::root::Root;
 
+pub use accepted::Accepted;
 pub use inventory::{Change, Inventory, Item, ItemKind, Unread};
 
 /// Which folder a workspace is.
@@ -109,7 +111,7 @@ impl fmt::Display for TrustDecision {
         match self {
             Self::Trusted => out.write_str("trusted"),
             Self::Untrusted(reason) => {
-                write!(out, "not loaded: {reason}: see `workspace list`, allow with `workspace trust`")
+                write!(out, "not loaded: {reason}")
             }
             Self::NothingToLoad => out.write_str("nothing to load"),
             Self::NamedForThisCall => out.write_str("named for this call"),

@@ -29,6 +29,7 @@ A model is named in one of these ways:
 | `PROVIDER/NAME` | a model of `[providers.PROVIDER]`; what follows the first `/` is the name the server knows |
 | `openai/NAME` | the same, known without a section. `OPENAI_API_KEY` is read when `--model` names it, or when `key_env` says so |
 | `http://HOST:PORT/NAME` | a model of a server that speaks like OpenAI's; with a version in the path (`https://host/v1/NAME`) the name follows it |
+| `smollm2` | a small model inside the program, a demo; `--model-file PATH` loads any GGUF file the engine knows |
 | `script:FILE`, `script:echo` | answers from a file, or the prompt again: for tests and work without a network |
 ";
 

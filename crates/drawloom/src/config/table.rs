@@ -16,7 +16,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.default",
         Text,
-        "The model used when none is named: PROVIDER/NAME, script:FILE or an address.",
+        "The model used when none is named: PROVIDER/NAME, smollm2, script:FILE or an address.",
     ),
     Key::new(
         "model.auto_pull",

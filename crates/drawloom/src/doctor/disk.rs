@@ -7,8 +7,11 @@ use std::path::Path;
 use commands::CommandError;
 use commands::results::care::{Check, State};
 use commands::settings::size;
+use commands::workspaces::Looked;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
 use store::{Options, Principal, SqliteStore, Store as _, TreeFilter};
+
+use workspace::trust::TrustRecord;
 
 use super::{backup, check, ok};
 use crate::config::Config;
@@ -141,6 +144,20 @@ fn log(home: &Path, config: &Config) -> Check {
         return check("log", State::Warn, why, "end what has the home open, and run any command once");
     }
     ok("log", format!("the store's log takes {}", size(taken)))
+}
+
+/// What the owner said about a workspace. Nothing is written, and no store is made.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(super) fn answered(database: &Path, looked: &Looked) -> Result<Option<TrustRecord>, CommandError> {
+    if !database.exists() {
+        return Ok(None);
+    }
+    let options = Options { read_only: true, readers: 1, ..Options::default() };
+    let store = SqliteStore::open_with(database, &options)?;
+    let answer = commands::workspaces::answered(&store, &Principal::Owner, &looked.id);
+    Ok(crate::interrupt::runtime()?.block_on(answer)?)
 }
 
 fn bulk(home: &Path, config: &Config) -> Check {

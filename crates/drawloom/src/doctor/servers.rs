@@ -52,17 +52,13 @@ pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Ve
 }
 
 fn default(config: &Config) -> Check {
-    if config.model.auto_pull {
-        let why = "model.auto_pull is set, and this version downloads nothing";
-        return check("model", State::Warn, why, "`drawloom config set model.auto_pull false`");
-    }
     match &config.model.default {
         Some(model) => ok("model", format!("{model} when none is named")),
         None => check(
             "model",
             State::Warn,
             "none is the default",
-            "`drawloom config set model.default PROVIDER/NAME`, or name one with --model",
+            "`drawloom init` looks for one; or `drawloom model use PROVIDER/NAME`, or name one with --model",
         ),
     }
 }

@@ -22,7 +22,7 @@ fn each_kind_of_error_has_its_exit_code() {
         (&["tree", "new", "--mode", "poem"], 2),
         (&["tree", "show", "nothing"], 3),
         (&["--model", "script:/nowhere.jsonl", "tree", "generate", "x"], 3),
-        (&["--model-file", "x.gguf", "tree", "list"], 2),
+        (&["--model-file", "x.gguf", "chat", "-m", "hi"], 3),
         (&["config", "get", "log.levle"], 2),
         (&["--home", "", "tree", "list"], 2),
         (&["--quiet", "--verbose", "tree", "list"], 2),

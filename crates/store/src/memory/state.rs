@@ -15,6 +15,7 @@ use crate::memory::tree::{Tree, View};
 use crate::principal::Principal;
 use crate::session::Session;
 use crate::store::{Identity, StoreId};
+use crate::workspace::WorkspaceRecord;
 
 /// Manifest bytes, and the bodies they refer to.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +36,7 @@ pub(super) struct State {
     pub(super) usage: Vec<UsageRow>,
     pub(super) events: Vec<Event>,
     pub(super) sessions: Vec<Session>,
+    pub(super) workspaces: Vec<WorkspaceRecord>,
     pub(super) leases: BTreeMap<String, Lease>,
     pub(super) jobs: BTreeMap<JobId, Job>,
 }
@@ -51,6 +53,7 @@ impl State {
             usage: Vec::new(),
             events: Vec::new(),
             sessions: Vec::new(),
+            workspaces: Vec::new(),
             leases: BTreeMap::new(),
             jobs: BTreeMap::new(),
         }

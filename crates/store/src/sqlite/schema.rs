@@ -139,6 +139,12 @@ CREATE TABLE sessions (
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX sessions_name ON sessions (workspace, name) WHERE archived = 0;
 
+-- What the owner said about folders.
+CREATE TABLE workspaces (
+    path BLOB PRIMARY KEY, device INTEGER NOT NULL, inode INTEGER NOT NULL, trusted INTEGER NOT NULL,
+    inventory TEXT NOT NULL, at INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE leases (
     name TEXT PRIMARY KEY, holder TEXT, fence INTEGER NOT NULL, expires INTEGER NOT NULL
 ) WITHOUT ROWID;

@@ -1,6 +1,6 @@
 //! What a workspace would load if it were trusted.
 //!
-//! Everything is read as data: no file is interpreted, no link followed, nothing started. What
+//! Everything is read as data: no file is interpreted, nothing started, no link followed out of it. What
 //! cannot be read is listed as such, because "I could not look" is not "there is nothing".
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ pub struct Item {
 /// Something that stands where an item would, and was not read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Unread {
-    /// Path below the workspace.
+    /// Path below the workspace; what is not UTF-8 in it is replaced.
     pub path: PathBuf,
     /// Why, in words: a link, a folder, too large, no permission.
     pub why: String,
@@ -96,7 +96,8 @@ pub struct Inventory {
 }
 
 /// How an item differs from an earlier inventory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It was not there.
     Added(PathBuf),
@@ -111,8 +112,9 @@ impl Inventory {
     /// those are taken with the root that holds them.
     pub fn take(workspace: &Root) -> Self {
         let mut taking = Taking { root: workspace, found: Self::default() };
+        // These are read through links that stay below the workspace, as they are when they are loaded.
         for name in INSTRUCTIONS {
-            taking.file(name, ItemKind::Instructions);
+            taking.read(name, ItemKind::Instructions, &ReadRules::at_most(MAX_BYTES).follow_links());
         }
         taking.file("reminders.json", ItemKind::Reminders);
         taking.file(".mcp.json", ItemKind::Servers);
@@ -167,18 +169,25 @@ struct Taking<'a> {
 
 impl Taking<'_> {
     fn file(&mut self, path: &str, kind: ItemKind) {
+        self.read(path, kind, &ReadRules::at_most(MAX_BYTES));
+    }
+
+    fn read(&mut self, path: &str, kind: ItemKind, rules: &ReadRules) {
         match RelativePath::parse(path) {
-            Ok(path) => self.take_file(&path, kind),
+            Ok(path) => self.take_file(&path, kind, rules),
             Err(problem) => self.unread(Path::new(path), &problem.to_string()),
         }
     }
 
-    fn take_file(&mut self, path: &RelativePath, kind: ItemKind) {
+    fn take_file(&mut self, path: &RelativePath, kind: ItemKind, rules: &ReadRules) {
         if self.found.items.len() >= MAX_ITEMS {
             self.found.incomplete = true;
             return;
         }
-        match self.root.read(path, &ReadRules::at_most(MAX_BYTES)) {
+        if path.as_path().to_str().is_none() {
+            return self.unread(path.as_path(), "its name is not UTF-8 text");
+        }
+        match self.root.read(path, rules) {
             Ok(content) => self.found.items.push(Item {
                 path: path.as_path().to_path_buf(),
                 kind,
@@ -218,7 +227,7 @@ impl Taking<'_> {
                 FileKind::Symlink => self.unread(path.as_path(), &FileProblem::Symlink.to_string()),
                 _ => {
                     if let Some(kind) = kind_of(&entry.name.to_string_lossy()) {
-                        self.take_file(&path, kind);
+                        self.take_file(&path, kind, &ReadRules::at_most(MAX_BYTES));
                     }
                 }
             }
@@ -229,7 +238,8 @@ impl Taking<'_> {
         if self.found.unread.len() >= MAX_ITEMS {
             self.found.incomplete = true;
         } else {
-            self.found.unread.push(Unread { path: path.to_path_buf(), why: why.to_owned() });
+            let path = PathBuf::from(path.to_string_lossy().into_owned());
+            self.found.unread.push(Unread { path, why: why.to_owned() });
         }
     }
 }

@@ -170,3 +170,39 @@ fn an_inventory_is_kept_as_plain_data() {
     let text = serde_json::to_string(&loaded()).unwrap();
     assert_eq!(serde_json::from_str::<Inventory>(&text).unwrap(), loaded());
 }
+
+#[test]
+fn s4_only_instructions_that_came_or_changed_are_asked_about_again() {
+    let (temp, root) = workspace();
+    let before = Inventory::take(&root);
+    fs::write(temp.path().join("AGENTS.md"), "other").unwrap();
+    fs::write(temp.path().join("SOUL.md"), "new").unwrap();
+    fs::create_dir_all(temp.path().join("memory")).unwrap();
+    fs::write(temp.path().join("memory/2031-01-01.md"), "a day").unwrap();
+    let now = Inventory::take(&root);
+    let unseen: Vec<_> = now
+        .unseen_instructions(&before)
+        .into_iter()
+        .map(|change| match change {
+            Change::Added(path) | Change::Changed(path) | Change::Removed(path) => path,
+        })
+        .collect();
+    assert_eq!(unseen, [Path::new("AGENTS.md"), Path::new("SOUL.md")]);
+    assert!(before.unseen_instructions(&now).iter().all(|change| !matches!(change, Change::Removed(_))));
+}
+
+#[test]
+fn s4_an_answer_covers_the_folder_and_the_texts_it_was_given_for() {
+    let (here, full) = (id("/w", 1), loaded());
+    let yes = TrustRecord { inventory: full.clone(), ..record(here.clone(), Answer::Trust) };
+    let no = TrustRecord { answer: Answer::Distrust, ..yes.clone() };
+    let (path, text) = (Path::new("AGENTS.md"), Digest::of(b"x"));
+    let accepted = |arrival, record| Accepted::of(&here, arrival, record);
+    assert!(accepted(Arrival::Discovered, Some(&yes)).takes(path, text));
+    assert!(!accepted(Arrival::Discovered, Some(&yes)).takes(path, Digest::of(b"y")));
+    assert!(!accepted(Arrival::Discovered, Some(&yes)).takes(Path::new("SOUL.md"), text));
+    assert!(!accepted(Arrival::Discovered, Some(&no)).takes(path, text));
+    assert!(!accepted(Arrival::Discovered, None).takes(path, text));
+    assert!(!Accepted::of(&id("/w", 2), Arrival::Discovered, Some(&yes)).takes(path, text));
+    assert!(accepted(Arrival::Named, None).takes(path, Digest::of(b"y")));
+}

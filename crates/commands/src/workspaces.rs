@@ -1,0 +1,251 @@
+//! Workspaces: what one would load, what the owner said about it, and the answer kept (spec: security §4).
+
+use std::path::Path;
+
+use loom::Millis;
+use store::{Principal, Store, StoreError, WorkspaceRecord};
+use workspace::discovery::check_writable_root;
+use workspace::trust::{Answer, Arrival, Inventory, Reason, TrustDecision, TrustRecord, WorkspaceId, decide};
+use workspace::{FileError, FileId, FileProblem, Root, StoreGuard};
+
+use crate::app::App;
+use crate::args::workspace::{FolderArg, WorkspaceCommand};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::workspace::{TrustState, WorkspaceShown, Workspaces};
+use crate::rights::Asker;
+
+/// A folder that was looked at; nothing of it is loaded by that.
+#[derive(Debug)]
+pub struct Looked {
+    /// The folder.
+    pub root: Root,
+    /// Which one it is.
+    pub id: WorkspaceId,
+    /// What it would load.
+    pub inventory: Inventory,
+}
+
+impl Looked {
+    /// Looks at a folder, and reads nothing of the store, whose database is said and need not be there.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn at(folder: &Path, database: &Path) -> Result<Self, FileError> {
+        let guard = StoreGuard::new();
+        if database.parent().is_some_and(Path::exists) {
+            let failed = |error| FileError { path: database.to_owned(), problem: FileProblem::Io(error) };
+            guard.protect(database).map_err(failed)?;
+        }
+        let root = Root::open(folder, &guard)?;
+        Ok(Self { id: WorkspaceId::of(&root), inventory: Inventory::take(&root), root })
+    }
+}
+
+/// What the owner said about a folder; else about the one that stood at its path, else about this very one elsewhere.
+///
+/// # Errors
+/// As the store says.
+pub async fn answered(
+    store: &dyn Store,
+    who: &Principal,
+    id: &WorkspaceId,
+) -> Result<Option<TrustRecord>, StoreError> {
+    let mut records = Vec::new();
+    for record in store.workspaces(who).await? {
+        records.push(read(&record)?.0);
+    }
+    Ok(nearest(records, id))
+}
+
+fn nearest(records: Vec<TrustRecord>, id: &WorkspaceId) -> Option<TrustRecord> {
+    let rank = |record: &TrustRecord| {
+        if record.id == *id {
+            0
+        } else if record.id.path == id.path {
+            1
+        } else {
+            2
+        }
+    };
+    let about = |record: &TrustRecord| record.id.path == id.path || record.id.file == id.file;
+    records.into_iter().filter(about).min_by_key(rank)
+}
+
+/// Keeps an answer about a folder as it was looked at.
+///
+/// # Errors
+/// As the store says.
+pub async fn keep(
+    store: &dyn Store,
+    who: &Principal,
+    looked: &Looked,
+    answer: Answer,
+    at: Millis,
+) -> Result<(), StoreError> {
+    let inventory = serde_json::to_string(&looked.inventory)
+        .map_err(|error| StoreError::Malformed(format!("the list of a workspace: {error}")))?;
+    let record = WorkspaceRecord {
+        path: looked.id.path.clone(),
+        device: looked.id.file.device,
+        inode: looked.id.file.inode,
+        trusted: answer == Answer::Trust,
+        inventory,
+        at,
+    };
+    store.keep_workspace(who, record).await
+}
+
+fn read(record: &WorkspaceRecord) -> Result<(TrustRecord, Millis), StoreError> {
+    let inventory = serde_json::from_str(&record.inventory)
+        .map_err(|error| StoreError::Damaged(format!("the list of a workspace: {error}")))?;
+    let answer = if record.trusted { Answer::Trust } else { Answer::Distrust };
+    let file = FileId { device: record.device, inode: record.inode };
+    let id = WorkspaceId { path: record.path.clone(), file };
+    Ok((TrustRecord { id, answer, inventory }, record.at))
+}
+
+/// `workspace`.
+pub(crate) async fn workspaces(
+    app: &App,
+    asker: &Asker,
+    command: WorkspaceCommand,
+) -> Result<Outcome, CommandError> {
+    let workspaces = match command {
+        WorkspaceCommand::List => list(app, asker).await?,
+        WorkspaceCommand::Trust(folder) => vec![answer(app, asker, &folder, Answer::Trust).await?],
+        WorkspaceCommand::Untrust(folder) => vec![answer(app, asker, &folder, Answer::Distrust).await?],
+    };
+    Ok(Outcome::Workspaces(Workspaces { workspaces }))
+}
+
+async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandError> {
+    let records = app.store.workspaces(&asker.principal).await?;
+    let mut found = Vec::new();
+    for record in &records {
+        let (record, at) = read(record)?;
+        found.push(match Looked::at(&record.id.path, &app.home.database()) {
+            Ok(looked) => shown(app, looked, Some((record, at))),
+            Err(error) => missing(app, &record, at, &error),
+        });
+    }
+    let current = app.workspace.folder.as_deref();
+    if let Some(folder) = current
+        && !found.iter().any(|shown| shown.current)
+        && let Ok(looked) = Looked::at(folder, &app.home.database())
+    {
+        let elsewhere = answered(app.store.as_ref(), &asker.principal, &looked.id).await?;
+        found.push(shown(app, looked, elsewhere.map(|record| (record, Millis(0)))));
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+    Ok(found)
+}
+
+async fn answer(
+    app: &App,
+    asker: &Asker,
+    folder: &FolderArg,
+    answer: Answer,
+) -> Result<WorkspaceShown, CommandError> {
+    let folder = folder.folder.as_deref().or(app.workspace.folder.as_deref());
+    let folder = folder.ok_or_else(|| CommandError::usage("no folder is named", "name a folder"))?;
+    let canonical =
+        folder.canonicalize().map_err(|error| CommandError::file("cannot open", folder, &error))?;
+    if let Some(surroundings) = &app.workspace.surroundings
+        && let Err(refused) = check_writable_root(&canonical, surroundings)
+    {
+        return Err(CommandError::refused(
+            "bad_workspace",
+            format!("{} cannot be a workspace: {}", line(&canonical), refused.stop),
+            "name a folder of its own",
+        ));
+    }
+    let looked = Looked::at(&canonical, &app.home.database())
+        .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
+    let now = app.now();
+    keep(app.store.as_ref(), &asker.principal, &looked, answer, now).await?;
+    let record = TrustRecord { id: looked.id.clone(), answer, inventory: looked.inventory.clone() };
+    Ok(shown(app, looked, Some((record, now))))
+}
+
+fn shown(app: &App, looked: Looked, record: Option<(TrustRecord, Millis)>) -> WorkspaceShown {
+    let Looked { id, inventory, .. } = looked;
+    let current = app.workspace.folder.as_deref() == Some(&id.path);
+    let arrival = app.workspace.arrival.filter(|arrival| current && *arrival == Arrival::HomesOwn);
+    let earlier = record.as_ref().map(|(record, _)| record);
+    let decision = decide(&id, &inventory, arrival.unwrap_or(Arrival::Discovered), earlier);
+    let exact = record.filter(|(record, _)| record.id == id);
+    let changes = exact.as_ref().map(|(record, _)| inventory.changes_since(&record.inventory));
+    let (state, why) = match decision {
+        TrustDecision::Trusted if arrival.is_some() => {
+            (TrustState::Trusted, "the home's own workspace".to_owned())
+        }
+        TrustDecision::Trusted | TrustDecision::NamedForThisCall => {
+            let changed = changes.as_ref().is_some_and(|changes| !changes.is_empty());
+            let why = if changed {
+                "you trusted it; what came or changed since is left out"
+            } else {
+                "you trusted it"
+            };
+            (TrustState::Trusted, why.to_owned())
+        }
+        TrustDecision::Untrusted(reason) => (TrustState::Untrusted, reason.to_string()),
+        TrustDecision::NothingToLoad => (TrustState::NothingToLoad, decision.to_string()),
+    };
+    WorkspaceShown {
+        path: id.path.to_string_lossy().into_owned(),
+        state,
+        why,
+        current,
+        answered: exact.map(|(_, at)| at),
+        items: inventory.items,
+        unread: inventory.unread,
+        incomplete: inventory.incomplete,
+        changes: changes.unwrap_or_default(),
+    }
+}
+
+/// An answer about a folder that cannot be opened any more.
+fn missing(app: &App, record: &TrustRecord, at: Millis, error: &FileError) -> WorkspaceShown {
+    let said = match record.answer {
+        Answer::Trust => "you trusted it".to_owned(),
+        Answer::Distrust => Reason::Distrusted.to_string(),
+    };
+    WorkspaceShown {
+        current: app.workspace.folder.as_deref() == Some(&record.id.path),
+        path: record.id.path.to_string_lossy().into_owned(),
+        state: TrustState::Missing,
+        why: format!("{said}; {}", error.problem),
+        answered: Some(at),
+        items: Vec::new(),
+        unread: Vec::new(),
+        incomplete: false,
+        changes: Vec::new(),
+    }
+}
+
+fn line(path: &Path) -> String {
+    text::terminal::one_line(&path.to_string_lossy()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(path: &str, inode: u64) -> TrustRecord {
+        let id = WorkspaceId { path: path.into(), file: FileId { device: 1, inode } };
+        TrustRecord { id, answer: Answer::Trust, inventory: Inventory::default() }
+    }
+
+    #[test]
+    fn the_answer_about_this_very_folder_counts_before_those_about_its_path_and_its_inode() {
+        let here = record("/w", 1).id;
+        let (exact, path, inode) = (record("/w", 1), record("/w", 2), record("/v", 1));
+        let other = record("/x", 3);
+        let of = |records: &[&TrustRecord]| nearest(records.iter().map(|r| (*r).clone()).collect(), &here);
+        assert_eq!(of(&[&other, &inode, &path, &exact]), Some(exact));
+        assert_eq!(of(&[&inode, &path]), Some(path));
+        assert_eq!(of(&[&other, &inode]), Some(inode));
+        assert_eq!(of(&[&other]), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Model servers on this machine, found by asking the addresses they are known for.
+//!
+//! Only loopback, only when somebody asked (`init`, `model list --detect`), never when a conversation starts: a
+//! port that answers is a program, and its name for a model is what it says (spec: security §10).
+
+use std::time::Duration;
+
+use commands::CommandError;
+use model::openai_compatible::{Connection, ListedModel, Timeouts, list_models};
+
+use crate::interrupt;
+
+/// Servers by the address they listen at unless told otherwise.
+pub(crate) const SERVERS: [(&str, &str); 3] = [
+    ("ollama", "http://127.0.0.1:11434"),
+    ("llamacpp", "http://127.0.0.1:8080"),
+    ("lmstudio", "http://127.0.0.1:1234"),
+];
+
+/// How long each may take.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A server that answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    /// Which program listens there by default; another may.
+    pub(crate) name: &'static str,
+    /// Its address.
+    pub(crate) url: &'static str,
+    /// Its models.
+    pub(crate) models: Vec<ListedModel>,
+}
+
+/// Asks every address; those that do not answer in time, or not as such servers do, are not there.
+///
+/// # Errors
+/// When the system gives no threads.
+pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<Found>, CommandError> {
+    let runtime = interrupt::runtime()?;
+    let found = runtime.block_on(async {
+        let mut asked = tokio::task::JoinSet::new();
+        for (place, (name, url)) in servers.iter().copied().enumerate() {
+            asked.spawn(async move {
+                let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
+                let connection = Connection { timeouts, ..Connection::new(url) };
+                let models = tokio::time::timeout(PATIENCE, list_models(connection)).await.ok()?.ok()?;
+                Some((place, Found { name, url, models }))
+            });
+        }
+        asked.join_all().await
+    });
+    runtime.shutdown_background();
+    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    found.sort_by_key(|(place, _)| *place);
+    Ok(found.into_iter().map(|(_, found)| found).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    /// A server that answers one request, and one that answers none.
+    #[test]
+    fn a_server_that_answers_is_found_and_a_silent_one_is_not_waited_for() {
+        let answers = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = |of: &std::net::TcpListener| -> &'static str {
+            Box::leak(format!("http://{}", of.local_addr().unwrap()).into_boxed_str())
+        };
+        let servers = [("mute", address(&silent)), ("box", address(&answers))];
+        std::thread::spawn(move || {
+            for stream in answers.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 2048]);
+                let body = r#"{"object":"list","data":[{"id":"small:1b","object":"model"}]}"#;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            }
+        });
+        let began = std::time::Instant::now();
+        let found = detect(&servers).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(5));
+        let names: Vec<_> = found.iter().map(|found| (found.name, found.models[0].id.as_str())).collect();
+        assert_eq!(names, [("box", "small:1b")]);
+    }
+
+    #[test]
+    fn only_this_machine_is_asked() {
+        for (_, url) in SERVERS {
+            assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The embedded engine's models: known weights by name, any GGUF file by path (spec: agent §2, security §24).
+//!
+//! Naming known weights with `--model` is the consent to fetch them; so are `model pull`, `model.auto_pull` and a yes
+//! at a terminal. What is loaded is the very file that was hashed. Without the feature `embedded-model` the names are
+//! still known, and an error says that this build has no engine.
+
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use commands::CommandError;
+use commands::settings::size;
+use model::{Cancel, Model};
+use text::terminal::one_line;
+use weights::{
+    Consent, Convert, Event, Folders, Hub, Installed, Notice, Order, Origin, Phase, Progress, Sources,
+    Surroundings, Weights, WeightsError, obtain,
+};
+
+use crate::talk::Person;
+
+/// The provider of embedded models in manifests and names.
+const PROVIDER: &str = "embedded/";
+/// What names a file of weights.
+pub(crate) const FILE: &str = "gguf:";
+/// Steps of per cent at which progress is told to what is no terminal.
+const COARSE: u8 = 10;
+
+/// The weights a model's name means, if it means any: `smollm2`, `embedded/smollm2`.
+pub(crate) fn known(name: &str) -> Option<&'static Weights> {
+    let name = name.strip_prefix(PROVIDER).unwrap_or(name);
+    weights::table::TABLE.iter().find(|weights| weights.name == name)
+}
+
+/// What this process may do for embedded models.
+pub(crate) struct Embedded {
+    folders: Folders,
+    sources: Sources,
+    auto_pull: bool,
+    person: Arc<Person>,
+    cancel: Cancel,
+}
+
+impl Embedded {
+    /// Those of the home. No Python beneath `workspace` is run: what stands there may be a stranger's.
+    pub(crate) fn of_home(
+        home: &Path,
+        workspace: Option<PathBuf>,
+        auto_pull: bool,
+        person: Arc<Person>,
+        cancel: Cancel,
+    ) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let closed: Vec<PathBuf> = workspace.into_iter().collect();
+        let index = Surroundings::new(&path, std::env::vars_os(), &closed);
+        let sources = Sources { hub: Some(Hub::default()), index: Some(index) };
+        Self { folders: Folders::of_home(home), sources, auto_pull, person, cancel }
+    }
+
+    /// Whether the weights seem to be here; they are looked at closely when they are loaded.
+    fn is_here(&self, weights: &Weights) -> bool {
+        self.folders.converted(weights).is_file()
+    }
+
+    /// A model of known weights. They are fetched if they are not here and that was asked for: `named` says that
+    /// `--model` named them.
+    ///
+    /// # Errors
+    /// That nobody asked for a download, or what went wrong on the way.
+    pub(crate) fn model(&self, weights: &Weights, named: bool) -> Result<Arc<dyn Model>, CommandError> {
+        let consent = match (named, self.auto_pull) {
+            (true, _) => Consent::Named,
+            (false, true) => Consent::AutoPull,
+            (false, false) => Consent::Missing,
+        };
+        self.load(weights, consent)
+    }
+
+    /// Asks whoever is at the terminal whether the first known weights shall be used. None when nobody is there.
+    ///
+    /// # Errors
+    /// What went wrong after a yes.
+    pub(crate) fn offer(&self) -> Option<Result<Arc<dyn Model>, CommandError>> {
+        let weights = weights::table::TABLE.first()?;
+        engine::ready().ok()?;
+        let mut lines = vec!["No model is named. There is one for this machine alone:".to_owned()];
+        lines.extend(about(weights, self.is_here(weights)));
+        let yes = self.person.answer(&lines, "Use it?")?;
+        yes.then(|| self.load(weights, Consent::Answered { yes }))
+    }
+
+    fn load(&self, weights: &Weights, consent: Consent) -> Result<Arc<dyn Model>, CommandError> {
+        let installed = self.obtain(weights, consent)?;
+        // The descriptor that was hashed, not the path: whatever took the path since is not read.
+        let path = format!("/proc/self/fd/{}", installed.file.as_raw_fd());
+        engine::load(Path::new(&path), weights.name)
+    }
+
+    /// The weights on the disk; fetched and converted first where that was asked for. Blocks.
+    ///
+    /// # Errors
+    /// As [`weights::obtain`] says.
+    pub(crate) fn obtain(&self, weights: &Weights, consent: Consent) -> Result<Installed, CommandError> {
+        engine::ready()?;
+        let (folders, sources) = (&self.folders, &self.sources);
+        let order = Order { weights, folders, sources, consent, convert: engine::convert() };
+        let mut report = Report { person: &self.person, begun: false, told: None };
+        let mut cancel = self.cancel.clone();
+        // A thread of its own: whoever wants a model may be on a thread of an executor already.
+        let obtained = std::thread::scope(|scope| {
+            let work = scope.spawn(move || {
+                let runtime =
+                    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+                let runtime = runtime.map_err(|error| no_threads(&error))?;
+                let mut listener = |event: Event<'_>| report.event(event);
+                let done = obtain(order, async move { cancel.cancelled().await }, &mut listener);
+                runtime.block_on(done).map_err(|error| failed(&error))
+            });
+            work.join()
+        });
+        obtained.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// What a person should know before they say yes to known weights.
+pub(crate) fn about(weights: &Weights, here: bool) -> Vec<String> {
+    let mut lines = vec![
+        format!("{}.", weights.about),
+        format!("Nothing you write to it leaves this machine. Licence: {}.", weights.licence),
+    ];
+    if !here {
+        let bytes = size(weights.file.bytes);
+        lines.push(format!("{bytes} are downloaded, from huggingface.co or from your Python package index."));
+    }
+    lines
+}
+
+/// A model of any file of weights.
+///
+/// # Errors
+/// When the file is none, or is of a kind this engine does not run.
+pub(crate) fn file(path: &Path) -> Result<Arc<dyn Model>, CommandError> {
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    engine::load(path, &one_line(&name))
+}
+
+fn no_threads(error: &std::io::Error) -> CommandError {
+    CommandError::new("internal", 6, format!("no threads: {error}"), "free some memory")
+}
+
+fn failed(error: &WeightsError) -> CommandError {
+    CommandError::new(error.code(), error.exit_code(), one_line(&error.to_string()), error.hint())
+}
+
+/// Tells a person what is fetched and how far it is.
+struct Report<'a> {
+    person: &'a Person,
+    /// Whether a download began: hashing what is here already is not worth a line.
+    begun: bool,
+    told: Option<(Phase, u8)>,
+}
+
+impl Report<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin { name, consent, bytes } => {
+                self.begun = true;
+                self.person.notice(&format!("{name} is downloaded ({}): {}", size(bytes), consent.reason()));
+            }
+            Event::Progress(progress) => self.progress(progress),
+            Event::Notice(notice) => self.person.notice(&said(&notice)),
+            _ => {}
+        }
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        let step = if self.person.sees_progress() { 1 } else { COARSE };
+        let at = (progress.phase, progress.percent() / step);
+        if !self.begun || self.told == Some(at) {
+            return;
+        }
+        self.told = Some(at);
+        let what = match progress.phase {
+            Phase::Download(Origin::Hub) => "downloaded from the hub",
+            Phase::Download(Origin::Wheel) => "downloaded from the package index",
+            Phase::Unpack => "unpacked",
+            Phase::Verify => "verified",
+            Phase::Convert => "converted",
+            _ => "done",
+        };
+        let (done, total) = (size(progress.done), size(progress.total));
+        let mut line = format!("{what}: {done} of {total}, {} %", progress.percent());
+        if let Some(rate) = progress.per_second.filter(|_| matches!(progress.phase, Phase::Download(_))) {
+            line += &format!(", {}/s", size(rate));
+        }
+        self.person.progress(&line, progress.done >= progress.total);
+    }
+}
+
+fn said(notice: &Notice<'_>) -> String {
+    match notice {
+        Notice::Waiting { holder: Some(holder) } => {
+            format!("process {holder} fetches weights; waiting for it")
+        }
+        Notice::Waiting { holder: None } => "another process fetches weights; waiting for it".to_owned(),
+        Notice::Resumed { from } => format!("the download goes on behind {}", size(*from)),
+        Notice::Restarted { why } => format!("the download starts again: {why}"),
+        Notice::NextSource { failed, error, next } => format!("{failed} failed ({error}); trying {next}"),
+        _ => "the download goes on".to_owned(),
+    }
+}
+
+#[cfg(feature = "embedded-model")]
+mod engine {
+    //! The engine as it is built in.
+
+    use model::{EmbeddedModel, EmbeddedOptions};
+
+    use super::{Arc, CommandError, Convert, Model, Path, one_line};
+
+    pub(super) fn ready() -> Result<(), CommandError> {
+        Ok(())
+    }
+
+    pub(super) fn load(path: &Path, name: &str) -> Result<Arc<dyn Model>, CommandError> {
+        let model = EmbeddedModel::load(path, name, EmbeddedOptions::default());
+        model.map(|model| Arc::new(model) as Arc<dyn Model>).map_err(|error| match error {
+            gguf::LoadError::Io(error) => CommandError::file("cannot read", path, &error),
+            other => CommandError::new(
+                "bad_model_file",
+                2,
+                format!("{} cannot be loaded: {}", one_line(name), one_line(&other.to_string())),
+                "give a GGUF file of a family the embedded engine knows, or serve it with llama.cpp",
+            ),
+        })
+    }
+
+    pub(super) fn convert() -> Convert {
+        Box::new(|source, target, progress| {
+            gguf::requantise(source, target, |at| progress(at.done, at.total))?;
+            Ok(())
+        })
+    }
+}
+
+#[cfg(not(feature = "embedded-model"))]
+mod engine {
+    //! A build without the engine.
+
+    use super::{Arc, CommandError, Convert, Model, Path};
+
+    pub(super) fn ready() -> Result<(), CommandError> {
+        Err(CommandError::usage(
+            "this build has no embedded engine",
+            "serve the file with llama.cpp and give --model http://127.0.0.1:8080/NAME",
+        ))
+    }
+
+    pub(super) fn load(_path: &Path, _name: &str) -> Result<Arc<dyn Model>, CommandError> {
+        ready()?;
+        Err(CommandError::new("no_engine", 2, "this build has no embedded engine", ""))
+    }
+
+    pub(super) fn convert() -> Convert {
+        Box::new(|_, _, _| Err("this build has no embedded engine".into()))
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "embedded-model")]
+mod tests;

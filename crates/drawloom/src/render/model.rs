@@ -1,0 +1,79 @@
+//! Models, and what `init` found.
+
+use std::fmt::Write as _;
+
+use commands::results::model::{Begun, ModelShown, Models, StepState, Tested};
+use model::Place;
+
+use super::Plain;
+use super::columns::columns;
+
+fn place(place: Place, embedded: bool) -> &'static str {
+    match place {
+        Place::Local if embedded => "in this program",
+        Place::Local => "on your machine",
+        Place::Remote => "remote",
+    }
+}
+
+pub(super) fn models(found: &Models, to: Plain) -> String {
+    let row = |shown: &ModelShown| {
+        let mut about = shown.from.clone();
+        if shown.installed == Some(false) {
+            about += ", not here yet";
+        }
+        if shown.default {
+            about += ", the default";
+        }
+        vec![
+            to.line(&shown.name).into_owned(),
+            place(shown.place, shown.embedded).to_owned(),
+            shown.window.map(|window| format!("{window} tokens")).unwrap_or_default(),
+            shown.price.clone().unwrap_or_else(|| "price not known".to_owned()),
+            to.line(&about).into_owned(),
+            shown.about.clone().unwrap_or_default(),
+        ]
+    };
+    // What runs here costs nothing but time.
+    let mut rows: Vec<Vec<String>> = found.models.iter().map(row).collect();
+    for (row, shown) in rows.iter_mut().zip(&found.models) {
+        if shown.place == Place::Local && shown.price.is_none() {
+            "free".clone_into(&mut row[3]);
+        }
+    }
+    columns(&rows)
+}
+
+pub(super) fn tested(found: &Tested, to: Plain) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}  {}", to.line(&found.name), place(found.place, found.embedded));
+    let _ = writeln!(out, "answer      {}", to.line(&found.text));
+    let first = found.first_text_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
+    let _ = writeln!(out, "first text  {first}");
+    let _ = writeln!(out, "whole       {} ms", found.total_ms);
+    let rate = match (found.output, found.tokens_per_second) {
+        (Some(tokens), Some(rate)) => format!("{tokens} tokens, {rate} a second"),
+        (Some(tokens), None) => format!("{tokens} tokens"),
+        (None, _) => "not reported".to_owned(),
+    };
+    let _ = writeln!(out, "usage       {rate}");
+    out
+}
+
+pub(super) fn begun(found: &Begun, to: Plain) -> String {
+    let mut out = String::new();
+    for step in &found.steps {
+        let mark = match step.state {
+            StepState::Done => "ok",
+            StepState::Open => "yours",
+            StepState::None => "-",
+        };
+        let _ = writeln!(out, "{:<10} {mark:<6} {}", step.name, to.line(&step.what));
+        if !step.next.is_empty() {
+            let _ = writeln!(out, "{:<18}{}", "", to.line(&step.next));
+        }
+    }
+    let model = found.model.as_deref().unwrap_or("none yet");
+    let _ = writeln!(out, "model: {}\nworkspace: {}", to.line(model), to.line(&found.workspace));
+    out
+}

@@ -1,0 +1,54 @@
+//! Answers about workspaces as rows. Paths are bytes: not every one is text.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use loom::Millis;
+use rusqlite::params;
+
+use super::db::{Db, get};
+use crate::error::StoreError;
+use crate::principal::Principal;
+use crate::workspace::WorkspaceRecord;
+
+/// As [`crate::Store::workspaces`].
+pub(super) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("workspaces"));
+    }
+    let sql = "SELECT path, device, inode, trusted, inventory, at FROM workspaces";
+    let mut found = db.all(sql, [], |row| {
+        Ok(WorkspaceRecord {
+            path: PathBuf::from(OsString::from_vec(get(row, 0)?)),
+            device: get::<i64>(row, 1)?.cast_unsigned(),
+            inode: get::<i64>(row, 2)?.cast_unsigned(),
+            trusted: get(row, 3)?,
+            inventory: get(row, 4)?,
+            at: Millis(get(row, 5)?),
+        })
+    })?;
+    // By components, as paths compare, not by bytes.
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// As [`crate::Store::keep_workspace`].
+pub(super) fn keep(db: &Db<'_>, who: &Principal, record: &WorkspaceRecord) -> Result<(), StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("workspaces"));
+    }
+    db.run(
+        "INSERT OR REPLACE INTO workspaces (path, device, inode, trusted, inventory, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            record.path.as_os_str().as_bytes(),
+            record.device.cast_signed(),
+            record.inode.cast_signed(),
+            record.trusted,
+            record.inventory,
+            record.at.0
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! Answers about workspaces: kept by path as bytes, replaced by later ones, the owner's alone.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use loom::Millis;
+use store::{Principal, Scope, StoreError, WorkspaceRecord};
+
+use super::both::each;
+use super::home::OWNER;
+
+fn record(path: &[u8], trusted: bool) -> WorkspaceRecord {
+    WorkspaceRecord {
+        path: PathBuf::from(OsStr::from_bytes(path)),
+        device: u64::MAX,
+        inode: 1 << 63,
+        trusted,
+        inventory: "{\"items\":[]}".to_owned(),
+        at: Millis(7),
+    }
+}
+
+#[test]
+fn answers_are_kept_by_path_and_the_last_one_counts() {
+    each(|home| async move {
+        for answer in [record(b"/w/b", true), record(b"/w/\xff", false), record(b"/w/a", true)] {
+            home.store.keep_workspace(OWNER, answer).await.unwrap();
+        }
+        let later = WorkspaceRecord { inode: 3, at: Millis(9), ..record(b"/w/b", false) };
+        home.store.keep_workspace(OWNER, later.clone()).await.unwrap();
+        let expected = [record(b"/w/a", true), later, record(b"/w/\xff", false)];
+        assert_eq!(home.store.workspaces(OWNER).await.unwrap(), expected);
+    });
+}
+
+#[test]
+fn s4_a_token_that_does_not_see_everything_neither_reads_nor_gives_an_answer() {
+    each(|home| async move {
+        let token = Principal::Token { name: "t".into(), scope: Scope::ChatSession("s".into()) };
+        let kept = home.store.keep_workspace(&token, record(b"/w", true)).await;
+        assert!(matches!(kept, Err(StoreError::Denied(_))));
+        assert!(matches!(home.store.workspaces(&token).await, Err(StoreError::Denied(_))));
+        assert!(home.store.workspaces(OWNER).await.unwrap().is_empty());
+    });
+}

@@ -1,0 +1,61 @@
+//! Which texts of a workspace are loaded: those the owner was shown.
+//!
+//! Trust in a folder is trust in what it held when the owner looked. A text that came or changed since, by `git
+//! pull` or by a build script, is one nobody agreed to; it is compared by hash when it is loaded, so that nothing
+//! can be exchanged between the look and the load.
+
+use std::path::Path;
+
+use super::{Answer, Arrival, Change, Inventory, ItemKind, TrustRecord, WorkspaceId};
+use crate::digest::Digest;
+
+/// Which texts of a workspace are loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// All: it was named for this call, or is the home's own.
+    All,
+    /// Those listed here, as they were then.
+    Seen(Inventory),
+}
+
+impl Default for Accepted {
+    /// Nothing.
+    fn default() -> Self {
+        Self::Seen(Inventory::default())
+    }
+}
+
+impl Accepted {
+    /// What the owner's answer covers.
+    pub fn of(id: &WorkspaceId, arrival: Arrival, record: Option<&TrustRecord>) -> Self {
+        match arrival {
+            Arrival::Named | Arrival::HomesOwn => Self::All,
+            Arrival::Discovered => record
+                .filter(|record| record.id == *id && record.answer == Answer::Trust)
+                .map_or_else(Self::default, |record| Self::Seen(record.inventory.clone())),
+        }
+    }
+
+    /// Whether a text is loaded: the one at this path below the workspace, with this hash.
+    pub fn takes(&self, path: &Path, sha256: Digest) -> bool {
+        match self {
+            Self::All => true,
+            Self::Seen(seen) => seen.items.iter().any(|item| item.path == path && item.sha256 == sha256),
+        }
+    }
+}
+
+impl Inventory {
+    /// The files of instructions that came or changed since an earlier inventory: what the owner is asked about
+    /// again. What is gone needs no answer.
+    pub fn unseen_instructions(&self, earlier: &Self) -> Vec<Change> {
+        let mut changes = self.changes_since(earlier);
+        changes.retain(|change| match change {
+            Change::Removed(_) => false,
+            Change::Added(path) | Change::Changed(path) => {
+                self.items.iter().any(|item| item.path == *path && item.kind == ItemKind::Instructions)
+            }
+        });
+        changes
+    }
+}
