@@ -26,6 +26,22 @@ pub(crate) const FILE: &str = "gguf:";
 /// Steps of per cent at which progress is told to what is no terminal.
 const COARSE: u8 = 10;
 
+/// Has the engine compute on one thread, unless the environment says how many: its threads spin while they wait, and
+/// on a machine whose cores are shared two are slower than one. To be called before any thread is started.
+#[cfg(feature = "embedded-model")]
+pub(crate) fn use_one_thread() {
+    if std::env::var_os(gguf::THREADS_VARIABLE).is_none() {
+        #[allow(
+            unsafe_code,
+            reason = "the engine's products read their number of threads from the environment alone"
+        )]
+        // SAFETY: the first thing `main` does; no other thread is there that could read the environment.
+        unsafe {
+            std::env::set_var(gguf::THREADS_VARIABLE, "1");
+        }
+    }
+}
+
 /// The weights a model's name means, if it means any: `smollm2`, `embedded/smollm2`.
 pub(crate) fn known(name: &str) -> Option<&'static Weights> {
     let name = name.strip_prefix(PROVIDER).unwrap_or(name);

@@ -38,6 +38,8 @@ use output::Output;
 
 fn main() -> ExitCode {
     store::home::restrict_umask();
+    #[cfg(feature = "embedded-model")]
+    embedded::use_one_thread();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let [_, only] = arguments.as_slice()
         && (only == "--version" || only == "-V")

@@ -11,6 +11,7 @@ use loom::{Finish, Role};
 use model::Cancel;
 use store::{GenerationState, SessionKind};
 use text::mask::Masker;
+use workspace::trust::Accepted;
 use workspace::{Root, StoreGuard};
 
 use crate::support::{Gated, House, WHO, manner, script};
@@ -127,7 +128,8 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     std::fs::write(folder.path().join("SOUL.md"), "You are calm.").unwrap();
     std::fs::write(folder.path().join("USER.md"), b"\xff\xfe").unwrap();
     let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
-    let bootstrap = boot::bootstrap(Some(&root), SessionKind::Main, &Masker::new(&[]).unwrap());
+    let bootstrap =
+        boot::bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[]).unwrap());
     let house = House::new();
     let process = house.process("chat");
     let manner = Manner { bootstrap: Arc::new(bootstrap), ..manner(&script(r#"{"text": "Yes."}"#)) };
