@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loom::{Digest, NodeId};
+use loom::{Digest, NodeId, ViewName};
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use store::SessionId;
@@ -34,7 +34,10 @@ const MAX_LINE: u64 = 64 * 1024 * 1024;
 struct Message {
     /// The session.
     session: SessionId,
-    /// What is said.
+    /// The view of its tree in which it is said.
+    #[serde(default)]
+    view: ViewName,
+    /// What is said. It is text, whatever it looks like: commands are no message (spec: security §5).
     text: String,
 }
 
@@ -80,6 +83,8 @@ pub struct Answer {
 /// A message that was taken in.
 #[derive(Debug)]
 pub(crate) struct Handed {
+    /// The view in which it is said.
+    pub(crate) view: ViewName,
     /// What is said.
     pub(crate) text: String,
     replies: mpsc::UnboundedSender<Reply>,
@@ -141,7 +146,7 @@ impl Doors {
         let (replies, heard) = mpsc::unbounded_channel();
         let doors = self.lock();
         let door = doors.get(&message.session).ok_or(Reply::Closed)?;
-        let handed = Handed { text: message.text, replies };
+        let handed = Handed { view: message.view, text: message.text, replies };
         match door.try_send(handed) {
             Ok(()) => Ok(heard),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Reply::Closed),
@@ -309,6 +314,7 @@ pub async fn hand_over(
     home: &Home,
     instance: InstanceId,
     session: &SessionId,
+    view: &ViewName,
     text: &str,
 ) -> Result<HandedOver, AgentError> {
     let (near, _) = socket(home, instance)?;
@@ -318,7 +324,7 @@ pub async fn hand_over(
         return Ok(HandedOver::NotTaken);
     }
     let (read, mut write) = stream.into_split();
-    let message = Message { session: session.clone(), text: text.to_owned() };
+    let message = Message { session: session.clone(), view: view.clone(), text: text.to_owned() };
     if send(&mut write, &message).await.is_err() {
         return Ok(HandedOver::NotTaken);
     }

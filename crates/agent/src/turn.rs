@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use context::{Bootstrap, Zone};
-use loom::plan::NewText;
-use loom::{Digest, NodeId, Op, Refusal, Role, Seq};
+use loom::plan::{EditAs, NewText};
+use loom::{Digest, NodeId, Op, PositionId, Refusal, Role, Seq, TreeId, ViewName};
 use model::{Cancel, Model, Params, Usage};
 use store::{Guard, Principal, With};
 
@@ -34,6 +34,42 @@ pub struct Manner {
     pub params: Params,
     /// What stands above the cache boundary.
     pub bootstrap: Arc<Bootstrap>,
+}
+
+impl Manner {
+    /// The request that continues a view of a tree in this manner.
+    pub fn next(&self, tree: TreeId, view: &ViewName) -> Ask {
+        Ask {
+            tree,
+            view: view.clone(),
+            from: None,
+            follow: true,
+            drafts: false,
+            model: Arc::clone(&self.model),
+            agent: self.agent.clone(),
+            params: self.params.clone(),
+            bootstrap: Arc::clone(&self.bootstrap),
+            context: Vec::new(),
+            instruction: Vec::new(),
+            part_of: None,
+            guards: Vec::new(),
+            cancel: Cancel::never(),
+        }
+    }
+}
+
+/// What a turn begins with.
+#[derive(Debug, Clone)]
+pub enum Said {
+    /// Texts, each a node of its own: the last is what is said, those before it are sent along.
+    New(Vec<NewText>),
+    /// Something said before, in other words: a sibling of it that is answered anew.
+    Instead {
+        /// Where it was said.
+        of: PositionId,
+        /// What is said there now.
+        text: String,
+    },
 }
 
 /// What a turn ended with.
@@ -62,8 +98,7 @@ pub struct Replied {
     pub error: Option<AgentError>,
 }
 
-/// Says something in a session and has it answered. Of several texts the last is what is said; those before it are
-/// sent along, each a node of its own.
+/// Says something in a session and has it answered.
 ///
 /// # Errors
 /// [`AgentError::Busy`] when a turn is under way elsewhere: nothing was written then. Once what was said is
@@ -73,7 +108,7 @@ pub async fn turn(
     who: &Principal,
     entered: &Entered,
     manner: &Manner,
-    said: Vec<NewText>,
+    said: Said,
     doors: &Doors,
     cancel: Cancel,
 ) -> Result<Turned, AgentError> {
@@ -97,13 +132,18 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    async fn run(&self, said: Vec<NewText>, mut door: Door) -> Result<Turned, AgentError> {
+    async fn run(&self, said: Said, mut door: Door) -> Result<Turned, AgentError> {
+        let view = &self.entered.view;
+        let ops = match said {
+            Said::New(texts) => texts.into_iter().map(Op::Append).collect(),
+            Said::Instead { of, text } => vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }],
+        };
         let mut kept = None;
-        for text in said {
-            kept = Some(self.keep(text).await?);
+        for op in ops {
+            kept = Some(self.keep(view, op).await?);
         }
         let (node, seq) = kept.ok_or(Refusal::Empty)?;
-        let turned = Turned { said: node, reply: self.ask(seq).await };
+        let turned = Turned { said: node, reply: self.ask(view, seq).await };
         // What was handed over is said and answered before the session is free again.
         let mut calls = 1;
         while let Some(handed) = door.next() {
@@ -118,36 +158,25 @@ impl Turn<'_> {
     }
 
     /// Makes what was said a node.
-    async fn keep(&self, said: NewText) -> Result<(NodeId, Option<Seq>), AgentError> {
+    async fn keep(&self, view: &ViewName, op: Op) -> Result<(NodeId, Option<Seq>), AgentError> {
         let with = With { guards: vec![self.guard.clone()], ..With::nothing() };
-        let (tree, view) = (self.entered.tree, &self.entered.view);
-        let applied = self.desk.change(self.who, tree, view, Op::Append(said), with).await?;
+        let applied = self.desk.change(self.who, self.entered.tree, view, op, with).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;
         Ok((node, applied.seq))
     }
 
     /// Asks the model once.
-    async fn ask(&self, part_of: Option<Seq>) -> Result<Replied, AgentError> {
-        let answered = self.request(part_of).alone(self.desk, self.who).await?;
+    async fn ask(&self, view: &ViewName, part_of: Option<Seq>) -> Result<Replied, AgentError> {
+        let answered = self.request(view, part_of).alone(self.desk, self.who).await?;
         Ok(self.replied(answered))
     }
 
-    fn request(&self, part_of: Option<Seq>) -> Ask {
+    fn request(&self, view: &ViewName, part_of: Option<Seq>) -> Ask {
         Ask {
-            tree: self.entered.tree,
-            view: self.entered.view.clone(),
-            from: None,
-            follow: true,
-            drafts: false,
-            model: Arc::clone(&self.manner.model),
-            agent: self.manner.agent.clone(),
-            params: self.manner.params.clone(),
-            bootstrap: Arc::clone(&self.manner.bootstrap),
-            context: Vec::new(),
-            instruction: Vec::new(),
             part_of,
             guards: vec![self.guard.clone()],
             cancel: self.cancel.clone(),
+            ..self.manner.next(self.entered.tree, view)
         }
     }
 
@@ -171,13 +200,13 @@ impl Turn<'_> {
     /// Says and answers what another process handed over; it hears how.
     async fn answer(&self, handed: Handed) {
         let text = self.desk.masker.mask(&handed.text).text.into_owned();
-        let kept = self.keep(NewText::owner(text, Some(Role::User))).await;
+        let kept = self.keep(&handed.view, Op::Append(NewText::owner(text, Some(Role::User)))).await;
         let (node, seq) = match kept {
             Ok(kept) => kept,
             Err(error) => return handed.refuse(&error.to_string()),
         };
         handed.tell(&Reply::Kept { node });
-        let reply = self.ask(seq).await;
+        let reply = self.ask(&handed.view, seq).await;
         handed.end(node, reply);
     }
 }

@@ -17,6 +17,7 @@ mod generate;
 pub mod results;
 pub mod rights;
 pub mod settings;
+pub mod slash;
 pub mod table;
 mod transfer;
 mod tree;

@@ -3,6 +3,7 @@
 pub mod care;
 pub mod chat;
 pub mod context;
+pub mod slash;
 pub mod tree;
 
 use serde::Serialize;
@@ -55,6 +56,16 @@ pub enum Outcome {
     Sessions(chat::Sessions),
     /// `sessions show`.
     Session(chat::SessionShown),
+    /// `/help`.
+    Help(slash::Help),
+    /// `/status`.
+    Status(Box<slash::Status>),
+    /// `/context`.
+    Standing(slash::Standing),
+    /// `/model`.
+    Model(slash::ModelShown),
+    /// `/new`, `/switch`, `/rename`, `/fork`.
+    Went(slash::Went),
     /// `tree export`.
     Exported(care::Exported),
     /// `import`.

@@ -87,7 +87,7 @@ pub(crate) fn open(
     places: &Places,
     config: Config,
     named: Option<&str>,
-    person: Person,
+    person: Arc<Person>,
     cancel: Cancel,
     in_workspace: bool,
 ) -> Result<Opened, CommandError> {
@@ -119,7 +119,7 @@ pub(crate) fn open(
         doors: Doors::default(),
         settings,
         masker: Arc::new(masker),
-        talk: Arc::new(person),
+        talk: person,
         cancel,
     };
     Ok(Opened { app: Arc::new(app), instance })

@@ -8,6 +8,7 @@ mod care;
 mod chat;
 mod columns;
 mod context;
+mod slash;
 mod tree;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
 pub(crate) use care::size;
+pub(crate) use chat::cost;
 
 /// What is printed of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Plain {
         if self.color && !text.is_empty() { format!("\x1b[{color}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn dim(&self, text: &str) -> String {
+    pub(crate) fn dim(&self, text: &str) -> String {
         self.paint("2", text)
     }
 }
@@ -103,6 +105,11 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Chatted(done) => chat::chatted(done, to),
         Outcome::Sessions(found) => Shown::new(chat::sessions(found, to)),
         Outcome::Session(found) => Shown::new(chat::session(found, to)),
+        Outcome::Help(found) => Shown::new(slash::help(found, to)),
+        Outcome::Status(found) => Shown::new(slash::status(found, to)),
+        Outcome::Standing(found) => Shown::new(slash::standing(found, to)),
+        Outcome::Model(found) => slash::model(found, to),
+        Outcome::Went(done) => Shown::new(slash::went(done, to)),
         Outcome::Exported(done) => care::exported(done, to),
         Outcome::Imported(done) => care::imported(done, to),
         Outcome::Hits(found) => care::hits(found, to),

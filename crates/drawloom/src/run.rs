@@ -15,7 +15,7 @@ use crate::open;
 use crate::output::{self, Output};
 use crate::places::Places;
 use crate::talk::Person;
-use crate::{doctor, log, usage};
+use crate::{doctor, log, repl, usage};
 
 /// The exit code of a command that was interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -65,6 +65,19 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
             }
+            let person = Arc::new(person);
+            if let Command::Chat(chat) = &command
+                && chat.message.is_none()
+            {
+                repl::require_terminal(output.json)?;
+                let never = Cancel::never();
+                let opened =
+                    open::open("chat", &places, config, model.as_deref(), Arc::clone(&person), never, true)?;
+                let ended = repl::hold(&opened, person, *output, (&places, &layers), chat);
+                let ended = ended.map_err(|error| opened.name_others(error));
+                opened.close();
+                return ended;
+            }
             match with_store(command, &places, config, model.as_deref(), person)? {
                 Ended::Done(outcome) => outcome,
                 Ended::Interrupted(partial) => {
@@ -85,7 +98,7 @@ fn with_store(
     places: &Places,
     config: config::Config,
     model: Option<&str>,
-    person: Person,
+    person: Arc<Person>,
 ) -> Result<Ended<Outcome>, CommandError> {
     let spec = command.spec();
     let runtime = interrupt::runtime()?;

@@ -11,7 +11,7 @@ use crate::results::tree::{OperationShown, Operations, Stepped};
 use crate::rights::Asker;
 
 /// Takes the newest thing of a view back, or does it again.
-pub(super) async fn step(app: &App, asker: &Asker, args: Step, op: Op) -> Result<Outcome, CommandError> {
+pub(crate) async fn step(app: &App, asker: &Asker, args: Step, op: Op) -> Result<Outcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let applied = app.change(asker, tree, &view, op).await?;
     let keys = applied.skipped;
