@@ -64,6 +64,8 @@ pub enum Outcome {
     Standing(slash::Standing),
     /// `/model`.
     Model(slash::ModelShown),
+    /// `/undo`, `/redo`.
+    Stood(slash::Stood),
     /// `/new`, `/switch`, `/rename`, `/fork`.
     Went(slash::Went),
     /// `tree export`.

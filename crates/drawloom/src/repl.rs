@@ -187,7 +187,7 @@ impl Repl<'_> {
             // Nothing is under way: it is its turn.
             Ok(Slashed::Queue(text)) => waiting.push_front(lines::as_text(&text)),
             Ok(Slashed::Stop) => self.person.note_line("nothing is under way"),
-            Ok(Slashed::Doctor) => match doctor::examine(true, self.places, self.layers) {
+            Ok(Slashed::Doctor) => match self.examine() {
                 Ok(outcome) => self.show(&outcome)?,
                 Err(error) => self.output.failure(&error),
             },
@@ -196,6 +196,11 @@ impl Repl<'_> {
             Err(error) => self.output.failure(&error),
         }
         Ok(flow)
+    }
+
+    /// It may wait for threads of its own.
+    fn examine(&self) -> Result<Outcome, CommandError> {
+        tokio::task::block_in_place(|| doctor::examine(true, self.places, self.layers))
     }
 
     fn show(&self, outcome: &Outcome) -> Result<(), CommandError> {

@@ -6,6 +6,7 @@ use model::Place;
 use serde::Serialize;
 
 use super::context::ContextShown;
+use super::tree::Stepped;
 use crate::rights::Right;
 
 /// `/help`.
@@ -95,6 +96,18 @@ pub struct Standing {
     /// How it is shown to a person.
     #[serde(skip)]
     pub form: ContextForm,
+}
+
+/// `/undo`, `/redo`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stood {
+    /// What was done.
+    #[serde(flatten)]
+    pub stepped: Stepped,
+    /// The node the conversation stands at now, by its short id.
+    pub tip: String,
+    /// Its text; empty before the first.
+    pub text: String,
 }
 
 /// `/new`, `/switch`, `/rename`, `/fork`.

@@ -1,6 +1,6 @@
 //! What slash commands do. None but `/edit` asks a model.
 
-use loom::{Op, ViewName};
+use loom::{Op, TreeId, ViewName};
 use model::Cancel;
 
 use super::{SlashCommand, TABLE, input};
@@ -14,7 +14,7 @@ use crate::chat::{self, Conversation};
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::context::ContextShown;
-use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status};
+use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
 use crate::rights::Asker;
 use crate::{contexts, tree, verify};
 
@@ -81,7 +81,7 @@ impl App {
             }
             SlashCommand::Verify => {
                 let (tree, _) = place(self, asker, conversation).await?;
-                let args = Verify { tree: Some(tree), file: None, node: None };
+                let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
                 verify::verify(self, asker, args).await?
             }
             SlashCommand::Doctor => return Ok(Slashed::Doctor),
@@ -115,12 +115,12 @@ async fn place(
     app: &App,
     asker: &Asker,
     conversation: &Conversation,
-) -> Result<(String, ViewName), CommandError> {
+) -> Result<(TreeId, ViewName), CommandError> {
     let entered = conversation.entered(app, asker).await?;
     let entered = entered.ok_or_else(|| {
         CommandError::not_found("text", "in this session", "say something first, or /switch to another one")
     })?;
-    Ok((entered.tree.to_string(), entered.view))
+    Ok((entered.tree, entered.view))
 }
 
 /// A step in the timeline of the session's view.
@@ -131,8 +131,17 @@ async fn step(
     op: Op,
 ) -> Result<Outcome, CommandError> {
     let (tree, view) = place(app, asker, conversation).await?;
-    let args = Step { tree: TreeArg { tree, view: ViewArg { view: Some(view.to_string()) } } };
-    tree::step(app, asker, args, op).await
+    let args =
+        Step { tree: TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } } };
+    let stepped = tree::step(app, asker, args, op).await?;
+    let (node, short_id) = app
+        .read(asker, tree, move |rows| {
+            let stand = stand(rows, &view)?;
+            Ok((rows.node(stand.node)?, stand.short_id))
+        })
+        .await?;
+    let text = node.map(|row| row.node.text().into_owned()).unwrap_or_default();
+    Ok(Outcome::Stood(Stood { stepped, tip: short_id, text }))
 }
 
 async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result<Status, CommandError> {

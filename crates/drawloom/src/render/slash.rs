@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use ::context::segment::Decision;
 use commands::results::context::ContextShown;
-use commands::results::slash::{ContextForm, Help, ModelShown, Standing, Status, Went};
+use commands::results::slash::{ContextForm, Help, ModelShown, Standing, Status, Stood, Went};
 use model::Place;
 
 use super::columns::{columns, word};
@@ -71,6 +71,21 @@ fn model_line(found: &ModelShown, to: Plain) -> String {
         Place::Remote => "remote",
     };
     format!("{} · {place}", to.line(&found.model))
+}
+
+/// Characters of a text that says where one is.
+const GLIMPSE: usize = 70;
+
+pub(super) fn stood(done: &Stood, to: Plain) -> Shown {
+    let first = done.text.lines().next().unwrap_or_default();
+    let glimpse: String = first.chars().take(GLIMPSE).collect();
+    let more = if glimpse.len() < done.text.trim_end().len() { " …" } else { "" };
+    let body = if done.text.is_empty() {
+        "at the beginning\n".to_owned()
+    } else {
+        format!("at {}: {}{more}\n", done.tip, to.line(&glimpse))
+    };
+    Shown::new(body).noting(super::tree::left_alone(&done.stepped))
 }
 
 pub(super) fn went(found: &Went, to: Plain) -> String {
