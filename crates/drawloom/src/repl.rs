@@ -123,6 +123,10 @@ impl Repl<'_> {
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
+                    waiting.extend(ahead::lines_there());
+                    if !waiting.is_empty() {
+                        continue;
+                    }
                     let typed = tokio::select! {
                         biased;
                         code = endings.next() => break code,

@@ -4,6 +4,8 @@
 
 #[path = "cli/configuration.rs"]
 mod configuration;
+#[path = "cli/conversation.rs"]
+mod conversation;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]
@@ -14,6 +16,8 @@ mod foreign_text;
 mod reference;
 #[path = "cli/streams.rs"]
 mod streams;
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[path = "cli/work.rs"]
 mod work;
 #[path = "cli/world.rs"]

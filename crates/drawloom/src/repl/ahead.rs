@@ -9,7 +9,7 @@ use std::io::{self, PipeReader, PipeWriter, Read as _, pipe};
 use std::os::fd::AsFd as _;
 use std::thread::{Builder, JoinHandle};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 /// Most bytes of a line in the terminal's line mode.
@@ -72,7 +72,7 @@ impl Drop for Ahead {
 }
 
 /// Reads lines until it is to end. Returns one that nobody took any more.
-fn read(mut terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> Option<String> {
+fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> Option<String> {
     loop {
         let mut both = [PollFd::new(terminal, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
         match poll(&mut both, None) {
@@ -81,16 +81,43 @@ fn read(mut terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>)
             // It is to end, or the terminal is gone.
             Ok(_) | Err(_) => return None,
         }
-        let mut bytes = [0; LINE];
-        let line = match terminal.read(&mut bytes) {
-            // Ctrl-D: the terminal says it once, and not again at the input line.
-            Ok(0) => return found.blocking_send(QUIT.to_owned()).err().map(|unsent| unsent.0),
-            Ok(read) => String::from_utf8_lossy(&bytes[..read]).trim_end_matches('\n').to_owned(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return None,
-        };
-        if let Err(unsent) = found.blocking_send(line) {
-            return Some(unsent.0);
+        let Some(line) = read_line(terminal) else { return None };
+        let is_end = line == QUIT;
+        match found.blocking_send(line) {
+            Err(unsent) => return Some(unsent.0),
+            Ok(()) if is_end => return None,
+            Ok(()) => {}
         }
     }
+}
+
+/// One line, which must be there. None where the terminal is gone.
+fn read_line(mut terminal: &File) -> Option<String> {
+    let mut bytes = [0; LINE];
+    loop {
+        match terminal.read(&mut bytes) {
+            // Ctrl-D: the terminal says it once, and not again at the input line.
+            Ok(0) => return Some(QUIT.to_owned()),
+            Ok(read) => {
+                return Some(String::from_utf8_lossy(&bytes[..read]).trim_end_matches('\n').to_owned());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// The whole lines that lie in the terminal now. The input line reads keys, and would take several lines for one.
+pub(super) fn lines_there() -> Vec<String> {
+    let Ok(own) = io::stdin().as_fd().try_clone_to_owned() else { return Vec::new() };
+    let terminal = File::from(own);
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|last| last != QUIT)
+        && poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+        && let Some(line) = read_line(&terminal)
+    {
+        lines.push(line);
+    }
+    lines
 }
