@@ -75,7 +75,7 @@ impl Desk {
         let filter =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let mut left = BTreeSet::new();
-        for generation in self.store.generations(&owner, filter).await? {
+        for generation in self.store.generations(owner, filter).await? {
             let instance = generation.tenure.owner.to_string();
             if !dead.contains(&instance) {
                 continue;
@@ -86,7 +86,7 @@ impl Desk {
             }
             let to = Holder::new(self.instance.to_string());
             let row = generation.row;
-            let fence = match self.store.take_over(&owner, row.id, &generation.tenure, &to).await {
+            let fence = match self.store.take_over(owner, row.id, &generation.tenure, &to).await {
                 Ok(fence) => fence,
                 // Another process is at it.
                 Err(StoreError::Fenced { .. }) => continue,
@@ -114,7 +114,7 @@ impl Desk {
         let name = spooled.header().generation.to_string();
         let filter =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
-        let running = self.store.generations(&owner, filter).await?;
+        let running = self.store.generations(owner, filter).await?;
         let Some(generation) = running.into_iter().find(|running| running.row.id.to_string() == name) else {
             // It ended before its spool could be removed, or never began.
             spooled.committed().map_err(failed)?;
@@ -122,7 +122,7 @@ impl Desk {
         };
         let to = Holder::new(self.instance.to_string());
         let row = generation.row;
-        let fence = self.store.take_over(&owner, row.id, &generation.tenure, &to).await?;
+        let fence = self.store.take_over(owner, row.id, &generation.tenure, &to).await?;
         let begun = Begun { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
         let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
         let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;

@@ -156,7 +156,9 @@ impl Conversation {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
                 let text = app.masked(&text);
-                self.say(app, asker, text, cancel).await.map(|done| Slashed::Done(Outcome::Chatted(done)))
+                self.say(app, asker, text, cancel)
+                    .await
+                    .map(|done| Slashed::Done(Box::new(Outcome::Chatted(done))))
             }
             Input::Command(command) => app.slash(asker, self, command, cancel).await,
             Input::Unknown { name, nearest } => Err(Input::refused(&name, nearest)),
@@ -173,7 +175,7 @@ impl Conversation {
         cancel: Cancel,
     ) -> Result<Outcome, CommandError> {
         match self.take(app, asker, line, cancel.clone()).await? {
-            Slashed::Done(outcome) => Ok(outcome),
+            Slashed::Done(outcome) => Ok(*outcome),
             // Nothing is under way that it could wait for.
             Slashed::Queue(text) => self.say(app, asker, text, cancel).await.map(Outcome::Chatted),
             Slashed::Stop | Slashed::Quit => Ok(Done::outcome()),
@@ -268,7 +270,7 @@ impl Conversation {
             let turned =
                 agent::turn(&desk, who, entered, &self.manner, said, &app.doors, cancel.clone()).await;
             let (instance, by) = match turned {
-                Ok(turned) => return Ok(Either::Here(turned)),
+                Ok(turned) => return Ok(Either::Here(Box::new(turned))),
                 Err(AgentError::Busy { instance, by }) => (instance, by),
                 Err(error) => return Err(error.into()),
             };
@@ -320,7 +322,7 @@ impl Conversation {
 
     fn result(&self, app: &App, entered: &Entered, done: Either) -> Result<Chatted, CommandError> {
         match done {
-            Either::Here(turned) => self.answered(app, entered, turned),
+            Either::Here(turned) => self.answered(app, entered, *turned),
             Either::Elsewhere(answer) => self.heard(entered, *answer),
         }
     }
@@ -394,7 +396,7 @@ impl Conversation {
 
 /// A turn that was done here, or by the process that has the session.
 enum Either {
-    Here(Turned),
+    Here(Box<Turned>),
     Elsewhere(Box<Answer>),
 }
 

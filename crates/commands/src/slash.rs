@@ -319,3 +319,19 @@ fn word(rest: &str) -> Result<Option<String>, &'static str> {
 fn some(rest: &str) -> Result<String, &'static str> {
     if rest.trim().is_empty() { Err("it takes a text") } else { Ok(rest.to_owned()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+
+    #[test]
+    fn the_documentation_shows_the_table() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        let rows = TABLE.map(|row| {
+            let usage = format!("/{} {}", row.name, row.arguments).trim_end().replace('|', "\\|");
+            format!("| `{usage}` | {} | {} |", format!("{:?}", row.right).to_lowercase(), row.help)
+        });
+        assert!(docs.contains(&rows.join("\n")), "docs/cli.md should show:\n{}", rows.join("\n"));
+    }
+}

@@ -22,7 +22,7 @@ use crate::{contexts, tree, verify};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Slashed {
     /// It is done.
-    Done(Outcome),
+    Done(Box<Outcome>),
     /// This is to be said once what is under way is done; now, if nothing is.
     Queue(String),
     /// What is under way is to be stopped.
@@ -89,7 +89,7 @@ impl App {
             SlashCommand::Stop => return Ok(Slashed::Stop),
             SlashCommand::Quit => return Ok(Slashed::Quit),
         };
-        Ok(Slashed::Done(outcome))
+        Ok(Slashed::Done(Box::new(outcome)))
     }
 }
 

@@ -81,7 +81,7 @@ fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> 
             // It is to end, or the terminal is gone.
             Ok(_) | Err(_) => return None,
         }
-        let Some(line) = read_line(terminal) else { return None };
+        let line = read_line(terminal)?;
         let is_end = line == QUIT;
         match found.blocking_send(line) {
             Err(unsent) => return Some(unsent.0),
