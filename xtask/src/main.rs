@@ -1,11 +1,20 @@
 //! The repository's own tasks.
 //!
 //! `cargo xtask test` runs every test of the repository; it needs nothing but Rust and a C toolchain, and takes
-//! nextest where it is installed. `cargo xtask soak` runs the same tests with many more cases.
+//! nextest where it is installed. `fuzz` and `instructions` are steps of `.ci/run`; `soak` takes hours.
+
+mod fuzz;
+mod instructions;
+mod places;
+mod say;
+mod soak;
 
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+
+use places::cargo;
+use say::say;
 
 /// Cases of each property test, by tier.
 const CASES: u32 = 256;
@@ -16,7 +25,13 @@ fn main() -> ExitCode {
     let rest = arguments.get(1..).unwrap_or_default();
     let done = match arguments.first().map(String::as_str) {
         Some("test") => test(CASES, rest),
-        Some("soak") => test(SOAK_CASES, rest),
+        Some("fuzz") => fuzz::run(rest, None),
+        Some("instructions") => match rest {
+            [] => instructions::run(false),
+            [bless] if bless == "--bless" => instructions::run(true),
+            _ => Err(anyhow::anyhow!("cargo xtask instructions takes --bless or nothing")),
+        },
+        Some("soak") => soak::run(rest),
         Some("help" | "--help" | "-h") | None => {
             usage();
             Ok(())
@@ -36,23 +51,22 @@ fn main() -> ExitCode {
 }
 
 fn usage() {
-    say("cargo xtask test [ARGUMENTS]   every test of the repository");
-    say("cargo xtask soak [ARGUMENTS]   the same with 10,000 cases a property");
-}
-
-#[allow(clippy::print_stderr, reason = "a task speaks to the person who started it")]
-fn say(line: &str) {
-    eprintln!("{line}");
+    say("cargo xtask test [ARGUMENTS]          every test of the repository");
+    say(
+        "cargo xtask fuzz [TARGET...]          every fuzz target for DRAWLOOM_FUZZ_SECONDS (60), two at a time",
+    );
+    say("cargo xtask instructions [--bless]    instructions of core paths against their baseline");
+    say("cargo xtask soak [--minutes N] [--load-only]");
+    say("                                      hostile load, long fuzzing, 10,000 cases a property");
 }
 
 /// Runs all tests with this many cases a property, unless `PROPTEST_CASES` says otherwise.
 fn test(cases: u32, rest: &[String]) -> Result<()> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let nextest = Command::new(&cargo)
+    let nextest = Command::new(cargo().get_program())
         .args(["nextest", "--version"])
         .output()
         .is_ok_and(|output| output.status.success());
-    let mut command = Command::new(&cargo);
+    let mut command = cargo();
     if nextest {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
     } else {
@@ -61,7 +75,7 @@ fn test(cases: u32, rest: &[String]) -> Result<()> {
     if std::env::var_os("PROPTEST_CASES").is_none() {
         command.env("PROPTEST_CASES", cases.to_string());
     }
-    let status = command.args(rest).status().with_context(|| format!("cannot start {cargo}"))?;
+    let status = command.args(rest).status().context("cannot start cargo")?;
     if !status.success() {
         bail!("tests failed");
     }

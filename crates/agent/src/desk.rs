@@ -107,7 +107,7 @@ impl Desk {
     /// [`AgentError::DiskFull`]. A disk that cannot be asked is not full.
     pub fn require_space(&self) -> Result<(), AgentError> {
         match self.home.space(self.space) {
-            Ok(Space::Short { .. }) => Err(AgentError::DiskFull),
+            Ok(Space::Short { free, minimum }) => Err(AgentError::DiskFull { free, minimum }),
             _ => Ok(()),
         }
     }

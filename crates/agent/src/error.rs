@@ -35,7 +35,12 @@ pub enum AgentError {
     Empty,
     /// The disk that holds the home is nearly full (spec: scale §4 `free_space`).
     #[error("there is too little free space for a new turn")]
-    DiskFull,
+    DiskFull {
+        /// Free bytes.
+        free: u64,
+        /// The fewest bytes a turn begins with.
+        minimum: u64,
+    },
     /// A received answer could not be kept aside; nothing was sent.
     #[error("{0}")]
     Spool(String),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use agent::handover::Doors;
 use agent::{Client, Desk};
-use loom::plan::Request;
+use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use model::{Cancel, Clock, Model};
 use store::Ids;
-use store::home::Home;
+use store::home::{Home, SpaceLimits};
 use store::instance::InstanceId;
 use store::{Applied, Store, With};
 
@@ -20,11 +20,9 @@ use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::{Asker, Right};
+use crate::settings::{Settings, size};
 use crate::table::Command;
-use crate::{care, chat, contexts, generate, settings::Settings, transfer, tree, verify};
-
-/// The largest text a command takes in, in bytes (spec: scale §4 *draft paste*).
-pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
+use crate::{care, chat, contexts, generate, transfer, tree, verify};
 
 /// Finds models by name.
 pub trait Models: Send + Sync {
@@ -100,7 +98,7 @@ impl App {
             instance: self.instance,
             clock: self.clock.clone(),
             masker: self.masker.clone(),
-            space: store::home::SpaceLimits::default(),
+            space: SpaceLimits { minimum_free: self.settings.limits.free_space, ..SpaceLimits::default() },
             client,
         }
     }
@@ -131,7 +129,12 @@ impl App {
             Command::Search(args) => tree::search(self, asker, args).await,
             Command::Forget(args) => care::forget(self, asker, args).await,
             Command::Backup(args) => care::backup(self, asker, args).await,
-            Command::Restore(args) => care::restore(self, asker, args).await,
+            Command::Restore(args) => {
+                let options = store::home::HomeOptions::default();
+                let home = self.home.root().to_owned();
+                let into = care::RestoreTo { home, options, now: self.now().0 };
+                care::restore(&args, into, self.talk.as_ref()).await
+            }
             Command::Store(_) => care::check(self, asker).await,
             // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
             Command::Config(_) | Command::Doctor(_) | Command::Bench(_) => Err(CommandError::usage(
@@ -309,6 +312,7 @@ impl App {
         if argument == "-" {
             return self.read_text("standard input", self.talk.input());
         }
+        self.fits_paste("the text", argument.len() as u64)?;
         Ok(self.masked(argument))
     }
 
@@ -336,16 +340,10 @@ impl App {
     fn read_text(&self, name: &str, source: Box<dyn Read + Send>) -> Result<String, CommandError> {
         let name = text::terminal::one_line(name).into_owned();
         let mut bytes = Vec::new();
-        let read = source.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
+        let limit = self.settings.limits.paste;
+        let read = source.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| CommandError::file("cannot read", Path::new(&name), &error))?;
-        if bytes.len() as u64 > MAX_INPUT_BYTES {
-            return Err(CommandError::new(
-                "too_large",
-                2,
-                format!("{name} is longer than {} MiB", MAX_INPUT_BYTES / 1024 / 1024),
-                "split it into several files",
-            ));
-        }
+        self.fits_paste(&name, bytes.len() as u64)?;
         let text = String::from_utf8(bytes).map_err(|error| {
             CommandError::new(
                 "invalid_utf8",
@@ -358,6 +356,35 @@ impl App {
             )
         })?;
         Ok(self.masked(&text))
+    }
+
+    /// Refuses a text that is longer than one paste (spec: scale §4 *draft paste*).
+    fn fits_paste(&self, name: &str, bytes: u64) -> Result<(), CommandError> {
+        let limit = self.settings.limits.paste;
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(CommandError::new(
+            "too_large",
+            2,
+            format!("{name} is longer than {}", size(limit)),
+            "split it and take it in piece by piece, or raise limits.paste",
+        ))
+    }
+
+    /// Refuses a text that is too long for one node (spec: scale §4 `node`). One that `divides` becomes several
+    /// nodes, as long as the limit is that of every home: where the owner lowered it, they are asked to divide it.
+    pub(crate) fn fits_node(&self, text: &str, divides: bool) -> Result<(), CommandError> {
+        let limit = self.settings.limits.node;
+        if text.len() as u64 <= limit || (divides && limit == MAX_NODE_BYTES) {
+            return Ok(());
+        }
+        Err(CommandError::new(
+            "too_large",
+            2,
+            format!("the text is longer than one node holds ({})", size(limit)),
+            "commit it as several nodes: append it piece by piece",
+        ))
     }
 
     /// A text with known secrets masked, whatever it says: `-` is a dash here.

@@ -2,10 +2,13 @@
 
 mod archive;
 mod backup;
+pub mod backups;
 mod removal;
+mod restore;
 
-pub(crate) use backup::{backup, restore};
+pub(crate) use backup::backup;
 pub(crate) use removal::{forget, purge};
+pub use restore::{RestoreTo, restore};
 
 use crate::app::App;
 use crate::error::CommandError;

@@ -7,6 +7,8 @@ use model::{EncodeError, ModelError};
 use serde::Serialize;
 use store::StoreError;
 
+use crate::settings::size;
+
 /// A command that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message}")]
@@ -123,8 +125,12 @@ impl From<AgentError> for CommandError {
             AgentError::Empty => {
                 Self::new("empty_completion", 5, message, "ask again, or change the end of the text")
             }
-            AgentError::DiskFull => {
-                Self::new("disk_full", 6, message, "free some space; what was written is safe")
+            AgentError::DiskFull { free, minimum } => {
+                let (free, minimum) = (size(free), size(minimum));
+                let hint = format!(
+                    "free some; {free} are left, limits.free_space is {minimum}, and what was written is safe"
+                );
+                Self::new("disk_full", 6, message, hint)
             }
             AgentError::Spool(_) => {
                 Self::new("spool", 6, message, "check the disk that holds the home; nothing was sent")

@@ -9,7 +9,7 @@
 
 pub mod app;
 pub mod args;
-mod care;
+pub mod care;
 pub mod chat;
 mod contexts;
 pub mod error;

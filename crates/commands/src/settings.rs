@@ -1,7 +1,9 @@
 //! Settings that commands read: presets and limits. The file they come from is read by the binary alone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use loom::plan::MAX_NODE_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// How a model is asked, by name.
@@ -49,4 +51,48 @@ pub struct Settings {
     pub presets: BTreeMap<String, Preset>,
     /// `[agents.NAME]`.
     pub agents: BTreeMap<String, Agent>,
+    /// `[limits]`.
+    pub limits: Limits,
+}
+
+/// What is met before something grows without end (spec: scale §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Free space below which no new turn starts, in bytes.
+    pub free_space: u64,
+    /// How long one search may take. What was found by then is the answer, marked partial.
+    pub search: Duration,
+    /// Rows of a page of `tree show`, at most.
+    pub show_all: usize,
+    /// Bytes of one node, at most [`MAX_NODE_BYTES`].
+    pub node: u64,
+    /// Bytes of one text that is typed, pasted or read from a file.
+    pub paste: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            free_space: 256 << 20,
+            search: Duration::from_secs(2),
+            show_all: 1_000,
+            node: MAX_NODE_BYTES,
+            paste: 64 << 20,
+        }
+    }
+}
+
+/// A size people can read.
+pub fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    let digits = format!("{value:.1}");
+    format!("{} {unit}", digits.strip_suffix(".0").unwrap_or(&digits))
 }

@@ -5,6 +5,7 @@
 //! arrives is history: read within bounds, checked record by record, and never run, resumed or granted.
 
 mod adopted;
+mod authors;
 mod contents;
 mod export;
 mod file;
@@ -13,6 +14,7 @@ mod source;
 mod target;
 mod trust;
 
+pub(crate) use authors::naming;
 pub(crate) use export::export;
 pub(crate) use file::verify_file;
 pub(crate) use import::import;

@@ -124,13 +124,15 @@ fn label(app: &App, what: &str, given: &str) -> Result<String, CommandError> {
     Ok(app.masked(given))
 }
 
-/// Rows of a page: at least one, at most [`MAX_PAGE`].
-fn page_size(limit: usize) -> Result<usize, CommandError> {
+/// Rows of a page: at least one, at most as many as the limit says (spec: scale §4 `show_all`).
+fn page_size(app: &App, limit: usize) -> Result<usize, CommandError> {
+    let most = app.settings.limits.show_all;
     match limit {
         0 => Err(CommandError::usage("a page has at least one row", "give --limit a number above 0")),
-        limit => Ok(limit.min(MAX_PAGE)),
+        limit if limit > most => {
+            app.talk.note(&format!("a page has at most {most} rows (limits.show_all)"));
+            Ok(most)
+        }
+        limit => Ok(limit),
     }
 }
-
-/// Rows a page has at most (spec: scale §4 `show_all`).
-const MAX_PAGE: usize = 1_000;

@@ -9,7 +9,6 @@ use crate::bootstrap::Bootstrap;
 use crate::budget::Budget;
 use crate::document::{Build, Pinned};
 use crate::estimate::Estimator;
-use crate::manifest::PathRun;
 use crate::piece::{Assembled, ContextError, Piece};
 use crate::segment::{Decision, Kind, Source};
 use crate::tail::Tail;
@@ -101,8 +100,9 @@ pub fn dialogue(
         let first = fitting(&tail.passages, room * 6 / 10, room, estimator)?;
         tail.passages.drain(..first);
         new_start = tail.passages.first().map(|passage| loom::Place { position: passage.position.id, at: 0 });
-        tail.cut = 0;
     }
+    // Turns are sent whole, wherever in one the window was set to start.
+    tail.cut = 0;
     let said: Vec<&Passage> = tail.passages.iter().filter(|passage| !passage.excluded).collect();
     if said.iter().all(|passage| passage.row.node.content.is_empty()) {
         return Err(ContextError::Empty);
@@ -133,11 +133,12 @@ pub fn dialogue(
     // Turns count their own messages; the pinned ones are added here.
     let around = estimator.of_messages(messages.len().saturating_sub(said.len()));
     let tokens = build.pieces.iter().map(|piece| piece.tokens).sum::<u64>() + around;
-    let runs = run(&tail, &path, estimator).into_iter().collect();
+    let chars = tail.passages.iter().map(|passage| passage.text.chars().count() as u64).sum();
+    let run = tail.run(&path, chars, cost(&tail.passages, estimator));
     Ok(Assembled {
         prompt: Prompt::Chat(Chat { tools: Vec::new(), messages, prefill: None }),
         pieces: build.pieces,
-        runs,
+        runs: run.into_iter().collect(),
         way: None,
         held: String::new(),
         new_start,
@@ -145,21 +146,6 @@ pub fn dialogue(
         tokens,
         trust: pinned.trust().min(trust).min(request.bootstrap.trust()),
         tainted_by: tainted_by.or(pinned.tainted),
-    })
-}
-
-fn run(tail: &Tail, path: &Exceptions, estimator: &Estimator) -> Option<PathRun> {
-    let (first, last) = (tail.passages.first()?, tail.passages.last()?);
-    let excluded = tail.passages.iter().filter(|passage| passage.excluded).map(|passage| passage.position.id);
-    Some(PathRun {
-        from: first.position.id,
-        to: last.position.id,
-        count: tail.passages.len() as u64,
-        chars: tail.passages.iter().map(|passage| passage.text.chars().count() as u64).sum(),
-        tokens: cost(&tail.passages, estimator),
-        digest: path.digest(&first.position, &last.position),
-        excluded: excluded.collect(),
-        cut: 0,
     })
 }
 

@@ -15,7 +15,7 @@ use model::{Chat, ChatPart, PartId, Prompt, TextPart};
 use crate::budget::Budget;
 use crate::estimate::Estimator;
 use crate::held;
-use crate::manifest::{PathRun, Way};
+use crate::manifest::Way;
 use crate::piece::{Assembled, ContextError, Piece};
 use crate::segment::{Decision, Kind, Source};
 use crate::tail::Tail;
@@ -99,7 +99,7 @@ pub fn document(
     }
     let (trust, tainted_by) = tail.trust();
     let lowest = pinned.trust().min(trust);
-    let run = path_run(&tail, &path, estimator);
+    let run = tail.run(&path, text.chars().count() as u64, estimator.of(&text));
 
     // The white space at the very end is held back, whichever part it stands in.
     let full = format!("{text}{buffer}");
@@ -138,24 +138,6 @@ fn cut_for(text: &str, target: u64, estimator: &Estimator) -> usize {
     }
     let slack = (text.len() - high) / 8;
     text::cut::window_start(text, &(high..=high + slack))
-}
-
-/// The run of the path that is sent.
-fn path_run(tail: &Tail, path: &Exceptions, estimator: &Estimator) -> Option<PathRun> {
-    let first = tail.passages.first()?;
-    let last = tail.passages.last()?;
-    let text = tail.text();
-    let excluded = tail.passages.iter().filter(|passage| passage.excluded).map(|passage| passage.position.id);
-    Some(PathRun {
-        from: first.position.id,
-        to: last.position.id,
-        count: tail.passages.len() as u64,
-        chars: text.chars().count() as u64,
-        tokens: estimator.of(&text),
-        digest: path.digest(&first.position, &last.position),
-        excluded: excluded.collect(),
-        cut: tail.cut as u64,
-    })
 }
 
 /// What is sent besides the text: head, note, extra inputs.

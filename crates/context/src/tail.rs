@@ -6,6 +6,7 @@ use loom::{NodeId, Place, RowError, Rows, Trust, ViewName};
 use text::class::ClassCounts;
 
 use crate::estimate::Estimator;
+use crate::manifest::PathRun;
 
 /// Passages read at a time.
 const PAGE: usize = 64;
@@ -101,6 +102,23 @@ impl Tail {
         self.cut = left.min(self.passages.first().map_or(0, |first| first.text.len()));
         self.complete = true;
         self.passages.first().map(|first| Place { position: first.position.id, at: self.cut as u64 })
+    }
+
+    /// The run of the path that is sent, as its manifest names it; none of nothing. How much it is, is the
+    /// caller's to say: a document sends a text, a dialogue messages.
+    pub(crate) fn run(&self, path: &Exceptions, chars: u64, tokens: u64) -> Option<PathRun> {
+        let (first, last) = (self.passages.first()?, self.passages.last()?);
+        let excluded = self.passages.iter().filter(|passage| passage.excluded);
+        Some(PathRun {
+            from: first.position.id,
+            to: last.position.id,
+            count: self.passages.len() as u64,
+            chars,
+            tokens,
+            digest: path.digest(&first.position, &last.position),
+            excluded: excluded.map(|passage| passage.position.id).collect(),
+            cut: self.cut as u64,
+        })
     }
 
     /// The lowest trust of what is in it, and a node of trust `outside`.

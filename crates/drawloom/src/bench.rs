@@ -7,6 +7,7 @@
 
 mod corpus;
 mod figures;
+mod imports;
 mod paths;
 mod planting;
 mod rig;
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Rows, 
     runtime.block_on(async {
         sizes::measure(&mut sheet, &scratch, &powers(1_000, args.nodes)).await?;
         sizes::measure_written(&mut sheet, &scratch, args.nodes).await?;
+        imports::measure(&mut sheet, &scratch, args.nodes).await?;
         paths::measure(&mut sheet, &scratch, &powers(100, args.nodes.min(LONGEST_PATH))).await
     })?;
     wire::measure(&mut sheet)?;
@@ -112,6 +114,8 @@ mod tests {
             "search for the commonest word in 1000 nodes",
             "store size by text, one node of 200 bytes an operation, 1000 nodes",
             "verify a tree of 1000 nodes",
+            "import a tree of 1000 nodes, 1 an operation",
+            "import a tree of 1000 nodes, 1000 an operation",
             "render a path of 1000",
             "last screen of a path of 1000, drift marks included",
             "edit in the middle of a path of 1000",

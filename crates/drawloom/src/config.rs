@@ -11,10 +11,11 @@ mod key;
 mod layers;
 #[cfg(test)]
 mod reference;
+mod schema;
 mod sections;
 mod set;
 mod table;
 
 pub(crate) use commands::run;
-pub(crate) use layers::Layers;
+pub(crate) use layers::{Layers, Source};
 pub(crate) use sections::{Config, Provider};

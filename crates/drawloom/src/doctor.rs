@@ -3,10 +3,11 @@
 //! It looks and changes nothing: a home that is not there stays so, and wrong modes are named, not repaired.
 //! `--quick` opens no connection.
 
+mod backup;
 mod disk;
 mod servers;
 
-use commands::results::care::{Check, Health, State};
+use commands::results::care::{Check, Health, Sandbox, State};
 use commands::{CommandError, Outcome};
 
 use crate::config::Layers;
@@ -21,10 +22,11 @@ pub(crate) fn examine(quick: bool, places: &Places, layers: &Layers) -> Result<O
     let mut checks = vec![settings(layers)];
     checks.extend(disk::checks(places, &config, quick));
     checks.push(workspace(places));
-    checks.extend(servers::checks(&config, quick)?);
+    checks.extend(servers::checks(layers, &config, quick)?);
     checks.push(ok("sandbox", "not used yet: this version runs no programs"));
     let ok = checks.iter().all(|check| check.state != State::Fail);
-    Ok(Outcome::Health(Health { ok, checks }))
+    let sandbox = Sandbox { level: "unused", abi: None, missing: Vec::new() };
+    Ok(Outcome::Health(Health { ok, checks, sandbox }))
 }
 
 fn ok(name: &str, why: impl Into<String>) -> Check {

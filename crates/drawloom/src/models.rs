@@ -61,8 +61,8 @@ impl Configured {
 
     /// The key of a provider, if it needs one.
     fn key(&self, name: &str, provider: &Provider) -> Result<Option<String>, CommandError> {
-        if let Some(key) = &provider.key {
-            return Ok(Some(key.clone()));
+        if let Some(key) = known_key(provider) {
+            return Ok(Some(key));
         }
         if let Some(variable) = &provider.key_env {
             return key_in(variable).map(Some);
@@ -182,10 +182,10 @@ pub(crate) fn connection(
     })
 }
 
-/// The key a section holds or names, if it is there.
+/// The key a section names or holds, if it is there: the environment before `keys.toml` (spec: cli §5).
 pub(crate) fn known_key(provider: &Provider) -> Option<String> {
-    let named = || key_in(provider.key_env.as_deref()?).ok();
-    provider.key.clone().or_else(named)
+    let named = provider.key_env.as_deref().and_then(|variable| key_in(variable).ok());
+    named.or_else(|| provider.key.clone())
 }
 
 fn key_in(variable: &str) -> Result<String, CommandError> {

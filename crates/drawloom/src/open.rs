@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::handover::{Doors, Listener};
 use commands::app::Workspace;
-use commands::settings::Settings;
+use commands::settings::{Settings, size};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
@@ -92,7 +92,7 @@ pub(crate) fn open(
     in_workspace: bool,
 ) -> Result<Opened, CommandError> {
     let home = home(places, &config, &person)?;
-    keep_room(&home, &person);
+    keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let workspace = if in_workspace {
@@ -102,11 +102,18 @@ pub(crate) fn open(
     };
     let clock = Clock::system();
     let instance = start(&home, name, &clock)?;
-    let store = SqliteStore::open(&home.database())?;
+    let limits = store::Limits {
+        wal: config.limits.wal.0,
+        search: std::time::Duration::from_secs_f64(config.limits.search),
+        ..store::Limits::default()
+    };
+    let options = store::Options { limits, ..store::Options::default() };
+    let store = SqliteStore::open_with(&home.database(), &options)?;
     let settings = Settings {
         model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
+        limits: config.limits.of_commands(),
     };
     let app = App {
         store: Arc::new(store),
@@ -137,8 +144,8 @@ fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, Comma
 
 /// Holds some bytes back while there is room, and gives them up once there is none, so that what was written can
 /// still be read and a draft kept on a full disk (spec: scale §4 `free_space`).
-fn keep_room(home: &Home, person: &Person) {
-    let limits = SpaceLimits::default();
+fn keep_room(home: &Home, config: &Config, person: &Person) {
+    let limits = SpaceLimits { minimum_free: config.limits.free_space.0, ..SpaceLimits::default() };
     let kept = match home.space(limits) {
         Ok(Space::Short { free, .. }) if free < RESERVE_BYTES => home.reserve().release().map(drop),
         Ok(_) => home.reserve().hold(RESERVE_BYTES, limits).map(drop),
@@ -146,6 +153,14 @@ fn keep_room(home: &Home, person: &Person) {
     };
     if let Err(error) = kept {
         person.notice(&format!("no bytes can be held back for a full disk: {error}"));
+    }
+    // The store is most of a home, and asking for the size of one file costs nothing; `doctor` weighs all of it.
+    let taken = home.database().metadata().map_or(0, |found| found.len());
+    if taken > config.limits.home_warn.0 {
+        let (taken, limit) = (size(taken), size(config.limits.home_warn.0));
+        person.notice(&format!(
+            "the home takes more than {limit} (limits.home_warn): {taken} of it the store; purge what is not needed"
+        ));
     }
 }
 

@@ -17,7 +17,6 @@ use commands::Outcome;
 use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
-pub(crate) use care::size;
 pub(crate) use chat::cost;
 
 /// What is printed of an answer.
@@ -115,7 +114,9 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Imported(done) => care::imported(done, to),
         Outcome::Hits(found) => care::hits(found, to),
         Outcome::Removed(done) => care::removed(done, to),
-        Outcome::BackedUp(done) => Shown::new(format!("{}  {}\n", to.line(&done.file), size(done.bytes))),
+        Outcome::BackedUp(done) => {
+            Shown::new(format!("{}  {}\n", to.line(&done.file), commands::settings::size(done.bytes)))
+        }
         Outcome::Restored(done) => Shown::new(care::restored(done, to)),
         Outcome::Checked(found) => Shown::new(care::checked(found, to)),
         Outcome::Setting(found) => Shown::new(care::setting(found, to)),

@@ -5,8 +5,11 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
+use commands::args::care::Restore;
+use commands::care::RestoreTo;
 use commands::{Asker, Command, CommandError, Outcome, Right};
-use model::Cancel;
+use model::{Cancel, Clock};
+use store::home::HomeOptions;
 
 use crate::cli::{Action, Cli, Global};
 use crate::config::{self, Layers};
@@ -58,6 +61,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
+        Command::Restore(arguments) => restore(&arguments, &places, &layers, output.quiet)?,
         command => {
             let config = layers.config()?;
             log::start(&config.log.level);
@@ -90,6 +94,20 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     };
     output.outcome(&outcome)?;
     Ok(outcome.exit())
+}
+
+/// Restores a backup. The home is not opened first: that would make the store which must not be there.
+fn restore(
+    arguments: &Restore,
+    places: &Places,
+    layers: &Layers,
+    quiet: bool,
+) -> Result<Outcome, CommandError> {
+    let options = HomeOptions { allow_network_fs: layers.config()?.store.allow_network_fs };
+    let into = RestoreTo { home: places.home.clone(), options, now: Clock::system().now() };
+    let person = Person::new(quiet, false);
+    // Not to be dropped half-way: what Ctrl-C ends is the process, and then no store is there yet.
+    interrupt::runtime()?.block_on(commands::care::restore(arguments, into, &person))
 }
 
 /// Opens the home, runs a command in it as its owner, and closes it.

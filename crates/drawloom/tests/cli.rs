@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "cli/care.rs"]
+mod care;
 #[path = "cli/configuration.rs"]
 mod configuration;
+#[path = "cli/contract.rs"]
+mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
 #[path = "cli/discovery.rs"]
@@ -12,6 +16,8 @@ mod discovery;
 mod errors;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/streams.rs"]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::cell::{CellKey, CellScope, CellValue, KeepScope};
 use crate::id::{PositionId, Seq, ViewName};
 use crate::node::NodeRow;
-use crate::path::{Exceptions, ancestor_at, is_ancestor, position};
+use crate::path::Exceptions;
 use crate::position::Position;
 use crate::rows::{RowError, Rows};
 
@@ -31,10 +31,15 @@ impl Keeps {
     ///
     /// # Errors
     /// [`RowError`] when the store fails.
-    pub fn covering(&self, rows: &dyn Rows, at: PositionId) -> Result<Option<Seq>, RowError> {
+    pub fn covering(
+        &self,
+        rows: &dyn Rows,
+        path: &Exceptions,
+        at: PositionId,
+    ) -> Result<Option<Seq>, RowError> {
         let mut newest = None;
         for (kept, (scope, seq)) in &self.0 {
-            let covers = *kept == at || *scope == KeepScope::Below && is_ancestor(rows, *kept, at)?;
+            let covers = *kept == at || *scope == KeepScope::Below && path.is_above(rows, *kept, at)?;
             if covers {
                 newest = newest.max(Some(*seq));
             }
@@ -47,6 +52,8 @@ impl Keeps {
 /// now: the digest of a run of its window differs, and a choice in that run is newer than the keep that
 /// covers it.
 ///
+/// Reads the generation; the positions of its runs only where `path` has not met them yet.
+///
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn is_drifted(
@@ -58,17 +65,17 @@ pub fn is_drifted(
 ) -> Result<bool, RowError> {
     let Some(generation) = row.node.generation else { return Ok(false) };
     let Some(generation) = rows.generation(generation)? else { return Ok(false) };
+    path.meet(at);
     let mut covered = None;
     for run in &generation.runs {
-        let (from, to) = (position(rows, run.from)?, position(rows, run.to)?);
-        let on_path = to.depth < at.depth
-            && ancestor_at(rows, path.tip.id, to.depth)?.is_some_and(|found| found.id == to.id);
+        let (from, to) = (path.position(rows, run.from)?, path.position(rows, run.to)?);
+        let on_path = to.depth < at.depth && path.is_above(rows, to.id, path.tip.id)?;
         if !on_path || path.digest(&from, &to) == run.digest {
             continue;
         }
         let kept = match covered {
             Some(kept) => kept,
-            None => *covered.insert(keeps.covering(rows, at.id)?),
+            None => *covered.insert(keeps.covering(rows, path, at.id)?),
         };
         let newest = path.between(from.depth, to.depth).map(|exception| exception.chosen).max();
         if newest.is_some_and(|newest| kept.is_none_or(|kept| newest > kept)) {

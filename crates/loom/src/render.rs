@@ -59,6 +59,7 @@ pub fn window(
     let pending = pending_edits(rows, view)?;
     let mut positions = rows.upwards(end, limit)?;
     positions.reverse();
+    positions.iter().for_each(|position| path.meet(position));
     let shown: Vec<NodeId> = positions
         .iter()
         .map(|position| path.at(position.depth).map_or(position.id.original(), |exception| exception.shown))

@@ -383,12 +383,19 @@ impl Pass<'_> {
     /// A node outside the log was put in by other means.
     fn nodes_belong_to_operations(&mut self) -> Result<(), RowError> {
         let mut after = None;
+        // In the order of the log, so that each operation is read once, however many nodes it made.
+        let mut last: Option<(Seq, Option<OpRecord>)> = None;
         loop {
             let page = self.rows.nodes_in_order(after, PAGE)?;
             for row in &page {
-                let named = self.rows.operation(row.seq)?.is_some_and(|record| {
+                let record = match last.take().filter(|(seq, _)| *seq == row.seq) {
+                    Some((_, record)) => record,
+                    None => self.rows.operation(row.seq)?,
+                };
+                let named = record.as_ref().is_some_and(|record| {
                     record.op.nodes.get(row.place as usize).is_some_and(|(id, _)| *id == row.node.id)
                 });
+                last = Some((row.seq, record));
                 if !named {
                     self.wrong(Some(row.node.id), Some(row.seq), "no operation made this node");
                 }

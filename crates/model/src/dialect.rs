@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
 use crate::openai_error;
+use crate::openai_parse;
 use crate::prompt::{Params, Prompt};
 
 /// The dialects this version speaks. The name is stored with every response.
@@ -24,6 +25,9 @@ pub enum DialectName {
     /// OpenAI completions: raw text.
     #[serde(rename = "openai_completions")]
     OpenAiCompletions,
+    /// The embedded engine: a prompt as a list of form and text; answers as those of completions.
+    #[serde(rename = "embedded")]
+    Embedded,
 }
 
 impl DialectName {
@@ -32,6 +36,7 @@ impl DialectName {
         match self {
             Self::OpenAiChat => "openai_chat",
             Self::OpenAiCompletions => "openai_completions",
+            Self::Embedded => "embedded",
         }
     }
 
@@ -40,13 +45,16 @@ impl DialectName {
         match self {
             Self::OpenAiChat => OpenAiChat::default().parser(streamed),
             Self::OpenAiCompletions => OpenAiCompletions.parser(streamed),
+            Self::Embedded => openai_parse::parser(Self::Embedded, streamed),
         }
     }
 
     /// What an error response of a server in this dialect says.
     pub fn failure(self, status: u16, body: &[u8]) -> ServerFailure {
         match self {
-            Self::OpenAiChat | Self::OpenAiCompletions => openai_error::from_response(status, body),
+            Self::OpenAiChat | Self::OpenAiCompletions | Self::Embedded => {
+                openai_error::from_response(status, body)
+            }
         }
     }
 }
@@ -66,7 +74,7 @@ impl FromStr for DialectName {
     type Err = UnknownDialect;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Self::OpenAiChat, Self::OpenAiCompletions]
+        [Self::OpenAiChat, Self::OpenAiCompletions, Self::Embedded]
             .into_iter()
             .find(|dialect| dialect.as_str() == name)
             .ok_or_else(|| UnknownDialect(name.to_owned()))

@@ -24,6 +24,12 @@ pub enum EncodeError {
         /// What was asked for.
         what: &'static str,
     },
+    /// The model's chat template has no place for the conversation, or fails.
+    #[error("the conversation does not fit the model's chat template: {why}")]
+    Template {
+        /// What is wrong.
+        why: String,
+    },
     /// A sampling parameter is no number a server could take.
     #[error("{name} is out of range")]
     Parameter {
@@ -44,6 +50,7 @@ impl EncodeError {
         match self {
             Self::Empty => "empty_prompt",
             Self::Unsupported { .. } => "unsupported",
+            Self::Template { .. } => "template_failed",
             Self::Parameter { .. } => "bad_parameter",
             Self::Coverage { .. } => "coverage",
         }
@@ -54,6 +61,7 @@ impl EncodeError {
         match self {
             Self::Empty => "write something first",
             Self::Unsupported { .. } => "choose another model, or leave it out",
+            Self::Template { .. } => "continue it as raw text, or choose another model",
             Self::Parameter { .. } => "choose a finite number in its range; n is at least 1",
             Self::Coverage { .. } => "this is a defect of drawloom: please report it",
         }

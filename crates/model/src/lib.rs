@@ -18,6 +18,8 @@
 pub mod cancel;
 pub mod capture;
 pub mod dialect;
+#[cfg(feature = "embedded-model")]
+pub mod embedded;
 pub mod encoded;
 pub mod endpoint;
 pub mod error;
@@ -33,6 +35,10 @@ pub mod script;
 pub mod sse;
 pub mod tool_arguments;
 
+#[cfg(feature = "embedded-model")]
+mod embedded_body;
+#[cfg(feature = "embedded-model")]
+mod embedded_wire;
 mod expectation;
 mod headers;
 mod http_date;
@@ -52,6 +58,8 @@ mod text_joiner;
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, Spool, Timings};
 pub use dialect::{Dialect, DialectName, Parse, ParseError};
+#[cfg(feature = "embedded-model")]
+pub use embedded::{EmbeddedModel, EmbeddedOptions};
 pub use encoded::{EncodeError, Encoded, PartKind, PartRange};
 pub use error::ModelError;
 pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};

@@ -262,7 +262,7 @@ fn line_at(lines: &[Line], purpose: Purpose, turn: usize) -> Option<&Line> {
 
 fn echo(request: &Encoded, call: &Call) -> Line {
     let text = match request.dialect() {
-        DialectName::OpenAiCompletions => {
+        DialectName::OpenAiCompletions | DialectName::Embedded => {
             let index = call.sibling.as_ref().map_or(0, |slot| slot.index);
             format!(" echo {}", index + 1)
         }

@@ -198,7 +198,7 @@ fn whole(line: &Line, form: &Form<'_>, steps: &mut VecDeque<Step>) {
 
 fn frame(form: &Form<'_>, kind: &str) -> Value {
     let object = match (form.dialect, kind) {
-        (DialectName::OpenAiCompletions, _) => "text_completion",
+        (DialectName::OpenAiCompletions | DialectName::Embedded, _) => "text_completion",
         (DialectName::OpenAiChat, "chunk") => "chat.completion.chunk",
         (DialectName::OpenAiChat, _) => "chat.completion",
     };

@@ -1,8 +1,11 @@
 //! What is written in one transaction, and what became of it.
 
-use loom::{CellKey, NodeId, Plan, Seq, Slot, ViewName};
+use std::collections::BTreeSet;
+
+use loom::{Cell, CellChange, CellKey, CellValue, NodeId, Operation, Plan, Seq, Slot, Timeline, ViewName};
 
 use crate::adopt::ImportNote;
+use crate::basis::Basis;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
@@ -25,6 +28,8 @@ pub struct With {
     pub session: Option<String>,
     /// The file that the plan's nodes come from: remembered beside the tree.
     pub imported: Option<ImportNote>,
+    /// What the plan rests on: if it has changed, nothing is written.
+    pub basis: Option<Basis>,
     /// Nodes of the plan whose text is not there, as of one that was forgotten: only size and hashes are.
     pub absent: Vec<NodeId>,
 }
@@ -86,4 +91,27 @@ pub(crate) fn check_shape(tree: loom::TreeId, plan: &Plan) -> Result<(), StoreEr
 /// Cells that are rows. A draft's cell is history alone: the draft itself is compared by its revision.
 pub(crate) const fn is_stored(key: &CellKey) -> bool {
     !matches!(key, CellKey::Draft { .. })
+}
+
+/// The views an operation makes.
+pub(crate) fn new_views(op: &Operation) -> Vec<ViewName> {
+    let made = op.cells.iter().filter(|change| change.old.is_none() && !change.new.is_none());
+    let view = |change: &CellChange| match &change.key {
+        CellKey::View { view } => Some(view.clone()),
+        _ => None,
+    };
+    made.filter_map(view).collect()
+}
+
+/// Empties, as part of the operation that makes a view, the cells that an earlier view of its name left and that
+/// the operation does not set itself: so the log says it too.
+pub(crate) fn make_fresh(op: &mut Operation, left: Vec<(CellKey, Cell)>) {
+    let set: BTreeSet<CellKey> = op.cells.iter().map(|change| change.key.clone()).collect();
+    let left = left.into_iter().filter(|(key, cell)| !cell.value.is_none() && !set.contains(key));
+    op.cells.extend(left.map(|(key, cell)| CellChange { key, old: cell.value, new: CellValue::None }));
+}
+
+/// The timeline of a view that is made anew: nothing can be undone, and revisions go on.
+pub(crate) const fn fresh_timeline(left: Timeline) -> Timeline {
+    Timeline { undo: None, redo: None, depth: 0, tick: left.tick }
 }

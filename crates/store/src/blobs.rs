@@ -96,6 +96,8 @@ pub struct Blobs {
     max_bytes: u64,
     /// Whose entry in the top folder we have fsynced, by first byte.
     synced_shards: Box<[AtomicBool; 256]>,
+    /// Whether we have fsynced the top folder's own entry.
+    synced_top: AtomicBool,
 }
 
 impl std::fmt::Debug for Blobs {
@@ -120,7 +122,7 @@ impl Blobs {
         let path = dir.to_owned();
         let dir = disk::open_dir(dir).map_err(error_at("opened", &path))?;
         let synced_shards = Box::new([const { AtomicBool::new(false) }; 256]);
-        Ok(Self { disk, path, dir, max_bytes, synced_shards })
+        Ok(Self { disk, path, dir, max_bytes, synced_shards, synced_top: AtomicBool::new(false) })
     }
 
     /// Keeps `bytes` and returns their name, once they survive power loss. Keeping them again costs a check:
@@ -291,6 +293,12 @@ impl Blobs {
             disk::sync_dir(&*self.disk, fd(&self.dir))
                 .map_err(error_at("brought to the device", &self.path))?;
             synced.store(true, Ordering::Release);
+        }
+        if !self.synced_top.load(Ordering::Acquire) {
+            disk::open_dir_at(fd(&self.dir), "..", false)
+                .and_then(|above| disk::sync_dir(&*self.disk, fd(&above)))
+                .map_err(error_at("brought to the device", &self.path))?;
+            self.synced_top.store(true, Ordering::Release);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Reading, planning and applying a change of a tree.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loom::id::Entropy;
@@ -7,6 +8,7 @@ use loom::plan::plan;
 use loom::{IdSource, Op, Plan, PlanError, RowError, Rows, Slice};
 
 use crate::apply::{Applied, With};
+use crate::basis::Basis;
 use crate::error::StoreError;
 use crate::principal::Principal;
 use crate::store::{Store, random, read};
@@ -58,24 +60,48 @@ pub async fn change(
     }
     let mut tries = 1;
     loop {
-        let (request, ids) = (request.clone(), Arc::clone(ids));
-        let plan = read(store, who, tree, move |rows| Ok(planned(&request, rows, &ids))).await??;
-        match store.apply(who, tree, plan, with.clone()).await {
+        let Prepared { plan, basis } = prepare(store, who, request.clone(), ids).await?;
+        let with = With { basis: Some(basis), ..with.clone() };
+        match store.apply(who, tree, plan, with).await {
             Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
             done => return done,
         }
     }
 }
 
+/// A plan, and what it rests on.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// What is to be done.
+    pub plan: Plan,
+    /// What it was made from: to be applied with it ([`With::basis`]).
+    pub basis: Basis,
+}
+
+/// Plans a change of a tree that exists, within one snapshot, without applying it.
+///
+/// # Errors
+/// As [`change`].
+pub async fn prepare(
+    store: &dyn Store,
+    who: &Principal,
+    request: loom::plan::Request,
+    ids: &Arc<Ids>,
+) -> Result<Prepared, StoreError> {
+    let (tree, ids) = (request.tree, Arc::clone(ids));
+    read(store, who, tree, move |rows| Ok(planned(&request, rows, &ids))).await?
+}
+
 /// Plans over rows, reading what the plan asks for.
-fn planned(request: &loom::plan::Request, rows: &dyn Rows, ids: &Ids) -> Result<Plan, StoreError> {
-    let mut slice = Slice::default();
+fn planned(request: &loom::plan::Request, rows: &dyn Rows, ids: &Ids) -> Result<Prepared, StoreError> {
+    let (mut slice, mut asked) = (Slice::default(), BTreeSet::new());
     for _ in 0..ROUNDS {
         match ids.with(|entropy| plan(request, &slice, entropy))? {
             Err(PlanError::Needs(needs)) => {
                 slice.load(&needs, rows).map_err(|error: RowError| StoreError::from_row_error(error))?;
+                asked.extend(needs.0);
             }
-            done => return finished(done),
+            done => return finished(done).map(|plan| Prepared { plan, basis: Basis::new(asked, slice) }),
         }
     }
     Err(StoreError::Malformed("a plan asks for rows without end".to_owned()))

@@ -1,5 +1,6 @@
 //! Typing: splices of a draft, compared by revision (spec: loom §1 *Draft*).
 
+use loom::plan::DraftChange;
 use loom::{Draft, NodeId, Slot, Splice, Timeline, TreeId, ViewName};
 
 use crate::error::{Changed, StoreError};
@@ -63,6 +64,9 @@ pub(crate) fn edited(
             return Err(StoreError::Malformed("a pending edit begins at a version".to_owned()));
         }
     };
+    if fresh {
+        draft.revision = first_revision(timeline);
+    }
     let (depth, tick) = (timeline.depth, timeline.tick + 1);
     let splice = match edit {
         DraftEdit::Set { text, .. } => draft.splice_to(&text, depth, tick),
@@ -81,7 +85,28 @@ pub(crate) fn edited(
     Ok(Some(draft))
 }
 
-/// The timeline after a keystroke: nothing can be redone, and it counts a tick.
-pub(crate) const fn after_keystroke(timeline: Timeline) -> Timeline {
-    Timeline { redo: None, tick: timeline.tick + 1, ..timeline }
+/// The timeline after a keystroke that left a draft, or removed it: nothing can be redone, and it counts a tick.
+pub(crate) fn after_keystroke(timeline: Timeline, draft: Option<&Draft>) -> Timeline {
+    let revision = draft.map_or(0, |draft| draft.revision);
+    Timeline { redo: None, tick: revision.max(timeline.tick + 1), ..timeline }
+}
+
+/// The revision that a draft begins with: no draft that was at its place had it or a later one, so that nobody's
+/// old revision fits. The ticks of a view never fall behind the revisions of its drafts, and whatever removes a
+/// draft counts one.
+const fn first_revision(timeline: Timeline) -> u64 {
+    timeline.tick
+}
+
+/// A draft as a plan leaves it, with its revision and the timeline that goes with it.
+pub(crate) fn planned(change: &DraftChange, timeline: Timeline) -> (Option<Draft>, Timeline) {
+    let mut new = change.new.clone();
+    if let (Some(draft), None) = (&mut new, change.expected) {
+        draft.revision = draft.revision.max(first_revision(timeline));
+    }
+    let reached = match &new {
+        Some(draft) => draft.revision,
+        None => change.expected.map_or(0, |last| last + 1),
+    };
+    (new, Timeline { tick: timeline.tick.max(reached), ..timeline })
 }

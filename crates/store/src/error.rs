@@ -1,5 +1,6 @@
 //! What can go wrong in a store, and what to do about it.
 
+use loom::slice::Key;
 use loom::{CellKey, Refusal, RowError, Slot, ViewName};
 
 use crate::fence::Holder;
@@ -144,6 +145,15 @@ pub enum Changed {
         /// Its revision now.
         revision: Option<u64>,
     },
+    /// Something else a plan rests on.
+    Read(Key),
+}
+
+impl Changed {
+    /// That a question is answered differently.
+    pub(crate) fn of(key: Key) -> Self {
+        if let Key::Cell(cell) = key { Self::Cell(cell) } else { Self::Read(key) }
+    }
 }
 
 impl std::fmt::Display for Changed {
@@ -151,6 +161,15 @@ impl std::fmt::Display for Changed {
         match self {
             Self::Cell(key) => key.fmt(f),
             Self::Draft { view, slot, .. } => CellKey::Draft { view: view.clone(), slot: *slot }.fmt(f),
+            Self::Read(key) => match key {
+                Key::Views => f.write_str("the views"),
+                Key::Selections(view) => write!(f, "what {view} shows"),
+                Key::Timeline(view) => write!(f, "what {view} can undo"),
+                Key::NewestVisible(at) | Key::OtherVisible(at, _) => write!(f, "what is visible of {at}"),
+                Key::Hidden { at, .. } => write!(f, "what is hidden above {at}"),
+                Key::NewestLeaf(at) => write!(f, "what stands below {at}"),
+                _ => f.write_str("the tree"),
+            },
         }
     }
 }

@@ -9,7 +9,7 @@ mod layout;
 mod network;
 mod space;
 
-use std::fs::{DirBuilder, Metadata, Permissions};
+use std::fs::{DirBuilder, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -163,6 +163,11 @@ impl Home {
                 .create(&path)
                 .map_err(HomeError::io("created", &path))?;
         }
+        // What is committed below counts as saved, so the names that lead to it have to be as well. A home with a
+        // store went through here before.
+        if existing != path || !path.join(layout::DATABASE).exists() {
+            keep_names(&path, existing)?;
+        }
         let root = path.canonicalize().map_err(HomeError::io("opened", &path))?;
         let mut home = Self { root, repaired: Vec::new(), file_systems };
         home.refuse_foreign_contents()?;
@@ -285,6 +290,21 @@ fn nearest_existing(path: &Path) -> Result<&Path, HomeError> {
         }
     }
     Err(HomeError::NotADirectory { path: path.to_owned() })
+}
+
+/// Makes the names of a folder, and of those above it that lie below `existing`, survive power loss.
+fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
+    for folder in path.ancestors().skip(1) {
+        match File::open(folder).and_then(|folder| folder.sync_all()) {
+            // Somebody else's folder that we may pass through and not read is theirs to keep.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            kept => kept.map_err(HomeError::io("brought to the device", folder))?,
+        }
+        if folder == existing || path == existing {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn refuse_network(file_systems: &dyn FileSystems, path: &Path) -> Result<(), HomeError> {

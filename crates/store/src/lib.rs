@@ -10,6 +10,7 @@
 
 mod adopt;
 mod apply;
+mod basis;
 pub mod blobs;
 mod change;
 pub mod compress;
@@ -18,11 +19,13 @@ mod draft;
 mod error;
 mod event;
 mod fence;
+mod follow;
 mod forget;
 mod generation;
 pub mod home;
 pub mod instance;
 mod job;
+mod limits;
 mod listing;
 mod memory;
 mod principal;
@@ -34,16 +37,19 @@ mod store;
 
 pub use adopt::{Adopted, AdoptedGeneration, AdoptedManifest, Import, ImportNote};
 pub use apply::{Applied, AppliedDraft, With};
-pub use change::{Ids, change};
+pub use basis::Basis;
+pub use change::{Ids, Prepared, change, prepare};
 pub use draft::{DraftEdit, DraftName};
 pub use error::{Changed, StoreError};
 pub use event::{Cursor, Event, Events, Happening, KEPT};
 pub use fence::{Fence, Guard, Holder, Lease, Tenure};
+pub use follow::{Follower, follow};
 pub use forget::{Forget, Forgotten, Place, SHORTEST_TEXT};
 pub use generation::{
     Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, Usage, UsageRow,
 };
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
+pub use limits::Limits;
 pub use listing::{NodeName, TreeEntry, TreeFilter};
 pub use memory::MemoryStore;
 pub use principal::{Principal, Scope};

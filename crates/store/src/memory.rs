@@ -32,6 +32,7 @@ use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
 use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
@@ -43,7 +44,8 @@ use state::{State, only_owner};
 #[derive(Debug)]
 pub struct MemoryStore {
     state: Mutex<State>,
-    writes: watch::Sender<u64>,
+    limits: Limits,
+    newest: watch::Sender<Cursor>,
 }
 
 impl Default for MemoryStore {
@@ -55,9 +57,14 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    /// An empty store with limits of its own. What is read here takes no time, so that those of time do not matter.
+    pub fn with_limits(limits: Limits) -> Self {
         // Nobody else has this store, so that an id that is not random is as good.
         let id = StoreId::random().unwrap_or(StoreId([0; 16]));
-        Self { state: Mutex::new(State::new(id)), writes: watch::Sender::new(0) }
+        Self { state: Mutex::new(State::new(id)), limits, newest: watch::Sender::new(Cursor::default()) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -70,14 +77,23 @@ impl MemoryStore {
         let mut next = state.clone();
         let answer = work(&mut next)?;
         *state = next;
+        let last = state.identity().cursor;
         drop(state);
-        self.writes.send_modify(|count| *count += 1);
+        self.newest.send_if_modified(|known| {
+            let later = last > *known;
+            *known = last.max(*known);
+            later
+        });
         Ok(answer)
     }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn apply(
         &self,
         who: &Principal,
@@ -85,10 +101,12 @@ impl Store for MemoryStore {
         plan: Plan,
         with: With,
     ) -> Result<Applied, StoreError> {
+        self.limits.check(&plan.nodes)?;
         self.write(|state| state.apply(who, tree, plan, with))
     }
 
     async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+        self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
         self.write(|state| state.adopt(who, adopted))
     }
 
@@ -190,7 +208,7 @@ impl Store for MemoryStore {
             };
             tree.drafts.insert((name.view.clone(), name.slot), draft.clone());
             tree.forget_undone(&name.view, name.slot);
-            tree.timelines.insert(name.view.clone(), draft::after_keystroke(timeline));
+            tree.timelines.insert(name.view.clone(), draft::after_keystroke(timeline, Some(&draft)));
             let revision = Some(draft.revision);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision });
             Ok(draft)
@@ -208,7 +226,7 @@ impl Store for MemoryStore {
             }
             tree.drafts.remove(&key);
             tree.forget_undone(&name.view, name.slot);
-            let timeline = draft::after_keystroke(tree.timeline_of(&name.view));
+            let timeline = draft::after_keystroke(tree.timeline_of(&name.view), None);
             tree.timelines.insert(name.view.clone(), timeline);
             state.happened(name.tree, Happening::Draft { view: name.view, slot: name.slot, revision: None });
             Ok(())
@@ -255,8 +273,8 @@ impl Store for MemoryStore {
         Ok(self.state().events_after(who, after, limit))
     }
 
-    fn writes(&self) -> watch::Receiver<u64> {
-        self.writes.subscribe()
+    fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError> {
+        Ok(self.newest.subscribe())
     }
 
     async fn acquire_lease(

@@ -27,11 +27,13 @@ mod sent;
 mod session_row;
 mod tree_row;
 mod upkeep;
+mod watcher;
 mod work;
 mod writer;
 
 use std::any::Any;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -49,6 +51,7 @@ use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
 use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::memory::state::only_owner;
 use crate::principal::Principal;
@@ -57,6 +60,7 @@ use crate::session::{Session, SessionFilter, SessionId};
 use crate::store::{Backup, Identity, ReadFn, Store, StoreId, check_seal};
 use db::Db;
 use readers::{Readers, Time};
+use watcher::Watcher;
 use writer::Writer;
 
 pub use faults::Faults;
@@ -66,7 +70,10 @@ pub(crate) use schema::VERSION;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     found: open::Found,
-    writes: watch::Sender<u64>,
+    limits: Limits,
+    newest: watch::Sender<Cursor>,
+    /// From the first follower on.
+    watcher: Mutex<Option<Watcher>>,
     /// None once the store is being dropped.
     readers: Option<Readers>,
     /// None for reading only.
@@ -95,11 +102,25 @@ impl SqliteStore {
     /// [`StoreError::MigrationNeeded`] for an older one's unless `may_migrate` is set, [`StoreError::Damaged`].
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let found = open::prepare(path, options)?;
-        let writes = watch::Sender::new(0);
+        let newest = watch::Sender::new(Cursor::default());
         let writer =
-            if found.read_only { None } else { Some(Writer::start(&found, options, writes.clone())?) };
-        let readers = Some(Readers::start(&found, options.readers)?);
-        Ok(Self { found, writes, readers, writer })
+            if found.read_only { None } else { Some(Writer::start(&found, options, newest.clone())?) };
+        let readers = Some(Readers::start(&found, options.readers, options.limits.read)?);
+        Ok(Self { found, limits: options.limits, newest, watcher: Mutex::new(None), readers, writer })
+    }
+
+    /// The bytes of the write-ahead log, if they are more than [`Limits::wal`]: a read that does not end holds it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the log cannot be looked at.
+    pub fn long_log(&self) -> Result<Option<u64>, StoreError> {
+        let mut name = self.found.path.clone().into_os_string();
+        name.push("-wal");
+        match std::fs::symlink_metadata(&name) {
+            Ok(metadata) => Ok(Some(metadata.len()).filter(|bytes| *bytes > self.limits.wal)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io("look at the store's log", error)),
+        }
     }
 
     /// Whether writes are refused.
@@ -141,6 +162,8 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         // The queues close first; what waits in them is done, then the threads end.
         let mut threads = self.writer.take().map(Writer::stop).unwrap_or_default();
+        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        threads.extend(watcher.map(Watcher::stop));
         threads.extend(self.readers.take().map(Readers::stop).unwrap_or_default());
         for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id())
         {
@@ -153,6 +176,10 @@ impl Drop for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn apply(
         &self,
         who: &Principal,
@@ -160,11 +187,13 @@ impl Store for SqliteStore {
         plan: Plan,
         with: With,
     ) -> Result<Applied, StoreError> {
+        self.limits.check(&plan.nodes)?;
         let who = who.clone();
         self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
     }
 
     async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+        self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
         let who = who.clone();
         self.write(move |db| adopt::adopt(db, &who, &adopted)).await
     }
@@ -310,8 +339,8 @@ impl Store for SqliteStore {
         scope: SearchScope,
         limit: usize,
     ) -> Result<Hits, StoreError> {
-        let (who, query) = (who.clone(), query.to_owned());
-        self.read(move |db| find::search(db, &who, &query, scope, limit)).await
+        let (who, query, time) = (who.clone(), query.to_owned(), self.limits.search);
+        self.read(move |db| find::search(db, &who, &query, scope, limit, time)).await
     }
 
     async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
@@ -319,8 +348,12 @@ impl Store for SqliteStore {
         self.read(move |db| events::after(db, &who, after, limit)).await
     }
 
-    fn writes(&self) -> watch::Receiver<u64> {
-        self.writes.subscribe()
+    fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if watcher.is_none() {
+            *watcher = Some(Watcher::start(&self.found, self.newest.clone())?);
+        }
+        Ok(self.newest.subscribe())
     }
 
     async fn acquire_lease(

@@ -19,6 +19,7 @@ use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
 use crate::generation::{Generation, GenerationFilter, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
+use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
@@ -35,6 +36,9 @@ pub type ReadFn = Box<dyn FnOnce(&dyn Rows) -> Result<Box<dyn Any + Send>, RowEr
 /// whole or not at all.
 #[async_trait]
 pub trait Store: Send + Sync {
+    /// The limits it was opened with.
+    fn limits(&self) -> Limits;
+
     /// Applies a plan and the rows that go with it, in one transaction. An empty plan with rows is allowed.
     ///
     /// # Errors
@@ -74,7 +78,7 @@ pub trait Store: Send + Sync {
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
     ///
     /// # Errors
-    /// What the function returns; [`StoreError::TooLong`] after 5 s.
+    /// What the function returns; [`StoreError::TooLong`] after [`Limits::read`].
     async fn read_rows(
         &self,
         who: &Principal,
@@ -194,9 +198,12 @@ pub trait Store: Send + Sync {
     /// Events after a cursor, at most `limit`.
     async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError>;
 
-    /// Counts the writes of this process: a follower waits on it, and looks for those of other processes every
-    /// 200 ms.
-    fn writes(&self) -> watch::Receiver<u64>;
+    /// The newest event, as far as this store knows: at once when it wrote it itself, within 100 ms when another
+    /// process did. [`crate::follow`] waits on it.
+    ///
+    /// # Errors
+    /// What keeps the store from noticing other processes.
+    fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError>;
 
     /// Takes a lease that is free, has ended, or is held by the same holder (whose older number then ends).
     ///

@@ -15,5 +15,11 @@ mod files;
 #[allow(dead_code, reason = "shared with the behavioural suite")]
 #[path = "suite/home.rs"]
 mod home;
+#[path = "sqlite/large.rs"]
+mod large;
+#[path = "sqlite/limits.rs"]
+mod limits;
+#[path = "sqlite/merging.rs"]
+mod merging;
 #[path = "sqlite/processes.rs"]
 mod processes;

@@ -7,6 +7,8 @@ mod suite {
     mod adopting;
     mod both;
     mod drafts;
+    mod drifting;
+    mod following;
     mod forgetting;
     mod generations;
     mod home;
@@ -15,6 +17,7 @@ mod suite {
     mod searching;
     mod sessions;
     mod twins;
+    mod views;
     mod work;
     mod writing;
 }

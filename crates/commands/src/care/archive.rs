@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use loom::Digest;
@@ -110,7 +111,9 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
     for entry in entries {
         let mut entry = entry?;
         let name = entry.path()?.to_string_lossy().into_owned();
-        let plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
+        // What a backup holds, and nothing that would be obeyed or believed: no keys, no locks.
+        let ours = name == "loom.db" || name == "config.toml" || name.starts_with("blobs/");
+        let plain = ours && Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
         // Only files the manifest names are written, and only below the new home.
         let Some(expected) = left.remove(&name).filter(|_| plain && entry.header().entry_type().is_file())
         else {
@@ -120,15 +123,33 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        let mut out = File::options().write(true).create_new(true).open(&path)?;
+        let mut out = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
         io::copy(&mut entry, &mut out)?;
         out.sync_all()?;
         if digest(&path)? != expected {
             return Err(ArchiveError::Damaged(name));
         }
     }
-    match left.into_keys().next() {
-        Some(missing) => Err(ArchiveError::Damaged(missing)),
-        None => Ok(contents),
+    if let Some(missing) = left.into_keys().next() {
+        return Err(ArchiveError::Damaged(missing));
     }
+    keep_names(to)?;
+    Ok(contents)
+}
+
+/// Makes the names in a folder, and in those below it, survive power loss.
+fn keep_names(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            keep_names(&entry.path())?;
+        }
+    }
+    File::open(folder)?.sync_all()
+}
+
+/// Makes the name of a file or folder survive power loss.
+pub(super) fn keep_name(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -1,23 +1,30 @@
-//! Backup and restore of a home.
+//! Backup of a home.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use store::home::{Home, HomeDir, HomeOptions};
-use store::{SqliteStore, Store, TreeFilter};
+use store::home::HomeDir;
 
-use super::archive::{self, ArchiveError, Contents};
+use super::archive::{self, Contents};
+use super::backups::{BackupMade, remember};
 use crate::app::App;
-use crate::args::care::{Backup, Restore};
+use crate::args::care::Backup;
 use crate::error::CommandError;
 use crate::results::Outcome;
-use crate::results::care::{BackedUp, Restored};
+use crate::results::care::BackedUp;
 use crate::rights::Asker;
 
 /// `backup`: the store by SQLite's backup interface, blobs and configuration; never keys.
 pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Outcome, CommandError> {
+    if args.every.is_some() || args.keep.is_some() {
+        return Err(CommandError::new(
+            "needs_service",
+            2,
+            "a backup that repeats needs a program that keeps running, which this version does not have",
+            "let cron or a systemd timer call `drawloom backup -o FILE`",
+        ));
+    }
     let now = app.now();
     let target = args.output.unwrap_or_else(|| PathBuf::from(format!("drawloom-{}.backup", now.0)));
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
@@ -52,8 +59,17 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
             }
             _ => failed(error),
         })?;
-        archive::write(out, &contents, &files).map_err(failed)?;
-        let bytes = std::fs::metadata(&target).map_err(failed)?.len();
+        let written = archive::write(out, &contents, &files)
+            .and_then(|()| archive::keep_name(&target))
+            .and_then(|()| std::fs::metadata(&target));
+        let bytes = match written {
+            Ok(written) => written.len(),
+            Err(error) => {
+                // Half a backup is none, and its name is wanted for the next.
+                let _ = std::fs::remove_file(&target);
+                return Err(failed(error));
+            }
+        };
         Ok(BackedUp { file: target.to_string_lossy().into_owned(), bytes, seq: contents.seq })
     })();
     // The copy goes in every case; a backup that failed leaves none either.
@@ -62,7 +78,13 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     {
         app.talk.note(&format!("{} could not be removed: {error}", copy.display()));
     }
-    result.map(Outcome::BackedUp)
+    let made = result?;
+    let file = std::path::absolute(&target).unwrap_or(target);
+    let remembered = remember(app.home.root(), BackupMade::new(now.0, file, made.bytes, made.seq));
+    if let Err(error) = remembered {
+        app.talk.note(&format!("the backup is good, but the home could not note it: {error}"));
+    }
+    Ok(Outcome::BackedUp(made))
 }
 
 /// The plain files below a folder, by their names in the home.
@@ -78,60 +100,4 @@ fn collect(dir: &Path, name: &Path, files: &mut Vec<(String, PathBuf)>) -> std::
         }
     }
     Ok(())
-}
-
-/// `restore`: into an empty home, verified, with a store id of its own.
-pub(crate) async fn restore(app: &App, asker: &Asker, args: Restore) -> Result<Outcome, CommandError> {
-    let Some(to) = args.to else {
-        return Err(CommandError::usage(
-            "a backup is restored into a home of its own",
-            "name an empty folder with --to DIR, then use it with --home DIR",
-        ));
-    };
-    let file =
-        File::open(&args.file).map_err(|error| CommandError::file("cannot read", &args.file, &error))?;
-    let empty = match std::fs::read_dir(&to) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    };
-    if !empty {
-        return Err(CommandError::usage(
-            format!("{} is not empty", to.display()),
-            "restore into an empty or missing folder",
-        ));
-    }
-    std::fs::create_dir_all(&to).map_err(|error| CommandError::file("cannot make", &to, &error))?;
-    archive::unpack(file, &to).map_err(|error| {
-        let exit = if matches!(error, ArchiveError::Damaged(_)) { 6 } else { 2 };
-        let name = args.file.display();
-        CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
-    })?;
-    let opened = |error: &dyn std::fmt::Display| {
-        CommandError::new(
-            "restore",
-            6,
-            format!("the restored home cannot be opened: {error}"),
-            "use another backup",
-        )
-    };
-    let home = Home::open(&to, HomeOptions::default()).map_err(|error| opened(&error))?;
-    let store = SqliteStore::open(&home.database()).map_err(|error| opened(&error))?;
-    let store: Arc<dyn Store> = Arc::new(store);
-    // What was running when the backup was made is fenced: this is another store from now on.
-    store.renew_identity(&asker.principal).await?;
-    let mut problems = store.check(&asker.principal).await?;
-    let trees = store.trees(&asker.principal, TreeFilter::All).await?;
-    for tree in &trees {
-        let report = crate::verify::report(store.as_ref(), &asker.principal, tree.id).await?;
-        for problem in report.problems.iter().filter(|problem| problem.gap.is_none()) {
-            problems.push(format!("tree {}: {}", tree.short_id, problem.why));
-        }
-    }
-    app.talk.note(&format!("trees restored: {}; use them with --home {}", trees.len(), to.display()));
-    Ok(Outcome::Restored(Restored {
-        home: to.to_string_lossy().into_owned(),
-        verified: problems.is_empty(),
-        trees: trees.len() as u64,
-        problems,
-    }))
 }

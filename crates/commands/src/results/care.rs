@@ -144,6 +144,9 @@ pub struct Setting {
 pub struct Settings {
     /// The keys.
     pub settings: Vec<SettingShown>,
+    /// A JSON schema of the file, where the defaults were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<serde_json::Value>,
 }
 
 /// A key as shown.
@@ -179,6 +182,19 @@ pub struct Health {
     pub ok: bool,
     /// What was looked at.
     pub checks: Vec<Check>,
+    /// What holds programs that are run.
+    pub sandbox: Sandbox,
+}
+
+/// What holds programs that are run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sandbox {
+    /// How much it holds: `unused` as long as nothing is run.
+    pub level: &'static str,
+    /// The version of the kernel's Landlock that is used; none where it is not.
+    pub abi: Option<u32>,
+    /// What it should have and does not.
+    pub missing: Vec<String>,
 }
 
 /// One thing that was looked at.
@@ -222,6 +238,13 @@ pub struct Row {
     pub value: f64,
     /// Of what.
     pub unit: String,
-    /// The budget, in the same unit; none where there is none.
+    /// The budget, in the same unit; none where there is none. Of a rate it is the least, of all else the most.
     pub budget: Option<f64>,
+}
+
+impl Row {
+    /// Whether more is better.
+    pub fn is_rate(&self) -> bool {
+        self.unit.ends_with("/s")
+    }
 }

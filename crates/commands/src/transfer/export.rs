@@ -6,14 +6,16 @@ use std::sync::Arc;
 use interop::ExportError;
 use interop::own::{Options, Variant, survey};
 use loom::{Rows, ViewName};
+use store::Import;
 use store::blobs::Blobs;
 use store::home::HomeDir;
 use text::mask::Masker;
 
+use super::authors::naming;
 use super::contents::Told;
 use super::source::StoreSource;
 use super::target::Target;
-use crate::app::{App, MAX_INPUT_BYTES, Talk};
+use crate::app::{App, Talk};
 use crate::args::tree::{Export, FormatArg};
 use crate::error::CommandError;
 use crate::results::Outcome;
@@ -21,7 +23,7 @@ use crate::results::care::Exported;
 use crate::rights::Asker;
 
 /// The largest blob, in bytes.
-pub(super) const MAX_BLOB_BYTES: u64 = MAX_INPUT_BYTES;
+pub(super) const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
 pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Outcome, CommandError> {
@@ -43,6 +45,7 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
         masker: Arc::clone(&app.masker),
         talk: Arc::clone(&app.talk),
         blobs: blobs(app)?,
+        imports: app.imports(asker, tree).await?,
     };
     let mut target = Target::open(app, args.output.as_deref())?;
     let f = Box::new(move |rows: &dyn Rows| {
@@ -72,6 +75,7 @@ struct Work {
     masker: Arc<Masker>,
     talk: Arc<dyn Talk>,
     blobs: Blobs,
+    imports: Vec<Import>,
 }
 
 impl Work {
@@ -114,7 +118,13 @@ impl Work {
         Ok(told)
     }
 
+    /// What people and other programs read names strangers as such. The own format keeps the rows as they came: it
+    /// carries their hashes, and whoever imports it names them anew.
     fn path(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<(), ExportError> {
+        naming(rows, &self.imports, |rows| self.named_path(rows, out))
+    }
+
+    fn named_path(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<(), ExportError> {
         match self.format {
             FormatArg::Jsonl | FormatArg::Text => interop::plain::export(rows, &self.view, out),
             FormatArg::Markdown => interop::markdown::export(rows, &self.view, out),

@@ -11,13 +11,16 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{Common, Compared, TextShown};
 use crate::rights::Asker;
+use crate::transfer::naming;
 
 /// Renders a view. Who wrote what is always part of the result; plain output shows it if it was asked for.
 pub(super) async fn text(app: &App, asker: &Asker, args: Text) -> Result<Outcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let show = Show { drafts: !args.committed, spans: true };
     let name = view.clone();
-    let rendering = look(app, asker, tree, &view, move |rows, _| render(rows, &name, show)).await?;
+    let imports = app.imports(asker, tree).await?;
+    let read = move |rows: &dyn Rows, _| naming(rows, &imports, |rows| render(rows, &name, show));
+    let rendering = look(app, asker, tree, &view, read).await?;
     Ok(Outcome::Text(TextShown { text: rendering.text, spans: rendering.spans, with_spans: args.spans }))
 }
 

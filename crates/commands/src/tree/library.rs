@@ -1,6 +1,6 @@
 //! The trees of a home: making, listing, archiving.
 
-use loom::plan::{MAX_NODE_BYTES, NewText, NewTree};
+use loom::plan::{NewText, NewTree};
 use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
 use store::TreeFilter;
 
@@ -46,15 +46,12 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
         (None, Some(file)) => app.file_text(file)?,
         (None, None) => return Ok(None),
     };
-    let len = text.len() as u64;
     if text.is_empty() {
         let hint = "leave out --text and --file for an empty tree";
         return Err(CommandError { hint: hint.to_owned(), ..Refusal::Empty.into() });
     }
     // A document's long text becomes several nodes; a turn is one.
-    if mode == Mode::Dialogue && len > MAX_NODE_BYTES {
-        return Err(Refusal::TooLarge { len, limit: MAX_NODE_BYTES }.into());
-    }
+    app.fits_node(&text, mode == Mode::Buffer)?;
     Ok(Some(text))
 }
 

@@ -19,7 +19,7 @@ use crate::rights::Asker;
 /// # Errors
 /// `usage` for a query without a letter or digit; `not_found` for a tree that is not there.
 pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Outcome, CommandError> {
-    let limit = page_size(args.limit)?;
+    let limit = page_size(app, args.limit)?;
     let query = Query::parse(&args.query);
     if query.terms.is_empty() {
         return Err(CommandError::usage(
@@ -34,6 +34,12 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Out
     let found = app.store.search(&asker.principal, &args.query, scope, limit).await?;
     if found.truncated {
         app.talk.note("the query was too long: its end was left out");
+    }
+    if found.partial && !found.newest_only {
+        let seconds = app.settings.limits.search.as_secs_f64();
+        app.talk.note(&format!(
+            "the search was ended after {seconds} s (limits.search): a rarer word finds more"
+        ));
     }
     let mut by_tree: BTreeMap<TreeId, Vec<NodeId>> = BTreeMap::new();
     for hit in &found.hits {

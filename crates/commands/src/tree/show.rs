@@ -22,6 +22,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{NodeShown, Shown};
 use crate::rights::Asker;
+use crate::transfer::naming;
 
 /// Nodes looked at for a page of `--all --depth`: where few are so high up, the page is short and says where to
 /// go on.
@@ -34,9 +35,13 @@ pub(super) async fn show(app: &App, asker: &Asker, args: Show) -> Result<Outcome
         Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?),
         None => None,
     };
-    let wanted = Wanted { view: view.clone(), from, depth: args.depth, limit: page_size(args.limit)? };
+    let limit = page_size(app, args.limit)?;
+    let wanted = Wanted { view: view.clone(), from, depth: args.depth, limit };
+    let imports = app.imports(asker, tree).await?;
     let page = look(app, asker, tree, &view, move |rows, tip| {
-        if args.all { every(rows, tip, &wanted).map(Ok) } else { path(rows, tip, &wanted) }
+        naming(rows, &imports, |rows| {
+            if args.all { every(rows, tip, &wanted).map(Ok) } else { path(rows, tip, &wanted) }
+        })
     });
     let page = page.await??;
     Ok(Outcome::Shown(Shown { tree, nodes: page.nodes, next: page.next }))

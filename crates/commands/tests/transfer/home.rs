@@ -30,11 +30,16 @@ pub(crate) struct TestHome {
 impl TestHome {
     /// An empty home whose clock begins at this day.
     pub(crate) fn new() -> Self {
+        Self::at_time(1_760_000_000_000)
+    }
+
+    /// An empty home whose clock begins at this time, in ms since 1970.
+    pub(crate) fn at_time(now: i64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::open(&dir.path().join("home"), HomeOptions::default()).unwrap();
         let store = Arc::new(SqliteStore::open(&home.database()).unwrap());
         let talk = Arc::<Recorder>::default();
-        let ticks = Arc::new(AtomicI64::new(1_760_000_000_000));
+        let ticks = Arc::new(AtomicI64::new(now));
         let app = App {
             store,
             ids: Ids::new(),

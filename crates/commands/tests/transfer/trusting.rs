@@ -59,3 +59,62 @@ async fn a_tree_of_this_home_cannot_be_trusted_as_imported() {
     let error = here.err(&["tree", "trust", &tree]).await;
     assert_eq!((error.code, error.exit), ("not_imported", 4));
 }
+
+/// The authors of the texts of a tree, as `tree show` and as `tree text --spans` tell them.
+async fn authors(home: &TestHome, tree: &str) -> (Vec<String>, Vec<String>) {
+    let all = home.ok(&["tree", "show", tree]).await;
+    let nodes = all["nodes"].as_array().unwrap().iter().filter(|node| node["text"] != "");
+    let text = home.ok(&["tree", "text", tree, "--spans"]).await;
+    let spans = text["spans"].as_array().unwrap().iter();
+    (nodes.map(|node| field(node, "author")).collect(), spans.map(|span| field(span, "author")).collect())
+}
+
+#[tokio::test]
+async fn s13_imported_authors_are_shown_as_the_files_until_they_are_trusted() {
+    let here = TestHome::new();
+    let tree = here.tree("The rain fell.").await;
+    let file = here.exported(&[&tree]).await;
+    let there = TestHome::new();
+    there.import(&file, &[]).await.unwrap();
+    // What the owner adds here, and keeps of the stranger's text in an edit, is told from it.
+    there.ok(&["tree", "append", &tree, " It stopped."]).await;
+    let shown = there.ok(&["tree", "show", &tree]).await;
+    let node = field(&shown["nodes"][1], "id");
+    there.ok(&["tree", "edit", &tree, &node, "--text", "The rain fell hard.", "--as", "version"]).await;
+    let (nodes, spans) = authors(&there, &tree).await;
+    let stranger = nodes.iter().chain(&spans).find(|name| name.starts_with("import:")).unwrap().clone();
+    assert!(stranger.len() == "import:".len() + 16 + "/owner".len() && stranger.ends_with("/owner"));
+    assert_eq!(nodes, ["owner", "owner"]);
+    assert!(spans.contains(&stranger) && spans.contains(&"owner".to_owned()), "{spans:?}");
+    let all = there.ok(&["tree", "show", &tree, "--all"]).await;
+    assert!(all["nodes"].as_array().unwrap().iter().any(|node| node["author"] == *stranger), "{all}");
+    for format in ["html", "annotations"] {
+        let written = String::from_utf8(there.exported(&[&tree, "--format", format]).await).unwrap();
+        let digest = stranger.split(['/', ':']).nth(1).unwrap();
+        assert!(written.contains(digest), "{format}: {written}");
+    }
+    assert_eq!(there.verify(&tree).await, "valid");
+    there.ok(&["tree", "trust", &tree]).await;
+    let (nodes, spans) = authors(&there, &tree).await;
+    assert!(nodes.iter().chain(&spans).all(|name| name == "owner"), "{nodes:?} {spans:?}");
+}
+
+#[tokio::test]
+async fn s13_odd_times_are_kept_and_told() {
+    let here = TestHome::new();
+    let tree = here.tree("The rain fell.").await;
+    let file = String::from_utf8(here.exported(&[&tree]).await).unwrap();
+    let there = TestHome::at_time(946_684_800_000 - 2 * 86_400_000);
+    there.import(file.as_bytes(), &[]).await.unwrap();
+    assert!(there.notes().iter().any(|note| note.contains("before 2000 or in the future")));
+    let times = |shown: serde_json::Value| {
+        let nodes = shown["nodes"].as_array().unwrap().clone();
+        nodes.iter().map(|node| node["created"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    let shown = times(there.ok(&["tree", "show", &tree]).await);
+    assert_eq!(shown, times(here.ok(&["tree", "show", &tree]).await));
+    // A clock of the same days finds nothing odd in it.
+    let near = TestHome::new();
+    near.import(file.as_bytes(), &[]).await.unwrap();
+    assert!(!near.notes().iter().any(|note| note.contains("before 2000")));
+}

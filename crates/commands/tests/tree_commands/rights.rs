@@ -16,9 +16,9 @@ fn rows() -> Vec<(&'static str, Right)> {
     vec![
         ("chat -m x", Act),
         ("sessions list", Read),
-        ("sessions show s", Read),
-        ("sessions rename s t", Write),
-        ("sessions archive s", Write),
+        ("sessions show S", Read),
+        ("sessions rename S T", Write),
+        ("sessions archive S", Write),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),

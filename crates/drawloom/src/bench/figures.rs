@@ -1,5 +1,7 @@
 //! What measurements are told in: medians, percentiles, exponents of growth, memory of this process.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Times of one thing done often, in ms, in ascending order.
@@ -57,10 +59,31 @@ pub(super) fn exponent(points: &[(f64, f64)]) -> f64 {
 
 /// A figure of `/proc/self/status` (`VmRSS`, `VmHWM`), in MiB; none where there is no such file.
 pub(super) fn memory(name: &str) -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib / 1_024.0)
+}
+
+/// The processor time of a thread: what it does itself, however slow the disk and busy the machine.
+#[derive(Debug)]
+pub(super) struct Processor(Option<PathBuf>);
+
+impl Processor {
+    /// Of the thread of this process that has a name; one that always reads 0 where there is no telling.
+    pub(super) fn of_thread(name: &str) -> Self {
+        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let named =
+            |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name);
+        Self(tasks.map(|task| task.path()).find(named).map(|path| path.join("schedstat")))
+    }
+
+    /// What it took so far.
+    pub(super) fn spent(&self) -> Duration {
+        let line = self.0.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let nanoseconds = line.split_whitespace().next().and_then(|first| first.parse().ok());
+        Duration::from_nanos(nanoseconds.unwrap_or_default())
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use loom::{NodeId, Op, PositionId, TreeId};
 use store::{Principal, SearchScope};
 
 use super::corpus::{Corpus, PASSAGE};
-use super::figures::{Times, exponent, memory};
+use super::figures::{Processor, Times, exponent, memory};
 use super::planting::{Planted, Shape, plant};
 use super::rig::{Rig, SCREEN, failed};
 use super::scratch::{Probe, Scratch};
@@ -17,8 +17,8 @@ use super::sheet::Sheet;
 /// How often a store is opened.
 const OPENINGS: usize = 20;
 
-/// Changes of each kind.
-const CHANGES: usize = 200;
+/// Changes of each kind: the slowest hundredth are twenty of them.
+const CHANGES: usize = 2_000;
 
 /// Searches of each kind.
 const SEARCHES: usize = 100;
@@ -158,6 +158,8 @@ const KINDS: [&str; 5] = ["append", "edit", "switch", "select", "undo"];
 /// Times of changes, and of syncing a small file in between.
 struct Changes {
     kinds: Vec<Times>,
+    /// Processor time of the store's writing thread.
+    writing: Vec<Times>,
     sync: Times,
 }
 
@@ -170,11 +172,13 @@ async fn change(
 ) -> Result<Changes, CommandError> {
     let probe_name = format!("probe-{}", planted.tree);
     let mut probe = Probe::new(&scratch.at(&probe_name))?;
-    let (mut syncs, mut kinds) = (Vec::new(), Vec::new());
+    let writer = Processor::of_thread("store-write");
+    let (mut syncs, mut kinds, mut writing) = (Vec::new(), Vec::new(), Vec::new());
     let mut edited: Vec<(PositionId, NodeId)> = Vec::new();
     let middle = planted.trunk.len().saturating_sub(CHANGES) / 2;
     for kind in KINDS {
         let mut times: Vec<Duration> = Vec::with_capacity(CHANGES);
+        let mut spent: Vec<Duration> = Vec::with_capacity(CHANGES);
         for at in 0..CHANGES {
             let op = match kind {
                 "append" => Op::Append(NewText::owner(corpus.passage(), None)),
@@ -192,23 +196,25 @@ async fn change(
             };
             let position = if let Op::Edit { position, .. } = &op { Some(*position) } else { None };
             syncs.push(probe.sync()?);
-            let start = Instant::now();
+            let (before, start) = (writer.spent(), Instant::now());
             let applied = rig.change(planted.tree, op).await?;
             times.push(start.elapsed());
+            spent.push(writer.spent().saturating_sub(before));
             if let (Some(position), Some((version, _))) = (position, applied.nodes.first()) {
                 edited.push((position, *version));
             }
         }
         kinds.push(times.into_iter().collect());
+        writing.push(spent.into_iter().collect());
     }
-    Ok(Changes { kinds, sync: syncs.into_iter().collect() })
+    Ok(Changes { kinds, writing, sync: syncs.into_iter().collect() })
 }
 
 fn report(sheet: &mut Sheet<'_>, nodes: u64, changes: &Changes) {
     let sync = &changes.sync;
     sheet.row("sync of a small file on the same disk", sync.median(), "ms, median", None);
     sheet.row("sync of a small file on the same disk", sync.percentile(0.99), "ms, p99", None);
-    for (kind, times) in KINDS.iter().zip(&changes.kinds) {
+    for ((kind, times), writing) in KINDS.iter().zip(&changes.kinds).zip(&changes.writing) {
         let name = format!("{kind} in a tree of {nodes} nodes");
         sheet.row(&name, times.median(), "ms, median", None);
         sheet.row(&name, times.percentile(0.99), "ms, p99", Some(2.0 + sync.percentile(0.99)));
@@ -216,6 +222,10 @@ fn report(sheet: &mut Sheet<'_>, nodes: u64, changes: &Changes) {
         sheet.row(&format!("{name}, less the sync"), own, "ms, median", None);
         let own = times.percentile(0.99) - sync.percentile(0.99);
         sheet.row(&format!("{name}, less the sync"), own, "ms, p99", Some(2.0));
+        let name = format!("{name}, processor time of the writing thread");
+        sheet.row(&name, writing.median(), "ms, median", None);
+        sheet.row(&name, writing.percentile(0.99), "ms, p99", Some(2.0));
+        sheet.row(&name, writing.percentile(1.0), "ms, the slowest", None);
     }
 }
 

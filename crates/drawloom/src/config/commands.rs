@@ -10,7 +10,7 @@ use toml::Value;
 
 use super::layers::{Layers, Source};
 use super::set::{set, unknown};
-use super::{file, key, table};
+use super::{file, key, schema, table};
 use crate::places::Places;
 
 /// Runs one.
@@ -126,7 +126,7 @@ fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> Settings {
         settings
             .extend(unset.map(|key| line(key.path, key, table::default(key.path).as_ref(), Source::Default)));
     }
-    Settings { settings }
+    Settings { settings, schema: defaults.then(schema::schema) }
 }
 
 /// A value as it is shown: of a secret only that it is there.

@@ -1,5 +1,6 @@
 //! One key of the configuration: what it may hold, what it is when nobody sets it, and what it is for.
 
+use commands::settings::size;
 use toml::Value;
 
 /// What a key may hold.
@@ -17,13 +18,16 @@ pub(crate) enum Kind {
     Whole(i64, i64),
     /// A number in a range, both ends included.
     Number(f64, f64),
-    /// A size: bytes, or a text such as `"256 MiB"`.
-    Bytes,
+    /// A size in a range, both ends included: bytes, or a text such as `"256 MiB"`.
+    Bytes(u64, u64),
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A list of texts.
     Texts,
 }
+
+/// The end of the range of a size that has none.
+pub(crate) const ANY: u64 = u64::MAX;
 
 impl Kind {
     /// Refuses a value that does not fit, saying what is wanted.
@@ -41,8 +45,12 @@ impl Kind {
             (Self::Whole(from, to), Value::Integer(number)) => (from..=to).contains(number),
             (Self::Number(from, to), Value::Float(number)) => (from..=to).contains(number),
             (Self::Number(from, to), Value::Integer(number)) => (from..=to).contains(&(*number as f64)),
-            (Self::Bytes, Value::Integer(number)) => *number >= 0,
-            (Self::Bytes, Value::String(text)) => bytes(text).is_some(),
+            (Self::Bytes(from, to), Value::Integer(number)) => {
+                u64::try_from(*number).is_ok_and(|number| (from..=to).contains(&number))
+            }
+            (Self::Bytes(from, to), Value::String(text)) => {
+                bytes(text).is_some_and(|number| (from..=to).contains(&number))
+            }
             (Self::Choice(words), Value::String(text)) => words.contains(&text.as_str()),
             (Self::Texts, Value::Array(items)) => items.iter().all(Value::is_str),
             _ => false,
@@ -60,7 +68,10 @@ impl Kind {
             Self::Whole(from, to) if to >= i64::from(u32::MAX) => format!("a whole number from {from}"),
             Self::Whole(from, to) => format!("a whole number from {from} to {to}"),
             Self::Number(from, to) => format!("a number from {from} to {to}"),
-            Self::Bytes => "a size such as \"256 MiB\", or bytes".to_owned(),
+            Self::Bytes(_, ANY) => "a size such as \"256 MiB\", or bytes".to_owned(),
+            Self::Bytes(from, to) => {
+                format!("a size such as \"256 KiB\", or bytes, from {} to {}", size(from), size(to))
+            }
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Texts => "a list of texts".to_owned(),
         }
@@ -75,7 +86,7 @@ impl Kind {
             Self::Text | Self::Address | Self::Variable | Self::Choice(_) => {
                 toml.filter(Value::is_str).unwrap_or_else(plain)
             }
-            Self::Bytes => toml.unwrap_or_else(plain),
+            Self::Bytes(..) => toml.unwrap_or_else(plain),
             Self::Texts => match toml {
                 Some(list @ Value::Array(_)) => list,
                 Some(text @ Value::String(_)) => Value::Array(vec![text]),

@@ -1,8 +1,10 @@
-//! `docs/configuration.md`, written from the table; the test fails when it is not current.
+//! `docs/configuration.md` and `docs/config.schema.json`, written from the table; the test fails when one of them
+//! is not current.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::schema::schema;
 use super::table::{BUILT_IN, KEYS};
 
 const INTRODUCTION: &str = "\
@@ -15,7 +17,8 @@ Settings stand in `config.toml` in the home (`~/.drawloom`, or what `--home` or 
 
 What counts, first to last: a flag, the environment (`DRAWLOOM_SECTION__KEY`, as `DRAWLOOM_LOG__LEVEL=debug` or
 `DRAWLOOM_PROVIDERS__BOX__WINDOW=32768`), the file, the default. `drawloom config get KEY` says which it was. An unknown
-key or a value that does not fit is an error that names it; `drawloom config check` lists them all.
+key or a value that does not fit is an error that names it; `drawloom config check` lists them all. A JSON schema of the
+file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
 `drawloom config set KEY VALUE` keeps comments and order and never writes to a broken file; `-` as the value reads it from
 standard input, which is how a secret is set without leaving it in the history of a shell.
 
@@ -52,11 +55,14 @@ fn page() -> String {
 
 #[test]
 fn the_reference_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    if std::env::var_os("DRAWLOOM_WRITE_DOCS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, page()).unwrap();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let schema = format!("{:#}\n", schema());
+    for (name, text) in [("configuration.md", page()), ("config.schema.json", schema)] {
+        let path = docs.join(name);
+        if std::env::var_os("DRAWLOOM_WRITE_DOCS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(found, text, "docs/{name} is out of date: run with DRAWLOOM_WRITE_DOCS=1");
     }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, page(), "docs/configuration.md is out of date: run with DRAWLOOM_WRITE_DOCS=1");
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use super::table::{KEYS, default};
 use commands::CommandError;
@@ -123,6 +124,29 @@ pub(crate) struct Limits {
     pub(crate) free_space: Bytes,
     /// Largest home without a notice.
     pub(crate) home_warn: Bytes,
+    /// Longest log of the store without a notice.
+    pub(crate) wal: Bytes,
+    /// How long one search may take, in seconds.
+    pub(crate) search: f64,
+    /// Most rows of a page.
+    pub(crate) show_all: u32,
+    /// Most bytes of a node.
+    pub(crate) node: Bytes,
+    /// Most bytes of a text that is taken in.
+    pub(crate) paste: Bytes,
+}
+
+impl Limits {
+    /// Those that commands keep.
+    pub(crate) fn of_commands(&self) -> commands::settings::Limits {
+        commands::settings::Limits {
+            free_space: self.free_space.0,
+            search: Duration::from_secs_f64(self.search),
+            show_all: self.show_all as usize,
+            node: self.node.0,
+            paste: self.paste.0,
+        }
+    }
 }
 
 /// `[log]`.
@@ -172,7 +196,7 @@ mod tests {
             Kind::Flag => Value::Boolean(true),
             Kind::Whole(from, _) => Value::Integer(from.max(1)),
             Kind::Number(from, _) => Value::Float(from),
-            Kind::Bytes => Value::String("1 GiB".into()),
+            Kind::Bytes(..) => Value::String("1 MiB".into()),
             Kind::Choice(words) => Value::String(words[0].into()),
             Kind::Texts => Value::Array(vec![Value::String("x".into())]),
         }

@@ -1,9 +1,10 @@
 //! Every key there is. The reference in `docs/configuration.md`, `config show --defaults`, the check of files
 //! and the suggestion for a misspelt key are all made of this table (spec: cli §5).
 
+use loom::plan::MAX_NODE_BYTES;
 use toml::Value;
 
-use super::key::{Key, Kind, toml_value};
+use super::key::{ANY, Key, Kind, toml_value};
 
 use Kind::{Address, Bytes, Choice, Flag, Number, Text, Texts, Variable, Whole};
 
@@ -92,12 +93,51 @@ pub(crate) const KEYS: &[Key] = &[
         "Open a home on a network file system, where locks may lose saved work.",
     )
     .or("false"),
-    Key::new("limits.free_space", Bytes, "Less free space than this is a failure: no new generations.")
-        .or("\"256 MiB\"")
-        .in_unit("bytes"),
-    Key::new("limits.home_warn", Bytes, "A home larger than this is worth a notice.")
+    Key::new(
+        "limits.free_space",
+        Bytes(0, ANY),
+        "Less free space than this: no new generations and imports.",
+    )
+    .or("\"256 MiB\"")
+    .in_unit("bytes"),
+    Key::new("limits.home_warn", Bytes(0, ANY), "A home larger than this is worth a notice.")
         .or("\"5 GiB\"")
         .in_unit("bytes"),
+    Key::new(
+        "limits.wal",
+        Bytes(1 << 20, ANY),
+        "A log of the store (loom.db-wal) longer than this is reported.",
+    )
+    .or("\"64 MiB\"")
+    .in_unit("bytes"),
+    Key::new(
+        "limits.search",
+        Number(0.05, 600.0),
+        "A search ends after this time with what it found by then.",
+    )
+    .or("2.0")
+    .in_unit("s"),
+    Key::new(
+        "limits.show_all",
+        Whole(1, 10_000),
+        "Rows of a page at most; the next one is asked for by --from.",
+    )
+    .or("1000")
+    .in_unit("rows"),
+    Key::new(
+        "limits.node",
+        Bytes(1 << 10, MAX_NODE_BYTES),
+        "A longer text is no node: at the default a document's becomes several, any other is refused.",
+    )
+    .or("\"16 MiB\"")
+    .in_unit("bytes"),
+    Key::new(
+        "limits.paste",
+        Bytes(1 << 10, 1 << 30),
+        "A longer text is not taken in at once: typed, from a file or from standard input.",
+    )
+    .or("\"64 MiB\"")
+    .in_unit("bytes"),
     Key::new(
         "log.level",
         Choice(&["error", "warn", "info", "debug", "trace"]),

@@ -6,16 +6,17 @@ use std::path::Path;
 
 use commands::CommandError;
 use commands::results::care::{Check, State};
+use commands::settings::size;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
-use store::{Options, Principal, SqliteStore, Store as _};
+use store::{Options, Principal, SqliteStore, Store as _, TreeFilter};
 
-use super::{check, ok};
+use super::{backup, check, ok};
 use crate::config::Config;
 use crate::places::Places;
-use crate::render::size;
 
 /// Files of a home that exist at its top.
-const FILES: [&str; 6] = ["config.toml", "keys.toml", "seal.key", "trusted_keys", "loom.db", "loom.db-wal"];
+const FILES: [&str; 7] =
+    ["backups.json", "config.toml", "keys.toml", "seal.key", "trusted_keys", "loom.db", "loom.db-wal"];
 
 pub(super) fn checks(places: &Places, config: &Config, quick: bool) -> Vec<Check> {
     let home = &places.home;
@@ -34,7 +35,11 @@ pub(super) fn checks(places: &Places, config: &Config, quick: bool) -> Vec<Check
             )]
         }
         Ok(_) => {
-            let mut checks = vec![modes(home), file_system(home, config), space(home, config), store(home)];
+            // Opening the store may write its log back.
+            let mut checks =
+                vec![modes(home), file_system(home, config), space(home, config), log(home, config)];
+            let (opens, trees) = store(home);
+            checks.extend([opens, backup::age(home, trees)]);
             if !quick {
                 checks.push(bulk(home, config));
             }
@@ -100,23 +105,42 @@ fn space(home: &Path, config: &Config) -> Check {
     }
 }
 
-/// Whether the store opens. Only the store itself opens its file (spec: security §8), and here for reading.
-fn store(home: &Path) -> Check {
+/// Whether the store opens, and how many trees are in it. Only the store itself opens its file (spec: security
+/// §8), and here for reading.
+fn store(home: &Path) -> (Check, usize) {
     let path = home.join("loom.db");
-    let Ok(metadata) = path.symlink_metadata() else { return ok("store", "empty: nothing was stored yet") };
-    let options = Options { read_only: true, readers: 1, ..Options::default() };
-    let version = SqliteStore::open_with(&path, &options).map_err(CommandError::from).and_then(|store| {
-        let identity = async move { store.identity(&Principal::Owner).await };
-        Ok(tokio::runtime::Builder::new_current_thread()
-            .build()
-            .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?
-            .block_on(identity)?
-            .version)
-    });
-    match version {
-        Ok(version) => ok("store", format!("opens, schema {version}, {}", size(metadata.len()))),
-        Err(error) => check("store", State::Fail, error.message, error.hint),
+    let Ok(metadata) = path.symlink_metadata() else {
+        return (ok("store", "empty: nothing was stored yet"), 0);
+    };
+    match look(&path) {
+        Ok((version, trees)) => {
+            (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), trees)
+        }
+        Err(error) => (check("store", State::Fail, error.message, error.hint), 0),
     }
+}
+
+fn look(path: &Path) -> Result<(u32, usize), CommandError> {
+    let options = Options { read_only: true, readers: 1, ..Options::default() };
+    let store = SqliteStore::open_with(path, &options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?;
+    runtime.block_on(async {
+        let version = store.identity(&Principal::Owner).await?.version;
+        Ok((version, store.trees(&Principal::Owner, TreeFilter::All).await?.len()))
+    })
+}
+
+/// How long the store's log is: a read that does not end keeps it from being written back.
+fn log(home: &Path, config: &Config) -> Check {
+    let limit = config.limits.wal.0;
+    let taken = home.join("loom.db-wal").symlink_metadata().map_or(0, |found| found.len());
+    if taken > limit {
+        let why = format!("the store's log takes {}, more than {} (limits.wal)", size(taken), size(limit));
+        return check("log", State::Warn, why, "end what has the home open, and run any command once");
+    }
+    ok("log", format!("the store's log takes {}", size(taken)))
 }
 
 fn bulk(home: &Path, config: &Config) -> Check {

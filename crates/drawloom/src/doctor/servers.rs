@@ -8,13 +8,13 @@ use model::Place;
 use model::openai_compatible::{list_models, place_of};
 
 use super::{check, ok};
-use crate::config::{Config, Provider};
+use crate::config::{Config, Layers, Provider, Source};
 use crate::{interrupt, models};
 
 /// How long a local server may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) fn checks(config: &Config, quick: bool) -> Result<Vec<Check>, CommandError> {
+pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Vec<Check>, CommandError> {
     let mut checks = vec![default(config)];
     let mut asked = Vec::new();
     // What is known without a section is no news until it has a key.
@@ -34,7 +34,7 @@ pub(super) fn checks(config: &Config, quick: bool) -> Result<Vec<Check>, Command
             asked.push((name.as_str(), provider));
         }
         let place = if place == Some(Place::Local) { "local" } else { "remote" };
-        checks.push(key(name, provider, &format!("{place}, {base_url}")));
+        checks.push(key(layers, name, provider, &format!("{place}, {base_url}")));
     }
     if !quick && !asked.is_empty() {
         // Only servers on machines of the owner's: nothing is said to others that nobody asked to be said.
@@ -67,13 +67,18 @@ fn default(config: &Config) -> Check {
     }
 }
 
-fn key(name: &str, provider: &Provider, about: &str) -> Check {
+/// Where the key of a provider is found, in the order in which it is looked for. Never the key itself.
+fn key(layers: &Layers, name: &str, provider: &Provider, about: &str) -> Check {
+    let source = layers.get(&format!("providers.{name}.key")).1;
     let name = format!("provider {name}");
     let held = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-    match (&provider.key, &provider.key_env) {
-        (Some(_), _) => ok(&name, format!("{about}, key in keys.toml or the environment")),
-        (None, Some(variable)) if held(variable) => ok(&name, format!("{about}, key in {variable}")),
-        (None, Some(variable)) => {
+    match (&provider.key_env, &provider.key) {
+        (Some(variable), _) if held(variable) => ok(&name, format!("{about}, key in {variable}")),
+        (_, Some(_)) if source == Source::Environment => {
+            ok(&name, format!("{about}, key in the environment (DRAWLOOM_PROVIDERS__…__KEY)"))
+        }
+        (_, Some(_)) => ok(&name, format!("{about}, key in keys.toml")),
+        (Some(variable), None) => {
             check(&name, State::Warn, format!("{about}, no key in {variable}"), format!("set {variable}"))
         }
         (None, None) => ok(&name, format!("{about}, no key set")),

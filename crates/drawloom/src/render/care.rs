@@ -126,24 +126,14 @@ pub(super) fn health(found: &Health, to: Plain) -> String {
 pub(super) fn rows(found: &Rows, to: Plain) -> String {
     let rows = found.rows.iter().map(|row| {
         let budget = row.budget.map_or_else(String::new, |budget| {
-            let line = format!("of {budget} {}", row.unit);
-            if row.value > budget { to.paint("31", &(line + ", over")) } else { to.dim(&line) }
+            let (least, missed, how) = match row.is_rate() {
+                true => ("at least ", row.value < budget, ", under"),
+                false => ("", row.value > budget, ", over"),
+            };
+            let line = format!("of {least}{budget} {}", row.unit);
+            if missed { to.paint("31", &(line + how)) } else { to.dim(&line) }
         });
         vec![row.name.clone(), format!("{:.3}", row.value), row.unit.clone(), budget]
     });
     columns(&rows.collect::<Vec<_>>())
-}
-
-/// A size people can read.
-pub(crate) fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
-    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::world::World;
+use crate::world::{Run, World};
 
 #[test]
 fn what_is_set_is_got_and_comments_stay() {
@@ -138,4 +138,30 @@ fn a_known_secret_never_enters_a_tree() {
         .unwrap();
     assert!(append.status.success());
     assert_eq!(world.ok(&["tree", "text", "x"]), "a ⟦secret:providers.box.key⟧ b c ⟦secret:ELSEWHERE⟧ d");
+}
+
+/// What `doctor` says of the provider `box`.
+fn key_of_box(world: &World, variables: &[(&str, &str)]) -> String {
+    let mut command = world.command(&["doctor", "--quick", "--json"]);
+    let run: Run = command.envs(variables.iter().copied()).output().unwrap().into();
+    assert!(!run.out.contains("canary"), "{run:?}");
+    let found: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let checks = found["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == "provider box").unwrap();
+    check["why"].as_str().unwrap().rsplit(", ").next().unwrap().to_owned()
+}
+
+#[test]
+fn doctor_says_where_a_key_is_found_and_the_environment_is_first() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "[providers.box]\nbase_url = \"http://localhost:1\"\nkey_env = \"ELSEWHERE\"\n",
+    );
+    assert_eq!(key_of_box(&world, &[]), "no key in ELSEWHERE");
+    world.write("keys.toml", "[providers.box]\nkey = \"canary-0123456789\"\n");
+    assert_eq!(key_of_box(&world, &[]), "key in keys.toml");
+    let own = ("DRAWLOOM_PROVIDERS__BOX__KEY", "canary-abcdefghij");
+    assert!(key_of_box(&world, &[own]).starts_with("key in the environment"));
+    assert_eq!(key_of_box(&world, &[own, ("ELSEWHERE", "canary-ABCDEFGHIJ")]), "key in ELSEWHERE");
 }

@@ -10,6 +10,7 @@ mod damage;
 mod disk;
 mod input;
 mod kill;
+mod power;
 mod processes;
 mod servers;
 mod support;

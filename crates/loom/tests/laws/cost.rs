@@ -1,6 +1,7 @@
 //! What an operation costs (spec: loom §10.4): rows written and rounds asked do not depend on what stands above or
 //! below; reads grow with the logarithm of the depth, and with the exceptions of the path.
 
+use drawloom_loom::drift::{Keeps, is_drifted};
 use drawloom_loom::path::{Exceptions, ancestor_at, common_ancestor};
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::render::window;
@@ -154,6 +155,47 @@ fn reads_grow_with_the_logarithm_of_the_depth() {
             ),
         ] {
             assert!(reads <= most, "{name} at depth {depth}: {reads} reads, at most {most}");
+        }
+    }
+}
+
+/// Reads of the last screen with its marks, of a document whose last twenty passages are answers to all above.
+fn screen_reads(depth: usize, edited: impl Iterator<Item = usize>) -> u64 {
+    const SCREEN: usize = 20;
+    let (mut desk, at) = long(depth);
+    for _ in 0..SCREEN {
+        desk.generate(&["answer"]);
+    }
+    let edits = edited.map(|index| desk.edit(at[index], "xyz")).filter(Option::is_some).count();
+    let rows = Counted::new(&desk.tree);
+    let path = Exceptions::read(&rows, &main_view(), desk.tip()).unwrap();
+    let keeps = Keeps::read(&rows, &main_view()).unwrap();
+    let screen = window(&rows, &main_view(), &path, None, SCREEN).unwrap();
+    for passage in &screen {
+        let drifted = is_drifted(&rows, &path, &keeps, &passage.position, &passage.row).unwrap();
+        assert_eq!((passage.row.node.text().as_ref(), drifted), ("answer", edits > 0));
+    }
+    rows.reads()
+}
+
+#[test]
+fn a_screen_with_its_marks_reads_each_row_once() {
+    for depth in [100, 1_000, 10_000] {
+        let log = u64::from((depth as u32).ilog2()) + 1;
+        // Position, version and generation of a passage; the walk to where the runs begin; what is of the view.
+        let plain = screen_reads(depth, 0..0);
+        assert!(plain <= 3 * 20 + 2 * log + 8, "{plain} reads at depth {depth}");
+        for edits in [10, 40] {
+            // An edit is its cell, its position and its version; the walk to the lowest of them is one.
+            let start = depth / 2;
+            let together = screen_reads(depth, start..start + edits);
+            let most = plain + 3 * edits as u64 + 3 * log;
+            assert!(together <= most, "{together} reads at depth {depth}, at most {most}");
+            // Edits far from each other need a walk from one to the next, as long as the gap says.
+            let gap = depth / edits;
+            let apart = screen_reads(depth, (0..edits).map(|edit| edit * gap));
+            let most = plain + edits as u64 * (3 + 3 * u64::from(gap.ilog2())) + 3 * log;
+            assert!(apart <= most, "{apart} reads at depth {depth}, at most {most}");
         }
     }
 }

@@ -27,7 +27,7 @@ impl FileSystems for Machine {
         }
     }
 
-    fn allocate(&self, file: &fs::File, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, file: &File, bytes: u64) -> io::Result<()> {
         match *self.cannot_allocate.lock().unwrap() {
             Some(kind) => Err(kind.into()),
             None => HostFileSystems.allocate(file, bytes),
@@ -214,7 +214,7 @@ fn a_database_that_lies_elsewhere_is_judged_by_where_it_lies() {
         fn free_and_total(&self, path: &Path) -> io::Result<(u64, u64)> {
             HostFileSystems.free_and_total(path)
         }
-        fn allocate(&self, file: &fs::File, bytes: u64) -> io::Result<()> {
+        fn allocate(&self, file: &File, bytes: u64) -> io::Result<()> {
             HostFileSystems.allocate(file, bytes)
         }
     }

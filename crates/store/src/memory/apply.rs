@@ -1,10 +1,16 @@
 //! Applying a plan and the rows that go with it.
 
 use loom::rows::StoredResponse;
-use loom::{Cell, Digest, NodeId, NodeRow, OpRecord, Plan, PositionId, Seq, TreeId, short_id};
+use loom::{
+    Cell, CellKey, Digest, NodeId, NodeRow, OpRecord, Operation, Plan, PositionId, Seq, Slot, TreeId,
+    ViewName, short_id,
+};
 
 use crate::adopt::Import;
-use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
+use crate::apply::{
+    Applied, AppliedDraft, With, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
+};
+use crate::draft;
 use crate::error::{Changed, StoreError};
 use crate::event::Happening;
 use crate::fence::Guard;
@@ -32,6 +38,13 @@ impl State {
         }
         self.tree_mut(who, id)?;
         self.check_guards(who, &with.guards)?;
+        if let Some(basis) = &with.basis {
+            let changed =
+                basis.changed(&self.view(who, self.tree(who, id)?)).map_err(StoreError::from_row_error)?;
+            if !changed.is_empty() {
+                return Err(StoreError::Conflict(changed));
+            }
+        }
         let absent = with.absent.clone();
         let mut applied = self.apply_plan(who, id, plan, &absent)?;
         if !with.is_empty() {
@@ -95,15 +108,23 @@ impl State {
         let mut applied = Applied::default();
         let mut happened = Vec::new();
         for change in plan.drafts {
-            let revision = change.new.as_ref().map(|draft| draft.revision);
+            let (new, timeline) = draft::planned(&change, tree.timeline_of(&change.view));
+            tree.timelines.insert(change.view.clone(), timeline);
+            let revision = new.as_ref().map(|draft| draft.revision);
             applied.drafts.push(AppliedDraft { view: change.view.clone(), slot: change.slot, revision });
             happened.push(Happening::Draft { view: change.view.clone(), slot: change.slot, revision });
-            match change.new {
+            match new {
                 Some(draft) => tree.drafts.insert((change.view, change.slot), draft),
                 None => tree.drafts.remove(&(change.view, change.slot)),
             };
         }
-        if let Some(op) = plan.op {
+        if let Some(mut op) = plan.op {
+            for view in new_views(&op) {
+                for slot in tree.freshen(&view, &mut op) {
+                    applied.drafts.push(AppliedDraft { view: view.clone(), slot, revision: None });
+                    happened.push(Happening::Draft { view: view.clone(), slot, revision: None });
+                }
+            }
             let seq = Seq(tree.operations.len() as u64 + 1);
             tree.positions.extend(plan.positions.into_iter().map(|position| (position.id, position)));
             for (place, node) in (0..).zip(plan.nodes) {
@@ -199,8 +220,25 @@ impl Tree {
         }
     }
 
+    /// Makes a view new, whatever one of its name left behind. Returns the drafts that are gone.
+    fn freshen(&mut self, view: &ViewName, op: &mut Operation) -> Vec<Slot> {
+        let own = |key: &CellKey| match key {
+            CellKey::Selected { view: of, .. }
+            | CellKey::LastTip { view: of, .. }
+            | CellKey::Keep { view: of, .. } => of == view,
+            _ => false,
+        };
+        let left = self.cells.iter().filter(|(key, _)| own(key));
+        make_fresh(op, left.map(|(key, cell)| (key.clone(), cell.clone())).collect());
+        self.timelines.insert(view.clone(), fresh_timeline(self.timeline_of(view)));
+        let drafts = self.drafts.keys().filter(|(of, _)| of == view);
+        let slots: Vec<Slot> = drafts.map(|(_, slot)| *slot).collect();
+        self.drafts.retain(|(of, _), _| of != view);
+        slots
+    }
+
     /// Appends an operation, with what it does to cells and timeline.
-    pub(super) fn append(&mut self, op: loom::Operation, seq: Seq) -> Result<(), StoreError> {
+    pub(super) fn append(&mut self, op: Operation, seq: Seq) -> Result<(), StoreError> {
         let prev = self.operations.last().map_or(Digest::ZERO, |last| last.hash);
         let before = op.view.as_ref().map(|view| self.timeline_of(view)).unwrap_or_default();
         for change in op.cells.iter().filter(|change| is_stored(&change.key)) {

@@ -1,16 +1,21 @@
 //! Applying a plan and the rows that go with it, within one transaction.
 
-use loom::{Digest, OpRecord, Operation, Plan, Seq, ViewName, short_id};
+use std::collections::{HashMap, HashSet};
+
+use loom::{Digest, NodeId, OpRecord, Operation, Plan, Seq, ViewName, short_id};
 use rusqlite::params;
 
 use super::db::{Db, digest, get, unsigned};
+use super::rows::SqliteRows;
 use super::tree_row::{TreeRef, find_mut};
 use super::{
     adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, session_row, tree_row, work,
 };
 use crate::adopt::Import;
-use crate::apply::{Applied, AppliedDraft, With, check_shape, is_stored};
-use crate::draft::{DraftEdit, DraftName, after_keystroke, edited};
+use crate::apply::{
+    Applied, AppliedDraft, With, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
+};
+use crate::draft::{DraftEdit, DraftName, after_keystroke, edited, planned};
 use crate::error::{Changed, StoreError};
 use crate::event::Happening;
 use crate::principal::Principal;
@@ -40,6 +45,12 @@ pub(super) fn apply(
         None => find_mut(db, who, id)?,
     };
     work::check_guards(db, who, &with.guards)?;
+    if let Some(basis) = &with.basis {
+        let changed = basis.changed(&SqliteRows { db, tree, who }).map_err(StoreError::from_row_error)?;
+        if !changed.is_empty() {
+            return Err(StoreError::Conflict(changed));
+        }
+    }
     check(db, tree, plan)?;
     // Before the nodes, which name them.
     for generation in &with.generations {
@@ -48,8 +59,13 @@ pub(super) fn apply(
     let mut applied = Applied::default();
     for change in &plan.drafts {
         let (view, slot) = (change.view.clone(), change.slot);
-        let revision = change.new.as_ref().map(|draft| draft.revision);
-        draft_row::set(db, tree.pk, &view, slot, change.new.as_ref())?;
+        let before = tree_row::timeline(db, tree.pk, &view)?;
+        let (new, timeline) = planned(change, before);
+        if timeline != before {
+            tree_row::set_timeline(db, tree.pk, &view, timeline)?;
+        }
+        let revision = new.as_ref().map(|draft| draft.revision);
+        draft_row::set(db, tree.pk, &view, slot, new.as_ref())?;
         events::append(db, tree.pk, &Happening::Draft { view: view.clone(), slot, revision })?;
         applied.drafts.push(AppliedDraft { view, slot, revision });
     }
@@ -91,18 +107,21 @@ fn append_planned(
     tree: TreeRef,
     plan: &Plan,
     op: &Operation,
-    absent: &[loom::NodeId],
+    absent: &[NodeId],
     applied: &mut Applied,
 ) -> Result<(), StoreError> {
     let head = Head::read(db, tree)?;
     let seq = Seq(head.seq.0 + 1);
+    let absent: HashSet<NodeId> = absent.iter().copied().collect();
+    let mut positions: HashMap<NodeId, _> =
+        plan.positions.iter().map(|position| (position.id.original(), position)).collect();
     for (place, node) in (0..).zip(&plan.nodes) {
         if db.one("SELECT 1 FROM nodes WHERE id = ?1", [node.id.to_bytes()], |_| Ok(()))?.is_some() {
             return Err(StoreError::Exists("node"));
         }
         let short = free_short_id(db, tree, node.id)?;
         let pk = node_row::insert(db, tree.pk, node, seq, place, &short)?;
-        if let Some(position) = plan.positions.iter().find(|position| position.id.original() == node.id) {
+        if let Some(position) = positions.remove(&node.id) {
             position_row::insert(db, tree.pk, pk, position)?;
         } else if node.is_original() {
             return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
@@ -113,18 +132,41 @@ fn append_planned(
         index(db, pk, node)?;
         applied.nodes.push((node.id, short));
     }
-    if plan.positions.iter().any(|position| !plan.nodes.iter().any(|node| position.id.original() == node.id))
-    {
+    if !positions.is_empty() {
         return Err(StoreError::Malformed("a position without its original".to_owned()));
     }
-    append(db, tree, head, op, plan.nodes.len())?;
+    let mut op = op.clone();
+    for view in new_views(&op) {
+        freshen(db, tree, &view, &mut op, applied)?;
+    }
+    append(db, tree, head, &op, plan.nodes.len())?;
     applied.seq = Some(seq);
     applied.skipped.clone_from(&op.skipped);
     Ok(())
 }
 
+/// Makes a view new, whatever one of its name left behind.
+fn freshen(
+    db: &Db<'_>,
+    tree: TreeRef,
+    view: &ViewName,
+    op: &mut Operation,
+    applied: &mut Applied,
+) -> Result<(), StoreError> {
+    let Some(pk) = db.name_pk(view.as_str())? else { return Ok(()) };
+    make_fresh(op, cell_row::of_view(db, tree.pk, pk)?);
+    let left = tree_row::timeline(db, tree.pk, view)?;
+    tree_row::set_timeline(db, tree.pk, view, fresh_timeline(left))?;
+    for (slot, _) in draft_row::all(db, tree.pk, view)? {
+        draft_row::set(db, tree.pk, view, slot, None)?;
+        events::append(db, tree.pk, &Happening::Draft { view: view.clone(), slot, revision: None })?;
+        applied.drafts.push(AppliedDraft { view: view.clone(), slot, revision: None });
+    }
+    Ok(())
+}
+
 /// The first short id that is free in the tree.
-fn free_short_id(db: &Db<'_>, tree: TreeRef, id: loom::NodeId) -> Result<String, StoreError> {
+fn free_short_id(db: &Db<'_>, tree: TreeRef, id: NodeId) -> Result<String, StoreError> {
     for candidate in short_id::candidates(id.to_bytes()) {
         let sql = "SELECT 1 FROM nodes WHERE tree = ?1 AND short = ?2";
         if db.one(sql, (tree.pk, &candidate), |_| Ok(()))?.is_none() {
@@ -139,7 +181,8 @@ pub(super) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), Store
     let text = crate::search::searched_text(&node.content);
     let text = text::bigrams::index_text(&text);
     if !text.is_empty() {
-        db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, text))?;
+        db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, &text))?;
+        db.count_indexed(text.len());
     }
     for blob in crate::memory::find::blobs(&node.content) {
         db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, pk))?;
@@ -204,7 +247,7 @@ pub(super) fn edit_draft(
     edit: &DraftEdit,
 ) -> Result<loom::Draft, StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let rows = super::rows::SqliteRows { db, tree, who };
+    let rows = SqliteRows { db, tree, who };
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
             let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;
@@ -253,7 +296,7 @@ fn keystroke(
         }
     }
     let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
-    tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline))?;
+    tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline, draft))?;
     let revision = draft.map(|draft| draft.revision);
     events::append(db, tree.pk, &Happening::Draft { view: name.view.clone(), slot: name.slot, revision })
 }

@@ -238,6 +238,18 @@ pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
     Ok(found)
 }
 
+/// The cells that a view alone has: what it shows, where it last was, what it accepted.
+pub(super) fn of_view(db: &Db<'_>, tree: i64, view: i64) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+    let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
+        WHERE tree = ?1 AND kind = ?2 AND view = ?3";
+    let mut found = Vec::new();
+    for kind in [kind::SELECTED, kind::LAST_TIP, kind::KEEP] {
+        found.extend(db.all(sql, (tree, kind, view), |row| read_pair(db, row))?);
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
 /// Reads a cell with its name.
 pub(super) fn read_pair(db: &Db<'_>, row: &Row<'_>) -> Result<(CellKey, Cell), StoreError> {
     let (view, target): (i64, i64) = (get(row, 1)?, get(row, 2)?);

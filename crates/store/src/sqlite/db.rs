@@ -1,6 +1,6 @@
 //! Statements on one connection, prepared once, with errors that say what they mean.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,10 +10,7 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Params, Row, ffi};
 use super::faults::Faults;
 use crate::error::StoreError;
 
-/// The longest a read may take, in seconds: checkpoints wait for readers (spec: scale §4 `wal`).
-pub(super) const READ_SECONDS: u64 = 5;
-
-/// What a failure of SQLite means.
+/// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
 pub(super) fn failure(error: rusqlite::Error) -> StoreError {
     // The index of the log could not grow: no room, though SQLite does not call it that.
     if error.sqlite_error().is_some_and(|found| found.extended_code == ffi::SQLITE_IOERR_SHMSIZE) {
@@ -25,7 +22,7 @@ pub(super) fn failure(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged(error.to_string()),
         Some(ErrorCode::NotADatabase) => StoreError::Damaged("it does not begin like a store".to_owned()),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
-        Some(ErrorCode::OperationInterrupted) => StoreError::TooLong(READ_SECONDS),
+        Some(ErrorCode::OperationInterrupted) => StoreError::TooLong(0),
         _ => StoreError::Sqlite(error),
     }
 }
@@ -43,15 +40,16 @@ pub(super) struct Db<'c> {
     conn: &'c Connection,
     caches: &'c Caches,
     faults: Option<&'c Faults>,
+    indexed: Cell<u64>,
 }
 
 impl<'c> Db<'c> {
     pub(super) const fn reading(conn: &'c Connection, caches: &'c Caches) -> Self {
-        Self { conn, caches, faults: None }
+        Self { conn, caches, faults: None, indexed: Cell::new(0) }
     }
 
     pub(super) const fn writing(conn: &'c Connection, caches: &'c Caches, faults: &'c Faults) -> Self {
-        Self { conn, caches, faults: Some(faults) }
+        Self { conn, caches, faults: Some(faults), indexed: Cell::new(0) }
     }
 
     /// Runs a statement; returns how many rows it changed.
@@ -60,6 +58,16 @@ impl<'c> Db<'c> {
             faults.step()?;
         }
         self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(failure)
+    }
+
+    /// Counts bytes of text that came into the search index.
+    pub(super) fn count_indexed(&self, bytes: usize) {
+        self.indexed.set(self.indexed.get() + bytes as u64);
+    }
+
+    /// Bytes of text that came into the search index here.
+    pub(super) const fn indexed(&self) -> u64 {
+        self.indexed.get()
     }
 
     /// The number of the row inserted last.

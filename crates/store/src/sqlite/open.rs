@@ -13,6 +13,7 @@ use super::faults::Faults;
 use super::migrate::{bring_up, copy_of, create_private, version};
 use super::schema::{APPLICATION_ID, STEPS, VERSION};
 use crate::error::StoreError;
+use crate::limits::Limits;
 
 /// How a store is opened.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,8 @@ pub struct Options {
     pub readers: usize,
     /// Largest size of the file in pages of 4 KiB; 0: none. A full disk, for tests.
     pub max_pages: u32,
+    /// What is refused, cut short or reported.
+    pub limits: Limits,
     /// Faults of writes, for tests.
     pub faults: Faults,
 }
@@ -51,7 +54,16 @@ pub(super) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         Err(error) => return Err(StoreError::io(format!("open {}", path.display()), error)),
     };
     if size > 0 {
-        match inspect(path)? {
+        let state = match inspect(path) {
+            // Power was lost while the file was being made. What was begun is taken back, which only a connection
+            // that writes can do.
+            Err(StoreError::ReadOnly) if !options.read_only && is_half_made(path) => {
+                version(&raw(path, false)?)?;
+                inspect(path)?
+            }
+            state => state?,
+        };
+        match state {
             State::Newer { readable: true, .. } => {
                 tracing::warn!(path = %path.display(), "a newer program wrote this store: it is opened for reading");
                 return found(true);
@@ -78,6 +90,13 @@ pub(super) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
     use_log(&conn)?;
     bring_up(&mut conn, path, STEPS)?;
     found(false)
+}
+
+/// Whether a change was under way before the file had its write-ahead log: only making it is such a change.
+fn is_half_made(path: &Path) -> bool {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    Path::new(&journal).exists()
 }
 
 /// What a file is.

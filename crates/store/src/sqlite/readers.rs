@@ -4,12 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::db::{Caches, Db, READ_SECONDS, failure};
+use super::db::{Caches, Db, failure};
 use super::open::{self, Found};
 use crate::error::StoreError;
 
@@ -22,7 +22,7 @@ const STEPS: i32 = 10_000;
 /// Whether a read may take as long as it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Time {
-    /// It ends within [`READ_SECONDS`], so that checkpoints proceed.
+    /// It ends within [`crate::Limits::read`], so that checkpoints proceed.
     Bounded,
     /// An integrity check or a copy of everything.
     Unbounded,
@@ -38,11 +38,12 @@ struct Read {
 /// The pool.
 pub(super) struct Readers {
     queue: mpsc::Sender<Read>,
+    limit: Duration,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
-    pub(super) fn start(found: &Found, count: usize) -> Result<Self, StoreError> {
+    pub(super) fn start(found: &Found, count: usize, limit: Duration) -> Result<Self, StoreError> {
         let (queue, reads) = mpsc::channel(QUEUE);
         let reads = Arc::new(Mutex::new(reads));
         let count = match count {
@@ -53,11 +54,11 @@ impl Readers {
         for _ in 0..count {
             let conn = open::reader(found)?;
             let reads = Arc::clone(&reads);
-            let run = move || serve(conn, &reads);
+            let run = move || serve(conn, &reads, limit);
             let thread = std::thread::Builder::new().name("store-read".to_owned()).spawn(run);
             threads.push(thread.map_err(|error| StoreError::io("start a thread", error))?);
         }
-        Ok(Self { queue, threads })
+        Ok(Self { queue, limit, threads })
     }
 
     /// Runs a read on one of the threads.
@@ -72,7 +73,10 @@ impl Readers {
             drop(reply.send(db.and_then(work)));
         });
         self.queue.send(Read { work, time }).await.map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)?
+        match answer.await.map_err(|_| StoreError::Closed)? {
+            Err(StoreError::TooLong(_)) => Err(StoreError::TooLong(self.limit.as_secs())),
+            answer => answer,
+        }
     }
 
     /// Ends the threads, when what is queued is done.
@@ -82,7 +86,7 @@ impl Readers {
     }
 }
 
-fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Read>>) {
+fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Read>>, limit: Duration) {
     let start = Instant::now();
     let deadline = Arc::new(AtomicU64::new(u64::MAX));
     let watched = Arc::clone(&deadline);
@@ -95,7 +99,7 @@ fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Read>>) {
         let next = reads.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(Read { work, time }) = next else { return };
         let end = match time {
-            Time::Bounded => start.elapsed().as_millis() as u64 + READ_SECONDS * 1000,
+            Time::Bounded => (start.elapsed() + limit).as_millis() as u64,
             Time::Unbounded => u64::MAX,
         };
         deadline.store(end, Ordering::Relaxed);

@@ -154,6 +154,10 @@ CREATE VIRTUAL TABLE search USING fts5(
     text, content='', detail=none, columnsize=0, tokenize="unicode61 remove_diacritics 2 categories 'L* M* N* Co'"
 );
 INSERT INTO search (search, rank) VALUES ('secure-delete', 1);
+-- Merges are the writer's: by itself the index does them in heaps, within the commits they happen to fall on.
+INSERT INTO search (search, rank) VALUES ('automerge', 0);
+INSERT INTO search (search, rank) VALUES ('usermerge', 16);
+INSERT INTO search (search, rank) VALUES ('crisismerge', 256);
 "#;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! of its own, so that a conflict takes back one write alone; when the transaction itself fails, each is done
 //! again by itself. Between processes `BEGIN IMMEDIATE` gives the turn.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -14,10 +15,13 @@ use rusqlite::hooks::Wal;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::db::{Caches, Db, failure};
+use super::events;
 use super::faults::Faults;
 use super::open::{self, Found, Options};
 use super::schema::VERSION;
+use super::watcher;
 use crate::error::StoreError;
+use crate::event::Cursor;
 
 /// Writes that wait (channel `store.writes`); callers wait for a place.
 const QUEUE: usize = 256;
@@ -28,8 +32,16 @@ const GROUP: usize = 64;
 /// Pages in the log from which on it is copied back.
 const CHECKPOINT: i32 = 1000;
 
-/// Pages in the log from which on it is reported: 64 MiB (spec: scale §4 `wal`).
-const LONG_LOG: i32 = 16 * 1024;
+/// Pages of the search index that a commit merges at least, if it added to it. Each commit leaves a small segment;
+/// sixteen make one of the next size, so that every page is written again some four times in a million commits: a
+/// little of that in each keeps up, and no commit does much of it.
+const MERGED: u64 = 4;
+
+/// Pages merged for each page of text that was indexed: as often as a large segment is written again.
+const MERGED_PER_PAGE: u64 = 4;
+
+/// Bytes of a page, and of what the log writes before it.
+const PAGE: u64 = 4096 + 24;
 
 /// A write that can be done again, until it is answered.
 trait Write: Send {
@@ -91,7 +103,7 @@ impl Writer {
     pub(super) fn start(
         found: &Found,
         options: &Options,
-        writes: watch::Sender<u64>,
+        newest: watch::Sender<Cursor>,
     ) -> Result<Self, StoreError> {
         let mut conn = open::writer(found, options)?;
         let (wake, log) = (sync_channel(1), Arc::new(AtomicI32::new(0)));
@@ -102,7 +114,15 @@ impl Writer {
         };
         conn.wal_hook(Some(hook)).map_err(failure)?;
         let (queue, jobs) = mpsc::channel(QUEUE);
-        let thread = Thread { conn, faults: options.faults.clone(), writes, log, wake: wake.0 };
+        let thread = Thread {
+            conn,
+            faults: options.faults.clone(),
+            newest,
+            log,
+            wake: wake.0,
+            limit: options.limits.wal,
+            told: Cell::new(false),
+        };
         let checkpoints = open::checkpointer(found)?;
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
@@ -149,9 +169,13 @@ impl Writer {
 struct Thread {
     conn: Connection,
     faults: Faults,
-    writes: watch::Sender<u64>,
+    newest: watch::Sender<Cursor>,
     log: Arc<AtomicI32>,
     wake: SyncSender<()>,
+    /// Bytes of the log from which on it is reported.
+    limit: u64,
+    /// Whether that was done for the log as it stands.
+    told: Cell<bool>,
 }
 
 impl Thread {
@@ -182,15 +206,18 @@ impl Thread {
         }
         match self.transaction(&mut group) {
             Ok(()) => {
-                self.writes.send_modify(|count| *count += 1);
+                self.tell();
                 let pages = self.log.load(Ordering::Relaxed);
                 if pages >= CHECKPOINT {
                     // One that is under way will see these pages too.
                     self.wake.try_send(()).ok();
                 }
-                if pages >= LONG_LOG {
-                    tracing::warn!(pages, "the store's log is long: a read that does not end holds it");
+                let bytes = u64::try_from(pages).unwrap_or_default() * PAGE;
+                let long = bytes > self.limit;
+                if long && !self.told.get() {
+                    tracing::warn!(bytes, "the store's log is long: a read that does not end holds it");
                 }
+                self.told.set(long);
             }
             Err(Failed::Whole(error)) => group.iter_mut().for_each(|write| write.fail(repeat(&error))),
             Err(Failed::One(_)) if group.len() > 1 => {
@@ -221,10 +248,13 @@ impl Thread {
         self.check_version().map_err(Failed::Whole)?;
         let statement = |sql: &str| self.conn.prepare_cached(sql)?.execute([]).map(drop);
         let one = |error| Failed::One(failure(error));
+        let mut indexed = 0;
         for write in group {
             statement("SAVEPOINT write").map_err(one)?;
             let caches = Caches::default();
-            if write.run(&Db::writing(&self.conn, &caches, &self.faults)) {
+            let db = Db::writing(&self.conn, &caches, &self.faults);
+            if write.run(&db) {
+                indexed += db.indexed();
                 statement("RELEASE write").map_err(one)?;
             } else if self.conn.is_autocommit() {
                 // A full disk may end the whole transaction, with what the others wrote.
@@ -234,8 +264,27 @@ impl Thread {
                 statement("RELEASE write").map_err(one)?;
             }
         }
+        if indexed > 0 {
+            self.merge(indexed).map_err(one)?;
+        }
         self.faults.step().map_err(Failed::One)?;
         statement("COMMIT").map_err(one)
+    }
+
+    /// Wakes followers.
+    fn tell(&self) {
+        match events::last(&Db::reading(&self.conn, &Caches::default())) {
+            Ok(last) => watcher::tell(&self.newest, last),
+            // What looks for the writes of other processes will find it.
+            Err(error) => tracing::warn!(%error, "the newest event could not be read"),
+        }
+    }
+
+    /// Does this transaction's share of merging the search index, which took so many bytes of text.
+    fn merge(&self, indexed: u64) -> rusqlite::Result<()> {
+        let pages = MERGED + MERGED_PER_PAGE * (indexed / PAGE);
+        let sql = "INSERT INTO search (search, rank) VALUES ('merge', ?1)";
+        self.conn.prepare_cached(sql)?.execute([i32::try_from(pages).unwrap_or(i32::MAX)]).map(drop)
     }
 
     /// A newer program may have changed the file since it was opened.

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loom::{Mode, Seq, TreeId};
-use store::{Cursor, Happening, SqliteStore, read};
+use store::{Cursor, Happening, SqliteStore, follow, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
@@ -84,6 +85,31 @@ fn two_processes_and_this_one_write_one_tree_without_gap_or_loss() {
             .collect();
         assert_eq!(seen, seqs, "followers see every write once, in order");
         assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_follower_sees_what_another_process_writes_once_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    block_on(async {
+        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let page = home.create(Mode::Buffer, "").await;
+        let start = home.store.identity(OWNER).await.unwrap().cursor;
+        let mut follower = follow(Arc::clone(&home.store), OWNER.clone(), start).unwrap();
+        let mut child = spawn(&path, page.tree, "there");
+        let mut seen = Vec::new();
+        while seen.len() < LINES {
+            // This process writes nothing: only the other one can wake it.
+            let next = tokio::time::timeout(Duration::from_secs(60), follower.next()).await;
+            for event in next.unwrap().unwrap().events {
+                if let Happening::Operation { seq, .. } = event.what {
+                    seen.push(seq.0);
+                }
+            }
+        }
+        assert_eq!(seen, (2..2 + LINES as u64).collect::<Vec<_>>());
+        assert!(child.wait().unwrap().success());
     });
 }
 

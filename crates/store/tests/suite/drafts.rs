@@ -78,3 +78,30 @@ fn a_pending_edit_starts_at_a_version_and_is_discarded_by_revision() {
         assert_eq!(page.text().await, "old text");
     });
 }
+
+#[test]
+fn revisions_go_on_where_a_draft_was() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let edit = async |expected| home.store.edit_draft(OWNER, buffer(&page), expected, set("text")).await;
+        let mut last = None;
+        for round in 0..4 {
+            let draft = edit(None).await.unwrap();
+            assert!(Some(draft.revision) > last, "round {round}: {} after {last:?}", draft.revision);
+            last = Some(draft.revision);
+            match round {
+                0 => drop(page.change(Op::Commit).await),
+                1 => home.store.discard_draft(OWNER, buffer(&page), draft.revision).await.unwrap(),
+                // What a commit took comes back as a draft of its own.
+                2 => {
+                    page.change(Op::Commit).await;
+                    let back = page.change(Op::Undo).await.drafts[0].revision;
+                    assert!(back > last);
+                    last = back;
+                    page.change(Op::Commit).await;
+                }
+                _ => {}
+            }
+        }
+    });
+}

@@ -16,12 +16,17 @@ use super::home::{OWNER, Page, owner_text};
 /// Starts a generation at the tip of a tree, with a manifest that says `sent`.
 pub(crate) async fn start(page: &Page, sent: &str) -> NewGeneration {
     let generation = generation(page, sent).await;
-    let with = With { generations: vec![generation.clone()], ..With::default() };
-    page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
+    begin(page, &generation).await;
     generation
 }
 
-async fn generation(page: &Page, sent: &str) -> NewGeneration {
+/// Starts a generation that was prepared.
+pub(crate) async fn begin(page: &Page, generation: &NewGeneration) {
+    let with = With { generations: vec![generation.clone()], ..With::default() };
+    page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
+}
+
+pub(crate) async fn generation(page: &Page, sent: &str) -> NewGeneration {
     let tip = read(&*page.home.store, OWNER, page.tree, |rows| {
         let key = loom::CellKey::Tip { view: ViewName::default() };
         Ok(rows.cell(&key)?.value.as_position().unwrap())

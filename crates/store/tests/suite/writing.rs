@@ -1,10 +1,11 @@
 //! Plans: all or nothing, numbers without gaps, conflicts by name.
 
-use loom::{CellKey, Mode, Op, OpKind, Seq, ViewName};
-use store::{Changed, Fence, Guard, Holder, StoreError, TreeFilter, With, read};
+use loom::plan::Request;
+use loom::{CellKey, Mode, Op, OpKind, Seq, Target, ViewName};
+use store::{Changed, Fence, Guard, Holder, Prepared, StoreError, With, prepare, read};
 
 use super::both::each;
-use super::home::{OWNER, owner_text};
+use super::home::{Home, OWNER, Page, owner_text};
 
 #[test]
 fn what_is_written_is_read() {
@@ -142,18 +143,6 @@ fn every_write_is_an_event_in_the_order_of_its_tree() {
 }
 
 #[test]
-fn writes_wake_followers_of_this_process() {
-    each(|home| async move {
-        let mut writes = home.store.writes();
-        home.create(Mode::Buffer, "").await;
-        assert!(writes.has_changed().unwrap());
-        writes.mark_unchanged();
-        home.store.trees(OWNER, TreeFilter::All).await.unwrap();
-        assert!(!writes.has_changed().unwrap());
-    });
-}
-
-#[test]
 fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
@@ -170,5 +159,55 @@ fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
         }
         let kept = read(&*home.store, OWNER, page.tree, |rows| rows.seals()).await.unwrap();
         assert_eq!(kept, [good]);
+    });
+}
+
+/// Two versions of one position, and plans to prune each, made at the same moment in two views.
+async fn two_prunes(home: &Home) -> (Page, [Prepared; 2]) {
+    let page = home.create(Mode::Buffer, "").await;
+    let original = page.append("one").await;
+    let version = page.edit(original.as_position(), "two").await;
+    let side: ViewName = "side".parse().unwrap();
+    page.change(Op::NewView { name: side.clone(), agent: "owner".to_owned() }).await;
+    let prune = async |view, node| {
+        let request = Request { view, ..home.request(page.tree, Op::Prune(Target::Version(node))) };
+        prepare(&*home.store, OWNER, request, &home.ids).await.unwrap()
+    };
+    let plans = [prune(ViewName::default(), original).await, prune(side, version).await];
+    (page, plans)
+}
+
+#[test]
+fn two_stale_plans_do_not_hide_every_version_of_a_position() {
+    each(|home| async move {
+        // The control: the cells they set are different ones.
+        let (page, plans) = two_prunes(&home).await;
+        for Prepared { plan, .. } in plans {
+            home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+        }
+        let (page, plans) = two_prunes(&home).await;
+        let mut answers = Vec::new();
+        for Prepared { plan, basis } in plans {
+            let with = With { basis: Some(basis), ..With::nothing() };
+            answers.push(home.store.apply(OWNER, page.tree, plan, with).await);
+        }
+        assert!(answers[0].is_ok());
+        let Err(StoreError::Conflict(changed)) = &answers[1] else { panic!("{answers:?}") };
+        assert!(matches!(changed[..], [Changed::Read(loom::Key::OtherVisible(..))]), "{changed:?}");
+        assert_eq!(page.text().await, "two");
+    });
+}
+
+#[test]
+fn a_plan_whose_basis_stands_is_applied_after_others() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let node = page.append("one").await;
+        let tag = |tag: &str| Op::Tag { position: node.as_position(), tag: tag.to_owned(), on: true };
+        let request = home.request(page.tree, tag("late"));
+        let Prepared { plan, basis } = prepare(&*home.store, OWNER, request, &home.ids).await.unwrap();
+        page.change(tag("early")).await;
+        let with = With { basis: Some(basis), ..With::nothing() };
+        home.store.apply(OWNER, page.tree, plan, with).await.unwrap();
     });
 }

@@ -1,0 +1,169 @@
+//! Restore: a home out of a backup (spec: scale §3, security §19).
+//!
+//! Everything is unpacked and verified in a folder of its own within the home, and only then gets its names; the
+//! store gets its name last. So whatever ends the process, the home has no store or the whole one. What was
+//! running when the backup was made is fenced: the store has a new id from then on.
+
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use store::home::{Home, HomeDir, HomeError, HomeOptions};
+use store::{Principal, SqliteStore, Store, TreeFilter};
+use text::terminal::one_line;
+
+use super::archive::{self, ArchiveError, Contents};
+use crate::app::Talk;
+use crate::args::care::Restore;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::care::Restored;
+
+const STORE: &str = "loom.db";
+const CONFIG: &str = "config.toml";
+
+/// Where a backup may be restored to.
+#[derive(Debug, Clone)]
+pub struct RestoreTo {
+    /// The home of this invocation, which need not exist: taken where none is named.
+    pub home: PathBuf,
+    /// How homes are opened.
+    pub options: HomeOptions,
+    /// Now, ms since 1970.
+    pub now: i64,
+}
+
+/// Restores into the folder that is named, or into the home if nothing is stored there. Needs no store that is
+/// open: opening one would make it.
+///
+/// # Errors
+/// `not_empty` where a store is already; `backup` for a file that is none or is damaged; `restore` when what was
+/// in it does not open. No store is there then.
+pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Talk) -> Result<Outcome, CommandError> {
+    let to = args.to.clone().unwrap_or(into.home);
+    let to = std::path::absolute(&to).map_err(|error| CommandError::file("cannot find", &to, &error))?;
+    if to.join(STORE).symlink_metadata().is_ok() {
+        return Err(has_a_store(&to));
+    }
+    let file =
+        File::open(&args.file).map_err(|error| CommandError::file("cannot read", &args.file, &error))?;
+    // Made like any home, so that the names that lead to it survive power loss.
+    let home = Home::open(&to, into.options).map_err(|error| match error {
+        HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),
+        other => failed(&other),
+    })?;
+    let run = home.dir(HomeDir::Run).map_err(|error| failed(&error))?;
+    let stage = run.join(format!("restore-{}-{}", std::process::id(), into.now));
+    let made = DirBuilder::new().mode(0o700).create(&stage);
+    made.map_err(|error| CommandError::file("cannot make", &stage, &error))?;
+    let restored = staged(args, file, &stage, home.root(), talk).await;
+    if let Err(error) = std::fs::remove_dir_all(&stage) {
+        talk.note(&format!("{} could not be removed: {error}", stage.display()));
+    }
+    let restored = restored?;
+    talk.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
+    Ok(Outcome::Restored(restored))
+}
+
+async fn staged(
+    args: &Restore,
+    file: File,
+    stage: &Path,
+    home: &Path,
+    talk: &dyn Talk,
+) -> Result<Restored, CommandError> {
+    let contents = archive::unpack(file, stage).map_err(|error| unpacking(&args.file, &error))?;
+    let (trees, problems) = verified(&stage.join(STORE)).await?;
+    let log = stage.join("loom.db-wal");
+    if log.metadata().is_ok_and(|log| log.len() > 0) {
+        return Err(failed(&"its log was not written back"));
+    }
+    publish(&contents, stage, home, talk)?;
+    Ok(Restored { home: home.to_string_lossy().into_owned(), verified: problems.is_empty(), trees, problems })
+}
+
+/// Opens the store, gives it a new id, and looks at all that is in it.
+async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
+    let owner = Principal::Owner;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path).map_err(|error| failed(&error))?);
+    store.renew_identity(&owner).await?;
+    let mut problems = store.check(&owner).await?;
+    let trees = store.trees(&owner, TreeFilter::All).await?;
+    for tree in &trees {
+        let report = crate::verify::report(store.as_ref(), &owner, tree.id).await?;
+        for problem in report.problems.iter().filter(|problem| problem.gap.is_none()) {
+            problems.push(format!("tree {}: {}", tree.short_id, problem.why));
+        }
+    }
+    Ok((trees.len() as u64, problems))
+}
+
+/// Gives everything its name in the home, the store last.
+fn publish(contents: &Contents, stage: &Path, home: &Path, talk: &dyn Talk) -> Result<(), CommandError> {
+    for name in contents.files.keys().filter(|name| *name != STORE) {
+        let there = place(&stage.join(name), &home.join(name))
+            .map_err(|error| CommandError::file("cannot write", &home.join(name), &error))?;
+        // A blob is named by its content, so the one that is there is the same.
+        if there && name == CONFIG {
+            talk.note("the home has a config.toml already: it stays, and that of the backup was left out");
+        }
+    }
+    keep_folders(contents, home).map_err(|error| CommandError::file("cannot write", home, &error))?;
+    let store = home.join(STORE);
+    let placed = place(&stage.join(STORE), &store);
+    match placed.and_then(|there| File::open(home)?.sync_all().map(|()| there)) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(has_a_store(home)),
+        Err(error) => Err(CommandError::file("cannot write", &store, &error)),
+    }
+}
+
+/// Makes the names in every folder of the backup survive power loss.
+fn keep_folders(contents: &Contents, home: &Path) -> io::Result<()> {
+    let files = contents.files.keys().map(Path::new);
+    let folders: BTreeSet<&Path> = files.flat_map(|file| file.ancestors().skip(1)).collect();
+    // The deepest first: a folder is kept before the name that leads to it.
+    folders.iter().rev().try_for_each(|folder| File::open(home.join(folder))?.sync_all())
+}
+
+/// Gives a file its name, unless something has it: whether that is so.
+fn place(from: &Path, to: &Path) -> io::Result<bool> {
+    if let Some(folder) = to.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    match std::fs::hard_link(from, to) {
+        Ok(()) => Ok(false),
+        Err(_) if to.symlink_metadata().is_ok() => Ok(true),
+        // A disk without links.
+        Err(_) => std::fs::rename(from, to).map(|()| false),
+    }
+}
+
+fn unpacking(file: &Path, error: &ArchiveError) -> CommandError {
+    if let ArchiveError::Io(error) = error
+        && error.kind() == io::ErrorKind::StorageFull
+    {
+        return CommandError::file("cannot restore", file, error);
+    }
+    let exit = if matches!(error, ArchiveError::Damaged(_)) { 6 } else { 2 };
+    let name = one_line(&file.to_string_lossy()).into_owned();
+    CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
+}
+
+fn failed(error: &dyn std::fmt::Display) -> CommandError {
+    let message = format!("the restored home cannot be opened: {error}");
+    CommandError::new("restore", 6, message, "use another backup, or another place with --to DIR")
+}
+
+fn has_a_store(home: &Path) -> CommandError {
+    not_empty(home, "has a store already")
+}
+
+fn not_empty(home: &Path, why: &str) -> CommandError {
+    let home = one_line(&home.to_string_lossy()).into_owned();
+    let hint = "restore into an empty or missing folder with --to DIR, then use it with --home DIR";
+    CommandError::new("not_empty", 2, format!("{home} {why}; nothing was restored"), hint)
+}

@@ -1,0 +1,150 @@
+//! Backups and what becomes of them: a home comes back whole, into a place where none was.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use crate::world::{World, text};
+
+/// A home with something in it, and a backup of it.
+fn backed_up() -> (World, PathBuf) {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    world.ok(&["tree", "new", "--title", "Song"]);
+    world.ok(&["config", "set", "log.level", "error"]);
+    let file = world.path("kept.backup");
+    let (code, made) = world.json(&["backup", "-o", &text(&file)]);
+    assert_eq!(code, Some(0), "{made}");
+    assert_eq!(made["bytes"], file.metadata().unwrap().len());
+    assert!(made["seq"].as_u64().unwrap() > 0);
+    (world, file)
+}
+
+fn store_id(home: &Path) -> Vec<u8> {
+    let store = Connection::open(home.join("loom.db")).unwrap();
+    store.query_row("SELECT value FROM meta WHERE key = 'store'", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_backup_goes_into_the_home_if_nothing_is_stored_there() {
+    let (from, file) = backed_up();
+    let to = World::new();
+    let (code, restored) = to.json(&["restore", &text(&file)]);
+    assert_eq!((code, &restored["verified"], &restored["trees"]), (Some(0), &true.into(), &2.into()));
+    assert_eq!(restored["home"], text(&to.home()));
+    assert_eq!(to.ok(&["tree", "text", "Tale"]), "It rained.");
+    assert!(to.ok(&["tree", "verify", "Tale"]).starts_with("valid"));
+    assert_eq!(to.read("config.toml"), from.read("config.toml"));
+    assert!(
+        to.home()
+            .join("run")
+            .read_dir()
+            .unwrap()
+            .all(|entry| { !entry.unwrap().file_name().to_string_lossy().starts_with("restore") })
+    );
+    let (old, new) = (store_id(&from.home()), store_id(&to.home()));
+    assert!(!old.is_empty() && old != new, "{old:?}");
+}
+
+#[test]
+fn settings_that_are_there_stay() {
+    let (_from, file) = backed_up();
+    let to = World::new();
+    to.write("config.toml", "# mine\n");
+    let run = to.run(&["restore", &text(&file)]);
+    assert!(run.code == Some(0) && run.err.contains("config.toml already"), "{run:?}");
+    assert_eq!(to.read("config.toml"), "# mine\n");
+    assert_eq!(to.ok(&["tree", "text", "Tale"]), "It rained.");
+}
+
+#[test]
+fn a_home_with_a_store_is_refused_and_another_place_named() {
+    let (world, file) = backed_up();
+    world.ok(&["tree", "append", "Tale", " It poured."]);
+    let (code, error) = world.json(&["restore", &text(&file)]);
+    assert_eq!((code, &error["error"]["code"]), (Some(2), &"not_empty".into()));
+    assert!(error["error"]["hint"].as_str().unwrap().contains("--to DIR"));
+    assert_eq!(world.ok(&["tree", "text", "Tale"]), "It rained. It poured.");
+    let there = world.path("there");
+    world.ok(&["restore", &text(&file), "--to", &text(&there)]);
+    assert_eq!(world.ok(&["--home", &text(&there), "tree", "text", "Tale"]), "It rained.");
+    let full = world.path("full");
+    std::fs::create_dir(&full).unwrap();
+    std::fs::write(full.join("thesis.txt"), "mine").unwrap();
+    let run = world.run(&["restore", &text(&file), "--to", &text(&full)]);
+    assert_eq!((run.code, full.read_dir().unwrap().count()), (Some(2), 1), "{run:?}");
+}
+
+#[test]
+fn a_damaged_backup_leaves_no_store() {
+    let (_from, file) = backed_up();
+    let bytes = std::fs::read(&file).unwrap();
+    let to = World::new();
+    for (broken, codes) in [(&bytes[..bytes.len() / 2], [2, 6]), (b"no backup".as_slice(), [2, 2])] {
+        std::fs::write(&file, broken).unwrap();
+        let run = to.run(&["restore", &text(&file)]);
+        assert!(codes.contains(&run.code.unwrap()), "{run:?}");
+        assert!(!to.home().join("loom.db").exists());
+    }
+    assert_eq!(to.run(&["restore", "/nowhere"]).code, Some(3));
+    // And the place is as good as before.
+    std::fs::write(&file, &bytes).unwrap();
+    to.ok(&["restore", &text(&file)]);
+}
+
+#[test]
+fn restored_blobs_and_the_files_of_the_home_are_the_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_from, file) = backed_up();
+    let to = World::new();
+    to.ok(&["restore", &text(&file)]);
+    for name in ["loom.db", "config.toml"] {
+        assert_eq!(to.home().join(name).metadata().unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let sound: String = Connection::open(to.home().join("loom.db"))
+        .unwrap()
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(sound, "ok");
+}
+
+#[test]
+fn a_backup_that_repeats_is_refused_as_long_as_nothing_could_make_it() {
+    let (world, _) = backed_up();
+    let file = text(&world.path("daily.backup"));
+    let run = world.run(&["backup", "-o", &file, "--every", "1d", "--keep", "7"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("keeps running") && run.err.contains("cron"), "{run:?}");
+    assert!(!world.path("daily.backup").exists());
+    assert_eq!(world.run(&["backup", "--keep", "7"]).code, Some(2));
+}
+
+fn backup_check(world: &World) -> (String, String) {
+    let (_, found) = world.json(&["doctor", "--quick"]);
+    let checks = found["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == "backup").unwrap();
+    (check["state"].as_str().unwrap().to_owned(), check["why"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn doctor_says_when_the_newest_backup_is_too_old() {
+    let world = World::new();
+    world.ok(&["tree", "list"]);
+    assert_eq!(backup_check(&world).0, "ok", "a home without content");
+    world.ok(&["tree", "new", "--title", "Tale"]);
+    assert_eq!(backup_check(&world), ("warn".to_owned(), "none was made".to_owned()));
+    let file = world.path("kept.backup");
+    world.ok(&["backup", "-o", &text(&file)]);
+    let (state, why) = backup_check(&world);
+    assert!(state == "ok" && why.contains(&text(&file)) && !why.contains("not there"), "{why}");
+    std::fs::remove_file(&file).unwrap();
+    assert!(backup_check(&world).1.contains("not there now"));
+    let mut known: serde_json::Value = serde_json::from_str(&world.read("backups.json")).unwrap();
+    assert_eq!(known["version"], 1);
+    let fortnight = 14 * 86_400_000;
+    known["backups"][0]["at"] = (known["backups"][0]["at"].as_i64().unwrap() - fortnight - 1).into();
+    world.write("backups.json", &known.to_string());
+    assert_eq!(backup_check(&world).0, "warn");
+    world.ok(&["backup", "-o", &text(&file)]);
+    assert_eq!(backup_check(&world).0, "ok");
+}

@@ -1,0 +1,183 @@
+//! A loaded model and its thread.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+
+use crate::config::{Config, Family};
+use crate::decoder::Decoder;
+use crate::error::{LoadError, RunError, TemplateError};
+use crate::header::Header;
+use crate::job::{Handle, Job, Listener};
+use crate::template::{Message, Template, TemplateNote};
+use crate::value::Value;
+use crate::vocabulary::{Piece, Vocabulary};
+use crate::worker::{Order, work};
+
+/// Jobs that may wait for the engine's thread (the channel `orders`).
+const MAX_WAITING: usize = 64;
+
+/// How a model is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The largest window in tokens; a model made for less has less.
+    pub window: u32,
+    /// Most memory, in bytes, for keys and values of earlier jobs, the one that runs included. One that needs
+    /// more by itself gets it while it runs.
+    pub kept_bytes: usize,
+}
+
+impl Default for Options {
+    /// 4,096 tokens and 512 MiB.
+    fn default() -> Self {
+        Self { window: 4_096, kept_bytes: 512 << 20 }
+    }
+}
+
+/// What a loaded model is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Info {
+    /// The model's name as its file gives it, if it does.
+    pub name: Option<String>,
+    /// Its architecture.
+    pub family: Family,
+    /// The window in tokens that holds here: prompt and answer together.
+    pub window: u32,
+    /// What the model was made for, in tokens.
+    pub trained_window: u32,
+    /// Number of its weights.
+    pub weights: u64,
+    /// Number of its tokens.
+    pub vocabulary: u32,
+    /// Matrices of types that are slow here; [`crate::requantise()`] helps.
+    pub slow_matrices: usize,
+    /// Which chat template is used.
+    pub template: TemplateNote,
+    /// Bytes that one token of a prompt takes in memory.
+    pub token_bytes: usize,
+}
+
+/// What the thread and its owner share.
+pub(crate) struct Model {
+    pub(crate) decoder: Decoder,
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) window: u32,
+}
+
+impl Model {
+    /// The tokens of a prompt, with room for at least one more in the window.
+    pub(crate) fn prompt_tokens(&self, prompt: &[Piece]) -> Result<Vec<u32>, RunError> {
+        let too_long = |tokens| RunError::TooLong { tokens, window: self.window };
+        let bytes = prompt.iter().map(|piece| piece.as_str().len()).sum();
+        let fewest = self.vocabulary.fewest(bytes);
+        if fewest >= u64::from(self.window) {
+            return Err(too_long(fewest));
+        }
+        let tokens = self.vocabulary.tokens(prompt)?;
+        match tokens.len() as u64 {
+            0 => Err(RunError::Empty),
+            count if count >= u64::from(self.window) => Err(too_long(count)),
+            _ => Ok(tokens),
+        }
+    }
+}
+
+/// A model in this process. Dropping it ends its thread after the job that runs; drop that job's [`Handle`]
+/// first.
+pub struct Engine {
+    model: Arc<Model>,
+    info: Info,
+    template: Template,
+    orders: SyncSender<Order>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Loads a model and starts its thread. Takes as long as reading the file does.
+    ///
+    /// # Errors
+    /// A [`LoadError`] that names what is wrong with the file. A hostile one is found out before memory is
+    /// taken for what it claims.
+    pub fn load(path: &Path, options: &Options) -> Result<Self, LoadError> {
+        let mut file = File::open(path)?;
+        let header = Header::read(&mut file)?;
+        let config = Config::of(&header)?;
+        let vocabulary = Vocabulary::of(&header)?;
+        let window = config.context.min(options.window).max(1);
+        let template = Template::of(&header, &vocabulary);
+        let slow =
+            header.tensors.iter().filter(|tensor| tensor.dimensions.len() > 1 && !tensor.kind.is_fast());
+        let info = Info {
+            name: header.get("general.name").and_then(Value::text).map(str::to_owned),
+            family: config.family,
+            window,
+            trained_window: config.context,
+            weights: header.tensors.iter().map(crate::header::TensorEntry::numbers).sum(),
+            vocabulary: u32::try_from(config.vocabulary).unwrap_or(u32::MAX),
+            slow_matrices: slow.count(),
+            template: template.note(),
+            token_bytes: config.token_bytes(),
+        };
+        let decoder = Decoder::read(&header, config, &mut file, window)?;
+        let model = Arc::new(Model { decoder, vocabulary, window });
+        let (orders, waiting) = sync_channel(MAX_WAITING);
+        let (working, kept_bytes) = (Arc::clone(&model), options.kept_bytes);
+        std::thread::Builder::new()
+            .name("gguf-engine".to_owned())
+            .spawn(move || work(&working, kept_bytes, &waiting))?;
+        Ok(Self { model, info, template, orders })
+    }
+
+    /// What the model is.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// The prompt of a conversation, up to where the answer begins. Every message is one [`Piece::Text`], in
+    /// order; to continue a given beginning of the answer, append it as another.
+    ///
+    /// # Errors
+    /// When the model has no template, or its file's one fails.
+    pub fn chat_prompt(&self, messages: &[Message]) -> Result<Vec<Piece>, TemplateError> {
+        self.template.prompt(messages)
+    }
+
+    /// The tokens of a prompt, as a job would read them.
+    ///
+    /// # Errors
+    /// [`RunError::TooLong`] when they leave no room for an answer, [`RunError::Empty`] when there are none.
+    pub fn tokens(&self, prompt: &[Piece]) -> Result<Vec<u32>, RunError> {
+        self.model.prompt_tokens(prompt)
+    }
+
+    /// The bytes a token is written with.
+    pub fn spelling(&self, token: u32) -> &[u8] {
+        self.model.vocabulary.spelling(token)
+    }
+
+    /// Begins a job; it is done after those that wait already. The listener hears its course on the engine's
+    /// thread, [`crate::Update::Ended`] last.
+    ///
+    /// # Errors
+    /// When a parameter cannot be used or too many jobs wait. Errors of the prompt come to the listener.
+    pub fn run(&self, job: Job, listener: Listener) -> Result<Handle, RunError> {
+        job.sampling.check()?;
+        if job.max_tokens == 0 {
+            return Err(RunError::Parameter("max_tokens"));
+        }
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let order = Order { job, listener, cancelled: Arc::clone(&cancelled) };
+        match self.orders.try_send(order) {
+            Ok(()) => Ok(Handle(cancelled)),
+            Err(TrySendError::Full(_)) => Err(RunError::Busy(MAX_WAITING)),
+            Err(TrySendError::Disconnected(_)) => Err(RunError::Ended),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! When text may be shown.
+//!
+//! A token may end in the middle of a character, or of a stop text. Bytes are held back until they are whole
+//! characters and cannot become a stop any more, so nothing that was given has to be taken back.
+
+/// Holds text back until it is certain.
+#[derive(Debug, Default)]
+pub(crate) struct Release {
+    held: Vec<u8>,
+    stops: Vec<Vec<u8>>,
+}
+
+/// Text that is certain now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Released {
+    /// The text.
+    pub(crate) text: String,
+    /// How many bytes of the tokens it was made of. Differs from the text's where bytes were no characters.
+    pub(crate) bytes: usize,
+    /// Whether a stop text follows it.
+    pub(crate) stopped: bool,
+}
+
+impl Release {
+    /// Empty stop texts are left out: they would stop before the first token.
+    pub(crate) fn new(stops: &[String]) -> Self {
+        let stops = stops.iter().filter(|stop| !stop.is_empty()).map(|stop| stop.clone().into_bytes());
+        Self { held: Vec::new(), stops: stops.collect() }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Released {
+        self.held.extend_from_slice(bytes);
+        let first = self.stops.iter().filter_map(|stop| find(&self.held, stop)).min();
+        match first {
+            Some(at) => self.take(at, true),
+            None => self.take(self.certain(), false),
+        }
+    }
+
+    /// Bytes held back.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// What is left when the answer has ended.
+    pub(crate) fn finish(&mut self) -> Released {
+        self.take(self.held.len(), false)
+    }
+
+    /// Bytes that are whole characters and no beginning of a stop.
+    fn certain(&self) -> usize {
+        let whole = self.held.len() - unfinished(&self.held);
+        (0..whole)
+            .find(|&at| self.stops.iter().any(|stop| stop.starts_with(&self.held[at..])))
+            .unwrap_or(whole)
+    }
+
+    fn take(&mut self, end: usize, stopped: bool) -> Released {
+        let rest = self.held.split_off(end);
+        let bytes = std::mem::replace(&mut self.held, rest);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Released { text, bytes: bytes.len(), stopped }
+    }
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+/// Bytes at the end that may be the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let tail = bytes.len().saturating_sub(3);
+    for (at, byte) in bytes.iter().enumerate().skip(tail) {
+        let needed = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => continue,
+        };
+        let found = bytes.len() - at;
+        let begun = std::str::from_utf8(&bytes[at..]).is_err_and(|error| error.error_len().is_none());
+        if found < needed && begun {
+            return found;
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(stops: &[&str], tokens: &[&[u8]]) -> (String, bool) {
+        let stops: Vec<String> = stops.iter().map(|stop| (*stop).to_owned()).collect();
+        let mut release = Release::new(&stops);
+        let mut text = String::new();
+        for token in tokens {
+            let released = release.push(token);
+            text.push_str(&released.text);
+            if released.stopped {
+                return (text, true);
+            }
+        }
+        text.push_str(&release.finish().text);
+        (text, false)
+    }
+
+    #[test]
+    fn a_stop_is_found_across_tokens_and_not_shown() {
+        assert_eq!(run(&["\n\n"], &[b"one\n", b"\ntwo"]), ("one".to_owned(), true));
+        assert_eq!(run(&["END", "\n"], &[b"a E", b"N", b"D b"]), ("a ".to_owned(), true));
+    }
+
+    #[test]
+    fn what_only_began_like_a_stop_is_shown() {
+        assert_eq!(run(&["END"], &[b"a E", b"N", b"T"]), ("a ENT".to_owned(), false));
+        assert_eq!(run(&["END"], &[b"EN"]), ("EN".to_owned(), false));
+    }
+
+    #[test]
+    fn half_a_character_is_held_back() {
+        let mut release = Release::new(&[]);
+        assert_eq!(release.push(b"a\xe4\xb8").text, "a");
+        assert_eq!(release.push(b"\xad!").text, "\u{4e2d}!");
+        assert_eq!(release.push(b"\xff").text, "\u{fffd}");
+        assert_eq!(release.push(b"\xf0\x9f").text, "");
+        assert_eq!(release.finish().text, "\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn however_it_is_cut_the_text_is_the_same(text in "\\PC{0,24}", cuts in proptest::collection::vec(0_usize..80, 0..6), stop in "[a-z ]{1,3}") {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                pieces.push(&bytes[from..cut]);
+                from = cut;
+            }
+            pieces.push(&bytes[from..]);
+            let (found, stopped) = run(&[&stop], &pieces);
+            match text.find(&stop) {
+                Some(at) => prop_assert_eq!((found.as_str(), stopped), (&text[..at], true)),
+                None => prop_assert_eq!((found, stopped), (text, false)),
+            }
+        }
+    }
+}

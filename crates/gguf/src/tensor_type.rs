@@ -1,0 +1,110 @@
+//! The tensor types of GGUF files that the engine can read.
+
+use candle_core::quantized::GgmlDType;
+
+/// How the numbers of a tensor are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TensorType {
+    /// 32-bit floating point.
+    F32,
+    /// 16-bit floating point.
+    F16,
+    /// 16-bit floating point with the range of 32 bits.
+    BF16,
+    /// 4-bit blocks with a scale.
+    Q4_0,
+    /// 4-bit blocks with a scale and a minimum.
+    Q4_1,
+    /// 5-bit blocks with a scale.
+    Q5_0,
+    /// 5-bit blocks with a scale and a minimum.
+    Q5_1,
+    /// 8-bit blocks with a scale.
+    Q8_0,
+    /// 2-bit super-blocks.
+    Q2K,
+    /// 3-bit super-blocks.
+    Q3K,
+    /// 4-bit super-blocks.
+    Q4K,
+    /// 5-bit super-blocks.
+    Q5K,
+    /// 6-bit super-blocks.
+    Q6K,
+}
+
+impl TensorType {
+    const ALL: [Self; 13] = [
+        Self::F32,
+        Self::F16,
+        Self::BF16,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q5_1,
+        Self::Q8_0,
+        Self::Q2K,
+        Self::Q3K,
+        Self::Q4K,
+        Self::Q5K,
+        Self::Q6K,
+    ];
+
+    /// The type with a number of the file format.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+
+    /// The type's number in the file format.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::F32 => 0,
+            Self::F16 => 1,
+            Self::Q4_0 => 2,
+            Self::Q4_1 => 3,
+            Self::Q5_0 => 6,
+            Self::Q5_1 => 7,
+            Self::Q8_0 => 8,
+            Self::Q2K => 10,
+            Self::Q3K => 11,
+            Self::Q4K => 12,
+            Self::Q5K => 13,
+            Self::Q6K => 14,
+            Self::BF16 => 30,
+        }
+    }
+
+    /// Numbers in a block.
+    pub fn block(self) -> u64 {
+        self.candle().block_size() as u64
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(self) -> u64 {
+        self.candle().type_size() as u64
+    }
+
+    /// Whether computing with it is fast on common processors. Types without a vector kernel are about
+    /// five times slower than [`TensorType::Q8_0`], to which [`crate::requantize`] converts them.
+    pub fn is_fast(self) -> bool {
+        !matches!(self, Self::Q4_1 | Self::Q5_0 | Self::Q5_1)
+    }
+
+    pub(crate) fn candle(self) -> GgmlDType {
+        match self {
+            Self::F32 => GgmlDType::F32,
+            Self::F16 => GgmlDType::F16,
+            Self::BF16 => GgmlDType::BF16,
+            Self::Q4_0 => GgmlDType::Q4_0,
+            Self::Q4_1 => GgmlDType::Q4_1,
+            Self::Q5_0 => GgmlDType::Q5_0,
+            Self::Q5_1 => GgmlDType::Q5_1,
+            Self::Q8_0 => GgmlDType::Q8_0,
+            Self::Q2K => GgmlDType::Q2K,
+            Self::Q3K => GgmlDType::Q3K,
+            Self::Q4K => GgmlDType::Q4K,
+            Self::Q5K => GgmlDType::Q5K,
+            Self::Q6K => GgmlDType::Q6K,
+        }
+    }
+}

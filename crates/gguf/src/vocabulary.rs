@@ -1,0 +1,360 @@
+//! Texts to tokens and back, from what the file says of its vocabulary.
+//!
+//! Control tokens are written by the engine alone. A text that *spells* one, such as `<|im_end|>` typed by a
+//! user, is made of ordinary tokens, so nothing that is said can end its own message.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::error::{LoadError, RunError};
+use crate::header::Header;
+use crate::merge::{Rank, merge};
+use crate::split::Split;
+use crate::value::Value;
+
+/// A piece of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Form around what is said. Markers of the model in it become control tokens.
+    Form(String),
+    /// What is said: always plain text.
+    Text(String),
+}
+
+impl Piece {
+    /// The piece as text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Form(text) | Self::Text(text) => text,
+        }
+    }
+}
+
+/// Names under which models end a turn. A control token of such a name ends an answer, whatever else the
+/// file says.
+const ENDS: [&str; 8] = [
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|eom_id|>",
+    "<end_of_turn>",
+    "<|end|>",
+    "</s>",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Normal,
+    Control,
+    /// Text that was given a token of its own after training.
+    Own,
+    Byte,
+    Unused,
+}
+
+/// The tokens of a model.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    /// What each token stands for.
+    bytes: Vec<Vec<u8>>,
+    kinds: Vec<Kind>,
+    /// Markers, longest first.
+    markers: Vec<(String, u32)>,
+    ends: HashSet<u32>,
+    first: Option<u32>,
+    longest: usize,
+    scheme: Scheme,
+}
+
+#[derive(Debug)]
+enum Scheme {
+    /// Bytes, joined by rank.
+    Bytes { split: Split, of_byte: Box<[Option<u32>; 256]>, merges: HashMap<(u32, u32), (u32, u32)> },
+    /// Characters, joined by score, with bytes for what no token covers (SentencePiece).
+    Characters {
+        ids: HashMap<String, u32>,
+        scores: Vec<f32>,
+        of_byte: Box<[Option<u32>; 256]>,
+        space_first: bool,
+    },
+}
+
+/// What stands for a space in SentencePiece vocabularies.
+const SPACE: &str = "\u{2581}";
+
+impl Vocabulary {
+    pub(crate) fn of(header: &Header) -> Result<Self, LoadError> {
+        let texts = header.require("tokenizer.ggml.tokens", Value::texts)?;
+        if texts.is_empty() || u32::try_from(texts.len()).is_err() {
+            return Err(LoadError::Vocabulary(format!("it has {} tokens", texts.len())));
+        }
+        let kinds = kinds(header, texts.len())?;
+        let model = header.require("tokenizer.ggml.model", Value::text)?;
+        let flag = |key: &str| header.get(key).and_then(Value::bool);
+        let (scheme, bytes, first_by_default) = match model {
+            "gpt2" => {
+                let name = header.get("tokenizer.ggml.pre").and_then(Value::text).unwrap_or("default");
+                let (scheme, bytes) = bytes_scheme(header, texts, &kinds, Split::named(name)?)?;
+                (scheme, bytes, matches!(name, "llama3" | "llama-v3" | "llama-bpe"))
+            }
+            "llama" => {
+                let space_first = flag("tokenizer.ggml.add_space_prefix").unwrap_or(true);
+                let (scheme, bytes) = characters_scheme(header, texts, &kinds, space_first)?;
+                (scheme, bytes, true)
+            }
+            other => return Err(LoadError::Feature(format!("a tokenizer of the kind `{other}`"))),
+        };
+        let token = |key: &str| -> Result<Option<u32>, LoadError> {
+            let Some(value) = header.get(key) else { return Ok(None) };
+            let number = value.unsigned().filter(|&number| number < texts.len() as u64);
+            let number = number.and_then(|number| u32::try_from(number).ok());
+            number
+                .map(Some)
+                .ok_or_else(|| LoadError::Value { key: key.to_owned(), found: format!("{value:?}") })
+        };
+        let adds_first = flag("tokenizer.ggml.add_bos_token").unwrap_or(first_by_default);
+        let first = token("tokenizer.ggml.bos_token_id")?.filter(|_| adds_first);
+        let mut ends = HashSet::new();
+        for key in ["eos_token_id", "eot_token_id", "eom_token_id"] {
+            ends.extend(token(&format!("tokenizer.ggml.{key}"))?);
+        }
+        let mut markers: Vec<(String, u32)> = Vec::new();
+        for ((text, kind), number) in texts.iter().zip(&kinds).zip(0_u32..) {
+            if matches!(kind, Kind::Control | Kind::Own) && !text.is_empty() {
+                markers.push((text.clone(), number));
+            }
+            if *kind == Kind::Control && ENDS.contains(&text.as_str()) {
+                ends.insert(number);
+            }
+        }
+        markers.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        let longest = bytes.iter().map(Vec::len).max().unwrap_or(1).max(1);
+        Ok(Self { bytes, kinds, markers, ends, first, longest, scheme })
+    }
+
+    /// The bytes a token adds to a text: none for control tokens.
+    pub(crate) fn text_of(&self, token: u32) -> &[u8] {
+        match self.kinds.get(token as usize) {
+            Some(Kind::Control | Kind::Unused) | None => &[],
+            Some(_) => self.spelling(token),
+        }
+    }
+
+    /// The bytes a token is written with, control tokens included.
+    pub(crate) fn spelling(&self, token: u32) -> &[u8] {
+        self.bytes.get(token as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a token ends an answer.
+    pub(crate) fn ends(&self, token: u32) -> bool {
+        self.ends.contains(&token)
+    }
+
+    /// Whether the vocabulary has a marker of this spelling.
+    pub(crate) fn has_marker(&self, text: &str) -> bool {
+        self.markers.iter().any(|(marker, _)| marker == text)
+    }
+
+    /// Fewest tokens a text of so many bytes can have.
+    pub(crate) fn fewest(&self, bytes: usize) -> u64 {
+        bytes.div_ceil(self.longest) as u64
+    }
+
+    /// The tokens of a prompt.
+    pub(crate) fn tokens(&self, pieces: &[Piece]) -> Result<Vec<u32>, RunError> {
+        let mut tokens: Vec<u32> = self.first.into_iter().collect();
+        let mut run = String::new();
+        let mut after_marker = true;
+        for piece in pieces {
+            let Piece::Form(form) = piece else {
+                run.push_str(piece.as_str());
+                continue;
+            };
+            let mut rest = form.as_str();
+            while let Some((at, marker, token)) = self.next_marker(rest) {
+                run.push_str(&rest[..at]);
+                self.plain(&run, after_marker, &mut tokens)?;
+                run.clear();
+                if tokens.is_empty() || Some(token) != self.first || tokens != [token] {
+                    tokens.push(token);
+                }
+                after_marker = true;
+                rest = &rest[at + marker.len()..];
+            }
+            run.push_str(rest);
+        }
+        self.plain(&run, after_marker, &mut tokens)?;
+        Ok(tokens)
+    }
+
+    fn next_marker<'m>(&'m self, text: &str) -> Option<(usize, &'m str, u32)> {
+        let found = self
+            .markers
+            .iter()
+            .filter_map(|(marker, token)| Some((text.find(marker.as_str())?, marker, *token)));
+        // Of markers at one place the longest, which comes first, is meant.
+        found.min_by_key(|(at, ..)| *at).map(|(at, marker, token)| (at, marker.as_str(), token))
+    }
+
+    /// Appends the tokens of plain text.
+    fn plain(&self, text: &str, after_marker: bool, tokens: &mut Vec<u32>) -> Result<(), RunError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        match &self.scheme {
+            Scheme::Bytes { split, of_byte, merges } => {
+                for piece in split.pieces(text)? {
+                    let symbols =
+                        piece.bytes().map(|byte| of_byte[usize::from(byte)].ok_or_else(|| no_token(byte)));
+                    let symbols = symbols.collect::<Result<Vec<u32>, _>>()?;
+                    tokens.extend(merge(symbols, |&a, &b| {
+                        merges.get(&(a, b)).map(|&(rank, joined)| (Rank(f64::from(rank)), joined))
+                    }));
+                }
+                Ok(())
+            }
+            Scheme::Characters { ids, scores, of_byte, space_first } => {
+                let mut marked = text.replace(' ', SPACE);
+                if *space_first && after_marker {
+                    marked.insert_str(0, SPACE);
+                }
+                let symbols = marked.chars().map(String::from).collect();
+                let joined = merge(symbols, |a: &String, b: &String| {
+                    let whole = format!("{a}{b}");
+                    let id = *ids.get(&whole)?;
+                    Some((Rank(-f64::from(*scores.get(id as usize)?)), whole))
+                });
+                for symbol in joined {
+                    match ids.get(&symbol) {
+                        Some(id) => tokens.push(*id),
+                        None => {
+                            for byte in symbol.bytes() {
+                                tokens.push(of_byte[usize::from(byte)].ok_or_else(|| no_token(byte))?);
+                            }
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn no_token(byte: u8) -> RunError {
+    RunError::Tokens(format!("the model has no token for the byte 0x{byte:02x}"))
+}
+
+fn kinds(header: &Header, count: usize) -> Result<Vec<Kind>, LoadError> {
+    let Some(value) = header.get("tokenizer.ggml.token_type") else { return Ok(vec![Kind::Normal; count]) };
+    let numbers = value.integers().ok_or_else(|| LoadError::Key("tokenizer.ggml.token_type".to_owned()))?;
+    if numbers.len() != count {
+        return Err(LoadError::Vocabulary(format!("{count} tokens have {} kinds", numbers.len())));
+    }
+    let kind = |number: &i64| match number {
+        2 | 3 => Kind::Control,
+        4 => Kind::Own,
+        5 => Kind::Unused,
+        6 => Kind::Byte,
+        _ => Kind::Normal,
+    };
+    Ok(numbers.iter().map(kind).collect())
+}
+
+fn bytes_scheme(
+    header: &Header,
+    texts: &[String],
+    kinds: &[Kind],
+    split: Split,
+) -> Result<(Scheme, Vec<Vec<u8>>), LoadError> {
+    let alphabet: HashMap<char, u8> = (0..=u8::MAX).map(|byte| (letter(byte), byte)).collect();
+    let mut ids = HashMap::new();
+    let mut bytes = Vec::with_capacity(texts.len());
+    for ((text, kind), number) in texts.iter().zip(kinds).zip(0_u32..) {
+        let spelled: Option<Vec<u8>> = text.chars().map(|letter| alphabet.get(&letter).copied()).collect();
+        bytes.push(match (kind, spelled) {
+            (Kind::Normal, Some(spelled)) => {
+                ids.entry(text.as_str()).or_insert(number);
+                spelled
+            }
+            _ => text.clone().into_bytes(),
+        });
+    }
+    let mut of_byte = Box::new([None; 256]);
+    for byte in 0..=u8::MAX {
+        of_byte[usize::from(byte)] = ids.get(letter(byte).to_string().as_str()).copied();
+    }
+    let all: HashSet<&str> = texts.iter().map(String::as_str).collect();
+    let mut merges = HashMap::new();
+    let pairs = header.require("tokenizer.ggml.merges", Value::texts)?;
+    for (pair, rank) in pairs.iter().zip(0_u32..) {
+        let broken = || LoadError::Vocabulary(format!("the merge `{pair}` joins no two tokens to a third"));
+        let (a, b) = pair.split_once(' ').ok_or_else(broken)?;
+        let joined = format!("{a}{b}");
+        let id = |text: &str| ids.get(text).copied();
+        // Merges that would make a control token are left out: it is written by the engine alone.
+        match (id(a), id(b), id(&joined)) {
+            (Some(a), Some(b), Some(joined)) => {
+                merges.entry((a, b)).or_insert((rank, joined));
+            }
+            _ if all.contains(joined.as_str()) && all.contains(a) && all.contains(b) => {}
+            _ => return Err(broken()),
+        }
+    }
+    Ok((Scheme::Bytes { split, of_byte, merges }, bytes))
+}
+
+fn characters_scheme(
+    header: &Header,
+    texts: &[String],
+    kinds: &[Kind],
+    space_first: bool,
+) -> Result<(Scheme, Vec<Vec<u8>>), LoadError> {
+    let scores = header.require("tokenizer.ggml.scores", Value::floats)?;
+    if scores.len() != texts.len() || scores.iter().any(|score| score.is_nan()) {
+        return Err(LoadError::Vocabulary(format!("{} tokens have {} scores", texts.len(), scores.len())));
+    }
+    let mut ids = HashMap::new();
+    let mut of_byte = Box::new([None; 256]);
+    let mut bytes = Vec::with_capacity(texts.len());
+    for ((text, kind), number) in texts.iter().zip(kinds).zip(0_u32..) {
+        let byte = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+        let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (kind, byte) {
+            (Kind::Byte, Some(byte)) => {
+                of_byte[usize::from(byte)] = Some(number);
+                bytes.push(vec![byte]);
+            }
+            (Kind::Normal, _) => {
+                ids.entry(text.clone()).or_insert(number);
+                bytes.push(text.replace(SPACE, " ").into_bytes());
+            }
+            _ => bytes.push(text.clone().into_bytes()),
+        }
+    }
+    Ok((Scheme::Characters { ids, scores: scores.to_vec(), of_byte, space_first }, bytes))
+}
+
+/// The letter by which byte-level vocabularies write a byte: itself where it is printable, else one above 255.
+pub(crate) fn letter(byte: u8) -> char {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+    if printable(byte) {
+        return char::from(byte);
+    }
+    let place = (0..byte).filter(|&before| !printable(before)).count();
+    u32::try_from(place)
+        .ok()
+        .and_then(|place| char::from_u32(256 + place))
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_letters_of_their_own() {
+        let letters: HashSet<char> = (0..=u8::MAX).map(letter).collect();
+        assert_eq!(letters.len(), 256);
+        assert_eq!((letter(b' '), letter(b'\n'), letter(b'a'), letter(0xad)), ('Ġ', 'Ċ', 'a', 'Ń'));
+    }
+}

@@ -1,0 +1,203 @@
+//! The tensors of a model, read from the file one by one and checked against the shape they must have.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::io::{Read, Seek, SeekFrom};
+use std::iter::repeat_n;
+use std::sync::Arc;
+
+use candle_core::quantized::{QMatMul, QStorage, QTensor};
+use candle_core::{Device, Module, Tensor};
+
+use crate::config::Config;
+use crate::error::LoadError;
+use crate::header::{Header, TensorEntry};
+use crate::tensor_type::TensorType;
+
+/// Rows of 8-bit blocks get this many zeros at their end, where their length is a multiple of [`LONG`].
+const PADDING: usize = 32;
+/// For rows of such lengths the library has kernels that give each run of 256 numbers one scale. Activations
+/// have outliers, and that loses about five times more than a scale for each 32, the block's own size. Rows of
+/// any other length are computed block by block.
+const LONG: usize = 256;
+
+/// A matrix that rows are multiplied with, as it is stored.
+#[derive(Clone)]
+pub(crate) struct Matrix {
+    stored: Arc<QMatMul>,
+    inner: usize,
+    padded: bool,
+}
+
+impl Matrix {
+    /// `rows` holds rows of the matrix' inner size, one after the other; so does what is returned.
+    pub(crate) fn apply(&self, rows: &Rows) -> Result<Vec<f32>, candle_core::Error> {
+        let rows = if self.padded { rows.padded()? } else { &rows.plain };
+        self.stored.forward(rows)?.flatten_all()?.to_vec1()
+    }
+
+    /// The matrix' rows with these numbers.
+    pub(crate) fn pick(&self, numbers: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
+        let numbers = Tensor::new(numbers, &Device::Cpu)?;
+        let rows = self.stored.embedding(&numbers)?;
+        rows.narrow(1, 0, self.inner)?.flatten_all()?.to_vec1()
+    }
+}
+
+/// Rows, ready to be multiplied with several matrices.
+pub(crate) struct Rows {
+    plain: Tensor,
+    padded: OnceCell<Tensor>,
+}
+
+impl Rows {
+    pub(crate) fn new(numbers: Vec<f32>, width: usize) -> Result<Self, candle_core::Error> {
+        let count = numbers.len() / width;
+        let plain = Tensor::from_vec(numbers, (count, width), &Device::Cpu)?;
+        Ok(Self { plain, padded: OnceCell::new() })
+    }
+
+    fn padded(&self) -> Result<&Tensor, candle_core::Error> {
+        match self.padded.get() {
+            Some(padded) => Ok(padded),
+            None => {
+                let padded = self.plain.pad_with_zeros(1, 0, PADDING)?;
+                Ok(self.padded.get_or_init(|| padded))
+            }
+        }
+    }
+}
+
+/// One layer's tensors.
+pub(crate) struct Layer {
+    pub(crate) attention_norm: Vec<f32>,
+    pub(crate) query: Matrix,
+    pub(crate) key: Matrix,
+    pub(crate) value: Matrix,
+    pub(crate) query_bias: Option<Vec<f32>>,
+    pub(crate) key_bias: Option<Vec<f32>>,
+    pub(crate) value_bias: Option<Vec<f32>>,
+    pub(crate) query_norm: Option<Vec<f32>>,
+    pub(crate) key_norm: Option<Vec<f32>>,
+    pub(crate) output: Matrix,
+    pub(crate) inner_norm: Vec<f32>,
+    pub(crate) gate: Matrix,
+    pub(crate) up: Matrix,
+    pub(crate) down: Matrix,
+}
+
+/// All tensors of a model.
+pub(crate) struct Weights {
+    pub(crate) embedding: Matrix,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) norm: Vec<f32>,
+    pub(crate) output: Matrix,
+    /// What each pair's rotation is divided by, where the model says so.
+    pub(crate) rotation_factors: Option<Vec<f32>>,
+}
+
+impl Weights {
+    pub(crate) fn read(
+        header: &Header,
+        config: &Config,
+        file: &mut (impl Read + Seek),
+    ) -> Result<Self, LoadError> {
+        let mut tensors = Tensors { header, file };
+        let embedding = tensors.matrix("token_embd.weight", config.width, config.vocabulary)?;
+        let output = match header.tensor("output.weight") {
+            Some(_) => tensors.matrix("output.weight", config.width, config.vocabulary)?,
+            None => embedding.clone(),
+        };
+        let norm = tensors.vector("output_norm.weight", config.width)?;
+        let rotation_factors = tensors.optional_vector("rope_freqs.weight", config.rotated / 2)?;
+        let mut layers = Vec::new();
+        for number in 0..config.layers {
+            layers.push(tensors.layer(number, config)?);
+        }
+        Ok(Self { embedding, layers, norm, output, rotation_factors })
+    }
+}
+
+struct Tensors<'a, F> {
+    header: &'a Header,
+    file: &'a mut F,
+}
+
+impl<'a, F: Read + Seek> Tensors<'a, F> {
+    fn layer(&mut self, number: usize, config: &Config) -> Result<Layer, LoadError> {
+        let name = |part: &str| format!("blk.{number}.{part}");
+        let (width, inner) = (config.width, config.inner);
+        let (queries, keys) = (config.heads * config.head, config.kv_heads * config.head);
+        Ok(Layer {
+            attention_norm: self.vector(&name("attn_norm.weight"), width)?,
+            query: self.matrix(&name("attn_q.weight"), width, queries)?,
+            key: self.matrix(&name("attn_k.weight"), width, keys)?,
+            value: self.matrix(&name("attn_v.weight"), width, keys)?,
+            query_bias: self.optional_vector(&name("attn_q.bias"), queries)?,
+            key_bias: self.optional_vector(&name("attn_k.bias"), keys)?,
+            value_bias: self.optional_vector(&name("attn_v.bias"), keys)?,
+            query_norm: self.optional_vector(&name("attn_q_norm.weight"), config.head)?,
+            key_norm: self.optional_vector(&name("attn_k_norm.weight"), config.head)?,
+            output: self.matrix(&name("attn_output.weight"), queries, width)?,
+            inner_norm: self.vector(&name("ffn_norm.weight"), width)?,
+            gate: self.matrix(&name("ffn_gate.weight"), width, inner)?,
+            up: self.matrix(&name("ffn_up.weight"), width, inner)?,
+            down: self.matrix(&name("ffn_down.weight"), inner, width)?,
+        })
+    }
+
+    fn matrix(&mut self, name: &str, inner: usize, rows: usize) -> Result<Matrix, LoadError> {
+        let entry = self.entry(name, &[inner, rows])?;
+        let padded = entry.kind == TensorType::Q8_0 && inner.is_multiple_of(LONG);
+        let bytes = bytes(entry, self.file)?;
+        let tensor = if padded {
+            let block = usize::try_from(entry.kind.block_bytes()).unwrap_or(1);
+            let row = inner / PADDING * block;
+            let rows_bytes = bytes.chunks(row.max(1));
+            let bytes: Vec<u8> =
+                rows_bytes.flat_map(|row| row.iter().copied().chain(repeat_n(0, block))).collect();
+            tensor(entry, bytes, vec![rows, inner + PADDING])?
+        } else {
+            tensor(entry, bytes, vec![rows, inner])?
+        };
+        Ok(Matrix { stored: Arc::new(QMatMul::from_qtensor(tensor)?), inner, padded })
+    }
+
+    fn vector(&mut self, name: &str, length: usize) -> Result<Vec<f32>, LoadError> {
+        let entry = self.entry(name, &[length])?;
+        let tensor = tensor(entry, bytes(entry, self.file)?, vec![length])?;
+        Ok(tensor.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1()?)
+    }
+
+    fn optional_vector(&mut self, name: &str, length: usize) -> Result<Option<Vec<f32>>, LoadError> {
+        match self.header.tensor(name) {
+            Some(_) => self.vector(name, length).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn entry(&self, name: &str, dimensions: &[usize]) -> Result<&'a TensorEntry, LoadError> {
+        let entry = self.header.tensor(name).ok_or_else(|| LoadError::Tensor(name.to_owned()))?;
+        let expected = dimensions.iter().map(|&dimension| dimension as u64);
+        if entry.dimensions.iter().copied().eq(expected) {
+            Ok(entry)
+        } else {
+            Err(LoadError::Shape { name: name.to_owned(), found: entry.dimensions.clone() })
+        }
+    }
+}
+
+/// A tensor's bytes. They were found to lie in the file, so the file is as large as what is allocated.
+fn bytes(entry: &TensorEntry, file: &mut (impl Read + Seek)) -> Result<Vec<u8>, LoadError> {
+    let length = usize::try_from(entry.bytes.end - entry.bytes.start)
+        .map_err(|_| LoadError::Placement(entry.name.clone()))?;
+    let mut bytes = vec![0; length];
+    file.seek(SeekFrom::Start(entry.bytes.start))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn tensor(entry: &TensorEntry, bytes: Vec<u8>, shape: Vec<usize>) -> Result<QTensor, LoadError> {
+    let storage = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, entry.kind.candle())?;
+    Ok(QTensor::new(storage, shape)?)
+}

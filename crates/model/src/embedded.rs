@@ -1,0 +1,134 @@
+//! The embedded engine as a model like any other.
+//!
+//! The body of a request is the canonical JSON of the templated prompt and the parameters (spec: context §1).
+//! The prompt is a list: `form` is what the chat template writes and may become control tokens, `text` is what
+//! is said and never does. So a stored body says exactly what the engine read, and replays from its bytes.
+//!
+//! The answer is written as a server would write it and takes the way of every other answer: spool, parser,
+//! listener. It can be read again and verified like one that came over a wire.
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gguf::{Engine, LoadError, Options};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use crate::capture::{Clock, RawResponse};
+use crate::dialect::DialectName;
+use crate::embedded_body::{self, Body};
+use crate::embedded_wire::{self, Form};
+use crate::encoded::{EncodeError, Encoded};
+use crate::error::ModelError;
+use crate::model::{Call, Exchange, Model, ModelInfo, Place, SourceKind};
+use crate::prompt::{Params, Prompt};
+use crate::receive::{Io, Sent, Timeouts, receive};
+
+/// The engine reads a long prompt in minutes where a machine is slow; it cannot fall silent as a server can.
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(3_600),
+    first_byte: Duration::from_secs(3_600),
+    idle: Duration::from_secs(3_600),
+};
+
+/// How an embedded model is loaded.
+#[derive(Debug, Clone)]
+pub struct EmbeddedOptions {
+    /// The engine's options.
+    pub engine: Options,
+    /// The wall clock.
+    pub clock: Clock,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> Self {
+        Self { engine: Options::default(), clock: Clock::system() }
+    }
+}
+
+/// A model in this process.
+#[derive(Debug)]
+pub struct EmbeddedModel {
+    info: ModelInfo,
+    engine: Engine,
+    clock: Clock,
+}
+
+impl EmbeddedModel {
+    /// Loads a model; `name` is what it is called in manifests. Blocks while the file is read.
+    ///
+    /// # Errors
+    /// A [`LoadError`] that names what is wrong with the file.
+    pub fn load(path: &Path, name: &str, options: EmbeddedOptions) -> Result<Self, LoadError> {
+        let engine = Engine::load(path, &options.engine)?;
+        let window = engine.info().window;
+        let info = ModelInfo {
+            provider: "embedded".to_owned(),
+            name: name.to_owned(),
+            dialect: DialectName::Embedded,
+            place: Place::Local,
+            kind: SourceKind::Local,
+            window,
+            output_limit: window,
+            honours_n: false,
+            prefill: true,
+            logprobs: true,
+            completion_endpoint: true,
+            tools: false,
+        };
+        Ok(Self { info, engine, clock: options.clock })
+    }
+
+    /// What the engine says of the model: its template, its size, whether it should be requantised.
+    pub fn engine_info(&self) -> &gguf::Info {
+        self.engine.info()
+    }
+}
+
+#[async_trait]
+impl Model for EmbeddedModel {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+        self.info.admit(prompt, params)?;
+        embedded_body::encode(&self.engine, &self.info, prompt, params)
+    }
+
+    async fn send(
+        &self,
+        request: &Encoded,
+        call: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        let mut io = Io::new(exchange);
+        let body: Body = serde_json::from_slice(request.body()).map_err(|_| EncodeError::Unsupported {
+            what: "a request that was not written for the embedded engine",
+        })?;
+        let digest = Sha256::digest(request.body());
+        let index = call.sibling.as_ref().map_or(0, |slot| slot.index);
+        let form = Form {
+            id: format!("embedded-{}-{index}", data_encoding::HEXLOWER.encode(&digest[..6])),
+            model: self.info.name.clone(),
+            stream: request.stream(),
+            seed: body.seed(),
+        };
+        let sent = Sent {
+            started_at: self.clock.now(),
+            since: Instant::now(),
+            attempt: 1,
+            dialect: DialectName::Embedded,
+            source: SourceKind::Local,
+        };
+        let job = body.job(form.seed);
+        let begun = tokio::select! {
+            biased;
+            () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None }),
+            begun = embedded_wire::begin(&self.engine, job, form) => begun,
+        };
+        let (head, mut wire) = begun;
+        receive(head, &mut wire, sent, TIMEOUTS, &mut io).await
+    }
+}

@@ -1,0 +1,109 @@
+//! Operations that make very many nodes: what they cost grows with their nodes, not with the square of them.
+//!
+//! Nothing here is timed. Were each node to read its operation, as it did, 20,000 times 20,000 nodes would be read,
+//! and the test would not end while anybody waits.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use loom::content::content_hash;
+use loom::operation::TimelineEffect;
+use loom::record::{Links, chain_hash};
+use loom::verify::{Evidence, Gap, Report, Reread, Status, verify};
+use loom::{
+    Block, Counts, Digest, Mode, ModelSource, NodeId, NodeRow, OpKind, Operation, PathDigest, Plan, RowError,
+    Rows, Seq,
+};
+use store::{SqliteStore, With, read};
+
+use crate::both::block_on;
+use crate::home::{Home, OWNER, Page};
+
+const NODES: usize = 20_000;
+
+/// A tree without a model's nodes needs no evidence.
+struct Nothing;
+
+impl Evidence for Nothing {
+    fn manifest(&self, _: Digest) -> Result<Result<Digest, Gap>, RowError> {
+        Ok(Err(Gap::Missing))
+    }
+
+    fn reread(&self, _: &NodeRow, _: &ModelSource) -> Result<Reread, RowError> {
+        Ok(Reread::Gap { digest: None, gap: Gap::Missing })
+    }
+}
+
+/// One operation that makes versions of a position.
+async fn versions(page: &Page, of: NodeId, count: usize) -> Plan {
+    let original =
+        read(&*page.home.store, OWNER, page.tree, move |rows| rows.node(of)).await.unwrap().unwrap().node;
+    let mut nodes = Vec::with_capacity(count);
+    for number in 0..count {
+        let id = page.home.ids.with(|entropy| entropy.next(original.created_at)).unwrap();
+        let text = format!("version {number}");
+        let mut node = original.clone();
+        (node.id, node.edited_from) = (id, Some(of));
+        (node.counts, node.term) = (Counts::of(&text), PathDigest::term(node.position, &text));
+        node.content = vec![Block::text(text)];
+        node.content_hash = content_hash(&node.content).unwrap();
+        let chain = Some(original.chain_hash);
+        node.chain_hash = chain_hash(&node, Links { position: chain, edited_from: chain });
+        nodes.push(node);
+    }
+    let op = Operation {
+        tree: page.tree,
+        agent: "owner".to_owned(),
+        view: None,
+        kind: OpKind::Commit,
+        at: original.created_at,
+        cells: Vec::new(),
+        nodes: nodes.iter().map(|node| (node.id, node.chain_hash)).collect(),
+        skipped: Vec::new(),
+        timeline: TimelineEffect::None,
+    };
+    Plan { nodes, op: Some(op), ..Plan::default() }
+}
+
+async fn verified(page: &Page) -> Report {
+    let whole = Box::new(|rows: &dyn Rows| Ok(Box::new(verify(rows, &Nothing)?) as _));
+    let report = page.home.store.read_whole(OWNER, page.tree, whole).await.unwrap();
+    *report.downcast::<Report>().unwrap()
+}
+
+#[test]
+fn an_operation_of_20_000_nodes_is_applied_and_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    block_on(async {
+        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let page = home.create(Mode::Buffer, "").await;
+        let original = page.append("original").await;
+        let plan = versions(&page, original, NODES).await;
+        let applied = home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+        assert_eq!((applied.seq, applied.nodes.len()), (Some(Seq(3)), NODES));
+        assert_eq!(applied.nodes.iter().map(|(id, _)| id).collect::<HashSet<_>>().len(), NODES);
+        let report = verified(&page).await;
+        assert_eq!((report.status, report.nodes), (Status::Valid, NODES as u64 + 2), "{:?}", report.problems);
+    });
+}
+
+#[test]
+fn a_node_that_no_operation_names_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let open = || Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+    let tree = block_on(async {
+        let page = open().create(Mode::Buffer, "").await;
+        let original = page.append("original").await;
+        let plan = versions(&page, original, 3).await;
+        page.home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+        page.tree
+    });
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute("UPDATE nodes SET place = 3 WHERE pk = (SELECT max(pk) FROM nodes)", []).unwrap();
+    drop(conn);
+    let report = block_on(async { verified(&Page { home: open(), tree }).await });
+    assert_eq!(report.status, Status::Invalid);
+    assert!(report.problems.iter().any(|problem| problem.why == "no operation made this node"));
+}

@@ -1,0 +1,79 @@
+//! Limits of time and space (spec: scale §4), each met.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::{Mode, Op, Refusal};
+use store::{Limits, MemoryStore, Options, SearchScope, SqliteStore, Store, StoreError, With, read};
+
+use super::both::block_on;
+use super::home::{Home, OWNER, owner_text};
+
+fn open(path: &Path, limits: Limits) -> Arc<SqliteStore> {
+    let options = Options { limits, ..Options::default() };
+    Arc::new(SqliteStore::open_with(&path.join("loom.db"), &options).unwrap())
+}
+
+#[test]
+fn a_search_out_of_time_says_that_it_is_partial() {
+    for (search, partial) in [(Duration::ZERO, true), (Limits::default().search, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(open(folder.path(), Limits { search, ..Limits::default() }));
+        block_on(async {
+            home.create(Mode::Buffer, "").await.append("walrus").await;
+            let hits = home.store.search(OWNER, "walrus", SearchScope::All, 9).await.unwrap();
+            assert_eq!((hits.partial, hits.hits.is_empty()), (partial, partial));
+        });
+    }
+}
+
+#[test]
+fn a_read_out_of_time_is_ended_and_the_next_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { read: Duration::ZERO, ..Limits::default() };
+    let home = Home::new(open(folder.path(), limits));
+    block_on(async {
+        let page = home.create(Mode::Buffer, "").await;
+        let endless = |rows: &dyn loom::Rows| {
+            for _ in 0..1_000_000 {
+                rows.tree()?;
+            }
+            Ok(())
+        };
+        let ended = read(&*home.store, OWNER, page.tree, endless).await;
+        assert!(matches!(ended, Err(StoreError::TooLong(0))), "{ended:?}");
+        page.append("on it goes").await;
+    });
+}
+
+#[test]
+fn a_log_above_its_limit_is_reported() {
+    for (wal, long) in [(4096, true), (Limits::default().wal, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), Limits { wal, ..Limits::default() });
+        block_on(async {
+            Home::new(Arc::<SqliteStore>::clone(&store)).create(Mode::Buffer, "").await.append("a").await;
+        });
+        assert_eq!(store.long_log().unwrap().is_some(), long);
+    }
+}
+
+#[test]
+fn a_node_above_its_limit_is_refused_by_every_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { node: 8, ..Limits::default() };
+    let stores: [Arc<dyn Store>; 2] =
+        [Arc::new(MemoryStore::with_limits(limits)), open(folder.path(), limits)];
+    for store in stores {
+        block_on(async {
+            let page = Home::new(store).create(Mode::Buffer, "").await;
+            page.append("8 bytes.").await;
+            let refused = page.change_as(OWNER, Op::Append(owner_text("9 bytes..")), With::nothing()).await;
+            let Err(StoreError::Refused(Refusal::TooLarge { len: 9, limit: 8 })) = refused else {
+                panic!("{refused:?}")
+            };
+            assert_eq!(page.text().await, "8 bytes.");
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! Stored request bodies: each comes back byte for byte, and a description that lies is refused.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use context::body::{Base, BodyDelta, MAX_HOPS, StoredBody, rebuild, store};
+use libfuzzer_sys::fuzz_target;
+use loom::Digest;
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    bodies: Vec<Body>,
+    lie: (u64, u64, u32),
+    middle: Vec<u8>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Body {
+    New(Vec<u8>),
+    /// The last one with a piece put in at its end, or a byte changed.
+    Grown(Vec<u8>),
+    Changed(u16, u8),
+}
+
+fuzz_target!(|input: Input| {
+    let mut last: Option<(Digest, StoredBody, Vec<u8>)> = None;
+    for (turn, body) in input.bodies.into_iter().take(80).enumerate() {
+        let before = last.as_ref().map(|(_, _, body)| body.clone()).unwrap_or_default();
+        let body = match body {
+            Body::New(mut bytes) => {
+                bytes.truncate(400);
+                bytes
+            }
+            Body::Grown(bytes) => [before.as_slice(), &bytes[..bytes.len().min(40)]].concat(),
+            Body::Changed(at, byte) => {
+                let mut body = before.clone();
+                let length = body.len().max(1);
+                if let Some(place) = body.get_mut(usize::from(at) % length) {
+                    *place = byte;
+                }
+                body
+            }
+        };
+        let base = last.as_ref().map(|(manifest, stored, body)| Base { manifest: *manifest, stored, body });
+        let (stored, middle) = store(&body, base);
+        assert!(stored.delta.as_ref().is_none_or(|delta| delta.hops < MAX_HOPS));
+        assert_eq!((stored.len, stored.middle), (body.len() as u64, Digest::of(middle)));
+        let rebuilt = rebuild(&stored, middle, Some(&before)).expect("what was stored");
+        assert_eq!(rebuilt, body);
+        let lie = StoredBody {
+            delta: Some(BodyDelta {
+                base: Digest::ZERO,
+                prefix: input.lie.0,
+                suffix: input.lie.1,
+                hops: input.lie.2,
+            }),
+            ..stored.clone()
+        };
+        if let Ok(told) = rebuild(&lie, &input.middle, Some(&before)) {
+            assert_eq!(told, body, "only the body itself has its digest");
+        }
+        last = Some((Digest::of(&turn.to_be_bytes()), stored, body));
+    }
+});
