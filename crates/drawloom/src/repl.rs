@@ -112,12 +112,12 @@ impl Repl<'_> {
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
         let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output.color())?;
-        self.person.note_line(&begins(conversation));
+        self.person.notice(&begins(conversation));
         let mut waiting = VecDeque::new();
         let code = loop {
             let line = match waiting.pop_front() {
                 Some(line) => {
-                    self.person.note_line(&format!("{}> {line}", conversation.name()));
+                    self.person.notice(&format!("{}> {line}", conversation.name()));
                     line
                 }
                 None => {
@@ -190,13 +190,13 @@ impl Repl<'_> {
             Ok(Slashed::Done(outcome)) => self.show(&outcome)?,
             // Nothing is under way: it is its turn.
             Ok(Slashed::Queue(text)) => waiting.push_front(lines::as_text(&text)),
-            Ok(Slashed::Stop) => self.person.note_line("nothing is under way"),
+            Ok(Slashed::Stop) => self.person.notice("nothing is under way"),
             Ok(Slashed::Doctor) => match self.examine() {
                 Ok(outcome) => self.show(&outcome)?,
                 Err(error) => self.output.failure(&error),
             },
             Ok(Slashed::Quit) => flow = Flow::Ends(0),
-            Err(error) if error.code == "cancelled" => self.person.note_line(&error.message),
+            Err(error) if error.code == "cancelled" => self.person.notice(&error.message),
             Err(error) => self.output.failure(&error),
         }
         Ok(flow)

@@ -52,11 +52,6 @@ impl Person {
         self.note(line);
     }
 
-    /// A notice to whoever sits at a terminal, behind whatever was shown.
-    pub(crate) fn note_line(&self, line: &str) {
-        self.note(line);
-    }
-
     /// Ends the line of text that was being shown, with what was held back of it.
     pub(crate) fn end_line(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
