@@ -96,6 +96,11 @@ impl Desk {
             let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
             self.apply_rows(owner, begun.row.tree, with).await?;
         }
+        // Before the files of the dead are gone: those say whose a temporary session was.
+        let forgotten = self.forget_left(owner, |id| dead.contains(&id.to_string())).await?;
+        if forgotten > 0 {
+            self.client.note("a temporary conversation that was not closed is forgotten");
+        }
         instances
             .remove_dead(|found| {
                 dead.contains(&found.id.to_string()) && !left.contains(&found.id.to_string())

@@ -4,11 +4,14 @@ use std::fmt;
 
 use loom::plan::NewTree;
 use loom::{Mode, Op, TreeId, ViewName};
+use store::instance::InstanceId;
 use store::{NewSession, Principal, Session, SessionFilter, SessionId, SessionKind, StoreError, With};
 
 use crate::desk::Desk;
 use crate::error::AgentError;
 
+/// What names of temporary sessions begin with.
+const TEMPORARY: &str = "temp-";
 /// Most characters of a session's name.
 const MAX_NAME: usize = 64;
 /// Most characters of the title a session's tree gets from what was said first.
@@ -30,6 +33,16 @@ impl Name {
         } else {
             Err(AgentError::Name(text::terminal::one_line(name).into_owned()))
         }
+    }
+
+    /// A name of a temporary session, which says whose it is: once its process is gone it is forgotten.
+    pub fn temporary(instance: InstanceId, id: TreeId) -> Self {
+        Self(format!("{TEMPORARY}{instance}.{id}"))
+    }
+
+    /// The process a temporary session belongs to.
+    fn holder(name: &str) -> Option<InstanceId> {
+        name.strip_prefix(TEMPORARY)?.split_once('.')?.0.parse().ok()
     }
 
     /// The text.
@@ -135,7 +148,35 @@ impl Desk {
     /// # Errors
     /// As the store says. Asked again, it goes on.
     pub async fn forget_session(&self, who: &Principal, chosen: &Chosen) -> Result<(), AgentError> {
-        let Some(session) = self.session(who, chosen).await? else { return Ok(()) };
+        match self.session(who, chosen).await? {
+            Some(session) => self.forget(who, &session).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets temporary sessions whose processes ended without doing so. Returns how many.
+    ///
+    /// # Errors
+    /// As the store says. Asked again, it goes on.
+    pub(crate) async fn forget_left(
+        &self,
+        who: &Principal,
+        is_dead: impl Fn(InstanceId) -> bool,
+    ) -> Result<u64, AgentError> {
+        let filter = SessionFilter { workspace: None, name: None, archived: true };
+        let mut forgotten = 0;
+        for session in self.store.sessions(who, filter).await? {
+            let left =
+                session.kind == SessionKind::Temporary && Name::holder(&session.name).is_some_and(&is_dead);
+            if left {
+                self.forget(who, &session).await?;
+                forgotten += 1;
+            }
+        }
+        Ok(forgotten)
+    }
+
+    async fn forget(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
         for tree in &session.trees {
             self.store.purge(who, tree.id, self.now()).await?;
         }
@@ -172,6 +213,15 @@ mod tests {
         for bad in ["", ".", "..", ".hidden", "a/b", "a b", "a\nb", "a:b", &"x".repeat(65)] {
             assert!(Name::new(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_temporary_name_says_whose_it_is() {
+        let instance = InstanceId::generate(1).unwrap();
+        let name = Name::temporary(instance, TreeId::from_bytes([1; 16]));
+        assert_eq!(Name::new(name.as_str()).unwrap(), name);
+        assert_eq!(Name::holder(name.as_str()), Some(instance));
+        assert_eq!(Name::holder("main"), None);
     }
 
     #[test]

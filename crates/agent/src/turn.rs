@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use context::{Bootstrap, Zone};
-use loom::plan::NewText;
-use loom::{Digest, NodeId, Op, Refusal, Role, Seq, ViewName};
+use loom::plan::{EditAs, NewText};
+use loom::{Digest, NodeId, Op, PositionId, Refusal, Role, Seq, TreeId, ViewName};
 use model::{Cancel, Model, Params, Usage};
 use store::{Guard, Principal, StoreError, With};
 
@@ -34,6 +34,42 @@ pub struct Manner {
     pub params: Params,
     /// What stands above the cache boundary.
     pub bootstrap: Arc<Bootstrap>,
+}
+
+impl Manner {
+    /// The request that continues a view of a tree in this manner.
+    pub fn next(&self, tree: TreeId, view: &ViewName) -> Ask {
+        Ask {
+            tree,
+            view: view.clone(),
+            from: None,
+            follow: true,
+            drafts: false,
+            model: Arc::clone(&self.model),
+            agent: self.agent.clone(),
+            params: self.params.clone(),
+            bootstrap: Arc::clone(&self.bootstrap),
+            context: Vec::new(),
+            instruction: Vec::new(),
+            part_of: None,
+            guards: Vec::new(),
+            cancel: Cancel::never(),
+        }
+    }
+}
+
+/// What a turn begins with.
+#[derive(Debug, Clone)]
+pub enum Said {
+    /// Texts, each a node of its own: the last is what is said, those before it are sent along.
+    New(Vec<NewText>),
+    /// Something said before, in other words: a sibling of it that is answered anew.
+    Instead {
+        /// Where it was said.
+        of: PositionId,
+        /// What is said there now.
+        text: String,
+    },
 }
 
 /// What a turn ended with.
@@ -62,8 +98,7 @@ pub struct Replied {
     pub error: Option<AgentError>,
 }
 
-/// Says something in a session and has it answered. Of several texts the last is what is said; those before it are
-/// sent along, each a node of its own.
+/// Says something in a session and has it answered.
 ///
 /// # Errors
 /// [`AgentError::Busy`] when a turn is under way elsewhere: nothing was written then. Once what was said is
@@ -73,7 +108,7 @@ pub async fn turn(
     who: &Principal,
     entered: &Entered,
     manner: &Manner,
-    said: Vec<NewText>,
+    said: Said,
     doors: &Doors,
     cancel: Cancel,
 ) -> Result<Turned, AgentError> {
@@ -97,13 +132,18 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    async fn run(&self, said: Vec<NewText>, mut door: Door) -> Result<Turned, AgentError> {
+    async fn run(&self, said: Said, mut door: Door) -> Result<Turned, AgentError> {
+        let view = &self.entered.view;
+        let ops = match said {
+            Said::New(texts) => texts.into_iter().map(Op::Append).collect(),
+            Said::Instead { of, text } => vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }],
+        };
         let mut kept = None;
-        for text in said {
-            kept = Some(self.keep(text, None).await?);
+        for op in ops {
+            kept = Some(self.keep(view, op, None).await?);
         }
         let (node, seq) = kept.ok_or(Refusal::Empty)?;
-        let turned = Turned { said: node, reply: self.ask(&self.entered.view, seq).await };
+        let turned = Turned { said: node, reply: self.ask(view, seq).await };
         // What was handed over is said and answered before the session is free again.
         let mut calls = 1;
         while let Some(handed) = door.next() {
@@ -120,12 +160,12 @@ impl Turn<'_> {
     /// Makes what was said a node. Of what was handed over its sender hears beforehand which node.
     async fn keep(
         &self,
-        said: NewText,
+        view: &ViewName,
+        op: Op,
         handed: Option<&Handed>,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
         let with = With { guards: vec![self.guard.clone()], ..With::nothing() };
-        let view = handed.map_or(&self.entered.view, |handed| &handed.view);
-        let (tree, op) = (self.entered.tree, Op::Append(said));
+        let tree = self.entered.tree;
         let applied = match handed {
             None => self.desk.change(self.who, tree, view, op, with).await,
             Some(handed) => self.desk.change_announced(self.who, (tree, view), op, with, handed).await,
@@ -156,20 +196,10 @@ impl Turn<'_> {
 
     fn request(&self, view: &ViewName, part_of: Option<Seq>) -> Ask {
         Ask {
-            tree: self.entered.tree,
-            view: view.clone(),
-            from: None,
-            follow: true,
-            drafts: false,
-            model: Arc::clone(&self.manner.model),
-            agent: self.manner.agent.clone(),
-            params: self.manner.params.clone(),
-            bootstrap: Arc::clone(&self.manner.bootstrap),
-            context: Vec::new(),
-            instruction: Vec::new(),
             part_of,
             guards: vec![self.guard.clone()],
             cancel: self.cancel.clone(),
+            ..self.manner.next(self.entered.tree, view)
         }
     }
 
@@ -193,7 +223,8 @@ impl Turn<'_> {
     /// Says and answers what another process handed over; it hears how.
     async fn answer(&self, handed: Handed) {
         let text = self.desk.masker.mask(&handed.text).text.into_owned();
-        match self.keep(NewText::owner(text, Some(Role::User)), Some(&handed)).await {
+        match self.keep(&handed.view, Op::Append(NewText::owner(text, Some(Role::User))), Some(&handed)).await
+        {
             Ok((node, seq)) => {
                 handed.kept(node).await;
                 let reply = self.ask(&handed.view, seq).await;

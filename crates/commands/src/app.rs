@@ -22,7 +22,7 @@ use crate::args::tree::TreeCommand;
 use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
 use crate::results::Outcome;
-use crate::rights::Asker;
+use crate::rights::{Asker, Right};
 use crate::settings::{Settings, size};
 use crate::table::Command;
 use crate::{care, chat, contexts, generate, models, transfer, tree, verify, workspaces};
@@ -38,6 +38,11 @@ pub trait Models: Send + Sync {
     /// What a person should know of a model before they talk with it; mostly nothing.
     fn about(&self, _model: &ModelInfo) -> Option<String> {
         None
+    }
+
+    /// Names that are known without asking anybody: for completion.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -129,11 +134,7 @@ impl App {
     /// [`CommandError`] with code, message, hint and exit code.
     pub async fn run(&self, asker: &Asker, command: Command) -> Result<Outcome, CommandError> {
         let spec = command.spec();
-        if !asker.has(spec.right) {
-            let message =
-                format!("`{}` needs the right {:?}, which this caller does not have", spec.name, spec.right);
-            return Err(CommandError::refused("denied", message.to_lowercase(), "ask the owner to run it"));
-        }
+        Self::require(asker, spec.name, spec.right)?;
         match command {
             Command::Chat(args) => chat::chat(self, asker, args).await,
             Command::Sessions(command) => chat::sessions(self, asker, command).await,
@@ -164,6 +165,18 @@ impl App {
                 "run it from the command line",
             )),
         }
+    }
+
+    /// The check of rights.
+    ///
+    /// # Errors
+    /// `denied`.
+    pub(crate) fn require(asker: &Asker, name: &str, right: Right) -> Result<(), CommandError> {
+        if asker.has(right) {
+            return Ok(());
+        }
+        let message = format!("`{name}` needs the right {right:?}, which this caller does not have");
+        Err(CommandError::refused("denied", message.to_lowercase(), "ask the owner to run it"))
     }
 
     async fn run_tree(&self, asker: &Asker, command: TreeCommand) -> Result<Outcome, CommandError> {

@@ -1,16 +1,18 @@
 //! Conversations: what is said in a session, by whom it is answered, and the answer.
 
+mod move_on;
 mod sessions;
+pub(crate) mod stand;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::handover::{Answer, HandedOver, hand_over};
 use agent::session::Name;
-use agent::{AgentError, Chosen, Entered, Manner, Replied, Turned};
+use agent::{AgentError, Chosen, Entered, Manner, Replied, Said, Turned};
 use context::Zone;
 use loom::plan::NewText;
-use loom::{Author, Block, Role, Trust};
+use loom::{Author, Block, Role, Trust, ViewName};
 use model::{Cancel, Params};
 use store::SessionKind;
 
@@ -18,10 +20,11 @@ use crate::app::App;
 use crate::args::chat::Chat;
 use crate::error::CommandError;
 use crate::generate;
-use crate::results::Outcome;
 use crate::results::chat::Chatted;
 use crate::results::tree::UsageShown;
-use crate::rights::Asker;
+use crate::results::{Done, Outcome};
+use crate::rights::{Asker, Right};
+use crate::slash::{self, Input, Slashed};
 
 pub(crate) use sessions::sessions;
 
@@ -33,9 +36,15 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A conversation that is open.
 pub struct Conversation {
     chosen: Chosen,
+    /// The view of the session's tree it goes on in: a fork, unless it is the main one.
+    view: ViewName,
     manner: Manner,
     /// Whether the next thing said begins a new tree.
     anew: bool,
+    /// What goes along with the next thing said.
+    attached: Vec<NewText>,
+    /// The last request of which was said that it leaves this machine: session and provider.
+    told: Option<(String, String)>,
 }
 
 /// `chat -m`.
@@ -46,70 +55,59 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: Chat) -> Result<Outcome
             "give -m TEXT, or run `drawloom chat` at a terminal",
         ));
     };
-    let text = app.text(message)?;
+    // What comes from standard input is text, whatever it looks like (spec: security §5).
+    let piped = if message == "-" { Some(app.text(message)?) } else { None };
     let mut conversation = Conversation::open(app, &args)?;
-    let files = conversation.attachments(app, &args)?;
-    let done = conversation.say(app, asker, text, files, app.cancel.clone()).await;
+    let cancel = app.cancel.clone();
+    let done = match piped {
+        Some(text) => conversation.say(app, asker, text, cancel).await.map(Outcome::Chatted),
+        None => conversation.once(app, asker, message, cancel).await,
+    };
     let closed = conversation.close(app, asker).await;
     let done = done?;
     closed?;
-    Ok(Outcome::Chatted(done))
+    Ok(done)
 }
 
 impl Conversation {
     /// Opens a session; nothing is written before something is said.
     ///
     /// # Errors
-    /// When the name is none, or no model can be had.
+    /// When the name is none, no model can be had, or a file cannot be read.
     pub fn open(app: &App, args: &Chat) -> Result<Self, CommandError> {
-        let (name, kind) = if args.temp {
+        let (name, view, kind) = if args.temp {
             let id = app.desk().new_id::<loom::TreeId>()?;
-            (Name::new(&format!("temp-{id}"))?, SessionKind::Temporary)
+            (Name::temporary(app.instance, id), ViewName::default(), SessionKind::Temporary)
         } else {
-            let name = args.session.session.as_deref().map(Name::new).transpose()?.unwrap_or_default();
-            (name, SessionKind::Main)
+            let (name, view) = args.session.session.as_deref().map(place).transpose()?.unwrap_or_default();
+            (name, view, SessionKind::Main)
         };
         let chosen = Chosen { workspace: app.workspace.key.clone(), name, kind };
-        Ok(Self { chosen, manner: manner(app, args.preset.as_deref(), kind)?, anew: args.new })
+        let manner = manner(app, args.preset.as_deref(), kind)?;
+        let attached = attachments(app, args)?;
+        Ok(Self { chosen, view, manner, anew: args.new, attached, told: None })
     }
 
-    /// The session's name.
-    pub fn name(&self) -> &str {
-        self.chosen.name.as_str()
+    /// What it is called: `SESSION`, `SESSION:FORK` in a fork.
+    pub fn name(&self) -> String {
+        if self.chosen.kind == SessionKind::Temporary {
+            return "temporary".to_owned();
+        }
+        if self.view == ViewName::default() {
+            self.chosen.name.to_string()
+        } else {
+            format!("{}:{}", self.chosen.name, self.view)
+        }
     }
 
-    /// Which session it is.
-    pub const fn chosen(&self) -> &Chosen {
-        &self.chosen
+    /// Whether it is forgotten when it is closed.
+    pub fn is_temporary(&self) -> bool {
+        self.chosen.kind == SessionKind::Temporary
     }
 
     /// The model that is asked.
     pub fn model(&self) -> &model::ModelInfo {
         self.manner.model.info()
-    }
-
-    /// Has the next thing said begin a new tree.
-    pub const fn begin_anew(&mut self) {
-        self.anew = true;
-    }
-
-    /// Goes on in another session of the workspace.
-    ///
-    /// # Errors
-    /// When that is no name.
-    pub fn switch(&mut self, name: &str) -> Result<(), CommandError> {
-        self.chosen = Chosen { name: Name::new(name)?, ..self.chosen.clone() };
-        self.anew = false;
-        Ok(())
-    }
-
-    /// Asks another model from now on.
-    ///
-    /// # Errors
-    /// When it cannot be had.
-    pub fn ask_model(&mut self, app: &App, name: &str) -> Result<(), CommandError> {
-        self.manner.model = app.models.find(Some(name))?;
-        Ok(())
     }
 
     /// Where the session stands; none before anything was said.
@@ -123,29 +121,72 @@ impl Conversation {
         let found = app.desk().session(&asker.principal, &self.chosen).await?;
         Ok(found.and_then(|session| {
             let tree = session.tree()?;
-            Some(Entered { session: session.id, name: session.name, tree, view: loom::ViewName::default() })
+            Some(Entered { session: session.id, name: session.name, tree, view: self.view.clone() })
         }))
     }
 
-    /// The files of a command as texts to send along.
-    fn attachments(&self, app: &App, args: &Chat) -> Result<Vec<NewText>, CommandError> {
-        let attached = args.files.iter().map(|path| {
-            let text = app.file_text(path)?;
-            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-            let fence = text::frame::fence(&text);
-            let text = format!("File {}:\n{fence}\n{text}\n{fence}", text::frame::plain_name(&name));
-            Ok(NewText {
-                content: vec![Block::text(text)],
-                author: Author::owner(),
-                role: Some(Role::User),
-                // What stands in a file is not the owner's word (spec: security §3).
-                trust: Trust::Outside,
-            })
-        });
-        attached.collect()
+    /// How full the window was at the last request; none where no model was asked yet.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn zone(&self, app: &App, asker: &Asker) -> Result<Option<Zone>, CommandError> {
+        let Some(entered) = self.entered(app, asker).await? else { return Ok(None) };
+        let view = entered.view;
+        let last = app.read(asker, entered.tree, move |rows| Ok(stand::stand(rows, &view)?.last));
+        Ok(last.await?.map(|last| last.zone()))
     }
 
-    /// Says something and waits for the answer. A session that another process holds is spoken to through it.
+    /// The request that would be sent now.
+    pub(crate) fn next(&self, entered: &Entered) -> agent::Ask {
+        self.manner.next(entered.tree, &entered.view)
+    }
+
+    /// Takes in an input line of a person: a text for the model, or a command.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being done. A command that is not known is no text: nothing is sent.
+    pub async fn take(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        line: &str,
+        cancel: Cancel,
+    ) -> Result<Slashed, CommandError> {
+        match slash::parse(line) {
+            Input::Say(text) => {
+                App::require(asker, "chat", Right::Act)?;
+                let text = app.masked(&text);
+                self.say(app, asker, text, cancel)
+                    .await
+                    .map(|done| Slashed::Done(Box::new(Outcome::Chatted(done))))
+            }
+            Input::Command(command) => app.slash(asker, self, command, cancel).await,
+            Input::Unknown { name, nearest } => Err(Input::refused(&name, nearest)),
+            Input::Misused { name, arguments, why } => Err(Input::misused(name, arguments, why)),
+        }
+    }
+
+    /// Takes in the one input line of a call that ends with it.
+    async fn once(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        line: &str,
+        cancel: Cancel,
+    ) -> Result<Outcome, CommandError> {
+        match self.take(app, asker, line, cancel.clone()).await? {
+            Slashed::Done(outcome) => Ok(*outcome),
+            // Nothing is under way that it could wait for.
+            Slashed::Queue(text) => self.say(app, asker, text, cancel).await.map(Outcome::Chatted),
+            Slashed::Stop | Slashed::Quit => Ok(Done::outcome()),
+            Slashed::Doctor => {
+                Err(CommandError::usage("/doctor is not available here", "run `drawloom doctor`"))
+            }
+        }
+    }
+
+    /// Says something and waits for the answer: text, whatever it looks like. A session that another process holds
+    /// is spoken to through it.
     ///
     /// # Errors
     /// What kept it from being said or answered. What was said or received until then is kept.
@@ -154,13 +195,11 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         text: String,
-        attached: Vec<NewText>,
         cancel: Cancel,
     ) -> Result<Chatted, CommandError> {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
-        let (desk, who) = (app.desk(), &asker.principal);
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &self.manner.bootstrap.left_out {
             app.talk.note(&format!("{name} is left out: {why}"));
@@ -170,28 +209,85 @@ impl Conversation {
         {
             app.talk.note(&about);
         }
-        let entered = desk.enter(who, &self.chosen, self.anew, &text).await?;
+        let entered = app.desk().enter(&asker.principal, &self.chosen, self.anew, &text).await?;
+        let entered = Entered { view: self.view.clone(), ..entered };
         self.anew = false;
+        let mut said = self.attached.clone();
+        said.push(NewText::owner(text.clone(), Some(Role::User)));
+        // Only words are handed over; with files the session is waited for.
+        let words = self.attached.is_empty().then_some(text.as_str());
+        let done = self.turn(app, asker, &entered, Said::New(said), words, cancel).await?;
+        self.attached.clear();
+        self.result(app, &entered, done)
+    }
+
+    /// Says something that was said before in other words, and has it answered anew.
+    ///
+    /// # Errors
+    /// As [`Self::say`]; also when nothing was said there.
+    pub(crate) async fn edit(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        node: Option<&str>,
+        text: String,
+        cancel: Cancel,
+    ) -> Result<Chatted, CommandError> {
+        let missing = || {
+            CommandError::not_found(
+                "text of yours",
+                "to edit",
+                "say something first, or name a node: /edit @NODE TEXT",
+            )
+        };
+        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
+        let of = match node {
+            Some(node) => {
+                let at = app.node_anywhere(asker, Some(entered.tree), node).await?.position;
+                let position = app.read(asker, entered.tree, move |rows| rows.position(at)).await?;
+                position.filter(stand::is_said).map(|position| position.id)
+            }
+            None => {
+                let view = entered.view.clone();
+                app.read(asker, entered.tree, move |rows| stand::said_last(rows, &view)).await?
+            }
+        };
+        let said = Said::Instead { of: of.ok_or_else(missing)?, text };
+        let done = self.turn(app, asker, &entered, said, None, cancel).await?;
+        self.result(app, &entered, done)
+    }
+
+    /// One turn, once the session is free. `words` may be handed to the process that has it instead.
+    async fn turn(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        entered: &Entered,
+        said: Said,
+        words: Option<&str>,
+        cancel: Cancel,
+    ) -> Result<Either, CommandError> {
+        let (desk, who) = (app.desk(), &asker.principal);
+        self.tell_place(app, asker, entered).await?;
         let mut waits_since = Instant::now();
         loop {
-            let mut said = attached.clone();
-            said.push(NewText::owner(text.clone(), Some(Role::User)));
+            let said = said.clone();
             let turned =
-                agent::turn(&desk, who, &entered, &self.manner, said, &app.doors, cancel.clone()).await;
+                agent::turn(&desk, who, entered, &self.manner, said, &app.doors, cancel.clone()).await;
             let (instance, by) = match turned {
-                Ok(turned) => return self.answered(app, &entered, turned),
+                Ok(turned) => return Ok(Either::Here(Box::new(turned))),
                 Err(AgentError::Busy { instance, by }) => (instance, by),
                 Err(error) => return Err(error.into()),
             };
-            // Only words are handed over; with files the session is waited for.
-            if instance.is_some_and(|instance| instance != app.instance) && attached.is_empty() {
+            let elsewhere = instance.is_some_and(|instance| instance != app.instance);
+            if let (true, Some(text)) = (elsewhere, words) {
                 let mut stopped = cancel.clone();
                 let handed = tokio::select! {
-                    handed = hand_over(&desk, who, &entered, &text) => handed?,
+                    handed = hand_over(&desk, who, entered, text) => handed?,
                     () = stopped.cancelled() => return Err(left(&by)),
                 };
                 match handed {
-                    HandedOver::Answered(answer) => return self.heard(&entered, *answer),
+                    HandedOver::Answered(answer) => return Ok(Either::Elsewhere(answer)),
                     HandedOver::Cut { said } => {
                         return Err(CommandError::new(
                             "interrupted",
@@ -205,10 +301,36 @@ impl Conversation {
                     HandedOver::NotHeard => {}
                 }
             }
-            if waits_since.elapsed() > PATIENCE {
+            if waits_since.elapsed() > PATIENCE || cancel.is_cancelled() {
                 return Err(AgentError::Busy { instance, by }.into());
             }
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Says, before the first request of a session that leaves this machine, that it does (spec: agent §2 *Place*).
+    async fn tell_place(&mut self, app: &App, asker: &Asker, entered: &Entered) -> Result<(), CommandError> {
+        let info = self.manner.model.info();
+        let told = Some((entered.name.clone(), info.provider.clone()));
+        if info.place == model::Place::Local || self.told == told {
+            return Ok(());
+        }
+        let (view, provider) = (entered.view.clone(), info.provider.clone());
+        let before = app.read(asker, entered.tree, move |rows| {
+            let last = stand::stand(rows, &view)?.last.map(|last| last.manifest.model);
+            Ok(last.is_some_and(|model| model.place == model::Place::Remote && model.provider == provider))
+        });
+        if !before.await? {
+            app.talk.note(&leaves(info));
+        }
+        self.told = told;
+        Ok(())
+    }
+
+    fn result(&self, app: &App, entered: &Entered, done: Either) -> Result<Chatted, CommandError> {
+        match done {
+            Either::Here(turned) => self.answered(app, entered, *turned),
+            Either::Elsewhere(answer) => self.heard(entered, *answer),
         }
     }
 
@@ -217,7 +339,7 @@ impl Conversation {
         let Replied { answer, manifest, usage, share, zone, error } = turned.reply?;
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
-                session: entered.name.clone(),
+                session: self.name(),
                 tree: entered.tree,
                 node: answer.id,
                 short_id: answer.short_id,
@@ -252,7 +374,7 @@ impl Conversation {
             return Err(failed(answer.error));
         }
         Ok(Chatted {
-            session: entered.name.clone(),
+            session: self.name(),
             tree: entered.tree,
             node,
             short_id,
@@ -282,11 +404,54 @@ impl Conversation {
 /// Nobody waits any longer for an answer of the process that has the session.
 fn left(by: &str) -> CommandError {
     CommandError::new(
-        "interrupted",
+        "cancelled",
         130,
         format!("{by} has the session and was not waited for"),
         "what you said may still be answered there; `drawloom tree show` has it then",
     )
+}
+
+/// A turn that was done here, or by the process that has the session.
+enum Either {
+    Here(Box<Turned>),
+    Elsewhere(Box<Answer>),
+}
+
+/// A session and a view of its tree, from `SESSION` or `SESSION:FORK`.
+fn place(named: &str) -> Result<(Name, ViewName), CommandError> {
+    let Some((session, fork)) = named.split_once(':') else {
+        return Ok((Name::new(named)?, ViewName::default()));
+    };
+    Ok((Name::new(session)?, fork_name(fork)?))
+}
+
+/// A name of a fork: one a session could have, too.
+fn fork_name(name: &str) -> Result<ViewName, CommandError> {
+    let name = Name::new(name)?;
+    name.as_str().parse().map_err(|_| AgentError::Name(name.to_string()).into())
+}
+
+/// That text goes to another machine.
+fn leaves(info: &model::ModelInfo) -> String {
+    format!("what is said here leaves this machine: it goes to {}", info.provider)
+}
+
+/// The files of a command as texts to send along.
+fn attachments(app: &App, args: &Chat) -> Result<Vec<NewText>, CommandError> {
+    let attached = args.files.iter().map(|path| {
+        let text = app.file_text(path)?;
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let fence = text::frame::fence(&text);
+        let text = format!("File {}:\n{fence}\n{text}\n{fence}", text::frame::plain_name(&name));
+        Ok(NewText {
+            content: vec![Block::text(text)],
+            author: Author::owner(),
+            role: Some(Role::User),
+            // What stands in a file is not the owner's word (spec: security §3).
+            trust: Trust::Outside,
+        })
+    });
+    attached.collect()
 }
 
 fn manner(app: &App, preset: Option<&str>, kind: SessionKind) -> Result<Manner, CommandError> {

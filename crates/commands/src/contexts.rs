@@ -82,7 +82,7 @@ async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Resul
     Ok(Outcome::Context(shown(&prepared.manifest, Some(prepared.encoded.body()), args.text)))
 }
 
-fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {
+pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {
     let text = |segment: &Segment| {
         let (from, to) = segment.bytes.filter(|_| with_text)?;
         let bytes = body?.get(from as usize..to as usize)?;

@@ -4,8 +4,8 @@
 //! commands, HTTP, MCP, the agent's own tools) renders the same [`Command`] and [`Outcome`]; the check of rights
 //! is here ([`App::run`]), not in the surface (spec: security §5).
 //!
-//! Entry points: [`table`] for what there is, [`App`] for what it works on, [`args`] and [`results`] for the
-//! contract of each command.
+//! Entry points: [`table`] for what there is, [`slash`] for what may be typed into a conversation, [`App`] for what it
+//! works on, [`args`] and [`results`] for the contract of each command.
 
 pub mod app;
 pub mod args;
@@ -18,6 +18,7 @@ mod models;
 pub mod results;
 pub mod rights;
 pub mod settings;
+pub mod slash;
 pub mod table;
 mod transfer;
 mod tree;

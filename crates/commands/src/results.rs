@@ -4,6 +4,7 @@ pub mod care;
 pub mod chat;
 pub mod context;
 pub mod model;
+pub mod slash;
 pub mod tree;
 pub mod workspace;
 
@@ -65,6 +66,18 @@ pub enum Outcome {
     Begun(model::Begun),
     /// `workspace list`, `trust`, `untrust`.
     Workspaces(workspace::Workspaces),
+    /// `/help`.
+    Help(slash::Help),
+    /// `/status`.
+    Status(Box<slash::Status>),
+    /// `/context`.
+    Standing(slash::Standing),
+    /// `/model`.
+    Model(slash::ModelShown),
+    /// `/undo`, `/redo`.
+    Stood(slash::Stood),
+    /// `/new`, `/switch`, `/rename`, `/fork`.
+    Went(slash::Went),
     /// `tree export`.
     Exported(care::Exported),
     /// `import`.

@@ -27,6 +27,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::Asker;
 
+pub(crate) use history::step;
 pub(crate) use search::search;
 
 /// Runs a command on trees that needs no model.
@@ -59,8 +60,8 @@ pub(crate) async fn run(app: &App, asker: &Asker, command: TreeCommand) -> Resul
         TreeCommand::Head(args) => mark::head(app, asker, args).await,
         TreeCommand::Note(args) => mark::note(app, asker, args).await,
         TreeCommand::Compact(args) => compact::compact(app, asker, args).await,
-        TreeCommand::Undo(args) => history::step(app, asker, args, loom::Op::Undo).await,
-        TreeCommand::Redo(args) => history::step(app, asker, args, loom::Op::Redo).await,
+        TreeCommand::Undo(args) => step(app, asker, args, loom::Op::Undo).await.map(Outcome::Stepped),
+        TreeCommand::Redo(args) => step(app, asker, args, loom::Op::Redo).await.map(Outcome::Stepped),
         TreeCommand::Log(args) => history::log(app, asker, args).await,
         TreeCommand::View(args) => view::view(app, asker, args.action).await,
         TreeCommand::Search(args) => search(app, asker, args).await,

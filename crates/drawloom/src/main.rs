@@ -25,6 +25,7 @@ mod open;
 mod output;
 mod places;
 mod render;
+mod repl;
 mod run;
 mod secrets;
 mod talk;

@@ -130,6 +130,17 @@ impl Models for Configured {
         })
     }
 
+    fn names(&self) -> Vec<String> {
+        let presets = self.config.presets.values().filter_map(|preset| preset.model.clone());
+        let agents = self.config.agents.values().filter_map(|agent| agent.model.clone());
+        let named = self.named.iter().chain(&self.config.model.default).cloned();
+        let providers = self.config.providers.keys().map(|provider| format!("{provider}/"));
+        let mut names: Vec<String> = named.chain(presets).chain(agents).chain(providers).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
         let name = name.or(self.named.as_deref()).or(self.config.model.default.as_deref());
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);

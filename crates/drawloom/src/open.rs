@@ -112,7 +112,7 @@ pub(crate) struct Invocation<'a> {
 pub(crate) fn open(
     invocation: &Invocation<'_>,
     config: Config,
-    person: Person,
+    person: Arc<Person>,
     cancel: Cancel,
 ) -> Result<Opened, CommandError> {
     let Invocation { name, places, need, runtime, named } = *invocation;
@@ -143,7 +143,6 @@ pub(crate) fn open(
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
     };
-    let person = Arc::new(person);
     // What stands in a workspace is run for nobody, trusted or not.
     let closed = places.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));

@@ -74,6 +74,18 @@ impl Output {
         to_stderr(&line);
     }
 
+    /// Whether things are coloured.
+    pub(crate) const fn color(&self) -> bool {
+        self.plain.color
+    }
+
+    /// Prints a notice that is less loud than what it goes with, if notices are wanted.
+    pub(crate) fn aside(&self, line: &str) {
+        if !self.quiet {
+            to_stderr(&self.plain.dim(&one_line(line)));
+        }
+    }
+
     /// Prints a notice, if notices are wanted.
     pub(crate) fn note(&self, line: &str) {
         if !self.quiet {

@@ -9,6 +9,7 @@ mod chat;
 mod columns;
 mod context;
 mod model;
+mod slash;
 mod tree;
 mod workspace;
 
@@ -18,6 +19,7 @@ use commands::Outcome;
 use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
+pub(crate) use chat::cost;
 pub(crate) use workspace::inventory;
 
 /// What is printed of an answer.
@@ -73,7 +75,7 @@ impl Plain {
         if self.color && !text.is_empty() { format!("\x1b[{color}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn dim(&self, text: &str) -> String {
+    pub(crate) fn dim(&self, text: &str) -> String {
         self.paint("2", text)
     }
 }
@@ -109,6 +111,12 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Tested(found) => Shown::new(model::tested(found, to)),
         Outcome::Begun(found) => Shown::new(model::begun(found, to)),
         Outcome::Workspaces(found) => Shown::new(workspace::workspaces(found, to)),
+        Outcome::Help(found) => Shown::new(slash::help(found, to)),
+        Outcome::Status(found) => Shown::new(slash::status(found, to)),
+        Outcome::Standing(found) => Shown::new(slash::standing(found, to)),
+        Outcome::Model(found) => slash::model(found, to),
+        Outcome::Stood(done) => slash::stood(done, to),
+        Outcome::Went(done) => Shown::new(slash::went(done, to)),
         Outcome::Exported(done) => care::exported(done, to),
         Outcome::Imported(done) => care::imported(done, to),
         Outcome::Hits(found) => care::hits(found, to),

@@ -20,7 +20,7 @@ use crate::open::{self, Invocation, Need};
 use crate::output::{self, Output};
 use crate::places::Places;
 use crate::talk::Person;
-use crate::{doctor, log, usage};
+use crate::{doctor, log, repl, usage};
 
 /// The exit code of a command that was interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -73,6 +73,20 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let mut person = Person::new(output.quiet, verbose);
             if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
+            }
+            let person = Arc::new(person);
+            if let Command::Chat(chat) = &command
+                && chat.message.is_none()
+            {
+                repl::require_terminal(output.json)?;
+                let (runtime, never) = (interrupt::runtime()?, Cancel::never());
+                let (need, named) = (Need::Load, model.as_deref());
+                let invocation = Invocation { name: "chat", places: &places, need, runtime: &runtime, named };
+                let opened = open::open(&invocation, config, Arc::clone(&person), never)?;
+                let ended = repl::hold(&opened, person, *output, (&places, &layers), chat);
+                let ended = ended.map_err(|error| opened.name_others(error));
+                opened.close();
+                return ended;
             }
             match with_store(command, &places, config, model.as_deref(), person)? {
                 Ended::Done(outcome) => outcome,
@@ -139,7 +153,7 @@ fn with_store(
     places: &Places,
     config: config::Config,
     model: Option<&str>,
-    person: Person,
+    person: Arc<Person>,
 ) -> Result<Ended<Outcome>, CommandError> {
     let spec = command.spec();
     let runtime = interrupt::runtime()?;

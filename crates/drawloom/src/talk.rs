@@ -85,11 +85,16 @@ impl Person {
         ask(&terminal, question).ok().flatten()
     }
 
-    /// Ends the line of text that was being shown.
-    fn end_line(&self) {
+    /// Ends the line of text that was being shown, with what was held back of it.
+    pub(crate) fn end_line(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut stream.open) {
-            let _ = if self.answers { writeln!(io::stdout().lock()) } else { writeln!(io::stderr().lock()) };
+        let held = stream.visible.finish();
+        if std::mem::take(&mut stream.open) || !held.is_empty() {
+            let _ = if self.answers {
+                writeln!(io::stdout().lock(), "{held}")
+            } else {
+                writeln!(io::stderr().lock(), "{held}")
+            };
         }
     }
 }

@@ -8,6 +8,8 @@ mod care;
 mod configuration;
 #[path = "cli/contract.rs"]
 mod contract;
+#[path = "cli/conversation.rs"]
+mod conversation;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]
@@ -23,6 +25,8 @@ mod models;
 mod reference;
 #[path = "cli/streams.rs"]
 mod streams;
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[cfg(feature = "embedded-model")]
 #[allow(dead_code, reason = "made for more than these tests")]
 #[path = "../../gguf/tests/support/tiny.rs"]

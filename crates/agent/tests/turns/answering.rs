@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use context::segment::{Decision, Source};
 use context::{Manifest, Zone};
+use drawloom_agent::turn::Said;
 use drawloom_agent::{AgentError, Manner, boot, turn};
 use loom::plan::NewText;
 use loom::{Finish, Role};
@@ -136,7 +137,9 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     let entered = process.enter().await;
     let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
     let turned =
-        turn(&process.desk, &WHO, &entered, &manner, said, &process.doors, Cancel::never()).await.unwrap();
+        turn(&process.desk, &WHO, &entered, &manner, Said::New(said), &process.doors, Cancel::never())
+            .await
+            .unwrap();
     let digest = turned.reply.unwrap().manifest;
     let bytes =
         process.desk.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use context::Bootstrap;
 use drawloom_agent::handover::{Doors, Listener};
 use drawloom_agent::session::Name;
+use drawloom_agent::turn::Said;
 use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, LEASE, Manner, Turned, turn};
 use loom::path::Exceptions;
 use loom::plan::NewText;
@@ -104,7 +105,7 @@ impl Process {
     ) -> Result<Turned, AgentError> {
         let entered = self.enter().await;
         let said = vec![NewText::owner(text.to_owned(), Some(Role::User))];
-        turn(&self.desk, &WHO, &entered, &manner(model), said, &self.doors, cancel).await
+        turn(&self.desk, &WHO, &entered, &manner(model), Said::New(said), &self.doors, cancel).await
     }
 
     /// Listens for what other processes say.

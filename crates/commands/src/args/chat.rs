@@ -37,7 +37,7 @@ pub struct Chat {
 /// Which session.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 pub struct SessionArg {
-    /// The session of this workspace [default: main].
+    /// The session of this workspace, SESSION:FORK for a fork [default: main].
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub session: Option<String>,

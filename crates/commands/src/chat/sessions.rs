@@ -1,20 +1,18 @@
 //! Sessions, listed and named.
 
+use agent::Chosen;
 use agent::session::Name;
-use agent::{Chosen, stored};
-use context::Zone;
-use loom::{NodeId, RowError, Rows, ViewName, render, resolve};
+use loom::cell::CellScope;
+use loom::{CellKey, RowError, Rows, ViewName};
 use store::{Session, SessionFilter, SessionKind, StoreError};
 
+use super::stand::stand;
 use crate::app::App;
 use crate::args::chat::SessionsCommand;
 use crate::error::CommandError;
 use crate::results::chat::{SessionShown, Sessions};
 use crate::results::{Done, Outcome};
 use crate::rights::Asker;
-
-/// Positions looked at upwards for the last request of a session.
-const LOOK_UP: usize = 8;
 
 /// `sessions`.
 pub(crate) async fn sessions(
@@ -54,7 +52,7 @@ pub(crate) async fn sessions(
     }
 }
 
-fn taken(error: StoreError, name: &str) -> CommandError {
+pub(super) fn taken(error: StoreError, name: &str) -> CommandError {
     match error {
         StoreError::Exists(_) => CommandError::new(
             "exists",
@@ -83,12 +81,14 @@ async fn named(app: &App, asker: &Asker, name: &str, archived: bool) -> Result<S
     found.ok_or_else(|| CommandError::not_found("session", name, "`drawloom sessions list` shows them"))
 }
 
-async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShown, CommandError> {
+pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShown, CommandError> {
     let updated = session.updated_at();
     let trees = session.trees.iter().map(|tree| tree.id).collect();
-    let (mut tip, mut zone) = (None, None);
+    let (mut tip, mut zone, mut forks) = (None, None, Vec::new());
     if let Some(tree) = session.tree() {
-        (tip, zone) = app.read(asker, tree, stand).await?;
+        let read = |rows: &dyn Rows| Ok((stand(rows, &ViewName::default())?, forks_of(rows)?));
+        let (stand, found) = app.read(asker, tree, read).await?;
+        (tip, zone, forks) = (Some(stand.node), stand.last.map(|last| last.zone()), found);
     }
     let title = session.trees.last().map(|tree| tree.title.clone()).unwrap_or_default();
     Ok(SessionShown {
@@ -96,6 +96,7 @@ async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShow
         title,
         tip,
         zone,
+        forks,
         updated,
         trees,
         name: session.name,
@@ -105,22 +106,11 @@ async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShow
     })
 }
 
-/// Where a session stands, and how full its window was at its last request.
-fn stand(rows: &dyn Rows) -> Result<(Option<NodeId>, Option<Zone>), RowError> {
-    let view = ViewName::default();
-    let at = render::tip(rows, &view)?;
-    let tip = resolve::shown(rows, &view, at)?;
-    for position in rows.upwards(at, LOOK_UP)? {
-        let original = position.id.original();
-        let Some(generation) = rows.node(original)?.and_then(|row| row.node.generation) else { continue };
-        let Some(generation) = rows.generation(generation)? else { continue };
-        let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };
-        let usage =
-            stored::response(rows, original)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
-        let reported =
-            usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output);
-        let used = reported.unwrap_or(manifest.tokens);
-        return Ok((Some(tip), Some(Zone::of(used as f64 / manifest.budget.window.max(1) as f64))));
-    }
-    Ok((Some(tip), None))
+/// The forks of a session: views of its tree besides the main one.
+pub(super) fn forks_of(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
+    let views = rows.cells(&CellScope::Views)?.into_iter().filter_map(|(key, cell)| match key {
+        CellKey::View { view } if cell.value.as_text().is_some() => Some(view),
+        _ => None,
+    });
+    Ok(views.filter(|view| *view != ViewName::default()).map(|view| view.to_string()).collect())
 }

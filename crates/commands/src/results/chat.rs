@@ -61,6 +61,8 @@ pub struct SessionShown {
     pub tip: Option<NodeId>,
     /// How full it is; none where no model was asked yet.
     pub zone: Option<Zone>,
+    /// Its forks, besides the main line.
+    pub forks: Vec<String>,
     /// When something was last done in it, ms since 1970.
     pub updated: Millis,
     /// Whether it is archived.

@@ -1,6 +1,11 @@
 //! Who may run what: every row of the table against every kind of caller (spec: security §5, §17).
 
+use drawloom_commands::args::chat::Chat;
+use drawloom_commands::chat::Conversation;
+use drawloom_commands::slash::{Input, TABLE, parse};
 use drawloom_commands::{Asker, Right};
+use model::script::ScriptOptions;
+use model::{Cancel, ScriptModel};
 use store::Scope;
 
 use crate::home::{TestHome, command_line, field, homes, parsed};
@@ -80,6 +85,31 @@ fn rows() -> Vec<(&'static str, Right)> {
     ]
 }
 
+/// Every slash command as typed, with the right its row must name.
+fn slash_rows() -> Vec<(&'static str, Right)> {
+    use Right::{Act, Read, Write};
+    vec![
+        ("/help", Read),
+        ("/status", Read),
+        ("/context", Read),
+        ("/sessions", Read),
+        ("/new", Write),
+        ("/switch s", Read),
+        ("/rename t", Write),
+        ("/fork", Write),
+        ("/edit x", Act),
+        ("/undo", Write),
+        ("/redo", Write),
+        ("/model m", Act),
+        ("/search x", Read),
+        ("/verify", Read),
+        ("/doctor", Read),
+        ("/queue x", Act),
+        ("/stop", Act),
+        ("/quit", Read),
+    ]
+}
+
 fn callers() -> Vec<(&'static str, Asker, &'static [Right])> {
     use Right::{Act, Admin, Approve, Read, Write};
     let tree = loom::TreeId::from_bytes([1; 16]);
@@ -136,6 +166,35 @@ async fn a_caller_without_the_right_is_denied_before_anything_is_done() {
             }
         }
         assert!(home.ok(&["tree", "list"]).await["trees"].as_array().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
+    let names: Vec<&str> =
+        slash_rows().iter().map(|(line, _)| line[1..].split(' ').next().unwrap()).collect();
+    assert_eq!(names, TABLE.map(|row| row.name), "every row has one in the test");
+    for home in homes() {
+        home.models.set(ScriptModel::echo(ScriptOptions::default()));
+        let mut conversation = Conversation::open(&home.app, &Chat::default()).unwrap();
+        for (line, right) in slash_rows() {
+            let Input::Command(command) = parse(line) else { panic!("{line}") };
+            assert_eq!(command.row().right, right, "{line}");
+            for (name, asker, rights) in callers() {
+                if !rights.contains(&right) {
+                    let command = command.clone();
+                    let done = home.app.slash(&asker, &mut conversation, command, Cancel::never()).await;
+                    let error = done.unwrap_err();
+                    assert_eq!((error.code, error.exit), ("denied", 4), "{name}: {line}");
+                }
+            }
+        }
+        // Neither is a text said for someone who may not ask a model.
+        for reader in [Asker::reader(), callers().pop().unwrap().1] {
+            let error = conversation.take(&home.app, &reader, "hello", Cancel::never()).await.unwrap_err();
+            assert_eq!(error.code, "denied");
+        }
+        assert!(home.ok(&["sessions", "list"]).await["sessions"].as_array().unwrap().is_empty());
     }
 }
 

@@ -53,7 +53,14 @@ pub(super) fn sessions(found: &Sessions, to: Plain) -> String {
         let archived = if session.archived { to.dim("archived") } else { String::new() };
         vec![to.line(&session.name).into_owned(), moment(session.updated.0), zone, archived, title]
     };
-    columns(&found.sessions.iter().map(row).collect::<Vec<_>>())
+    let mut rows = Vec::new();
+    for session in &found.sessions {
+        rows.push(row(session));
+        rows.extend(
+            session.forks.iter().map(|fork| vec![to.line(&format!("{}:{fork}", session.name)).into_owned()]),
+        );
+    }
+    columns(&rows)
 }
 
 pub(super) fn session(found: &SessionShown, to: Plain) -> String {

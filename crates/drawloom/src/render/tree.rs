@@ -191,8 +191,12 @@ pub(super) fn compacted(done: &Compacted, to: Plain) -> String {
 
 pub(super) fn stepped(done: &Stepped) -> Shown {
     let body = done.operation.map_or_else(|| "a draft\n".to_owned(), |seq| format!("operation {seq}\n"));
-    Shown::new(body)
-        .noting(done.skipped.iter().map(|cell| format!("left alone, set since by something else: {cell}")))
+    Shown::new(body).noting(left_alone(done))
+}
+
+/// What a step did not take back.
+pub(super) fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
+    done.skipped.iter().map(|cell| format!("left alone, set since by something else: {cell}"))
 }
 
 pub(super) fn log(found: &Operations, to: Plain) -> Shown {

@@ -14,6 +14,8 @@ pub enum HomeDir {
     Spool,
     /// Weights of local models.
     Models,
+    /// What can be missed: the history of input lines, and the folders below it.
+    Cache,
     /// Embedding vectors: derived.
     VectorCache,
     /// Answers of MCP servers: derived.
@@ -36,10 +38,11 @@ pub enum HomeDir {
 
 impl HomeDir {
     /// All folders.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Blobs,
         Self::Spool,
         Self::Models,
+        Self::Cache,
         Self::VectorCache,
         Self::McpCache,
         Self::Capabilities,
@@ -58,6 +61,7 @@ impl HomeDir {
             Self::Blobs => "blobs",
             Self::Spool => "spool",
             Self::Models => "models",
+            Self::Cache => "cache",
             Self::VectorCache => "cache/vectors",
             Self::McpCache => "cache/mcp",
             Self::Capabilities => "capabilities",

@@ -1,0 +1,160 @@
+//! Going on elsewhere: in another session, anew, beside what is here, with another model.
+
+use agent::Chosen;
+use agent::session::Name;
+use loom::{Author, Op, ViewName};
+use model::Place;
+use store::SessionKind;
+
+use super::sessions::{forks_of, taken};
+use super::{Conversation, fork_name, leaves, place};
+use crate::app::App;
+use crate::error::CommandError;
+use crate::results::slash::{ModelShown, Went};
+use crate::rights::Asker;
+use crate::slash::Known;
+
+impl Conversation {
+    /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet.
+    pub(crate) async fn begin(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        name: Option<&str>,
+    ) -> Result<Went, CommandError> {
+        if let Some(name) = name {
+            self.keeps_a_name()?;
+            let chosen = Chosen { name: Name::new(name)?, ..self.chosen.clone() };
+            self.is_free(app, asker, &chosen).await?;
+            self.chosen = chosen;
+        }
+        self.view = ViewName::default();
+        self.anew = true;
+        self.went(app, asker).await
+    }
+
+    /// Goes on in another session of the workspace, or in a fork.
+    pub(crate) async fn switch(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
+        self.keeps_a_name()?;
+        let (name, view) = place(to)?;
+        let chosen = Chosen { name, ..self.chosen.clone() };
+        let session = app.desk().session(&asker.principal, &chosen).await?;
+        let hint = "/sessions lists them; /new NAME begins one";
+        let missing = || CommandError::not_found("session", to, hint);
+        let tree = session.and_then(|session| session.tree()).ok_or_else(missing)?;
+        let forks = app.read(asker, tree, forks_of).await?;
+        if view != ViewName::default() && !forks.iter().any(|fork| fork == view.as_str()) {
+            return Err(missing());
+        }
+        (self.chosen, self.view, self.anew) = (chosen, view, false);
+        self.went(app, asker).await
+    }
+
+    /// Gives the session another name; one in which nothing was said yet only gets to be called so.
+    pub(crate) async fn rename(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
+        self.keeps_a_name()?;
+        let chosen = Chosen { name: Name::new(to)?, ..self.chosen.clone() };
+        match app.desk().session(&asker.principal, &self.chosen).await? {
+            Some(session) => {
+                let renamed = app.store.rename_session(&asker.principal, &session.id, to).await;
+                renamed.map_err(|error| taken(error, to))?;
+            }
+            None => self.is_free(app, asker, &chosen).await?,
+        }
+        self.chosen = chosen;
+        self.went(app, asker).await
+    }
+
+    /// Goes on beside this point. A fork is a view of the session's tree: both lines share what was said until
+    /// here, bytes and provenance, and each has its own timeline.
+    pub(crate) async fn fork(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        name: Option<&str>,
+    ) -> Result<Went, CommandError> {
+        let entered = self.entered(app, asker).await?.ok_or_else(|| {
+            CommandError::usage("there is nothing to fork yet", "say something first, or /new begins anew")
+        })?;
+        let forks = app.read(asker, entered.tree, forks_of).await?;
+        let name = match name {
+            Some(name) => fork_name(name)?,
+            None => {
+                let free = (1..).map(|n| format!("fork-{n}")).find(|name| !forks.contains(name));
+                fork_name(&free.unwrap_or_default())?
+            }
+        };
+        if name == ViewName::default() || forks.iter().any(|fork| fork == name.as_str()) {
+            return Err(CommandError::new(
+                "exists",
+                2,
+                format!("this session has a fork {name} already"),
+                format!("choose another name, or /switch {}:{name}", self.chosen.name),
+            ));
+        }
+        let op = Op::NewView { name: name.clone(), agent: Author::OWNER.to_owned() };
+        app.change(asker, entered.tree, &entered.view, op).await?;
+        self.view = name;
+        self.went(app, asker).await
+    }
+
+    /// Asks another model from now on, or shows which one is asked.
+    pub(crate) fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelShown, CommandError> {
+        let before = (self.model().place, self.model().provider.clone());
+        if let Some(name) = name {
+            self.manner.model = app.models.find(Some(name))?;
+        }
+        let mut shown = self.model_shown();
+        let info = self.model();
+        if info.place == Place::Remote && before != (Place::Remote, info.provider.clone()) {
+            shown.notice = Some(leaves(info));
+        }
+        Ok(shown)
+    }
+
+    /// The model that is asked, as it is shown.
+    pub(crate) fn model_shown(&self) -> ModelShown {
+        let info = self.model();
+        let model = format!("{}/{}", info.provider, info.name);
+        ModelShown { model, place: info.place, window: info.window, notice: None }
+    }
+
+    /// Names for the completion of the next input line. What cannot be read is not offered.
+    pub async fn known(&self, app: &App, asker: &Asker) -> Known {
+        let models = app.models.names();
+        let filter = store::SessionFilter {
+            workspace: Some(self.chosen.workspace.clone()),
+            name: None,
+            archived: false,
+        };
+        let found = app.store.sessions(&asker.principal, filter).await.unwrap_or_default();
+        let named = found.into_iter().filter(|session| session.kind != SessionKind::Temporary);
+        let mut sessions: Vec<String> = named.map(|session| session.name).collect();
+        if let Ok(Some(entered)) = self.entered(app, asker).await {
+            let forks = app.read(asker, entered.tree, forks_of).await.unwrap_or_default();
+            sessions.extend(forks.into_iter().map(|fork| format!("{}:{fork}", entered.name)));
+        }
+        Known { sessions, models }
+    }
+
+    async fn went(&self, app: &App, asker: &Asker) -> Result<Went, CommandError> {
+        let tree = self.entered(app, asker).await?.map(|entered| entered.tree);
+        Ok(Went { session: self.name(), tree })
+    }
+
+    /// A temporary conversation is one session, and nothing of it outlives it.
+    fn keeps_a_name(&self) -> Result<(), CommandError> {
+        if self.is_temporary() {
+            let hint = "end it with /quit, and begin another one";
+            return Err(CommandError::usage("a temporary conversation goes on nowhere else", hint));
+        }
+        Ok(())
+    }
+
+    async fn is_free(&self, app: &App, asker: &Asker, chosen: &Chosen) -> Result<(), CommandError> {
+        match app.desk().session(&asker.principal, chosen).await? {
+            Some(_) => Err(taken(store::StoreError::Exists("session"), chosen.name.as_str())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Where a conversation stands in its tree, and what was asked last on the way there.
+
+use agent::stored;
+use context::{Manifest, Zone};
+use loom::{Digest, NodeId, Position, PositionId, Role, RowError, Rows, ViewName, render, resolve};
+use model::Usage;
+
+/// Positions looked at upwards for the last request of a session.
+const LOOK_UP: usize = 8;
+/// Positions looked at upwards for the last thing the owner said.
+const LOOK_UP_SAID: usize = 256;
+
+/// Where a view stands.
+pub(crate) struct Stand {
+    /// The node that is shown there.
+    pub(crate) node: NodeId,
+    /// Its short id.
+    pub(crate) short_id: String,
+    /// The last request on the path.
+    pub(crate) last: Option<Last>,
+}
+
+/// A request that was sent.
+pub(crate) struct Last {
+    /// Digest of its manifest.
+    pub(crate) digest: Digest,
+    /// What was sent.
+    pub(crate) manifest: Manifest,
+    /// Tokens as reported.
+    pub(crate) usage: Option<Usage>,
+}
+
+impl Last {
+    /// Tokens of the request and its answer: reported where a server did, else estimated for the request.
+    pub(crate) fn used(&self) -> u64 {
+        let reported = self
+            .usage
+            .map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output);
+        reported.unwrap_or(self.manifest.tokens)
+    }
+
+    /// The used share of the window.
+    pub(crate) fn share(&self) -> f64 {
+        self.used() as f64 / self.manifest.budget.window.max(1) as f64
+    }
+
+    /// The zone of that share.
+    pub(crate) fn zone(&self) -> Zone {
+        Zone::of(self.share())
+    }
+}
+
+/// Where a view of a tree stands.
+pub(crate) fn stand(rows: &dyn Rows, view: &ViewName) -> Result<Stand, RowError> {
+    let at = render::tip(rows, view)?;
+    let node = resolve::shown(rows, view, at)?;
+    let short_id = rows.node(node)?.map(|row| row.short_id).unwrap_or_default();
+    Ok(Stand { node, short_id, last: last(rows, at)? })
+}
+
+fn last(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
+    for position in rows.upwards(at, LOOK_UP)? {
+        let original = position.id.original();
+        let Some(generation) = rows.node(original)?.and_then(|row| row.node.generation) else { continue };
+        let Some(generation) = rows.generation(generation)? else { continue };
+        let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };
+        let usage =
+            stored::response(rows, original)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
+        return Ok(Some(Last { digest: generation.manifest, manifest, usage }));
+    }
+    Ok(None)
+}
+
+/// The last thing that was said on the path of a view.
+pub(crate) fn said_last(rows: &dyn Rows, view: &ViewName) -> Result<Option<PositionId>, RowError> {
+    let path = rows.upwards(render::tip(rows, view)?, LOOK_UP_SAID)?;
+    Ok(path.iter().find(|position| is_said(position)).map(|position| position.id))
+}
+
+/// Whether something was said at a position, and not answered.
+pub(crate) fn is_said(position: &Position) -> bool {
+    position.role == Some(Role::User)
+}

@@ -1,0 +1,120 @@
+//! Results of slash commands.
+
+use context::Zone;
+use loom::{NodeId, TreeId};
+use model::Place;
+use serde::Serialize;
+
+use super::context::ContextShown;
+use super::tree::Stepped;
+use crate::rights::Right;
+
+/// `/help`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Help {
+    /// The commands.
+    pub commands: Vec<HelpLine>,
+}
+
+/// A command, as help shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct HelpLine {
+    /// Its name, without the slash.
+    pub name: &'static str,
+    /// Its arguments.
+    pub arguments: &'static str,
+    /// The right it needs.
+    pub right: Right,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// `/model`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelShown {
+    /// `PROVIDER/NAME`.
+    pub model: String,
+    /// Where text goes.
+    pub place: Place,
+    /// Its window, tokens.
+    pub window: u32,
+    /// Where text goes from now on, when that changed from this machine to another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// `/status`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// The session, `SESSION:FORK` in a fork.
+    pub session: String,
+    /// Whether it is forgotten when it is closed.
+    pub temporary: bool,
+    /// Its tree; none before anything was said.
+    pub tree: Option<TreeId>,
+    /// The tree's title.
+    pub title: String,
+    /// The node it stands at, by its short id.
+    pub tip: Option<String>,
+    /// Who is asked.
+    pub model: ModelShown,
+    /// Tokens of the last request and its answer; none where no model was asked yet.
+    pub used: Option<u64>,
+    /// The used share of the window, 0 to 1.
+    pub share: Option<f64>,
+    /// The zone of that share.
+    pub zone: Option<Zone>,
+    /// A node of trust `outside` that the last request held.
+    pub tainted_by: Option<NodeId>,
+    /// The workspace; empty for none.
+    pub workspace: String,
+    /// Whether what it brings is loaded.
+    pub loaded: bool,
+}
+
+/// How `/context` is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ContextForm {
+    /// A line for each kind of segment.
+    #[default]
+    Summary,
+    /// Every segment.
+    Detail,
+    /// Bars.
+    Map,
+    /// As JSON.
+    Json,
+}
+
+/// `/context`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Standing {
+    /// The last request on the path; none where no model was asked yet.
+    pub last: Option<ContextShown>,
+    /// What would be sent now; none before anything was said.
+    pub next: Option<ContextShown>,
+    /// How it is shown to a person.
+    #[serde(skip)]
+    pub form: ContextForm,
+}
+
+/// `/undo`, `/redo`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stood {
+    /// What was done.
+    #[serde(flatten)]
+    pub stepped: Stepped,
+    /// The node the conversation stands at now, by its short id.
+    pub tip: String,
+    /// Its text; empty before the first.
+    pub text: String,
+}
+
+/// `/new`, `/switch`, `/rename`, `/fork`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Went {
+    /// The session the conversation is in, `SESSION:FORK` in a fork.
+    pub session: String,
+    /// Its tree; none when it begins with what is said next.
+    pub tree: Option<TreeId>,
+}

@@ -1,0 +1,337 @@
+//! Slash commands: what a person types into a conversation that is no text for the model (spec: agent §7).
+//!
+//! One table for every surface: name, arguments, right, help and what completes the argument. A surface hands an
+//! input line of a person to [`parse`] and runs what comes of it with [`App::slash`](crate::App::slash), where
+//! rights are checked. No other text is ever read as a command: not a file, not standard input, not what another
+//! process or a model says (spec: security §5).
+
+mod complete;
+mod input;
+mod run;
+
+pub use complete::{Candidates, Known, complete};
+pub use input::{Input, parse};
+pub use run::Slashed;
+
+use crate::results::slash::ContextForm;
+use crate::rights::Right;
+
+/// A slash command with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlashCommand {
+    /// What commands there are; one of them, if named.
+    Help {
+        /// Its name, without the slash.
+        topic: Option<String>,
+    },
+    /// Where the conversation stands.
+    Status,
+    /// What the model was sent last and would be sent next.
+    Context {
+        /// How it is shown.
+        form: ContextForm,
+    },
+    /// The sessions of the workspace.
+    Sessions,
+    /// Begins anew, in this session or in another one.
+    New {
+        /// The other one, which must not be there yet.
+        name: Option<String>,
+    },
+    /// Gives the session another name.
+    Rename {
+        /// The new one.
+        to: String,
+    },
+    /// Goes on in another session, or in a fork; lists them, if none is named.
+    Switch {
+        /// Its name, `SESSION:FORK` for a fork.
+        name: Option<String>,
+    },
+    /// Goes on beside what is here, which stays as it is.
+    Fork {
+        /// Its name.
+        name: Option<String>,
+    },
+    /// Says something said before in other words.
+    Edit {
+        /// The node of what was said; the last thing said, if none.
+        node: Option<String>,
+        /// What is said instead.
+        text: String,
+    },
+    /// Takes the last thing back.
+    Undo,
+    /// Does it again.
+    Redo,
+    /// Asks another model from now on; shows the present one, if none is named.
+    Model {
+        /// Its name.
+        name: Option<String>,
+    },
+    /// Searches everything.
+    Search {
+        /// The query.
+        query: String,
+    },
+    /// Verifies the session's tree.
+    Verify,
+    /// Looks whether everything works.
+    Doctor,
+    /// Stops the answer that is coming.
+    Stop,
+    /// Says something once what is under way is done.
+    Queue {
+        /// What.
+        text: String,
+    },
+    /// Ends the conversation.
+    Quit,
+}
+
+/// What the table says of a slash command.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Its name: letters only.
+    pub name: &'static str,
+    /// Its arguments, as help shows them.
+    pub arguments: &'static str,
+    /// The right it needs.
+    pub right: Right,
+    /// What it does.
+    pub help: &'static str,
+    /// What its argument may be.
+    pub candidates: Candidates,
+    read: fn(&str) -> Result<SlashCommand, &'static str>,
+}
+
+/// Every slash command, in the order help shows them.
+pub const TABLE: [Row; 18] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, SEARCH, VERIFY,
+    DOCTOR, QUEUE, STOP, QUIT,
+];
+
+const HELP: Row = Row {
+    name: "help",
+    arguments: "[COMMAND]",
+    right: Right::Read,
+    help: "show the commands, or one of them",
+    candidates: Candidates::Commands,
+    read: |rest| {
+        Ok(SlashCommand::Help { topic: word(rest)?.map(|name| name.trim_start_matches('/').to_owned()) })
+    },
+};
+const STATUS: Row = Row {
+    name: "status",
+    arguments: "",
+    right: Right::Read,
+    help: "show session, model, how full the window is, and what taints it",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Status),
+};
+const CONTEXT: Row = Row {
+    name: "context",
+    arguments: "[detail|map|json]",
+    right: Right::Read,
+    help: "show what the model was sent last and would be sent next",
+    candidates: Candidates::Words(&["detail", "map", "json"]),
+    read: |rest| {
+        let form = match rest {
+            "" => ContextForm::Summary,
+            "detail" => ContextForm::Detail,
+            "map" => ContextForm::Map,
+            "json" => ContextForm::Json,
+            _ => return Err("it takes detail, map, json or nothing"),
+        };
+        Ok(SlashCommand::Context { form })
+    },
+};
+const SESSIONS: Row = Row {
+    name: "sessions",
+    arguments: "",
+    right: Right::Read,
+    help: "list the sessions of this workspace, and their forks",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Sessions),
+};
+const NEW: Row = Row {
+    name: "new",
+    arguments: "[NAME]",
+    right: Right::Write,
+    help: "begin anew in this session, or begin another one",
+    candidates: Candidates::None,
+    read: |rest| Ok(SlashCommand::New { name: word(rest)? }),
+};
+const SWITCH: Row = Row {
+    name: "switch",
+    arguments: "[SESSION[:FORK]]",
+    right: Right::Read,
+    help: "go on in another session or fork; without a name, list them",
+    candidates: Candidates::Sessions,
+    read: |rest| Ok(SlashCommand::Switch { name: word(rest)? }),
+};
+const RENAME: Row = Row {
+    name: "rename",
+    arguments: "NAME",
+    right: Right::Write,
+    help: "give this session another name",
+    candidates: Candidates::None,
+    read: |rest| Ok(SlashCommand::Rename { to: word(rest)?.ok_or("it takes the new name")? }),
+};
+const FORK: Row = Row {
+    name: "fork",
+    arguments: "[NAME]",
+    right: Right::Write,
+    help: "go on beside this point; what is here stays as it is",
+    candidates: Candidates::None,
+    read: |rest| Ok(SlashCommand::Fork { name: word(rest)? }),
+};
+const EDIT: Row = Row {
+    name: "edit",
+    arguments: "[@NODE] TEXT",
+    right: Right::Act,
+    help: "say the last thing you said in other words, and have it answered anew",
+    candidates: Candidates::None,
+    read: |rest| {
+        let (node, text) = match rest.strip_prefix('@') {
+            None => (None, rest),
+            Some(named) => match named.split_once(char::is_whitespace) {
+                Some((node, text)) if !node.is_empty() => (Some(node.to_owned()), text.trim_start()),
+                _ => return Err("behind @NODE it takes the text"),
+            },
+        };
+        let text = some(text)?;
+        Ok(SlashCommand::Edit { node, text })
+    },
+};
+const UNDO: Row = Row {
+    name: "undo",
+    arguments: "",
+    right: Right::Write,
+    help: "take the last thing back: a turn, an edit",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Undo),
+};
+const REDO: Row = Row {
+    name: "redo",
+    arguments: "",
+    right: Right::Write,
+    help: "do again what was taken back",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Redo),
+};
+const MODEL: Row = Row {
+    name: "model",
+    arguments: "[NAME]",
+    right: Right::Act,
+    help: "ask another model from now on; without a name, show which one is asked",
+    candidates: Candidates::Models,
+    read: |rest| Ok(SlashCommand::Model { name: word(rest)? }),
+};
+const SEARCH: Row = Row {
+    name: "search",
+    arguments: "QUERY",
+    right: Right::Read,
+    help: "search everything that was said and written",
+    candidates: Candidates::None,
+    read: |rest| Ok(SlashCommand::Search { query: some(rest)? }),
+};
+const VERIFY: Row = Row {
+    name: "verify",
+    arguments: "",
+    right: Right::Read,
+    help: "check that nothing in this session was changed",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Verify),
+};
+const DOCTOR: Row = Row {
+    name: "doctor",
+    arguments: "",
+    right: Right::Read,
+    help: "look whether everything works; opens no connection",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Doctor),
+};
+const QUEUE: Row = Row {
+    name: "queue",
+    arguments: "TEXT",
+    right: Right::Act,
+    help: "while an answer comes: say this once it is there",
+    candidates: Candidates::None,
+    read: |rest| Ok(SlashCommand::Queue { text: some(rest)? }),
+};
+const STOP: Row = Row {
+    name: "stop",
+    arguments: "",
+    right: Right::Act,
+    help: "while an answer comes: stop it, as Ctrl-C does; what came is kept",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Stop),
+};
+const QUIT: Row = Row {
+    name: "quit",
+    arguments: "",
+    right: Right::Read,
+    help: "end the conversation, as Ctrl-D does",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Quit),
+};
+
+impl SlashCommand {
+    /// Its row of the table.
+    pub const fn row(&self) -> Row {
+        match self {
+            Self::Help { .. } => HELP,
+            Self::Status => STATUS,
+            Self::Context { .. } => CONTEXT,
+            Self::Sessions => SESSIONS,
+            Self::New { .. } => NEW,
+            Self::Switch { .. } => SWITCH,
+            Self::Rename { .. } => RENAME,
+            Self::Fork { .. } => FORK,
+            Self::Edit { .. } => EDIT,
+            Self::Undo => UNDO,
+            Self::Redo => REDO,
+            Self::Model { .. } => MODEL,
+            Self::Search { .. } => SEARCH,
+            Self::Verify => VERIFY,
+            Self::Doctor => DOCTOR,
+            Self::Queue { .. } => QUEUE,
+            Self::Stop => STOP,
+            Self::Quit => QUIT,
+        }
+    }
+}
+
+fn nothing(rest: &str, command: SlashCommand) -> Result<SlashCommand, &'static str> {
+    if rest.is_empty() { Ok(command) } else { Err("it takes nothing") }
+}
+
+/// One word, or nothing.
+fn word(rest: &str) -> Result<Option<String>, &'static str> {
+    match rest {
+        "" => Ok(None),
+        one if !one.contains(char::is_whitespace) => Ok(Some(one.to_owned())),
+        _ => Err("it takes one word"),
+    }
+}
+
+fn some(rest: &str) -> Result<String, &'static str> {
+    if rest.trim().is_empty() { Err("it takes a text") } else { Ok(rest.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+
+    #[test]
+    fn the_documentation_shows_the_table() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        let rows = TABLE.map(|row| {
+            let usage = format!("/{} {}", row.name, row.arguments).trim_end().replace('|', "\\|");
+            format!("| `{usage}` | {} | {} |", format!("{:?}", row.right).to_lowercase(), row.help)
+        });
+        assert!(docs.contains(&rows.join("\n")), "docs/cli.md should show:\n{}", rows.join("\n"));
+    }
+}

@@ -1,0 +1,76 @@
+//! Completion of slash commands and their arguments.
+
+use std::ops::Range;
+
+use super::TABLE;
+
+/// What the argument of a command may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Candidates {
+    /// Nothing that could be listed.
+    None,
+    /// One of these.
+    Words(&'static [&'static str]),
+    /// The name of a command.
+    Commands,
+    /// A session.
+    Sessions,
+    /// A model.
+    Models,
+}
+
+/// Names that are known when a line is typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Sessions, and forks as `SESSION:FORK`.
+    pub sessions: Vec<String>,
+    /// Models.
+    pub models: Vec<String>,
+}
+
+/// What may stand at the end of `line`, which ends at the cursor: texts with the bytes of the line each replaces.
+pub fn complete(line: &str, known: &Known) -> (Range<usize>, Vec<String>) {
+    let none = (line.len()..line.len(), Vec::new());
+    let Some(typed) = line.strip_prefix('/') else { return none };
+    let Some((name, argument)) = typed.split_once(' ') else {
+        return (0..line.len(), beginning(typed, TABLE.iter().map(|row| row.name), "/"));
+    };
+    let Some(row) = TABLE.iter().find(|row| row.name == name) else { return none };
+    if argument.contains(char::is_whitespace) {
+        return none;
+    }
+    let found = match row.candidates {
+        Candidates::None => Vec::new(),
+        Candidates::Words(words) => beginning(argument, words.iter().copied(), ""),
+        Candidates::Commands => beginning(argument, TABLE.iter().map(|row| row.name), ""),
+        Candidates::Sessions => beginning(argument, known.sessions.iter().map(String::as_str), ""),
+        Candidates::Models => beginning(argument, known.models.iter().map(String::as_str), ""),
+    };
+    (line.len() - argument.len()..line.len(), found)
+}
+
+fn beginning<'a>(typed: &str, all: impl Iterator<Item = &'a str>, before: &str) -> Vec<String> {
+    all.filter(|one| one.starts_with(typed)).map(|one| format!("{before}{one}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_arguments_are_completed_and_texts_are_not() {
+        let known = Known {
+            sessions: vec!["main".into(), "main:alt".into(), "plans".into()],
+            models: vec!["script:echo".into()],
+        };
+        let of = |line| complete(line, &known);
+        assert_eq!(of("/s").1, ["/status", "/sessions", "/switch", "/search", "/stop"]);
+        assert_eq!(of("/switch m"), (8..9, vec!["main".to_owned(), "main:alt".to_owned()]));
+        assert_eq!(of("/model "), (7..7, vec!["script:echo".to_owned()]));
+        assert_eq!(of("/context d").1, ["detail"]);
+        assert_eq!(of("/help und").1, ["undo"]);
+        for text in ["", "he", "//s", "/rename x", "/switch main m", "/nothing x"] {
+            assert!(of(text).1.is_empty(), "{text}");
+        }
+    }
+}

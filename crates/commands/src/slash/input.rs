@@ -1,0 +1,160 @@
+//! An input line, read.
+
+use super::{SlashCommand, TABLE};
+use crate::error::CommandError;
+
+/// What a person's input line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A text for the model.
+    Say(String),
+    /// A command.
+    Command(SlashCommand),
+    /// No command, though it looks like one. Nothing is sent.
+    Unknown {
+        /// What was typed behind the slash.
+        name: String,
+        /// The command that is nearest to it.
+        nearest: Option<&'static str>,
+    },
+    /// A command whose arguments do not fit.
+    Misused {
+        /// Its name.
+        name: &'static str,
+        /// Its arguments, as help shows them.
+        arguments: &'static str,
+        /// What does not fit.
+        why: &'static str,
+    },
+}
+
+/// Reads an input line. A command begins with its first character, a slash; its name is of letters only. `//`
+/// stands for a slash that begins a text, and a first word with a further slash is the name of a file in a text.
+pub fn parse(line: &str) -> Input {
+    let Some(typed) = line.strip_prefix('/') else { return Input::Say(line.to_owned()) };
+    if typed.starts_with('/') {
+        return Input::Say(typed.to_owned());
+    }
+    let end = typed.find(char::is_whitespace).unwrap_or(typed.len());
+    let (name, rest) = (&typed[..end], typed[end..].trim());
+    if name.contains('/') {
+        return Input::Say(line.to_owned());
+    }
+    let Some(row) = TABLE.iter().find(|row| row.name == name) else {
+        return Input::Unknown { name: name.to_owned(), nearest: nearest(name) };
+    };
+    match (row.read)(rest) {
+        Ok(command) => Input::Command(command),
+        Err(why) => Input::Misused { name: row.name, arguments: row.arguments, why },
+    }
+}
+
+/// Typing errors a name may have to be taken for another.
+const MAX_ERRORS: usize = 3;
+
+/// The command nearest to a name: one that begins so, else the one with the fewest typing errors.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let begins = TABLE.iter().find(|row| !name.is_empty() && row.name.starts_with(&name));
+    let closest = || {
+        let apart = TABLE.iter().map(|row| (strsim::damerau_levenshtein(row.name, &name), row));
+        let (errors, row) = apart.min_by_key(|(errors, _)| *errors)?;
+        // Not everything of a name may be an error.
+        (errors <= MAX_ERRORS && errors < row.name.len()).then_some(row)
+    };
+    begins.or_else(closest).map(|row| row.name)
+}
+
+impl Input {
+    /// The error of an input line that is neither text nor a command.
+    pub(crate) fn refused(name: &str, nearest: Option<&str>) -> CommandError {
+        let hint = match nearest {
+            Some(nearest) => {
+                format!("did you mean /{nearest}? Nothing was sent; `//` begins a text with a slash")
+            }
+            None => "/help shows the commands. Nothing was sent; `//` begins a text with a slash".to_owned(),
+        };
+        CommandError::new(
+            "unknown_command",
+            2,
+            format!("there is no command /{}", text::terminal::one_line(name)),
+            hint,
+        )
+    }
+
+    /// The error of a command whose arguments do not fit.
+    pub(crate) fn misused(name: &str, arguments: &str, why: &str) -> CommandError {
+        let usage = format!("/{name} {arguments}");
+        CommandError::usage(format!("/{name}: {why}"), format!("type {}", usage.trim_end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::slash::ContextForm;
+
+    #[test]
+    fn a_slash_begins_a_command_and_two_a_text() {
+        assert_eq!(parse("/status"), Input::Command(SlashCommand::Status));
+        assert_eq!(parse("/status  \n"), Input::Command(SlashCommand::Status));
+        assert_eq!(parse("//status"), Input::Say("/status".into()));
+        assert_eq!(parse("hello /status"), Input::Say("hello /status".into()));
+        assert_eq!(parse(" /status"), Input::Say(" /status".into()));
+        assert_eq!(parse("/etc/hosts is odd"), Input::Say("/etc/hosts is odd".into()));
+        assert_eq!(parse(""), Input::Say(String::new()));
+    }
+
+    #[test]
+    fn arguments_are_read_with_the_command() {
+        let edit = |node: Option<&str>, text: &str| {
+            Input::Command(SlashCommand::Edit { node: node.map(str::to_owned), text: text.to_owned() })
+        };
+        assert_eq!(parse("/edit a b\nc"), edit(None, "a b\nc"));
+        assert_eq!(parse("/edit @7k2m a b"), edit(Some("7k2m"), "a b"));
+        assert_eq!(parse("/context map"), Input::Command(SlashCommand::Context { form: ContextForm::Map }));
+        for wrong in [
+            "/edit",
+            "/edit @7k2m",
+            "/edit @ x",
+            "/context all",
+            "/rename",
+            "/rename a b",
+            "/undo 3",
+            "/queue",
+        ] {
+            assert!(matches!(parse(wrong), Input::Misused { .. }), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_command_is_no_text_and_the_nearest_is_named() {
+        for (typed, meant) in [
+            ("/stauts", Some("status")),
+            ("/sess", Some("sessions")),
+            ("/Quit", Some("quit")),
+            ("/undo2", Some("undo")),
+            ("/xyzzyxyzzy", None),
+            ("/", None),
+            ("/ status", None),
+        ] {
+            let Input::Unknown { nearest, .. } = parse(typed) else { panic!("{typed}") };
+            assert_eq!(nearest, meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_read_as_its_own_command() {
+        for row in TABLE {
+            assert!(row.name.chars().all(|c| c.is_ascii_lowercase()), "{}", row.name);
+            assert!(!row.help.is_empty());
+            let line =
+                format!("/{} {}", row.name, if row.arguments.starts_with('[') { "" } else { row.arguments });
+            let Input::Command(command) = parse(&line) else {
+                assert_eq!(row.name, "edit", "{line}");
+                continue;
+            };
+            assert_eq!(command.row().name, row.name);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What slash commands do. None but `/edit` asks a model.
+
+use loom::{Op, TreeId, ViewName};
+use model::Cancel;
+
+use super::{SlashCommand, TABLE, input};
+use crate::app::App;
+use crate::args::care::Search;
+use crate::args::chat::SessionsCommand;
+use crate::args::tree::{Step, Verify};
+use crate::args::{TreeArg, ViewArg};
+use crate::chat::stand::{Last, stand};
+use crate::chat::{self, Conversation};
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::context::ContextShown;
+use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
+use crate::rights::Asker;
+use crate::{contexts, tree, verify};
+
+/// What comes of an input line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Slashed {
+    /// It is done.
+    Done(Box<Outcome>),
+    /// This is to be said once what is under way is done; now, if nothing is.
+    Queue(String),
+    /// What is under way is to be stopped.
+    Stop,
+    /// The surface is to look whether everything works: it holds the files.
+    Doctor,
+    /// The conversation is to end.
+    Quit,
+}
+
+impl App {
+    /// Runs a slash command for someone in a conversation. This is where its right is checked.
+    ///
+    /// # Errors
+    /// [`CommandError`], `denied` before anything was done.
+    pub async fn slash(
+        &self,
+        asker: &Asker,
+        conversation: &mut Conversation,
+        command: SlashCommand,
+        cancel: Cancel,
+    ) -> Result<Slashed, CommandError> {
+        let row = command.row();
+        Self::require(asker, &format!("/{}", row.name), row.right)?;
+        let outcome = match command {
+            SlashCommand::Help { topic } => Outcome::Help(help(topic.as_deref())?),
+            SlashCommand::Status => Outcome::Status(Box::new(status(self, asker, conversation).await?)),
+            SlashCommand::Context { form } => {
+                Outcome::Standing(standing(self, asker, conversation, form).await?)
+            }
+            SlashCommand::Sessions | SlashCommand::Switch { name: None } => {
+                let list = SessionsCommand::List { archived: false, all: false };
+                chat::sessions(self, asker, list).await?
+            }
+            SlashCommand::New { name } => {
+                Outcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
+            }
+            SlashCommand::Switch { name: Some(name) } => {
+                Outcome::Went(conversation.switch(self, asker, &name).await?)
+            }
+            SlashCommand::Rename { to } => Outcome::Went(conversation.rename(self, asker, &to).await?),
+            SlashCommand::Fork { name } => {
+                Outcome::Went(conversation.fork(self, asker, name.as_deref()).await?)
+            }
+            SlashCommand::Edit { node, text } => {
+                let text = self.masked(&text);
+                let done = conversation.edit(self, asker, node.as_deref(), text, cancel).await?;
+                Outcome::Chatted(done)
+            }
+            SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
+            SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
+            SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
+            SlashCommand::Search { query } => {
+                let search = Search { query, tree: None, limit: SEARCHED };
+                tree::search(self, asker, search).await?
+            }
+            SlashCommand::Verify => {
+                let (tree, _) = place(self, asker, conversation).await?;
+                let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
+                verify::verify(self, asker, args).await?
+            }
+            SlashCommand::Doctor => return Ok(Slashed::Doctor),
+            SlashCommand::Queue { text } => return Ok(Slashed::Queue(self.masked(&text))),
+            SlashCommand::Stop => return Ok(Slashed::Stop),
+            SlashCommand::Quit => return Ok(Slashed::Quit),
+        };
+        Ok(Slashed::Done(Box::new(outcome)))
+    }
+}
+
+/// Hits of `/search`.
+const SEARCHED: usize = 20;
+
+fn help(topic: Option<&str>) -> Result<Help, CommandError> {
+    let rows: Vec<_> = TABLE.iter().filter(|row| topic.is_none_or(|topic| topic == row.name)).collect();
+    if let (Some(topic), true) = (topic, rows.is_empty()) {
+        return Err(input::Input::refused(topic, input::nearest(topic)));
+    }
+    let line = |row: &&super::Row| HelpLine {
+        name: row.name,
+        arguments: row.arguments,
+        right: row.right,
+        help: row.help,
+    };
+    Ok(Help { commands: rows.iter().map(line).collect() })
+}
+
+/// Tree and view of a conversation in which something was said.
+async fn place(
+    app: &App,
+    asker: &Asker,
+    conversation: &Conversation,
+) -> Result<(TreeId, ViewName), CommandError> {
+    let entered = conversation.entered(app, asker).await?;
+    let entered = entered.ok_or_else(|| {
+        CommandError::not_found("text", "in this session", "say something first, or /switch to another one")
+    })?;
+    Ok((entered.tree, entered.view))
+}
+
+/// A step in the timeline of the session's view.
+async fn step(
+    app: &App,
+    asker: &Asker,
+    conversation: &Conversation,
+    op: Op,
+) -> Result<Outcome, CommandError> {
+    let (tree, view) = place(app, asker, conversation).await?;
+    let args =
+        Step { tree: TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } } };
+    let stepped = tree::step(app, asker, args, op).await?;
+    let (node, short_id) = app
+        .read(asker, tree, move |rows| {
+            let stand = stand(rows, &view)?;
+            Ok((rows.node(stand.node)?, stand.short_id))
+        })
+        .await?;
+    let text = node.map(|row| row.node.text().into_owned()).unwrap_or_default();
+    Ok(Outcome::Stood(Stood { stepped, tip: short_id, text }))
+}
+
+async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result<Status, CommandError> {
+    let entered = conversation.entered(app, asker).await?;
+    let mut status = Status {
+        session: conversation.name(),
+        temporary: conversation.is_temporary(),
+        tree: None,
+        title: String::new(),
+        tip: None,
+        model: conversation.model_shown(),
+        used: None,
+        share: None,
+        zone: None,
+        tainted_by: None,
+        workspace: app.workspace.key.clone(),
+        loaded: app.workspace.root.is_some(),
+    };
+    if let Some(entered) = entered {
+        let view = entered.view;
+        let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
+        status.tree = Some(entered.tree);
+        status.title = app.store.tree(&asker.principal, entered.tree).await?.title;
+        status.tip = Some(stand.short_id);
+        if let Some(last) = stand.last {
+            (status.used, status.share, status.zone) =
+                (Some(last.used()), Some(last.share()), Some(last.zone()));
+            status.tainted_by = last.manifest.tainted_by;
+        }
+    }
+    Ok(status)
+}
+
+async fn standing(
+    app: &App,
+    asker: &Asker,
+    conversation: &Conversation,
+    form: ContextForm,
+) -> Result<Standing, CommandError> {
+    let Some(entered) = conversation.entered(app, asker).await? else {
+        return Ok(Standing { last: None, next: None, form });
+    };
+    let view = entered.view.clone();
+    let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
+    let next = conversation.next(&entered).prepare(&app.desk(), &asker.principal).await?;
+    let next = contexts::shown(&next.manifest, None, false);
+    Ok(Standing { last: stand.last.as_ref().map(sent), next: Some(next), form })
+}
+
+fn sent(last: &Last) -> ContextShown {
+    let mut shown = contexts::shown(&last.manifest, None, false);
+    shown.manifest = Some(last.digest);
+    shown.used = last.used();
+    shown.estimated = last.usage.is_none();
+    shown.zone = Some(last.zone().to_string());
+    shown
+}

@@ -1,0 +1,309 @@
+//! Conversations and their slash commands, as every surface runs them, on every kind of store.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+
+#[path = "support/home.rs"]
+mod home;
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use drawloom_commands::args::chat::Chat;
+use drawloom_commands::chat::Conversation;
+use drawloom_commands::slash::Slashed;
+use drawloom_commands::{Asker, CommandError};
+use home::{TestHome, field, homes};
+use model::retry::RetryPolicy;
+use model::script::ScriptOptions;
+use model::{
+    Call, Cancel, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt,
+    RawResponse, ScriptModel,
+};
+use serde_json::{Value, json};
+
+/// A conversation in the session `main`, with an echo unless the test sets another model.
+struct Talk<'a> {
+    home: &'a TestHome,
+    conversation: Conversation,
+}
+
+impl<'a> Talk<'a> {
+    fn new(home: &'a TestHome) -> Self {
+        home.models.set(ScriptModel::echo(ScriptOptions::default()));
+        Self::as_set(home)
+    }
+
+    fn as_set(home: &'a TestHome) -> Self {
+        let conversation = Conversation::open(&home.app, &Chat::default()).unwrap();
+        Self { home, conversation }
+    }
+
+    async fn take(&mut self, line: &str) -> Result<Slashed, CommandError> {
+        self.conversation.take(&self.home.app, &Asker::owner(), line, Cancel::never()).await
+    }
+
+    /// The result of a line, as JSON.
+    async fn ok(&mut self, line: &str) -> Value {
+        match self.take(line).await {
+            Ok(Slashed::Done(outcome)) => serde_json::to_value(outcome).unwrap(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    async fn err(&mut self, line: &str) -> CommandError {
+        self.take(line).await.unwrap_err()
+    }
+
+    /// What was said and answered, as the conversation shows it.
+    async fn texts(&mut self) -> Vec<String> {
+        let status = self.ok("/status").await;
+        let Some(tree) = status["tree"].as_str() else { return Vec::new() };
+        let (_, fork) = self.conversation.name().split_once(':').map_or_else(
+            || (String::new(), "main".to_owned()),
+            |(session, fork)| (session.to_owned(), fork.to_owned()),
+        );
+        let nodes = self.home.nodes(tree, &["--view", &fork]).await;
+        let texts = nodes.iter().map(|node| field(node, "text"));
+        texts.filter(|text| !text.is_empty()).collect()
+    }
+}
+
+#[tokio::test]
+async fn undo_redo_and_edit_go_by_turns() {
+    for home in homes() {
+        let mut talk = Talk::new(&home);
+        talk.ok("one").await;
+        talk.ok("two").await;
+        assert_eq!(talk.texts().await, ["one", "one", "two", "two"]);
+        let undone = talk.ok("/undo").await;
+        assert_eq!(undone["text"], "one", "question and answer are one step: {undone}");
+        assert_eq!(talk.texts().await, ["one", "one"]);
+        talk.ok("/redo").await;
+        assert_eq!(talk.texts().await, ["one", "one", "two", "two"]);
+
+        let edited = talk.ok("/edit three").await;
+        assert_eq!(edited["text"], "three", "it is answered anew");
+        assert_eq!(talk.texts().await, ["one", "one", "three", "three"]);
+        talk.ok("/undo").await;
+        assert_eq!(talk.texts().await, ["one", "one", "two", "two"], "the edit was beside it");
+
+        let tree = field(&talk.ok("/status").await, "tree");
+        let first = home.nodes(&tree, &[]).await.into_iter().find(|node| node["text"] == "one").unwrap();
+        talk.ok(&format!("/edit @{} zero", field(&first, "short_id"))).await;
+        assert_eq!(talk.texts().await, ["zero", "zero"]);
+        let answer = home.nodes(&tree, &[]).await.pop().unwrap();
+        let wrong = talk.err(&format!("/edit @{} x", field(&answer, "short_id"))).await;
+        assert_eq!(wrong.code, "not_found", "answers are the model's words");
+        assert_eq!(talk.ok("/verify").await["status"], "valid");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_goes_on_beside_what_stays() {
+    for home in homes() {
+        let mut talk = Talk::new(&home);
+        assert_eq!(talk.err("/fork").await.exit, 2, "nothing was said yet");
+        talk.ok("one").await;
+        assert_eq!(talk.ok("/fork alt").await["session"], "main:alt");
+        talk.ok("two").await;
+        assert_eq!(talk.texts().await, ["one", "one", "two", "two"]);
+        talk.ok("/undo").await;
+        assert_eq!(talk.texts().await, ["one", "one"], "each line has its own timeline");
+        talk.ok("/redo").await;
+        talk.ok("/switch main").await;
+        assert_eq!(talk.texts().await, ["one", "one"]);
+        talk.ok("three").await;
+        talk.ok("/switch main:alt").await;
+        assert_eq!(talk.texts().await, ["one", "one", "two", "two"]);
+        assert_eq!(talk.ok("/fork").await["session"], "main:fork-1");
+        assert_eq!(talk.err("/fork alt").await.code, "exists");
+        assert_eq!(talk.err("/fork a:b").await.exit, 2);
+        assert_eq!(talk.err("/switch main:gone").await.code, "not_found");
+        let listed = talk.ok("/sessions").await;
+        assert_eq!(listed["sessions"][0]["forks"], json!(["alt", "fork-1"]));
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_begun_switched_and_named() {
+    for home in homes() {
+        let mut talk = Talk::new(&home);
+        talk.ok("one").await;
+        assert_eq!(talk.ok("/new").await["tree"], Value::Null);
+        assert!(talk.texts().await.is_empty());
+        talk.ok("two").await;
+        assert_eq!(talk.texts().await, ["two", "two"]);
+        talk.ok("/new plans").await;
+        talk.ok("three").await;
+        assert_eq!(talk.err("/new main").await.code, "exists");
+        assert_eq!(talk.err("/rename main").await.code, "exists");
+        assert_eq!(talk.ok("/rename ideas").await["session"], "ideas");
+        talk.ok("/switch main").await;
+        assert_eq!(talk.texts().await, ["two", "two"]);
+        assert_eq!(talk.err("/switch plans").await.code, "not_found");
+        talk.ok("/switch ideas").await;
+        assert_eq!(talk.texts().await, ["three", "three"]);
+        assert_eq!(talk.ok("/switch").await["sessions"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_command_asks_no_model_and_answers_at_once() {
+    for home in homes() {
+        let mut talk = Talk::new(&home);
+        talk.ok("hello").await;
+        let lines = [json!({"text": "one answer and no more"})];
+        script(&home, &lines);
+        let mut talk = Talk::as_set(&home);
+        talk.ok("hi").await;
+        for line in
+            ["/help", "/status", "/context", "/context json", "/sessions", "/model", "/search hi", "/verify"]
+        {
+            // The first time pages are read in; a machine that is busy may take its time now and then.
+            let mut fastest = Duration::MAX;
+            for _ in 0..5 {
+                let began = Instant::now();
+                talk.ok(line).await;
+                fastest = fastest.min(began.elapsed());
+            }
+            assert!(fastest < Duration::from_millis(20), "{line}: {fastest:?}");
+        }
+        assert_eq!(
+            talk.err("hello?").await.code,
+            "script_exhausted",
+            "the script's one line was for the text"
+        );
+    }
+}
+
+#[tokio::test]
+async fn status_and_context_say_what_was_sent() {
+    for home in homes() {
+        let lines = [json!({"text": "a", "usage": {"input": 40_000, "cached": 1_000, "output": 100}})];
+        script(&home, &lines);
+        let mut talk = Talk::as_set(&home);
+        let before = talk.ok("/status").await;
+        assert_eq!((&before["tree"], &before["zone"]), (&Value::Null, &Value::Null));
+        assert_eq!(talk.ok("/context").await, json!({"last": null, "next": null}));
+        talk.ok("question").await;
+        let after = talk.ok("/status").await;
+        assert_eq!((&after["used"], &after["zone"]), (&json!(41_100), &json!("yellow")));
+        assert_eq!(after["model"]["place"], "local");
+        let context = talk.ok("/context").await;
+        assert_eq!(context["last"]["used"], 41_100);
+        let kinds = |name: &str| context[name]["segments"].as_array().unwrap().len();
+        assert!(kinds("next") >= kinds("last") && context["next"]["manifest"].is_null());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_command_is_not_sent() {
+    for home in homes() {
+        let mut talk = Talk::new(&home);
+        let error = talk.err("/stauts").await;
+        assert_eq!(error.code, "unknown_command");
+        assert!(error.hint.contains("/status"), "{}", error.hint);
+        assert_eq!(talk.err("/context everything").await.exit, 2);
+        assert!(talk.texts().await.is_empty());
+        assert_eq!(talk.ok("//stauts").await["text"], "/stauts");
+    }
+}
+
+#[tokio::test]
+async fn s5_only_an_input_line_is_a_command() {
+    for home in homes() {
+        let said = |expect: &str| json!({"text": "as you say", "expect": expect});
+        script(&home, &[said("/status"), said("//quit")]);
+        for text in ["/status", "//quit"] {
+            *home.talk.input.lock().unwrap() = text.as_bytes().to_vec();
+            let done = home.ok(&["chat", "-m", "-"]).await;
+            assert_eq!(done["text"], "as you say", "standard input is text for the model");
+        }
+        let status = home.ok(&["chat", "-m", "/status"]).await;
+        assert!(status["text"].is_null() && status["session"] == "main", "the control: {status}");
+
+        script(&home, &[said("/undo")]);
+        let file = home.dir.path().join("note.txt");
+        std::fs::write(&file, "/undo").unwrap();
+        let done = home.ok(&["chat", "-m", "look", "--file", file.to_str().unwrap()]).await;
+        assert_eq!(done["text"], "as you say");
+    }
+}
+
+#[tokio::test]
+async fn a_known_secret_is_masked_in_edits_and_queues() {
+    for home in homes() {
+        let mut talk = Talk::new(&home);
+        talk.ok("one").await;
+        let edited = talk.ok(&format!("/edit the key is {}", home::SECRET)).await;
+        assert!(!edited["text"].as_str().unwrap().contains(home::SECRET), "{edited}");
+        let Slashed::Queue(text) = talk.take(&format!("/queue {}", home::SECRET)).await.unwrap() else {
+            panic!("queued")
+        };
+        assert!(!text.contains(home::SECRET));
+    }
+}
+
+#[tokio::test]
+async fn the_first_request_that_leaves_the_machine_is_said() {
+    for home in homes() {
+        let told = || {
+            home.talk.notes.lock().unwrap().iter().filter(|note| note.contains("leaves this machine")).count()
+        };
+        let mut talk = Talk::new(&home);
+        talk.ok("near").await;
+        assert_eq!(told(), 0);
+        home.models.set(Far::new());
+        let model = talk.ok("/model far/away").await;
+        assert!(model["notice"].as_str().unwrap().contains("leaves this machine"));
+        talk.ok("far").await;
+        talk.ok("far again").await;
+        assert_eq!(told(), 1);
+        let mut again = Talk::as_set(&home);
+        again.ok("still far").await;
+        assert_eq!(told(), 1, "the session's requests went there before");
+        again.ok("/new").await;
+        again.ok("anew").await;
+        assert_eq!(told(), 1, "of the same session it was said");
+    }
+}
+
+fn script(home: &TestHome, lines: &[Value]) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let options = ScriptOptions { retry: RetryPolicy::never(), ..ScriptOptions::default() };
+    home.models.set(ScriptModel::from_text("story.jsonl", &text, options).unwrap());
+}
+
+/// An echo on another machine.
+struct Far {
+    echo: ScriptModel,
+    info: ModelInfo,
+}
+
+impl Far {
+    fn new() -> Self {
+        let echo = ScriptModel::echo(ScriptOptions::default());
+        let info = ModelInfo { provider: "far".into(), place: Place::Remote, ..echo.info().clone() };
+        Self { echo, info }
+    }
+}
+
+#[async_trait]
+impl Model for Far {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+        self.echo.encode(prompt, params)
+    }
+
+    async fn send(
+        &self,
+        request: &Encoded,
+        call: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        self.echo.send(request, call, exchange).await
+    }
+}

@@ -1,0 +1,147 @@
+//! What slash commands show.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ::context::segment::Decision;
+use commands::results::context::ContextShown;
+use commands::results::slash::{ContextForm, Help, ModelShown, Standing, Status, Stood, Went};
+use model::Place;
+
+use super::columns::{columns, word};
+use super::{Plain, Shown, context};
+use crate::json;
+
+/// Cells of the longest bar.
+const BAR: u64 = 40;
+
+pub(super) fn help(found: &Help, to: Plain) -> String {
+    let row = |line: &commands::results::slash::HelpLine| {
+        let usage = format!("/{} {}", line.name, line.arguments);
+        vec![usage.trim_end().to_owned(), to.dim(line.help)]
+    };
+    let mut out = columns(&found.commands.iter().map(row).collect::<Vec<_>>());
+    if found.commands.len() > 1 {
+        out +=
+            &to.dim("// begins a text with a slash; a backslash at the end of a line goes on in the next\n");
+    }
+    out
+}
+
+pub(super) fn status(found: &Status, to: Plain) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(out, "{name:<10} {value}");
+    };
+    let forgotten = if found.temporary { ", forgotten when it is closed" } else { "" };
+    line("session", &format!("{}{forgotten}", to.line(&found.session)));
+    match (&found.tree, &found.tip) {
+        (Some(tree), Some(tip)) => {
+            line("tree", &format!("{tree}  {}", to.line(&found.title)));
+            line("at", tip);
+        }
+        _ => line("tree", "nothing was said yet"),
+    }
+    line("model", &model_line(&found.model, to));
+    match (found.used, found.share, found.zone) {
+        (Some(used), Some(share), Some(zone)) => {
+            line(
+                "window",
+                &format!("{used} of {} tokens, {:.0} %: {zone}", found.model.window, share * 100.0),
+            );
+        }
+        _ => line("window", &format!("{} tokens, nothing was asked yet", found.model.window)),
+    }
+    if let Some(node) = found.tainted_by {
+        line("tainted by", &to.paint("31", &format!("{node}: text from outside")));
+    }
+    let loaded = if found.loaded { "loaded" } else { "what it brings is not loaded" };
+    let workspace = if found.workspace.is_empty() { "none" } else { &found.workspace };
+    line("workspace", &format!("{} ({loaded})", to.line(workspace)));
+    out
+}
+
+pub(super) fn model(found: &ModelShown, to: Plain) -> Shown {
+    Shown::new(format!("{}\n", model_line(found, to))).noting(found.notice.clone())
+}
+
+fn model_line(found: &ModelShown, to: Plain) -> String {
+    let place = match found.place {
+        Place::Local => "local",
+        Place::Remote => "remote",
+    };
+    format!("{} · {place}", to.line(&found.model))
+}
+
+/// Characters of a text that says where one is.
+const GLIMPSE: usize = 70;
+
+pub(super) fn stood(done: &Stood, to: Plain) -> Shown {
+    let first = done.text.lines().next().unwrap_or_default();
+    let glimpse: String = first.chars().take(GLIMPSE).collect();
+    let more = if glimpse.len() < done.text.trim_end().len() { " …" } else { "" };
+    let body = if done.text.is_empty() {
+        "at the beginning\n".to_owned()
+    } else {
+        format!("at {}: {}{more}\n", done.tip, to.line(&glimpse))
+    };
+    Shown::new(body).noting(super::tree::left_alone(&done.stepped))
+}
+
+pub(super) fn went(found: &Went, to: Plain) -> String {
+    let anew = if found.tree.is_none() { ", begins with what you say next" } else { "" };
+    format!("{}{anew}\n", to.line(&found.session))
+}
+
+pub(super) fn standing(found: &Standing, to: Plain) -> String {
+    if found.form == ContextForm::Json {
+        return json::line(found).ok().and_then(|line| String::from_utf8(line).ok()).unwrap_or_default();
+    }
+    let mut out = String::new();
+    for (name, request) in [("sent last", &found.last), ("sent next", &found.next)] {
+        let Some(request) = request else {
+            let _ = writeln!(out, "{}", to.dim(&format!("{name}: nothing yet")));
+            continue;
+        };
+        let _ = writeln!(out, "{}", to.dim(&format!("{name}:")));
+        match found.form {
+            ContextForm::Detail => out += &context::show(request, to),
+            ContextForm::Map => out += &kinds(request, to, true),
+            ContextForm::Summary | ContextForm::Json => out += &kinds(request, to, false),
+        }
+    }
+    out
+}
+
+/// Tokens by kind of segment.
+fn kinds(request: &ContextShown, to: Plain, bars: bool) -> String {
+    let share = request.used as f64 / request.window.max(1) as f64 * 100.0;
+    let about = if request.estimated { "≈ " } else { "" };
+    let zone = request.zone.as_deref().map_or_else(String::new, |zone| format!(": {zone}"));
+    let mut out = format!("{about}{} of {} tokens, {share:.0} %{zone}\n", request.used, request.window);
+    if let Some(node) = request.tainted_by {
+        let _ = writeln!(out, "{}", to.paint("31", &format!("holds text from outside: {node}")));
+    }
+    // A map keeps the names in one order; the order of sending is in the detail.
+    let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for shown in request.segments.iter().filter(|shown| !is_left_out(&shown.segment.decision)) {
+        let sum = by_kind.entry(word(&shown.segment.kind)).or_default();
+        *sum = (sum.0 + 1, sum.1 + shown.segment.tokens);
+    }
+    let most = by_kind.values().map(|(_, tokens)| *tokens).max().unwrap_or(0).max(1);
+    let row = |(kind, (count, tokens)): (&String, &(u64, u64))| {
+        let mut cells = vec![kind.clone(), format!("{tokens} tokens")];
+        if bars {
+            let cells_wide = (tokens * BAR).div_ceil(most) as usize;
+            cells.push(to.paint("34", &"█".repeat(cells_wide)));
+        } else {
+            cells.push(super::columns::count(*count, "segment", "segments"));
+        }
+        cells
+    };
+    out + &columns(&by_kind.iter().map(row).collect::<Vec<_>>())
+}
+
+fn is_left_out(decision: &Decision) -> bool {
+    matches!(decision, Decision::LeftOut { .. })
+}

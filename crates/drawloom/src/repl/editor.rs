@@ -1,0 +1,145 @@
+//! The input line. It is edited on a thread of its own, so that a signal is heard while nobody types.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use commands::CommandError;
+use commands::slash::{Known, complete};
+use reedline::{
+    ColumnarMenu, Completer, Emacs, Highlighter, History, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
+    ReedlineEvent, ReedlineMenu, Signal, Span, StyledText, Suggestion, ValidationResult, Validator,
+    default_emacs_keybindings,
+};
+use tokio::sync::oneshot;
+
+use super::lines::{is_open, joined};
+use super::prompt::Standing;
+
+/// What was done at the input line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// This was typed.
+    Line(String),
+    /// What was typed was thrown away, with Ctrl-C.
+    Cleared,
+    /// The conversation is to end: Ctrl-D, or a terminal that is gone.
+    End,
+}
+
+/// The thread that edits lines.
+pub(super) struct Editor {
+    asked: mpsc::Sender<(Standing, oneshot::Sender<Typed>)>,
+    known: Arc<Mutex<Known>>,
+}
+
+impl Editor {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(super) fn start(history: Box<dyn History>, color: bool) -> Result<Self, CommandError> {
+        let known = Arc::<Mutex<Known>>::default();
+        let (asked, questions) = mpsc::channel();
+        let completer = Names(Arc::clone(&known));
+        std::thread::Builder::new()
+            .name("input".to_owned())
+            .spawn(move || edit(line_editor(history, completer, color), &questions))
+            .map_err(|error| {
+                CommandError::new("internal", 6, format!("no thread: {error}"), "free some memory")
+            })?;
+        Ok(Self { asked, known })
+    }
+
+    /// Asks for a line. Once it is asked for, it has to be waited for: what is typed is lost otherwise.
+    ///
+    /// # Errors
+    /// When the thread is gone.
+    pub(super) async fn line(&mut self, standing: Standing, known: Known) -> Result<Typed, CommandError> {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        let (answer, typed) = oneshot::channel();
+        let gone = || CommandError::new("internal", 6, "the input line is gone", "begin again");
+        self.asked.send((standing, answer)).map_err(|_| gone())?;
+        typed.await.map_err(|_| gone())
+    }
+}
+
+fn edit(mut editor: Reedline, questions: &mpsc::Receiver<(Standing, oneshot::Sender<Typed>)>) {
+    while let Ok((standing, answer)) = questions.recv() {
+        let typed = match editor.read_line(&standing) {
+            Ok(Signal::Success(line)) => Typed::Line(joined(&line)),
+            Ok(Signal::CtrlC) => Typed::Cleared,
+            Ok(_) => Typed::End,
+            Err(error) => {
+                tracing::warn!(%error, "the terminal cannot be read any more");
+                Typed::End
+            }
+        };
+        // Whoever ends the process meanwhile loses no line.
+        if let Err(error) = editor.sync_history() {
+            tracing::warn!(%error, "what was typed could not be kept");
+        }
+        if answer.send(typed).is_err() {
+            return;
+        }
+    }
+}
+
+const MENU: &str = "names";
+
+fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> Reedline {
+    let mut keys = default_emacs_keybindings();
+    keys.add_binding(
+        KeyModifiers::NONE,
+        KeyCode::Tab,
+        ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
+    );
+    Reedline::create()
+        .with_history(history)
+        .with_history_exclusion_prefix(Some(" ".to_owned()))
+        .with_validator(Box::new(Whole))
+        .with_completer(Box::new(completer))
+        .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))))
+        .with_quick_completions(true)
+        .with_partial_completions(true)
+        .with_highlighter(Box::new(Plain))
+        .with_edit_mode(Box::new(Emacs::new(keys)))
+        .with_ansi_colors(color)
+        .use_bracketed_paste(true)
+}
+
+/// Asks for more lines until what is typed is whole.
+struct Whole;
+
+impl Validator for Whole {
+    fn validate(&self, line: &str) -> ValidationResult {
+        if is_open(line) { ValidationResult::Incomplete } else { ValidationResult::Complete }
+    }
+}
+
+/// Text as it is typed.
+struct Plain;
+
+impl Highlighter for Plain {
+    fn highlight(&self, line: &str, _: usize) -> StyledText {
+        let mut styled = StyledText::new();
+        styled.push((Default::default(), line.to_owned()));
+        styled
+    }
+}
+
+/// Completes slash commands and their arguments.
+struct Names(Arc<Mutex<Known>>);
+
+impl Completer for Names {
+    fn complete(&mut self, line: &str, cursor: usize) -> Vec<Suggestion> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (replaced, found) = complete(line.get(..cursor).unwrap_or_default(), &known);
+        let suggestion = |value| Suggestion {
+            value,
+            span: Span::new(replaced.start, replaced.end),
+            append_whitespace: true,
+            ..Suggestion::default()
+        };
+        found.into_iter().map(suggestion).collect()
+    }
+}

@@ -1,0 +1,92 @@
+//! What was typed before. It is kept in the home, with known secrets masked (spec: security §11); of a temporary
+//! conversation nothing is kept, nor is a line that begins with a space.
+
+use std::io;
+use std::sync::Arc;
+
+use commands::chat::Conversation;
+use commands::{App, CommandError};
+use reedline::{
+    FileBackedHistory, History, HistoryItem, HistoryItemId, HistorySessionId, Result, SearchQuery,
+};
+use store::home::HomeDir;
+use text::mask::Masker;
+
+/// Lines that are kept.
+const LINES: usize = 1_000;
+
+/// The history of a conversation.
+///
+/// # Errors
+/// When the home takes no file.
+pub(super) fn of(
+    app: &App,
+    conversation: &Conversation,
+) -> std::result::Result<Box<dyn History>, CommandError> {
+    let failed = |why: String| {
+        CommandError::new(
+            "home",
+            6,
+            format!("what is typed cannot be kept: {why}"),
+            "check the home's folder",
+        )
+    };
+    let lines = if conversation.is_temporary() {
+        FileBackedHistory::new(LINES)
+    } else {
+        let dir = app.home.dir(HomeDir::Cache).map_err(|error| failed(error.to_string()))?;
+        FileBackedHistory::with_file(LINES, dir.join("history"))
+    };
+    let lines = lines.map_err(|error| failed(error.to_string()))?;
+    Ok(Box::new(Masked { lines, masker: Arc::clone(&app.masker) }))
+}
+
+/// A history that never holds a known secret.
+struct Masked {
+    lines: FileBackedHistory,
+    masker: Arc<Masker>,
+}
+
+impl History for Masked {
+    fn save(&mut self, item: HistoryItem) -> Result<HistoryItem> {
+        let command_line = self.masker.mask(&item.command_line).text.into_owned();
+        self.lines.save(HistoryItem { command_line, ..item })
+    }
+
+    fn load(&self, id: HistoryItemId) -> Result<HistoryItem> {
+        self.lines.load(id)
+    }
+
+    fn count(&self, query: SearchQuery) -> Result<i64> {
+        self.lines.count(query)
+    }
+
+    fn search(&self, query: SearchQuery) -> Result<Vec<HistoryItem>> {
+        self.lines.search(query)
+    }
+
+    fn update(&mut self, id: HistoryItemId, updater: &dyn Fn(HistoryItem) -> HistoryItem) -> Result<()> {
+        let masker = Arc::clone(&self.masker);
+        self.lines.update(id, &|item| {
+            let item = updater(item);
+            let command_line = masker.mask(&item.command_line).text.into_owned();
+            HistoryItem { command_line, ..item }
+        })
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.lines.clear()
+    }
+
+    fn delete(&mut self, id: HistoryItemId) -> Result<()> {
+        self.lines.delete(id)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.lines.sync()
+    }
+
+    fn session(&self) -> Option<HistorySessionId> {
+        self.lines.session()
+    }
+}

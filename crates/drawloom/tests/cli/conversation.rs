@@ -1,0 +1,364 @@
+//! A conversation at a terminal, as a person has it (spec: cli §2 `chat`, agent §7).
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::terminal::{Terminal, screen};
+use crate::world::World;
+
+fn talk(world: &World, arguments: &[&str]) -> Terminal {
+    let arguments = [arguments, &["--color", "never"]].concat();
+    Terminal::start(world.command(&arguments))
+}
+
+fn echo(world: &World) -> Terminal {
+    talk(world, &["--model", "script:echo", "chat"])
+}
+
+fn script(world: &World, lines: &[Value]) -> String {
+    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    let file = world.path("script.jsonl");
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    format!("script:{}", file.display())
+}
+
+/// What was said and answered in `main`, with how it ended.
+fn said(world: &World) -> Vec<(String, String)> {
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let tree = session["tree"].as_str().unwrap().to_owned();
+    let (_, shown) = world.json(&["tree", "show", &tree]);
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let nodes = shown["nodes"].as_array().unwrap().iter();
+    let found = nodes.map(|node| (text(&node["text"]), text(&node["finish"])));
+    found.filter(|(text, _)| !text.is_empty()).collect()
+}
+
+fn texts(world: &World) -> Vec<String> {
+    said(world).into_iter().map(|(text, _)| text).collect()
+}
+
+#[test]
+fn two_turns_and_some_commands() {
+    let world = World::new();
+    let mut terminal = echo(&world);
+    terminal.shows("main · script/echo · local");
+    terminal.says("hello\r");
+    terminal.says("again\r");
+    terminal.shows("% of the window");
+    terminal.says("/status\r");
+    terminal.shows("script/echo · local");
+    terminal.says("/stauts\r");
+    terminal.shows("did you mean /status?");
+    terminal.says("//slashed\r");
+    terminal.says("/doctor\r");
+    terminal.says("/undo\r");
+    terminal.shows("again");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(texts(&world), ["hello", "hello", "again", "again"]);
+    let mut terminal = echo(&world);
+    terminal.says("/redo\r");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(texts(&world)[4..], ["/slashed", "/slashed"], "the session goes on where it was");
+}
+
+#[test]
+fn a_text_has_as_many_lines_as_it_needs() {
+    let world = World::new();
+    let mut terminal = echo(&world);
+    terminal.at_prompt();
+    terminal.types("one\\\r");
+    terminal.shows("| ");
+    terminal.says_on("two\r");
+    terminal.says("three\u{1b}\rfour\r");
+    terminal.says("```\rfive\r```\r");
+    terminal.says("\u{1b}[200~six\n/status\u{1b}[201~\r");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    let found = texts(&world);
+    let asked: Vec<&str> = found.iter().step_by(2).map(String::as_str).collect();
+    assert_eq!(asked, ["one\ntwo", "three\nfour", "```\nfive\n```", "six\n/status"]);
+}
+
+#[test]
+fn names_are_completed() {
+    let world = World::new();
+    let mut terminal = echo(&world);
+    terminal.says("/sta\t\r");
+    terminal.shows("nothing was said yet");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+fn slow(world: &World) -> String {
+    let slow: Vec<String> = (0..2_000).map(|number| format!("w{number} ")).collect();
+    let lines = [
+        json!({"deltas": slow, "delta_delay_ms": 20}),
+        json!({"text": "the second answer"}),
+        json!({"text": "the third answer"}),
+    ];
+    script(world, &lines)
+}
+
+#[test]
+fn ctrl_c_stops_the_answer_and_keeps_what_came() {
+    let world = World::new();
+    let mut terminal = talk(&world, &["--model", &slow(&world), "chat"]);
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("w1 ");
+    terminal.signal(Signal::INT);
+    terminal.shows("stopped: what was received is kept as node");
+    terminal.says("and now\r");
+    terminal.shows("the second answer");
+    // At the prompt it throws away what was typed, and nothing else.
+    terminal.says("thrown away\u{3}");
+    terminal.says("kept\r");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    let found = said(&world);
+    let asked: Vec<&str> = found.iter().step_by(2).map(|(text, _)| text.as_str()).collect();
+    assert_eq!(asked, ["go", "and now", "kept"]);
+    let (partial, finish) = &found[1];
+    assert!(partial.starts_with("w0 w1 ") && partial.len() < 2_000, "{partial}");
+    assert_eq!(finish, r#"{"interrupted":"cancelled"}"#);
+}
+
+#[test]
+fn what_is_typed_while_an_answer_comes_is_not_lost() {
+    let world = World::new();
+    let mut terminal = talk(&world, &["--model", &slow(&world), "chat"]);
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("w1 ");
+    terminal.types("/queue second\r/stop\runfin");
+    terminal.shows("the second answer");
+    terminal.types("ished\r");
+    terminal.shows("the third answer");
+    terminal.at_prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    let found = texts(&world);
+    let asked: Vec<&str> = found.iter().step_by(2).map(String::as_str).collect();
+    assert_eq!(asked, ["go", "second", "unfinished"]);
+}
+
+#[test]
+fn a_model_that_fails_ends_nothing() {
+    let world = World::new();
+    let model = script(&world, &[json!({"fault": "garbage"}), json!({"text": "better"})]);
+    let mut terminal = talk(&world, &["--model", &model, "chat"]);
+    terminal.says("one\r");
+    terminal.shows("error: ");
+    terminal.says("two\r");
+    terminal.shows("better");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+/// Sequences a terminal would obey.
+const HOSTILE: [&str; 41] = [
+    "\x1b]52;c;eA==\x07",
+    "\x1b]52;c;?\x07",
+    "\x1b]0;title\x07",
+    "\x1b]2;title\x1b\\",
+    "\x1b]1;icon\x07",
+    "\x1b]8;;http://evil.example\x07here\x1b]8;;\x07",
+    "\x1b[2J",
+    "\x1b[3J",
+    "\x1b[H",
+    "\x1b[10A",
+    "\x1b[5;1H",
+    "\x1b[1K",
+    "\x1b[2K",
+    "\x1b[2M",
+    "\x1b[3L",
+    "\x1b[9P",
+    "\x1b[4h",
+    "\x1b[?25l",
+    "\x1b[?1049h",
+    "\x1b[?2004l",
+    "\x1b[?1000h",
+    "\x1b[1;2r",
+    "\x1b[31;41m",
+    "\x1b[6n",
+    "\x1b[8;1;1t",
+    "\x1bc",
+    "\x1b7\x1b8",
+    "\x1bM",
+    "\x1b#8",
+    "\x1b(0lqk",
+    "\x1bP+q544e\x1b\\",
+    "\u{9b}2J",
+    "\u{9d}52;c;eA==\u{9c}",
+    "\rEVIL",
+    "\x08\x08\x08",
+    "\x07",
+    "\x0b\x0c",
+    "\x0e\x0f",
+    "\x7f\x1a\x18",
+    "\u{85}",
+    "\u{202e}gpj.\u{2066}",
+];
+
+/// The screen of a conversation whose model says this, in these pieces, without what differs from run to run.
+fn screen_of(deltas: &[String]) -> (Vec<String>, Vec<&'static str>) {
+    let world = World::new();
+    let model = script(&world, &[json!({"deltas": deltas})]);
+    let mut terminal = talk(&world, &["--model", &model, "chat"]);
+    terminal.says("go\r");
+    terminal.shows("of the window");
+    let shown = terminal.contents();
+    let lines = shown.lines().map(|line| match line.rsplit_once(" · ") {
+        Some((cost, _)) if line.contains("of the window") => cost.to_owned(),
+        _ => line.to_owned(),
+    });
+    (lines.collect(), terminal.obeyed().0.clone())
+}
+
+#[test]
+fn s26_what_a_model_says_changes_nothing_but_text() {
+    let said: String = HOSTILE.iter().map(|sequence| format!("a{sequence}b\n")).collect();
+    let pieces: Vec<String> = said.chars().map(String::from).collect();
+    let shown = text::terminal::visible(&said).into_owned();
+    assert_eq!(screen_of(&pieces), screen_of(&[shown]));
+
+    let mut control = screen();
+    control.process(said.as_bytes());
+    let obeyed = &control.callbacks().0;
+    assert!(obeyed.contains(&"copy") && obeyed.contains(&"title"), "the control: {obeyed:?}");
+}
+
+#[test]
+fn what_was_typed_is_kept_for_the_owner_alone() {
+    let world = World::new();
+    let mut terminal = echo(&world);
+    terminal.says("remember\r");
+    terminal.says(" not this\r");
+    // The arrow brings back what was typed before: the last line once more, though it is not kept.
+    terminal.types("\u{1b}[A\u{1b}[A");
+    terminal.shows("main> remember\n");
+    terminal.says_on("\u{3}");
+    terminal.types("\u{4}");
+    terminal.ended();
+    let kept = world.home().join("cache/history");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "remember\n");
+    assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_temporary_conversation_is_forgotten_however_it_ends() {
+    for how in ["end", "quit", "terminate", "hangup", "in a turn", "kill"] {
+        let world = World::new();
+        let temporary = ["--model", "script:echo", "chat", "--temp"];
+        let mut terminal = match how {
+            "in a turn" => talk(&world, &["--model", &slow(&world), "chat", "--temp"]),
+            _ => talk(&world, &temporary),
+        };
+        terminal.shows("forgotten when you leave");
+        let code = match how {
+            "in a turn" => {
+                terminal.at_prompt();
+                terminal.types("secretly\r");
+                terminal.shows("w1 ");
+                terminal.signal(Signal::TERM);
+                Some(143)
+            }
+            how => {
+                terminal.says("secretly\r");
+                match how {
+                    "end" => terminal.types("\u{4}"),
+                    "quit" => terminal.types("/quit\r"),
+                    "terminate" => terminal.signal(Signal::TERM),
+                    "hangup" => terminal.signal(Signal::HUP),
+                    _ => terminal.signal(Signal::KILL),
+                }
+                match how {
+                    "end" | "quit" => Some(0),
+                    "terminate" => Some(143),
+                    "hangup" => Some(129),
+                    _ => None,
+                }
+            }
+        };
+        assert_eq!(terminal.ended(), code, "{how}");
+        // The next start forgets what a killed process could not.
+        let (_, trees) = world.json(&["tree", "list"]);
+        for tree in trees["trees"].as_array().unwrap() {
+            assert_eq!(tree["title"], "", "{how}");
+            let (_, text) = world.json(&["tree", "text", tree["tree"].as_str().unwrap()]);
+            assert_eq!(text["text"], "", "{how}");
+        }
+        let (_, hits) = world.json(&["search", "secretly"]);
+        assert_eq!(hits["hits"], json!([]), "{how}");
+        assert!(!world.home().join("cache/history").exists(), "{how}");
+    }
+}
+
+#[test]
+fn the_temporary_conversation_of_a_living_process_is_left_alone() {
+    let world = World::new();
+    let mut terminal = talk(&world, &["--model", "script:echo", "chat", "--temp"]);
+    terminal.says("still here\r");
+    // One that died, so that there is something to clear away.
+    let mut dead = talk(&world, &["--model", "script:echo", "chat", "--temp"]);
+    dead.says("gone\r");
+    dead.signal(Signal::KILL);
+    dead.ended();
+    let (_, hits) = world.json(&["search", "here"]);
+    assert_eq!(hits["hits"].as_array().unwrap().len(), 2, "{hits}");
+    let (_, hits) = world.json(&["search", "gone"]);
+    assert_eq!(hits["hits"], json!([]));
+    terminal.says("/status\r");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn s5_what_another_process_says_is_never_a_command() {
+    let world = World::new();
+    let words: Vec<String> = (0..2_000).map(|number| format!("w{number} ")).collect();
+    let lines = [
+        json!({"deltas": words[..150], "delta_delay_ms": 20}),
+        json!({"text": "that was text", "expect": "/quit"}),
+    ];
+    let model = script(&world, &lines);
+    let mut terminal = talk(&world, &["--model", &model, "chat"]);
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("w1 ");
+    let other = world.fed(&["--model", "script:echo", "chat", "-m", "-"], b"/quit");
+    assert_eq!((other.code, other.out.as_str()), (Some(0), "that was text\n"), "{other:?}");
+    terminal.says("/status\r");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(texts(&world)[2..], ["/quit", "that was text"]);
+}
+
+#[test]
+fn without_a_terminal_it_names_the_way_to_say_one_thing() {
+    let world = World::new();
+    let run = world.run(&["--model", "script:echo", "chat"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("-m TEXT"), "{run:?}");
+    let (code, answer) = world.json(&["--model", "script:echo", "chat"]);
+    assert_eq!(code, Some(2));
+    assert!(answer["error"]["hint"].as_str().unwrap().contains("-m TEXT"), "{answer}");
+    assert!(!world.home().exists(), "nothing was made");
+}
+
+#[test]
+fn one_line_may_be_a_command_and_standard_input_may_not() {
+    let world = World::new();
+    let model = ["--model", "script:echo"];
+    let (code, status) = world.json(&[&model[..], &["chat", "-m", "/status"]].concat());
+    assert_eq!((code, &status["session"], &status["tree"]), (Some(0), &json!("main"), &Value::Null));
+    let run = world.fed(&[&model[..], &["chat", "-m", "-"]].concat(), b"/status");
+    assert_eq!(run.out, "/status\n", "the echo of a text");
+    let run = world.run(&[&model[..], &["chat", "-m", "/stauts"]].concat());
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("/status"), "{run:?}");
+}
