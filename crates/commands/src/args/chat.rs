@@ -28,7 +28,7 @@ pub struct Chat {
     #[arg(long = "file", value_name = "FILE")]
     #[serde(default)]
     pub files: Vec<PathBuf>,
-    /// How the model is asked: a name of [presets] in the configuration.
+    /// How the model is asked: one of the presets in the configuration.
     #[arg(long, value_name = "PRESET")]
     #[serde(default)]
     pub preset: Option<String>,
