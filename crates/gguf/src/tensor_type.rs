@@ -85,7 +85,7 @@ impl TensorType {
     }
 
     /// Whether computing with it is fast on common processors. Types without a vector kernel are about
-    /// five times slower than [`TensorType::Q8_0`], to which [`crate::requantize`] converts them.
+    /// five times slower than [`TensorType::Q8_0`], to which [`crate::requantise`] converts them.
     pub fn is_fast(self) -> bool {
         !matches!(self, Self::Q4_1 | Self::Q5_0 | Self::Q5_1)
     }

@@ -35,6 +35,7 @@ mod writer;
 use std::any::Any;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -162,16 +163,22 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The queues close first; what waits in them is done, then the threads end.
-        let mut threads = self.writer.take().map(Writer::stop).unwrap_or_default();
+        // What waits in a queue is done, then its threads end: first those that read, then the writer, and last the one
+        // that copies the log back. Connections that close in the same moment take each other for the last one, and
+        // leave the log to the next process.
         let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        threads.extend(watcher.map(Watcher::stop));
-        threads.extend(self.readers.take().map(Readers::stop).unwrap_or_default());
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id())
-        {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the store panicked");
-            }
+        let mut readers = self.readers.take().map(Readers::stop).unwrap_or_default();
+        readers.extend(watcher.map(Watcher::stop));
+        join(readers);
+        join(self.writer.take().map(Writer::stop).unwrap_or_default());
+    }
+}
+
+/// Waits until threads have ended.
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the store panicked");
         }
     }
 }

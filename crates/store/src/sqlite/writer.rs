@@ -167,6 +167,7 @@ impl Writer {
 }
 
 struct Thread {
+    /// Closed before `wake` ends the thread that copies the log back, whose connection is the last one then.
     conn: Connection,
     faults: Faults,
     newest: watch::Sender<Cursor>,

@@ -191,3 +191,19 @@ fn a_backup_is_one_file_of_one_moment_with_the_same_rows() {
         restored.append("and on").await;
     });
 }
+
+#[test]
+fn a_store_that_was_closed_has_its_log_copied_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    for _ in 0..40 {
+        block_on(async {
+            let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+            let page = home.create(Mode::Buffer, "").await;
+            page.append("It rained.").await;
+            assert_eq!(page.text().await, "It rained.");
+        });
+        let log = path.with_file_name("loom.db-wal");
+        assert!(!log.exists(), "the log is left behind");
+    }
+}
