@@ -30,7 +30,7 @@ fuzz_target!(|input: Input| {
     written(interop::annotations::export);
     let plain = written(interop::plain::export);
     if desk.tree.tree().expect("a tree").mode == Mode::Buffer {
-        assert_eq!(plain, desk.text(&main));
+        assert_eq!(plain, desk.committed(&main));
     }
 });
 

@@ -314,6 +314,11 @@ impl Desk {
         shown.text
     }
 
+    /// What a view shows of what was committed: what an export holds.
+    pub fn committed(&self, view: &ViewName) -> String {
+        render(&self.tree, view, Show { drafts: false, spans: false }).expect("a path").text
+    }
+
     fn role(&self) -> Option<Role> {
         (self.tree.tree().expect("a tree").mode == Mode::Dialogue).then_some(Role::User)
     }
