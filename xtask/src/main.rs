@@ -19,6 +19,8 @@ use say::say;
 /// Cases of each property test, by tier.
 const CASES: u32 = 256;
 const SOAK_CASES: u32 = 10_000;
+/// How often the program is killed by each test that kills it.
+const KILLS: u32 = 50;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -60,7 +62,8 @@ fn usage() {
     say("                                      hostile load, long fuzzing, 10,000 cases a property");
 }
 
-/// Runs all tests with this many cases a property, unless `PROPTEST_CASES` says otherwise.
+/// Runs all tests with this many cases a property and [`KILLS`], unless `PROPTEST_CASES` and `DRAWLOOM_KILLS` say
+/// otherwise.
 fn test(cases: u32, rest: &[String]) -> Result<()> {
     let nextest = Command::new(cargo().get_program())
         .args(["nextest", "--version"])
@@ -74,6 +77,9 @@ fn test(cases: u32, rest: &[String]) -> Result<()> {
     }
     if std::env::var_os("PROPTEST_CASES").is_none() {
         command.env("PROPTEST_CASES", cases.to_string());
+    }
+    if std::env::var_os("DRAWLOOM_KILLS").is_none() {
+        command.env("DRAWLOOM_KILLS", KILLS.to_string());
     }
     let status = command.args(rest).status().context("cannot start cargo")?;
     if !status.success() {
