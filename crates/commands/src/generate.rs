@@ -113,6 +113,8 @@ async fn run(
             let mut ask = ask(share, Some(at), committed, false);
             ask.follow = at == tip;
             ask.params.n = n;
+            // One seed for all would give the same answer as often as it is asked for.
+            ask.params.seed = ask.params.seed.map(|seed| seed.wrapping_add(slots.len() as i64));
             slots.push(ask);
         }
     }

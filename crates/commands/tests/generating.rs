@@ -89,6 +89,22 @@ async fn the_story_holds_from_first_words_to_replay() {
 }
 
 #[tokio::test]
+async fn each_sibling_has_a_seed_of_its_own() {
+    for home in homes() {
+        let tree = home.tree("buffer", "It was a dark night.").await;
+        echo(&home);
+        let made = ids(&home.ok(&["tree", "generate", &tree, "-n", "3", "--seed", "7"]).await);
+        for (node, seed) in made.iter().zip(7..) {
+            let shown = home.ok(&["context", "show", node, "--text"]).await;
+            let segments = shown["segments"].as_array().unwrap();
+            let body: String = segments.iter().map(|segment| field(segment, "text")).collect();
+            let body: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body["seed"], seed);
+        }
+    }
+}
+
+#[tokio::test]
 async fn undo_of_a_generation_gives_back_what_was_typed_and_keeps_the_siblings() {
     for home in homes() {
         echo(&home);

@@ -8,6 +8,7 @@ mod adopt;
 mod apply;
 mod bytes;
 mod cell_row;
+mod closing;
 mod codes;
 mod db;
 mod draft_row;
@@ -35,13 +36,12 @@ mod writer;
 use std::any::Any;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use loom::rows::StoredResponse;
 use loom::seal::Seal;
-use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, Seq, TreeId, Trust};
+use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, TreeId, Trust};
 use tokio::sync::watch;
 
 use crate::adopt::{Adopted, Import};
@@ -59,7 +59,7 @@ use crate::memory::state::only_owner;
 use crate::principal::Principal;
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
-use crate::store::{Backup, Identity, ReadFn, Store, StoreId, check_seal};
+use crate::store::{Backup, Identity, ReadFn, Store, StoreId};
 use crate::workspace::WorkspaceRecord;
 use db::Db;
 use readers::{Readers, Time};
@@ -158,28 +158,6 @@ impl SqliteStore {
     /// Removes what a forget or purge left in the file's pages.
     async fn scrub(&self) -> Result<(), StoreError> {
         self.writer()?.run_alone(forget::scrub).await
-    }
-}
-
-impl Drop for SqliteStore {
-    fn drop(&mut self) {
-        // What waits in a queue is done, then its threads end: first those that read, then the writer, and last the one
-        // that copies the log back. Connections that close in the same moment take each other for the last one, and
-        // leave the log to the next process.
-        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let mut readers = self.readers.take().map(Readers::stop).unwrap_or_default();
-        readers.extend(watcher.map(Watcher::stop));
-        join(readers);
-        join(self.writer.take().map(Writer::stop).unwrap_or_default());
-    }
-}
-
-/// Waits until threads have ended.
-fn join(threads: Vec<JoinHandle<()>>) {
-    for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id()) {
-        if thread.join().is_err() {
-            tracing::error!("a thread of the store panicked");
-        }
     }
 }
 
@@ -340,15 +318,7 @@ impl Store for SqliteStore {
 
     async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError> {
         let who = who.clone();
-        self.write(move |db| {
-            let found = tree_row::find_mut(db, &who, tree)?;
-            let last =
-                db.one("SELECT seq FROM trees WHERE pk = ?1", [found.pk], |row| db::unsigned(row, 0))?;
-            check_seal(tree, Seq(last.unwrap_or_default()), &seal)?;
-            db.run("INSERT INTO seals (tree, seal) VALUES (?1, ?2)", (found.pk, tree_row::to_json(&seal)?))?;
-            Ok(())
-        })
-        .await
+        self.write(move |db| tree_row::add_seal(db, &who, tree, &seal)).await
     }
 
     async fn search(

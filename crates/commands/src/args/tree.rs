@@ -278,7 +278,7 @@ pub struct Sampling {
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub stop: Vec<String>,
-    /// Seed of the sampling.
+    /// Seed of the sampling: of the first sibling; each further one gets the next number.
     #[arg(long)]
     #[serde(default)]
     pub seed: Option<i64>,

@@ -1,5 +1,6 @@
 //! Trees as rows, who may see them, and where their views stand in their timelines.
 
+use loom::seal::Seal;
 use loom::{Mode, PositionId, Seq, Timeline, TreeId, TreeRow, ViewName, short_id};
 use rusqlite::{Row, params};
 use serde::Serialize;
@@ -10,6 +11,7 @@ use super::db::{Db, get, id16, unsigned};
 use crate::error::StoreError;
 use crate::listing::TreeEntry;
 use crate::principal::{Principal, Scope};
+use crate::store::check_seal;
 
 /// A tree that was looked up for someone who may see it.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +74,15 @@ pub(super) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Resul
         ],
     )?;
     Ok(TreeRef { pk: db.inserted(), id: row.id })
+}
+
+/// As [`crate::Store::add_seal`].
+pub(super) fn add_seal(db: &Db<'_>, who: &Principal, id: TreeId, seal: &Seal) -> Result<(), StoreError> {
+    let tree = find_mut(db, who, id)?;
+    let last = db.one("SELECT seq FROM trees WHERE pk = ?1", [tree.pk], |row| unsigned(row, 0))?;
+    check_seal(id, Seq(last.unwrap_or_default()), seal)?;
+    db.run("INSERT INTO seals (tree, seal) VALUES (?1, ?2)", (tree.pk, to_json(seal)?))?;
+    Ok(())
 }
 
 /// The row of a tree.
