@@ -145,6 +145,7 @@ impl Desk {
                 usage: None,
                 masked: Vec::new(),
                 interrupted: Some("process_ended".to_owned()),
+                model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
             };
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
             let mut reading = Reading::new(self, body, meta, &held)?;

@@ -60,7 +60,7 @@ pub(crate) async fn settle(
         Ok(raw) => (Some(raw), None),
         Err(error) => (error.response(), Some(error)),
     };
-    let received = raw.map(|raw| Reading::of(desk, raw, failure, &prepared.manifest.held)).transpose()?;
+    let received = raw.map(|raw| Reading::of(desk, raw, failure, &prepared.manifest)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
     let nodes = commit(desk, who, &begun, &source, received, ask.part_of).await?;
@@ -93,12 +93,12 @@ impl Reading {
         desk: &Desk,
         raw: &RawResponse,
         failure: Option<&ModelError>,
-        held: &str,
+        manifest: &context::Manifest,
     ) -> Result<Self, AgentError> {
         let reparsed = model::reparse(raw.dialect, &raw.body, raw.streamed);
-        let mut meta = ResponseMeta::of(raw, reparsed.usage);
+        let mut meta = ResponseMeta::of(raw, &manifest.model.name, reparsed.usage);
         meta.interrupted = failure.map(|error| error.code().to_owned());
-        Self::new(desk, raw.body.to_vec(), meta, held)
+        Self::new(desk, raw.body.to_vec(), meta, &manifest.held)
     }
 
     /// Reads a body, with known secrets masked in it.
@@ -127,7 +127,7 @@ impl Reading {
                     (None, Some(code)) => Finish::Interrupted(code.clone()),
                     (None, None) => Finish::Interrupted("cut".to_owned()),
                 };
-                (choice.index, stored::blocks(choice, held), finish)
+                (choice.index, stored::blocks(choice, held, &meta), finish)
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();

@@ -4,7 +4,7 @@ use context::{Manifest, StoredBody};
 use loom::content::NotCanonical;
 use loom::verify::{Evidence, Gap, Reread};
 use loom::{Block, Choice, Digest, ModelSource, NodeId, NodeRow, RowError, Rows};
-use model::{DialectName, PARSER_VERSION, RawResponse, Reparsed, Timings, Usage};
+use model::{DialectName, PARSER_VERSION, Piece, RawResponse, Reparsed, Timings, Usage};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a response besides its body.
@@ -34,10 +34,13 @@ pub struct ResponseMeta {
     /// How it broke off, if it did.
     #[serde(default)]
     pub interrupted: Option<String>,
+    /// The model as requested: what it wants back unchanged goes to it alone.
+    #[serde(default)]
+    pub model: String,
 }
 
 impl ResponseMeta {
-    pub(crate) fn of(raw: &RawResponse, usage: Option<Usage>) -> Self {
+    pub(crate) fn of(raw: &RawResponse, model: &str, usage: Option<Usage>) -> Self {
         Self {
             status: raw.status,
             headers: raw.headers.clone(),
@@ -50,6 +53,7 @@ impl ResponseMeta {
             usage,
             masked: Vec::new(),
             interrupted: None,
+            model: model.to_owned(),
         }
     }
 
@@ -58,21 +62,39 @@ impl ResponseMeta {
     }
 }
 
-/// The content blocks of one choice. `held` is the white space that stands in the document already.
-pub fn blocks(choice: &model::Choice, held: &str) -> Vec<Block> {
+/// The content blocks of one choice of a response. `held` is the white space that stands in the document already.
+pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Block> {
     let mut blocks = Vec::new();
-    if !choice.thinking.is_empty() {
-        blocks.push(Block::Thinking { text: choice.thinking.clone(), opaque: None });
-    }
-    let said = if choice.text.is_empty() { &choice.refusal } else { &choice.text };
-    let text = context::held::rest(held, said);
-    if !text.is_empty() {
-        blocks.push(Block::text(text));
-    }
-    for call in &choice.tool_calls {
-        let arguments = serde_json::from_str(&call.arguments)
-            .unwrap_or_else(|_| serde_json::Value::String(call.arguments.clone()));
-        blocks.push(Block::ToolCall { id: call.id.clone(), name: call.name.clone(), arguments });
+    let mut held = held;
+    let silent = choice.text().is_empty();
+    for piece in &choice.pieces {
+        match piece {
+            Piece::Thinking { text, opaque } => {
+                blocks.push(Block::Thinking { text: text.clone(), opaque: opaque.clone() });
+            }
+            Piece::Text(said) => {
+                // Only the beginning of the first text stands in the document already.
+                let text = context::held::rest(std::mem::take(&mut held), said);
+                if !text.is_empty() {
+                    blocks.push(Block::text(text));
+                }
+            }
+            Piece::Refusal(said) if silent && !said.is_empty() => blocks.push(Block::text(said.clone())),
+            Piece::Refusal(_) => {}
+            Piece::Call(call) => {
+                let arguments = serde_json::from_str(&call.arguments)
+                    .unwrap_or_else(|_| serde_json::Value::String(call.arguments.clone()));
+                blocks.push(Block::ToolCall { id: call.id.clone(), name: call.name.clone(), arguments });
+            }
+            Piece::Opaque(json) => blocks.push(Block::Opaque {
+                dialect: meta.dialect.as_str().to_owned(),
+                model: meta.model.clone(),
+                json: json.clone(),
+            }),
+            Piece::Media(media) => {
+                blocks.push(Block::Image { blob: Digest::of(&media.data), mime: media.mime.clone() })
+            }
+        }
     }
     blocks
 }
@@ -167,9 +189,11 @@ pub fn reread(bytes: &[u8], metadata: &str, choice: Choice, held: &str) -> Rerea
     }
     let reparsed = model::reparse(meta.dialect, bytes, meta.streamed);
     let found = match choice {
-        Choice::Index(index) => {
-            reparsed.choices.iter().find(|choice| choice.index == index).map(|choice| blocks(choice, held))
-        }
+        Choice::Index(index) => reparsed
+            .choices
+            .iter()
+            .find(|choice| choice.index == index)
+            .map(|choice| blocks(choice, held, &meta)),
         Choice::Token { index, rank } => {
             // Tokens are counted through the whole response, answer after answer.
             let mut tokens = reparsed.choices.iter().flat_map(|choice| &choice.logprobs);

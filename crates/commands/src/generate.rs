@@ -233,8 +233,7 @@ pub(crate) fn params(preset: &Preset, sampling: &Sampling) -> Params {
         stop: stop.iter().flat_map(|stop| stop_texts(stop)).collect(),
         seed: sampling.seed.or(preset.seed),
         logprobs: sampling.logprobs.or(preset.logprobs),
-        n: 1,
-        stream: true,
+        ..Params::default()
     }
 }
 

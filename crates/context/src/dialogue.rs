@@ -136,7 +136,7 @@ pub fn dialogue(
     let chars = tail.passages.iter().map(|passage| passage.text.chars().count() as u64).sum();
     let run = tail.run(&path, chars, cost(&tail.passages, estimator));
     Ok(Assembled {
-        prompt: Prompt::Chat(Chat { tools: Vec::new(), messages, prefill: None }),
+        prompt: Prompt::Chat(Chat { messages, ..Chat::default() }),
         pieces: build.pieces,
         runs: run.into_iter().collect(),
         way: None,
@@ -228,8 +228,10 @@ fn history(
         for block in &node.content {
             if let Block::ToolCall { id, name, arguments } = block {
                 let call = ToolCall { id: id.clone(), name: name.clone(), arguments: arguments.to_string() };
-                let unknown = ToolResult { status: ToolStatus::Unknown, text: String::new() };
+                let unknown =
+                    ToolResult { status: ToolStatus::Unknown, text: String::new(), media: Vec::new() };
                 round.push(ToolExchange {
+                    before: Vec::new(),
                     call_part: next(build),
                     call,
                     result_part: next(build),
@@ -264,7 +266,11 @@ fn next(build: &mut Build<'_>) -> PartId {
 fn answer(round: &mut [ToolExchange], block: &Block) {
     let Block::ToolResult { call_id, status, blocks } = block else { return };
     let Some(exchange) = round.iter_mut().find(|exchange| exchange.call.id == *call_id) else { return };
-    exchange.result = ToolResult { status: *status, text: loom::content::plain_text(blocks).into_owned() };
+    exchange.result = ToolResult {
+        status: *status,
+        text: loom::content::plain_text(blocks).into_owned(),
+        media: Vec::new(),
+    };
 }
 
 fn flush(messages: &mut Vec<ChatPart>, round: &mut Vec<ToolExchange>) {

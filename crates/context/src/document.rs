@@ -316,12 +316,12 @@ impl Build<'_> {
             let reason = "the text of the path";
             let part = self.part(Kind::Document, Source::Run { run: 0 }, reason, Some(trust), &whole);
             messages.push(ChatPart::User(part));
-            return Prompt::Chat(Chat { tools: Vec::new(), messages, prefill: None });
+            return Prompt::Chat(Chat { messages, ..Chat::default() });
         }
         messages.push(ChatPart::User(product(self, "write", WRITE)));
         let reason = "the text of the path";
         let prefill = self.part(Kind::Document, Source::Run { run: 0 }, reason, Some(trust), &whole);
-        Prompt::Chat(Chat { tools: Vec::new(), messages, prefill: Some(prefill) })
+        Prompt::Chat(Chat { messages, prefill: Some(prefill), ..Chat::default() })
     }
 }
 

@@ -13,7 +13,7 @@ use commands::app::Models;
 use model::openai_chat::OpenAiChat;
 use model::openai_compatible::{ApiKey, Connection, SetupError, Timeouts, place_of};
 use model::script::{ScriptError, ScriptOptions};
-use model::{DialectName, Model, ModelInfo, OpenAiCompatible, Place, ScriptModel, SourceKind};
+use model::{DialectName, Model, ModelInfo, OpenAiCompatible, Place, Quirks, ScriptModel, SourceKind};
 use text::terminal::one_line;
 
 use crate::config::{Config, Provider};
@@ -191,7 +191,9 @@ fn server(
         completion_endpoint: provider.completion_endpoint,
         tools: provider.tools,
     };
-    let chat = OpenAiChat { limit: provider.limit_field, prefill: provider.prefill_form };
+    let chat = OpenAiChat {
+        quirks: Quirks { limit: provider.limit_field, prefill: provider.prefill_form, ..Quirks::default() },
+    };
     let made = OpenAiCompatible::new(info, chat, connection).map_err(|error| setup(name, &error))?;
     Ok(Arc::new(made))
 }

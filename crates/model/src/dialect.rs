@@ -12,9 +12,8 @@ use crate::encoded::{EncodeError, Encoded};
 use crate::event::Event;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
-use crate::openai_error;
-use crate::openai_parse;
 use crate::prompt::{Params, Prompt};
+use crate::{anthropic, gemini, openai_error, openai_parse, openai_responses};
 
 /// The dialects this version speaks. The name is stored with every response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -25,17 +24,39 @@ pub enum DialectName {
     /// OpenAI completions: raw text.
     #[serde(rename = "openai_completions")]
     OpenAiCompletions,
+    /// OpenAI responses.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
+    /// Anthropic messages.
+    #[serde(rename = "anthropic_messages")]
+    AnthropicMessages,
+    /// Gemini's `generateContent`.
+    #[serde(rename = "gemini")]
+    Gemini,
     /// The embedded engine: a prompt as a list of form and text; answers as those of completions.
     #[serde(rename = "embedded")]
     Embedded,
 }
 
 impl DialectName {
+    /// Every dialect.
+    pub const ALL: [Self; 6] = [
+        Self::OpenAiChat,
+        Self::OpenAiCompletions,
+        Self::OpenAiResponses,
+        Self::AnthropicMessages,
+        Self::Gemini,
+        Self::Embedded,
+    ];
+
     /// The stored name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai_chat",
             Self::OpenAiCompletions => "openai_completions",
+            Self::OpenAiResponses => "openai_responses",
+            Self::AnthropicMessages => "anthropic_messages",
+            Self::Gemini => "gemini",
             Self::Embedded => "embedded",
         }
     }
@@ -45,6 +66,9 @@ impl DialectName {
         match self {
             Self::OpenAiChat => OpenAiChat::default().parser(streamed),
             Self::OpenAiCompletions => OpenAiCompletions.parser(streamed),
+            Self::OpenAiResponses => openai_responses::parser(streamed),
+            Self::AnthropicMessages => anthropic::parser(streamed),
+            Self::Gemini => gemini::parser(streamed),
             Self::Embedded => openai_parse::parser(Self::Embedded, streamed),
         }
     }
@@ -52,9 +76,11 @@ impl DialectName {
     /// What an error response of a server in this dialect says.
     pub fn failure(self, status: u16, body: &[u8]) -> ServerFailure {
         match self {
-            Self::OpenAiChat | Self::OpenAiCompletions | Self::Embedded => {
+            Self::OpenAiChat | Self::OpenAiCompletions | Self::OpenAiResponses | Self::Embedded => {
                 openai_error::from_response(status, body)
             }
+            Self::AnthropicMessages => anthropic::failure(status, body),
+            Self::Gemini => gemini::failure(status, body),
         }
     }
 }
@@ -74,7 +100,7 @@ impl FromStr for DialectName {
     type Err = UnknownDialect;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Self::OpenAiChat, Self::OpenAiCompletions, Self::Embedded]
+        Self::ALL
             .into_iter()
             .find(|dialect| dialect.as_str() == name)
             .ok_or_else(|| UnknownDialect(name.to_owned()))

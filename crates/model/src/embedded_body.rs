@@ -165,6 +165,9 @@ fn shared(chat: &Chat) -> Result<Vec<Shared<'_>>, EncodeError> {
             ChatPart::User(text) => (Role::User, PartKind::User, text),
             ChatPart::Injected(text) => (Role::User, PartKind::Injected, text),
             ChatPart::Assistant(text) => (Role::Assistant, PartKind::Assistant, text),
+            // No model inside gives any to send back.
+            ChatPart::Opaque(_) => continue,
+            ChatPart::Media(_) => return Err(EncodeError::Unsupported { what: "a picture or a sound" }),
             ChatPart::ToolRound(_) => return Err(EncodeError::Unsupported { what: "tool use" }),
         };
         match messages.last_mut() {

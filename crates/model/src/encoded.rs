@@ -90,6 +90,17 @@ pub enum PartKind {
     Document,
     /// The assistant's beginning.
     Prefill,
+    /// A picture or a sound: base64.
+    Media,
+    /// What a provider wants back unchanged: a JSON value or the members of one.
+    Opaque,
+}
+
+impl PartKind {
+    /// Whether its bytes stand inside a JSON string.
+    fn in_string(self) -> bool {
+        !matches!(self, Self::Schema | Self::Opaque)
+    }
 }
 
 /// The bytes of one part. A part may have several (a call's name and its arguments).
@@ -100,7 +111,7 @@ pub struct PartRange {
     /// What it is.
     pub kind: PartKind,
     /// Where it lies in the body, in bytes. Inside a JSON string without its quotes, except for
-    /// [`PartKind::Schema`], which is a whole JSON value.
+    /// [`PartKind::Schema`] and [`PartKind::Opaque`], which are JSON themselves.
     pub bytes: Range<usize>,
 }
 
@@ -193,7 +204,7 @@ impl Encoded {
     /// The plain text of a range: what the model reads, without the escapes of JSON.
     pub fn plain_text(&self, range: &PartRange) -> String {
         let Some(bytes) = self.body.get(range.bytes.clone()) else { return String::new() };
-        if range.kind != PartKind::Schema {
+        if range.kind.in_string() {
             let mut quoted = Vec::with_capacity(bytes.len() + 2);
             quoted.push(b'"');
             quoted.extend_from_slice(bytes);

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::prompt::Media;
+
 /// One step of an arriving answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -28,6 +30,22 @@ pub enum Event {
         choice: u32,
         /// The new text.
         text: String,
+    },
+    /// What the provider wants back unchanged when the answer is sent again, where it stood in the answer.
+    Opaque {
+        /// Index of the choice.
+        choice: u32,
+        /// Whether it belongs to the thinking just before it, which it ends; an empty one, if there is none.
+        with_thinking: bool,
+        /// The dialect's own form.
+        json: serde_json::Value,
+    },
+    /// A picture or a sound the model made.
+    Media {
+        /// Index of the choice.
+        choice: u32,
+        /// What it is.
+        media: Media,
     },
     /// New text of a refusal, which some providers keep apart from the answer.
     Refusal {

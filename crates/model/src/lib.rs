@@ -15,6 +15,7 @@
 //! same events under any chunking; keys travel in headers only and never appear in a message;
 //! cancelling answers at once with what was received.
 
+pub mod anthropic;
 pub mod cancel;
 pub mod capture;
 pub mod dialect;
@@ -24,10 +25,13 @@ pub mod encoded;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+pub mod gemini;
 pub mod openai_chat;
 pub mod openai_compatible;
 pub mod openai_completions;
+pub mod openai_responses;
 pub mod prompt;
+pub mod quirks;
 pub mod reparse;
 pub mod reply;
 pub mod retry;
@@ -65,7 +69,11 @@ pub use error::ModelError;
 pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
 pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
 pub use openai_compatible::OpenAiCompatible;
-pub use prompt::{Chat, ChatPart, Params, PartId, Prompt, TextPart, ToolExchange, ToolResult, ToolSchema};
+pub use prompt::{
+    Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
+    ToolChoice, ToolExchange, ToolResult, ToolSchema,
+};
+pub use quirks::Quirks;
 pub use reparse::{PARSER_VERSION, Reparsed, reparse};
-pub use reply::{Choice, Reply, ToolCall};
+pub use reply::{Choice, Piece, Reply, ToolCall};
 pub use script::ScriptModel;

@@ -5,34 +5,13 @@ use crate::encoded::{BodyWriter, EncodeError, Encoded, PartKind};
 use crate::openai_parse::parser;
 use crate::openai_request::open_body;
 use crate::prompt::{Chat, ChatPart, Params, Prompt, TextPart, ToolExchange, ToolSchema};
+use crate::quirks::{LimitField, PrefillForm, Quirks};
 
 /// The chat dialect with what differs between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenAiChat {
-    /// How the limit of the answer is called.
-    pub limit: LimitField,
-    /// How the server is told to continue the assistant's beginning.
-    pub prefill: PrefillForm,
-}
-
-/// The name of the output limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LimitField {
-    /// `max_tokens`: what compatible servers know.
-    #[default]
-    MaxTokens,
-    /// `max_completion_tokens`: what OpenAI's reasoning models demand.
-    MaxCompletionTokens,
-}
-
-/// How a server is told to continue the last assistant message.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PrefillForm {
-    /// It continues a trailing assistant message by itself (llama.cpp, gateways to Anthropic).
-    #[default]
-    Trailing,
-    /// It must be asked to by `continue_final_message` (vLLM, SGLang).
-    ContinueFinalMessage,
+    /// What the server wants.
+    pub quirks: Quirks,
 }
 
 impl Dialect for OpenAiChat {
@@ -48,7 +27,7 @@ impl Dialect for OpenAiChat {
             return Err(EncodeError::Empty);
         }
         let mut body = BodyWriter::default();
-        let limit = match self.limit {
+        let limit = match self.quirks.limit {
             LimitField::MaxTokens => "max_tokens",
             LimitField::MaxCompletionTokens => "max_completion_tokens",
         };
@@ -60,7 +39,7 @@ impl Dialect for OpenAiChat {
                 body.frame_value(&alternatives);
             }
         }
-        if chat.prefill.is_some() && self.prefill == PrefillForm::ContinueFinalMessage {
+        if chat.prefill.is_some() && self.quirks.prefill == PrefillForm::ContinueFinalMessage {
             body.frame(",\"add_generation_prompt\":false,\"continue_final_message\":true");
         }
         schemas(&mut body, &chat.tools);
@@ -105,6 +84,7 @@ fn messages(body: &mut BodyWriter, chat: &Chat) {
             ChatPart::Injected(text) => list.text("user", PartKind::Injected, text),
             ChatPart::Assistant(text) => list.text("assistant", PartKind::Assistant, text),
             ChatPart::ToolRound(round) => list.tool_round(round),
+            ChatPart::Media(_) | ChatPart::Opaque(_) => {}
         }
     }
     list.close();

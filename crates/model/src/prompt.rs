@@ -6,6 +6,8 @@
 
 pub use loom::ToolStatus;
 
+use bytes::Bytes;
+
 use crate::reply::ToolCall;
 
 /// Names a part of one prompt. The caller chooses it; it is unique in that prompt.
@@ -48,6 +50,9 @@ pub struct Chat {
     pub messages: Vec<ChatPart>,
     /// The assistant's beginning, which the answer continues.
     pub prefill: Option<TextPart>,
+    /// How many messages, from the first, stand above the cache boundary: they do not change from turn to turn
+    /// (spec: context §2). Tools always stand above it.
+    pub stable: usize,
 }
 
 /// One step of a conversation.
@@ -59,15 +64,51 @@ pub enum ChatPart {
     User(TextPart),
     /// Text sent in the user's place that the user did not say: cards, notices, time.
     Injected(TextPart),
+    /// A picture or a sound in the user's place.
+    Media(MediaPart),
     /// What the assistant said.
     Assistant(TextPart),
+    /// What a provider wants back unchanged, where it stood in the assistant's answer. It is given only to the
+    /// dialect and the model it came from (spec: loom §5).
+    Opaque(OpaquePart),
     /// One round of tool use: all calls of one answer, each with its result.
     ToolRound(Vec<ToolExchange>),
+}
+
+/// A picture or a sound with its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MediaPart {
+    /// The part's id.
+    pub id: PartId,
+    /// What it is.
+    pub media: Media,
+}
+
+/// A picture or a sound, as it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// Its media type, as `image/png`.
+    pub mime: String,
+    /// Its bytes.
+    pub data: Bytes,
+}
+
+/// What a provider wants back unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpaquePart {
+    /// The part's id.
+    pub id: PartId,
+    /// The thinking it came with, if it came with any.
+    pub thinking: Option<String>,
+    /// The dialect's own form, as it was given in [`crate::Event::Opaque`].
+    pub json: serde_json::Value,
 }
 
 /// A tool call and its result; neither is ever sent without the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolExchange {
+    /// What the provider wants back in front of the call.
+    pub before: Vec<OpaquePart>,
     /// The part id of the call.
     pub call_part: PartId,
     /// The call.
@@ -85,6 +126,8 @@ pub struct ToolResult {
     pub status: ToolStatus,
     /// The text the model reads.
     pub text: String,
+    /// Pictures that belong to it. A dialect that has no place for them in a result sends them behind it.
+    pub media: Vec<Media>,
 }
 
 /// A tool as the model is told of it.
@@ -121,6 +164,49 @@ pub struct Params {
     pub n: u32,
     /// Whether the answer is streamed.
     pub stream: bool,
+    /// Whether and which tools may be called. Not sent where there are no tools.
+    pub tool_choice: ToolChoice,
+    /// The form the answer must have.
+    pub schema: Option<OutputSchema>,
+    /// How much the model thinks before it answers; the model's own way, if none.
+    pub thinking: Option<Thinking>,
+    /// Names the conversation to a provider that routes by it, so that its cache is met. No text, at most 64 bytes.
+    pub cache_key: Option<String>,
+}
+
+/// Whether and which tools may be called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model chooses. Nothing is sent.
+    #[default]
+    Auto,
+    /// None may be called.
+    None,
+    /// At least one must be.
+    Required,
+    /// This one must be.
+    Tool(String),
+}
+
+/// A form the answer must have: structured output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputSchema {
+    /// A name for it: letters, digits, `_` and `-`.
+    pub name: String,
+    /// JSON schema, sent with its keys in this order.
+    pub schema: serde_json::Value,
+}
+
+/// How much a model thinks before it answers (`/think off|low|high`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinking {
+    /// Not at all, or as little as the model can.
+    Off,
+    /// A little.
+    Low,
+    /// Much.
+    High,
 }
 
 impl Default for Params {
@@ -136,6 +222,10 @@ impl Default for Params {
             logprobs: None,
             n: 1,
             stream: true,
+            tool_choice: ToolChoice::Auto,
+            schema: None,
+            thinking: None,
+            cache_key: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::event::Usage;
 use crate::reply::{Choice, Reply};
 
 /// Version of all parsers; raised whenever the same bytes give another text, tool call or finish.
-pub const PARSER_VERSION: u32 = 1;
+pub const PARSER_VERSION: u32 = 2;
 
 /// A stored response, read again.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, FinishReason, TokenLogprob, Usage};
+use crate::event::{CallBegin, Event, FinishReason, TokenLogprob, Usage};
+use crate::prompt::Media;
 
 /// A tool call as a model asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,23 +16,125 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
+/// One piece of an answer; pieces keep the order in which the model made them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// Text.
+    Text(String),
+    /// Thinking, and what the provider wants back with it.
+    Thinking {
+        /// The text shown; providers may show none.
+        text: String,
+        /// The dialect's own form.
+        opaque: Option<serde_json::Value>,
+    },
+    /// What the provider wants back unchanged.
+    Opaque(serde_json::Value),
+    /// A refusal's text, where the provider keeps it apart.
+    Refusal(String),
+    /// A tool call.
+    Call(ToolCall),
+    /// A picture or a sound.
+    Media(Media),
+}
+
 /// One of the answers in a response.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choice {
     /// The choice's index in the response.
     pub index: u32,
-    /// The text.
-    pub text: String,
-    /// The thinking before it.
-    pub thinking: String,
-    /// A refusal's text, where the provider keeps it apart.
-    pub refusal: String,
-    /// Tool calls, in order.
-    pub tool_calls: Vec<ToolCall>,
+    /// What it consists of, in order.
+    pub pieces: Vec<Piece>,
     /// Probabilities of the tokens, where asked for.
     pub logprobs: Vec<TokenLogprob>,
     /// Why it ended; `None` when it was interrupted.
     pub finish: Option<FinishReason>,
+}
+
+impl Choice {
+    /// The text.
+    pub fn text(&self) -> String {
+        self.joined(|piece| match piece {
+            Piece::Text(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// The thinking.
+    pub fn thinking(&self) -> String {
+        self.joined(|piece| match piece {
+            Piece::Thinking { text, .. } => Some(text),
+            _ => None,
+        })
+    }
+
+    /// The refusal.
+    pub fn refusal(&self) -> String {
+        self.joined(|piece| match piece {
+            Piece::Refusal(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// The tool calls, in order.
+    pub fn tool_calls(&self) -> Vec<ToolCall> {
+        let calls = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Call(call) => Some(call.clone()),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    fn joined<'a>(&'a self, of: impl Fn(&'a Piece) -> Option<&'a String>) -> String {
+        self.pieces.iter().filter_map(of).map(String::as_str).collect()
+    }
+
+    fn add_text(&mut self, new: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text(text)) => text.push_str(new),
+            _ => self.pieces.push(Piece::Text(new.to_owned())),
+        }
+    }
+
+    fn add_thinking(&mut self, new: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Thinking { text, opaque: None }) => text.push_str(new),
+            _ => self.pieces.push(Piece::Thinking { text: new.to_owned(), opaque: None }),
+        }
+    }
+
+    fn add_refusal(&mut self, new: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Refusal(text)) => text.push_str(new),
+            _ => self.pieces.push(Piece::Refusal(new.to_owned())),
+        }
+    }
+
+    fn add_opaque(&mut self, with_thinking: bool, json: &serde_json::Value) {
+        let json = json.clone();
+        match self.pieces.last_mut() {
+            Some(Piece::Thinking { opaque: opaque @ None, .. }) if with_thinking => *opaque = Some(json),
+            _ if with_thinking => {
+                self.pieces.push(Piece::Thinking { text: String::new(), opaque: Some(json) });
+            }
+            _ => self.pieces.push(Piece::Opaque(json)),
+        }
+    }
+
+    /// Adds to the call with this number among the choice's calls.
+    fn add_call(&mut self, number: u32, begin: Option<&CallBegin>, arguments: &str) {
+        if let Some(begin) = begin {
+            let CallBegin { id, name } = begin.clone();
+            self.pieces.push(Piece::Call(ToolCall { id, name, arguments: String::new() }));
+        }
+        let calls = self.pieces.iter_mut().filter_map(|piece| match piece {
+            Piece::Call(call) => Some(call),
+            _ => None,
+        });
+        if let Some(call) = calls.into_iter().nth(number as usize) {
+            call.arguments.push_str(arguments);
+        }
+    }
 }
 
 /// A response as far as it has arrived.
@@ -64,21 +167,17 @@ impl Reply {
                 self.id.clone_from(id);
                 self.model.clone_from(model);
             }
-            Event::Text { choice, text } => self.choice(*choice).text.push_str(text),
-            Event::Thinking { choice, text } => self.choice(*choice).thinking.push_str(text),
-            Event::Refusal { choice, text } => self.choice(*choice).refusal.push_str(text),
+            Event::Text { choice, text } => self.choice(*choice).add_text(text),
+            Event::Thinking { choice, text } => self.choice(*choice).add_thinking(text),
+            Event::Refusal { choice, text } => self.choice(*choice).add_refusal(text),
+            Event::Opaque { choice, with_thinking, json } => {
+                self.choice(*choice).add_opaque(*with_thinking, json);
+            }
+            Event::Media { choice, media } => {
+                self.choice(*choice).pieces.push(Piece::Media(media.clone()));
+            }
             Event::ToolCall { choice, index, begin, arguments } => {
-                let calls = &mut self.choice(*choice).tool_calls;
-                if let Some(begin) = begin {
-                    calls.push(ToolCall {
-                        id: begin.id.clone(),
-                        name: begin.name.clone(),
-                        arguments: String::new(),
-                    });
-                }
-                if let Some(call) = calls.get_mut(*index as usize) {
-                    call.arguments.push_str(arguments);
-                }
+                self.choice(*choice).add_call(*index, begin.as_ref(), arguments);
             }
             Event::Logprobs { choice, tokens } => {
                 self.choice(*choice).logprobs.extend_from_slice(tokens);

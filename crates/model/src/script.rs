@@ -266,7 +266,7 @@ fn echo(request: &Encoded, call: &Call) -> Line {
             let index = call.sibling.as_ref().map_or(0, |slot| slot.index);
             format!(" echo {}", index + 1)
         }
-        DialectName::OpenAiChat => {
+        _ => {
             let said = request.ranges().iter().rfind(|range| range.kind == PartKind::User);
             said.map(|range| request.plain_text(range)).unwrap_or_default()
         }

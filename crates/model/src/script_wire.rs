@@ -199,8 +199,8 @@ fn whole(line: &Line, form: &Form<'_>, steps: &mut VecDeque<Step>) {
 fn frame(form: &Form<'_>, kind: &str) -> Value {
     let object = match (form.dialect, kind) {
         (DialectName::OpenAiCompletions | DialectName::Embedded, _) => "text_completion",
-        (DialectName::OpenAiChat, "chunk") => "chat.completion.chunk",
-        (DialectName::OpenAiChat, _) => "chat.completion",
+        (_, "chunk") => "chat.completion.chunk",
+        _ => "chat.completion",
     };
     json!({ "id": form.response, "object": object, "model": form.model })
 }

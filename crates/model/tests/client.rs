@@ -62,7 +62,7 @@ struct Run {
 
 impl Run {
     fn text(&self) -> String {
-        Answer::from_events(&self.events).choices.first().map(|c| c.text.clone()).unwrap_or_default()
+        Answer::from_events(&self.events).choices.first().map(|c| c.text()).unwrap_or_default()
     }
 
     fn error(&self) -> &ModelError {

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use drawloom_model::encoded::Covered;
-use drawloom_model::openai_chat::{LimitField, OpenAiChat, PrefillForm};
+use drawloom_model::openai_chat::OpenAiChat;
 use drawloom_model::openai_completions::OpenAiCompletions;
 use drawloom_model::prompt::ToolStatus;
+use drawloom_model::quirks::{LimitField, PrefillForm, Quirks};
 use drawloom_model::{
     Chat, ChatPart, Dialect, DialectName, EncodeError, Encoded, Params, PartId, PartKind, PartRange, Prompt,
     TextPart, ToolCall, ToolExchange, ToolResult, ToolSchema,
@@ -17,10 +18,11 @@ fn text(id: u32, text: &str) -> TextPart {
 
 fn exchange(id: u32, name: &str, arguments: &str, result: &str) -> ToolExchange {
     ToolExchange {
+        before: Vec::new(),
         call_part: PartId(id),
         call: ToolCall { id: format!("call_{id}"), name: name.to_owned(), arguments: arguments.to_owned() },
         result_part: PartId(id + 1),
-        result: ToolResult { status: ToolStatus::Ok, text: result.to_owned() },
+        result: ToolResult { status: ToolStatus::Ok, text: result.to_owned(), media: Vec::new() },
     }
 }
 
@@ -45,7 +47,7 @@ fn conversation() -> Chat {
             ChatPart::ToolRound(vec![exchange(10, "read", "{}", "C")]),
             ChatPart::User(text(12, "Thanks")),
         ],
-        prefill: None,
+        ..Chat::default()
     }
 }
 
@@ -89,9 +91,11 @@ fn every_parameter_has_its_field() {
         logprobs: Some(4),
         n: 3,
         stream: false,
+        ..Params::default()
     };
     let chat = Chat { messages: vec![ChatPart::User(text(1, "Hi"))], ..Chat::default() };
-    let dialect = OpenAiChat { limit: LimitField::MaxCompletionTokens, ..OpenAiChat::default() };
+    let dialect =
+        OpenAiChat { quirks: Quirks { limit: LimitField::MaxCompletionTokens, ..Quirks::default() } };
     let encoded = dialect.encode(&Prompt::Chat(chat), &params, "m").unwrap();
     insta::assert_snapshot!(marked(&encoded), @r#"{"model":"m","temperature":0.7,"top_p":0.9,"min_p":0.05,"max_completion_tokens":64,"stop":["\n\n"],"seed":-3,"n":3,"logprobs":true,"top_logprobs":4,"messages":[{"role":"user","content":"⟨1:Hi⟩"}]}"#);
     let raw = Prompt::Raw(vec![text(1, "Once "), text(2, ""), text(3, "upon\n")]);
@@ -107,7 +111,8 @@ fn a_beginning_of_the_answer_comes_last_and_is_asked_to_be_continued_where_neede
         prefill: Some(text(2, "It was ")),
         ..Chat::default()
     };
-    let dialect = OpenAiChat { prefill: PrefillForm::ContinueFinalMessage, ..OpenAiChat::default() };
+    let dialect =
+        OpenAiChat { quirks: Quirks { prefill: PrefillForm::ContinueFinalMessage, ..Quirks::default() } };
     let encoded = dialect.encode(&Prompt::Chat(chat), &Params::default(), "m").unwrap();
     insta::assert_snapshot!(marked(&encoded), @r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"add_generation_prompt":false,"continue_final_message":true,"messages":[{"role":"user","content":"⟨1:Go on.⟩"},{"role":"assistant","content":"⟨2:It was ⟩"}]}"#);
 }
@@ -189,6 +194,7 @@ proptest! {
                 ChatPart::System(t) | ChatPart::User(t) | ChatPart::Injected(t) | ChatPart::Assistant(t) => {
                     prop_assert_eq!(plain(t.id.0), vec![t.text.clone()]);
                 }
+                ChatPart::Media(_) | ChatPart::Opaque(_) => {}
                 ChatPart::ToolRound(round) => for e in round {
                     prop_assert_eq!(plain(e.call_part.0)[..2].to_vec(), vec![e.call.name.clone(), e.call.arguments.clone()]);
                     prop_assert!(plain(e.result_part.0).contains(&e.result.text));

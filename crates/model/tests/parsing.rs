@@ -73,7 +73,7 @@ fn text_arrives_in_order_with_its_usage() {
 #[test]
 fn comments_crlf_and_other_fields_change_nothing() {
     let choice = only_choice("chat_comments_crlf.sse");
-    assert_eq!((choice.text.as_str(), choice.finish), ("Hi there", Some(FinishReason::Length)));
+    assert_eq!((choice.text().as_str(), choice.finish), ("Hi there", Some(FinishReason::Length)));
 }
 
 #[test]
@@ -83,36 +83,36 @@ fn a_tool_call_is_put_together_from_its_fragments() {
     let first = Event::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
     assert_eq!(events[1], first);
     let choice = only_choice("chat_tool_call.sse");
-    assert_eq!(choice.tool_calls, [call("call_Yx1", "read_file", r#"{"path":"notes.md"}"#)]);
+    assert_eq!(choice.tool_calls(), [call("call_Yx1", "read_file", r#"{"path":"notes.md"}"#)]);
     assert_eq!(choice.finish, Some(FinishReason::ToolUse));
 }
 
 #[test]
 fn parallel_calls_stay_apart() {
     let choice = only_choice("chat_parallel_calls.sse");
-    assert_eq!(choice.text, "Both at once.");
+    assert_eq!(choice.text(), "Both at once.");
     let expected =
         [call("call_A", "weather", r#"{"city":"Bern"}"#), call("call_B", "weather", r#"{"city":"Köln"}"#)];
-    assert_eq!(choice.tool_calls, expected);
+    assert_eq!(choice.tool_calls(), expected);
 }
 
 #[test]
 fn calls_under_one_index_are_told_apart_by_id() {
     let choice = only_choice("chat_calls_same_index.sse");
-    assert_eq!(choice.tool_calls, [call("call_A", "a", "{}"), call("call_B", "b", r#"{"k":1}"#)]);
+    assert_eq!(choice.tool_calls(), [call("call_A", "a", "{}"), call("call_B", "b", r#"{"k":1}"#)]);
     assert_eq!(choice.finish, Some(FinishReason::ToolUse), "although the server said `stop`");
 }
 
 #[test]
 fn calls_without_ids_get_stable_ones_and_object_arguments_become_text() {
     let choice = only_choice("chat_calls_without_ids.sse");
-    assert_eq!(choice.tool_calls, [call("call_x2_0_0", "a", r#"{"k":1}"#), call("call_x2_0_1", "b", "")]);
+    assert_eq!(choice.tool_calls(), [call("call_x2_0_0", "a", r#"{"k":1}"#), call("call_x2_0_1", "b", "")]);
 }
 
 #[test]
 fn thinking_is_kept_apart_from_text() {
     let choice = only_choice("chat_thinking.sse");
-    assert_eq!((choice.thinking.as_str(), choice.text.as_str()), ("Two and two.", "4"));
+    assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("Two and two.", "4"));
     let usage = Reply::from_events(&parse("chat_thinking.sse").0).usage.unwrap();
     assert_eq!((usage.output, usage.reasoning), (40, 35));
 }
@@ -120,21 +120,20 @@ fn thinking_is_kept_apart_from_text() {
 #[test]
 fn a_refusal_is_no_text() {
     let choice = only_choice("chat_refusal.sse");
-    assert_eq!((choice.refusal.as_str(), choice.text.as_str()), ("I'm sorry, no.", ""));
+    assert_eq!((choice.refusal().as_str(), choice.text().as_str()), ("I'm sorry, no.", ""));
     assert_eq!(choice.finish, Some(FinishReason::Refusal));
 }
 
 #[test]
 fn interleaved_choices_are_sorted_by_index() {
     let choices = choices("chat_two_choices.sse");
-    let read: Vec<_> =
-        choices.iter().map(|c| (c.index, c.text.as_str(), c.finish.clone().unwrap())).collect();
-    assert_eq!(read, [(0, "b", FinishReason::Stop), (1, "aa", FinishReason::Length)]);
+    let read: Vec<_> = choices.iter().map(|c| (c.index, c.text(), c.finish.clone().unwrap())).collect();
+    assert_eq!(read, [(0, "b".to_owned(), FinishReason::Stop), (1, "aa".to_owned(), FinishReason::Length)]);
 }
 
 #[test]
 fn a_missing_done_is_forgiven_when_all_choices_ended() {
-    assert_eq!(only_choice("chat_missing_done.sse").text, "done");
+    assert_eq!(only_choice("chat_missing_done.sse").text(), "done");
 }
 
 #[test]
@@ -142,7 +141,7 @@ fn a_cut_stream_keeps_what_came() {
     let (events, end) = parse("chat_cut.sse");
     assert_eq!(end, Err(ParseError::Cut));
     let choice = Reply::from_events(&events).choices.remove(0);
-    assert_eq!((choice.text.as_str(), choice.finish), ("It was a dark and stormy", None));
+    assert_eq!((choice.text().as_str(), choice.finish), ("It was a dark and stormy", None));
 }
 
 #[test]
@@ -150,7 +149,7 @@ fn garbage_after_text_is_an_error_that_keeps_the_text() {
     let (events, end) = parse("garbage.sse");
     let Err(ParseError::Garbage { why, .. }) = end else { panic!("{end:?}") };
     assert!(why.contains("<html>"), "{why}");
-    assert_eq!(Reply::from_events(&events).choices[0].text, "Well");
+    assert_eq!(Reply::from_events(&events).choices[0].text(), "Well");
 }
 
 #[test]
@@ -158,15 +157,18 @@ fn a_failure_in_mid_stream_is_the_servers() {
     let (events, end) = parse("chat_error_midstream.sse");
     let Err(ParseError::Server(failure)) = end else { panic!("{end:?}") };
     assert_eq!(failure.message, "The server had an error while processing your request");
-    assert_eq!(Reply::from_events(&events).choices[0].text, "Wai");
+    assert_eq!(Reply::from_events(&events).choices[0].text(), "Wai");
 }
 
 #[test]
 fn a_whole_answer_reads_like_a_streamed_one() {
     let choices = choices("chat_whole.json");
-    assert_eq!((choices[0].thinking.as_str(), choices[0].text.as_str()), ("Hm.", "Here:"));
-    assert_eq!(choices[0].tool_calls, [call("call_1", "ls", r#"{"path":"."}"#)]);
-    assert_eq!((choices[1].text.as_str(), choices[1].finish.clone()), ("Nothing.", Some(FinishReason::Stop)));
+    assert_eq!((choices[0].thinking().as_str(), choices[0].text().as_str()), ("Hm.", "Here:"));
+    assert_eq!(choices[0].tool_calls(), [call("call_1", "ls", r#"{"path":"."}"#)]);
+    assert_eq!(
+        (choices[1].text().as_str(), choices[1].finish.clone()),
+        ("Nothing.", Some(FinishReason::Stop))
+    );
 }
 
 #[test]
@@ -184,7 +186,7 @@ fn a_whole_answer_that_breaks_off_is_cut_and_a_page_is_garbage() {
 #[test]
 fn completions_give_tokens_bytes_and_alternatives_likeliest_first() {
     let choice = only_choice("completion_logprobs.sse");
-    assert_eq!(choice.text, " the sea海");
+    assert_eq!(choice.text(), " the sea海");
     let top = |token: &str, logprob| TopToken {
         token: token.to_owned(),
         bytes: token.as_bytes().to_vec(),
@@ -199,26 +201,26 @@ fn completions_give_tokens_bytes_and_alternatives_likeliest_first() {
     assert_eq!(choice.logprobs[0], first);
     assert_eq!(choice.logprobs[2].bytes, b"\xe6\xb5", "a token that is no text is given by its bytes");
     let joined: Vec<u8> = choice.logprobs.iter().flat_map(|token| token.bytes.clone()).collect();
-    assert_eq!(joined, choice.text.as_bytes());
+    assert_eq!(joined, choice.text().as_bytes());
 }
 
 #[test]
 fn chat_gives_tokens_bytes_and_alternatives() {
     let choice = only_choice("chat_logprobs.sse");
     let joined: Vec<u8> = choice.logprobs.iter().flat_map(|token| token.bytes.clone()).collect();
-    assert_eq!(joined, choice.text.as_bytes());
+    assert_eq!(joined, choice.text().as_bytes());
     assert_eq!(choice.logprobs[0].top[1].token, " a");
 }
 
 #[test]
 fn completions_may_bring_several_choices_in_one_body() {
-    let texts: Vec<_> = choices("completion_two_choices.json").into_iter().map(|c| c.text).collect();
+    let texts: Vec<_> = choices("completion_two_choices.json").into_iter().map(|c| c.text()).collect();
     assert_eq!(texts, [" one\n", " two"], "white space is kept");
 }
 
 #[test]
 fn characters_split_over_deltas_are_whole_and_an_unfinished_one_is_dropped() {
-    assert_eq!(only_choice("completion_split_utf8.sse").text, "中 😀 end");
+    assert_eq!(only_choice("completion_split_utf8.sse").text(), "中 😀 end");
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn a_large_line_below_the_limit_is_read() {
     );
     let (events, end) = parse_pieces("x.sse", body.as_bytes().chunks(16 * 1024));
     assert_eq!(end, Ok(()));
-    assert_eq!(Reply::from_events(&events).choices[0].text.len(), text.len());
+    assert_eq!(Reply::from_events(&events).choices[0].text().len(), text.len());
 }
 
 #[test]

@@ -61,7 +61,7 @@ async fn say(model: &ScriptModel, call: &Call) -> Run {
 
 async fn text(model: &ScriptModel, call: &Call) -> String {
     let run = say(model, call).await;
-    if run.result.is_ok() { run.choice().text } else { run.code().to_owned() }
+    if run.result.is_ok() { run.choice().text() } else { run.code().to_owned() }
 }
 
 fn turn() -> Call {
@@ -78,12 +78,12 @@ async fn a_line_is_answered_over_real_wire_bytes() {
         assert_eq!((response.source, response.streamed), (SourceKind::Script, stream));
         assert_eq!(response.body, run.spool);
         let choice = run.choice();
-        assert_eq!((choice.thinking.as_str(), choice.text.as_str()), ("hm", "Let me look."));
+        assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("hm", "Let me look."));
         assert_eq!(choice.finish, Some(FinishReason::ToolUse));
         let calls: Vec<_> =
-            choice.tool_calls.iter().map(|c| (c.name.as_str(), c.arguments.as_str())).collect();
+            choice.tool_calls().iter().map(|c| (c.name.as_str(), c.arguments.as_str())).collect();
         assert_eq!(calls, [("read", r#"{"path":"ä"}"#), ("ls", "{}")]);
-        assert_ne!(choice.tool_calls[0].id, choice.tool_calls[1].id);
+        assert_ne!(choice.tool_calls()[0].id, choice.tool_calls()[1].id);
         let usage = Usage { input_uncached: 7, cache_read: 100, cache_write: 0, output: 5, reasoning: 0 };
         assert_eq!(Reply::from_events(&run.events).usage, Some(usage));
         let read = reparse(DialectName::OpenAiChat, &response.body, stream);
@@ -97,7 +97,7 @@ async fn a_document_is_continued_in_the_form_of_completions() {
     let run = send(&model, &raw("Once"), &Params::default(), &turn()).await;
     assert_eq!(run.result.as_ref().unwrap().dialect, DialectName::OpenAiCompletions);
     let choice = run.choice();
-    assert_eq!((choice.text.as_str(), choice.finish), (" upon a time", Some(FinishReason::Length)));
+    assert_eq!((choice.text().as_str(), choice.finish), (" upon a time", Some(FinishReason::Length)));
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn every_fault_fails_in_its_own_way_and_keeps_the_text_before_it() {
     ] {
         let model = script(&format!("{{\"deltas\":[\"Some \",\"text\"],\"fault\":\"{fault}\"}}"));
         let run = say(&model, &turn()).await;
-        assert_eq!((run.code(), run.choice().text.as_str()), (code, kept), "{fault}");
+        assert_eq!((run.code(), run.choice().text().as_str()), (code, kept), "{fault}");
         let response = run.result.as_ref().unwrap_err().response().unwrap();
         assert_eq!(response.body, run.spool, "{fault}");
     }
@@ -200,7 +200,7 @@ async fn faults_in_a_whole_body_fail_alike() {
 async fn a_hanging_answer_meets_the_idle_timeout() {
     let started = Instant::now();
     let run = say(&script(r#"{"text":"Some text","fault":"hang"}"#), &turn()).await;
-    assert_eq!((run.code(), run.choice().text.as_str()), ("idle_timeout", "Some text"));
+    assert_eq!((run.code(), run.choice().text().as_str()), ("idle_timeout", "Some text"));
     assert_eq!(started.elapsed().as_secs(), Timeouts::default().idle.as_secs());
 }
 
@@ -228,7 +228,7 @@ async fn a_long_wait_can_be_cancelled_at_any_time_without_delay() {
     assert_eq!(error.code(), "cancelled");
     assert!(started.elapsed() < Duration::from_secs(50) + Duration::from_millis(100));
     let read = reparse(DialectName::OpenAiChat, &error.response().unwrap().body, true);
-    assert_eq!(read.choices[0].text, "a");
+    assert_eq!(read.choices[0].text(), "a");
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +237,7 @@ async fn a_repeated_call_takes_the_next_line_and_a_spent_script_gives_its_last_f
         |lines: &str| ScriptModel::from_text("test.jsonl", lines, ScriptOptions::default()).unwrap();
     let model = with_retries("{\"fault\":\"429\"}\n{\"fault\":\"cut\"}\n{\"text\":\"at last\"}");
     let run = say(&model, &turn()).await;
-    assert_eq!((run.choice().text.as_str(), run.result.as_ref().unwrap().attempt), ("at last", 3));
+    assert_eq!((run.choice().text().as_str(), run.result.as_ref().unwrap().attempt), ("at last", 3));
     let model = with_retries("{\"fault\":\"429\"}");
     assert_eq!(text(&model, &turn()).await, "rate_limited");
     let model = with_retries("{\"text\":\"used\",\"fault\":\"cut\"}\n{\"text\":\"next\"}");
@@ -248,7 +248,7 @@ async fn a_repeated_call_takes_the_next_line_and_a_spent_script_gives_its_last_f
 #[tokio::test]
 async fn an_empty_answer_is_complete_and_without_text() {
     let run = say(&script("{}"), &turn()).await;
-    assert_eq!((run.code(), run.choice().text.as_str()), ("ok", ""));
+    assert_eq!((run.code(), run.choice().text().as_str()), ("ok", ""));
     assert_eq!(run.choice().finish, Some(FinishReason::Stop));
     assert_eq!(Reply::from_events(&run.events).usage, None, "unknown, not 0");
 }
@@ -264,11 +264,11 @@ async fn the_echo_says_the_last_user_text_and_counts_after_a_document() {
     ];
     let prompt = Prompt::Chat(Chat { messages, ..Chat::default() });
     let run = send(&model, &prompt, &Params::default(), &turn()).await;
-    assert_eq!(run.choice().text, "second \"two\"");
+    assert_eq!(run.choice().text(), "second \"two\"");
     for index in 0..3 {
         let sibling = Some(SiblingSlot { group: "g".to_owned(), index, count: 3 });
         let run = send(&model, &raw("Once"), &Params::default(), &Call { sibling, ..turn() }).await;
-        assert_eq!(run.choice().text, format!(" echo {}", index + 1));
+        assert_eq!(run.choice().text(), format!(" echo {}", index + 1));
     }
     let background = say(&model, &Call::new("main", Purpose::Observe)).await;
     assert_eq!(background.code(), "script_exhausted");
@@ -279,7 +279,7 @@ async fn tool_call_ids_differ_as_a_conversation_grows_and_repeat_when_it_is_play
     let lines = r#"{"tool_calls":[{"name":"ls","arguments":{}}],"loop":true}"#;
     let id = async |model: &ScriptModel, texts: &[&str]| {
         let run = send(model, &chat(texts), &Params::default(), &turn()).await;
-        run.choice().tool_calls[0].id.clone()
+        run.choice().tool_calls()[0].id.clone()
     };
     let model = script(lines);
     let (first, second) = (id(&model, &["a"]).await, id(&model, &["a", "b"]).await);

@@ -72,7 +72,7 @@ async fn alternative(
     let own = own.filter(|own| !choices[*own].logprobs.is_empty());
     let own = own.ok_or_else(|| missing("the model was not asked for them"))?;
     let answer = &choices[own];
-    let starts = Starts::of(&answer.text, &answer.logprobs, &row.node)
+    let starts = Starts::of(&answer.text(), &answer.logprobs, &row.node)
         .ok_or_else(|| missing("its text is not that of its response"))?;
     let index = starts.token_at(at).ok_or_else(|| starts.nearest(at))?;
     let top = answer.logprobs.get(index).map(|token| token.top.as_slice()).unwrap_or_default();

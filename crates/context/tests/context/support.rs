@@ -88,6 +88,8 @@ pub(crate) fn prompt_text(prompt: &Prompt) -> String {
                     | ChatPart::User(part)
                     | ChatPart::Injected(part)
                     | ChatPart::Assistant(part) => text.push(&part.text),
+                    ChatPart::Opaque(part) => text.extend(part.thinking.as_deref()),
+                    ChatPart::Media(_) => {}
                     ChatPart::ToolRound(round) => {
                         for exchange in round {
                             text.extend([exchange.call.arguments.as_str(), exchange.result.text.as_str()]);

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::table::{KEYS, default};
 use commands::CommandError;
 use commands::settings::{Agent, Preset};
-use model::openai_chat::{LimitField, PrefillForm};
+use model::quirks::{LimitField, PrefillForm};
+use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
-use serde::{Deserialize, Serialize};
 
 /// The whole configuration.
 #[derive(Debug, Clone, Deserialize)]
@@ -58,12 +58,10 @@ pub(crate) struct Provider {
     pub(crate) output_limit: u32,
     pub(crate) honours_n: bool,
     pub(crate) prefill: bool,
-    #[serde(with = "Prefill")]
     pub(crate) prefill_form: PrefillForm,
     pub(crate) logprobs: bool,
     pub(crate) completion_endpoint: bool,
     pub(crate) tools: bool,
-    #[serde(with = "Limit")]
     pub(crate) limit_field: LimitField,
     pub(crate) connect_timeout: u64,
     pub(crate) first_byte_timeout: u64,
@@ -93,20 +91,6 @@ impl fmt::Debug for Provider {
 }
 
 pub(crate) use model::Place;
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PrefillForm", rename_all = "snake_case")]
-enum Prefill {
-    Trailing,
-    ContinueFinalMessage,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LimitField", rename_all = "snake_case")]
-enum Limit {
-    MaxTokens,
-    MaxCompletionTokens,
-}
 
 /// `[store]`.
 #[derive(Debug, Clone, Deserialize)]
