@@ -80,8 +80,8 @@ async fn a_line_is_answered_over_real_wire_bytes() {
         let choice = run.choice();
         assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("hm", "Let me look."));
         assert_eq!(choice.finish, Some(FinishReason::ToolUse));
-        let calls: Vec<_> =
-            choice.tool_calls().iter().map(|c| (c.name.as_str(), c.arguments.as_str())).collect();
+        let asked = choice.tool_calls();
+        let calls: Vec<_> = asked.iter().map(|c| (c.name.as_str(), c.arguments.as_str())).collect();
         assert_eq!(calls, [("read", r#"{"path":"ä"}"#), ("ls", "{}")]);
         assert_ne!(choice.tool_calls()[0].id, choice.tool_calls()[1].id);
         let usage = Usage { input_uncached: 7, cache_read: 100, cache_write: 0, output: 5, reasoning: 0 };
