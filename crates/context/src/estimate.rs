@@ -1,35 +1,152 @@
 //! Tokens, estimated from characters (spec: context §4).
 //!
-//! A linear model over counts by character class, with priors that err upwards for the common tokenizers.
-//! The fit is named in the manifest, so that an old estimate can be told from a new one.
+//! A linear model over counts by character class, runs of one class, messages and schemas. Its weights begin as priors of the
+//! tokenizer's family and are fitted to what the provider reports ([`crate::Fit`]); a safety factor on top keeps
+//! it on the upper side. The fit is named in the manifest, so that an old estimate can be told from a new one.
 
+use model::{ChatPart, Prompt};
 use serde::{Deserialize, Serialize};
 use text::class::ClassCounts;
+
+/// How many numbers the model has: seven classes, runs, messages, characters of schemas.
+pub const FEATURES: usize = 10;
+
+/// What a request is counted by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Characters by class, of everything but schemas.
+    pub counts: ClassCounts,
+    /// Messages.
+    pub messages: u64,
+    /// Characters of tool schemas.
+    pub schema_chars: u64,
+}
+
+impl Features {
+    /// What a prompt holds; none if it holds pictures or sounds, which are no characters.
+    pub fn of(prompt: &Prompt) -> Option<Self> {
+        let mut features = Self::default();
+        match prompt {
+            Prompt::Raw(parts) => parts.iter().for_each(|part| features.add(&part.text)),
+            Prompt::Chat(chat) => {
+                for tool in &chat.tools {
+                    let chars = tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
+                    features.schema_chars += chars as u64;
+                }
+                for message in &chat.messages {
+                    features.message(message)?;
+                }
+                if let Some(prefill) = &chat.prefill {
+                    features.messages += 1;
+                    features.add(&prefill.text);
+                }
+            }
+        }
+        Some(features)
+    }
+
+    fn message(&mut self, message: &ChatPart) -> Option<()> {
+        self.messages += 1;
+        match message {
+            ChatPart::System(part)
+            | ChatPart::User(part)
+            | ChatPart::Injected(part)
+            | ChatPart::Assistant(part) => self.add(&part.text),
+            ChatPart::Opaque(part) => self.add(part.thinking.as_deref().unwrap_or_default()),
+            ChatPart::Media(_) => return None,
+            ChatPart::ToolRound(round) => {
+                self.messages += round.len() as u64;
+                for exchange in round {
+                    if !exchange.result.media.is_empty() {
+                        return None;
+                    }
+                    self.add(&exchange.call.name);
+                    self.add(&exchange.call.arguments);
+                    self.add(&exchange.result.text);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn add(&mut self, text: &str) {
+        self.counts += ClassCounts::of(text);
+    }
+
+    /// As numbers, in the order of the weights.
+    pub fn as_array(&self) -> [f64; FEATURES] {
+        let mut all = [0.0; FEATURES];
+        let counts = self.counts.as_array().into_iter().chain([self.messages, self.schema_chars]);
+        for (feature, count) in all.iter_mut().zip(counts) {
+            *feature = count as f64;
+        }
+        all
+    }
+}
 
 /// A linear estimate of tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimator {
     /// The fit's name.
     pub fit: String,
-    /// Tokens a character of each class: Latin letters, digits, spaces, punctuation, CJK, other scripts, emoji.
-    pub weights: [f64; 7],
+    /// Tokens a character of each class: Latin letters, digits, spaces, punctuation, CJK, other scripts, emoji; and
+    /// tokens a run.
+    pub weights: [f64; 8],
     /// Tokens a message.
     pub message: f64,
+    /// Tokens a character of a tool's schema.
+    pub schema: f64,
+    /// What every estimate is multiplied with: how far the weights may be off.
+    pub factor: f64,
 }
 
+/// How far priors may be off.
+const UNFITTED: f64 = 1.35;
+
+/// Weights by family of tokenizers, as [`model::ModelInfo`] names them: measured on English, Chinese, code and JSON
+/// where a tokenizer could be asked, else those of the nearest. Unknown families get the dearest of each.
+const PRIORS: [(&str, [f64; FEATURES]); 7] = [
+    ("openai_o200k", [0.051, 0.37, 0.105, 0.16, 0.80, 0.60, 2.5, 0.77, 4.0, 0.24]),
+    ("openai_cl100k", [0.052, 0.37, 0.107, 0.16, 1.30, 0.85, 2.5, 0.77, 4.0, 0.24]),
+    ("llama", [0.052, 0.40, 0.107, 0.16, 1.10, 0.80, 2.5, 0.80, 5.0, 0.26]),
+    ("qwen", [0.052, 1.00, 0.107, 0.16, 0.75, 0.90, 2.5, 0.77, 5.0, 0.26]),
+    ("claude", [0.070, 0.45, 0.110, 0.22, 1.25, 0.95, 3.0, 0.90, 5.0, 0.30]),
+    ("gemini", [0.055, 1.00, 0.100, 0.20, 0.75, 0.60, 2.5, 0.80, 4.0, 0.26]),
+    ("smollm", [0.055, 0.80, 0.050, 0.26, 1.93, 1.80, 4.0, 0.95, 5.0, 0.32]),
+];
+
 impl Default for Estimator {
-    /// Priors before any usage was reported.
+    /// Priors of a tokenizer nothing is known of.
     fn default() -> Self {
-        Self { fit: "prior/1".to_owned(), weights: [0.26, 0.75, 0.16, 0.75, 1.25, 1.0, 3.0], message: 6.0 }
+        Self::prior("unknown")
     }
 }
 
 impl Estimator {
+    /// Priors of a family, before any usage was reported.
+    pub fn prior(family: &str) -> Self {
+        let known = PRIORS.iter().find(|(name, _)| *name == family);
+        let (name, weights) =
+            known.map_or_else(|| ("unknown", dearest()), |(name, weights)| (*name, *weights));
+        Self::new(format!("prior/{name}"), weights, UNFITTED)
+    }
+
+    pub(crate) fn new(fit: String, weights: [f64; FEATURES], factor: f64) -> Self {
+        let [weights @ .., message, schema] = weights;
+        Self { fit, weights, message, schema, factor }
+    }
+
+    /// The weights without the factor, in the order of [`Features::as_array`].
+    pub(crate) fn as_array(&self) -> [f64; FEATURES] {
+        let [latin, digits, spaces, punctuation, cjk, other, emoji, runs] = self.weights;
+        [latin, digits, spaces, punctuation, cjk, other, emoji, runs, self.message, self.schema]
+    }
+
     /// Tokens of text with these counts.
     pub fn of_counts(&self, counts: &ClassCounts) -> u64 {
         let weighted: f64 =
             counts.as_array().iter().zip(self.weights).map(|(count, weight)| *count as f64 * weight).sum();
-        weighted.ceil() as u64
+        self.safely(weighted)
     }
 
     /// Tokens of a text.
@@ -39,12 +156,40 @@ impl Estimator {
 
     /// Tokens that `messages` messages cost besides their text.
     pub fn of_messages(&self, messages: usize) -> u64 {
-        (messages as f64 * self.message).ceil() as u64
+        self.safely(messages as f64 * self.message)
     }
+
+    /// Tokens of tool schemas with this many characters.
+    pub fn of_schema(&self, chars: usize) -> u64 {
+        self.safely(chars as f64 * self.schema)
+    }
+
+    /// Tokens of a whole request.
+    pub fn of_features(&self, features: &Features) -> u64 {
+        let weighted: f64 = features.as_array().iter().zip(self.as_array()).map(|(x, w)| x * w).sum();
+        self.safely(weighted)
+    }
+
+    fn safely(&self, tokens: f64) -> u64 {
+        (tokens * self.factor).ceil() as u64
+    }
+}
+
+/// The dearest weight of every family.
+fn dearest() -> [f64; FEATURES] {
+    let mut dearest = [0.0_f64; FEATURES];
+    for (_, weights) in PRIORS {
+        for (most, weight) in dearest.iter_mut().zip(weights) {
+            *most = most.max(weight);
+        }
+    }
+    dearest
 }
 
 #[cfg(test)]
 mod tests {
+    use model::{Chat, PartId, TextPart, ToolSchema};
+
     use super::*;
 
     #[test]
@@ -54,5 +199,37 @@ mod tests {
         let word = estimator.of("rain ");
         assert!(word > 0 && estimator.of(&"rain ".repeat(100)) <= word * 100);
         assert!(estimator.of("雨が降る") >= 4, "a CJK character is about a token");
+    }
+
+    #[test]
+    fn an_unknown_tokenizer_is_taken_for_the_dearest() {
+        let unknown = Estimator::default();
+        for (family, _) in PRIORS {
+            let known = Estimator::prior(family);
+            for text in ["The tide is out.", "雨が降る", "{\"a\": [1, 22, 333]}", "Дождь", "😀"] {
+                assert!(known.of(text) <= unknown.of(text), "{family}: {text}");
+            }
+            assert_eq!(known.fit, format!("prior/{family}"));
+        }
+        assert_eq!(Estimator::prior("never heard of"), unknown);
+    }
+
+    #[test]
+    fn everything_that_is_sent_is_counted() {
+        let text = |text: &str| TextPart::new(PartId(0), text);
+        let schema = ToolSchema {
+            id: PartId(1),
+            name: "ls".to_owned(),
+            description: "Lists.".to_owned(),
+            parameters: serde_json::json!({}),
+        };
+        let chat = Chat {
+            tools: vec![schema],
+            messages: vec![ChatPart::System(text("ab")), ChatPart::User(text("1 雨"))],
+            prefill: Some(text("c")),
+            ..Chat::default()
+        };
+        let features = Features::of(&Prompt::Chat(chat)).unwrap();
+        assert_eq!(features.as_array(), [3.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 3.0, 3.0, 10.0]);
     }
 }

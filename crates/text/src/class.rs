@@ -1,8 +1,8 @@
 //! What kind of character this is: script classes for the token estimate, CJK for search, hidden characters
 //! for everything that is shown to a person.
 //!
-//! The token estimate (spec: context §4) is a weighted sum of counts by class. Classes need not be exact in the
-//! last code point, since the weights are fitted to what a provider reports; they must be cheap and must not
+//! The token estimate (spec: context §4) is a weighted sum of counts by class, and of the runs that characters of
+//! one class form: tokenizers cut there first. Classes need not be exact in the last code point, since the weights are fitted to what a provider reports; they must be cheap and must not
 //! change between calls. So they are a table for ASCII and a few ranges for the rest, not script data.
 
 use std::ops::{Add, AddAssign};
@@ -35,6 +35,11 @@ impl Class {
             None => of_wide(c),
         }
     }
+
+    /// Whether neighbours of this class stand in one run ([`ClassCounts::runs`]).
+    fn forms_runs(self) -> bool {
+        matches!(self, Self::Latin | Self::Digit | Self::Punctuation | Self::Other)
+    }
 }
 
 /// How many characters (Unicode scalar values) of each class a text has.
@@ -54,31 +59,39 @@ pub struct ClassCounts {
     pub other: u64,
     /// Characters of [`Class::Emoji`].
     pub emoji: u64,
+    /// Longest stretches of letters, digits or punctuation of one class; neither spaces, CJK nor emoji form any.
+    pub runs: u64,
 }
 
 impl ClassCounts {
-    /// Counts a text. Counts add up: the sum over the pieces of a text, cut at any character boundaries, is the
-    /// count of the whole.
+    /// Counts a text. Counts of characters add up: the sum over the pieces of a text, cut at any character
+    /// boundaries, is the count of the whole. A cut within a run makes it two.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let mut by_class = [0_u64; 7];
+        let mut runs = 0;
+        let mut before = Class::Space;
         for c in text.chars() {
-            by_class[Class::of(c) as usize] += 1;
+            let class = Class::of(c);
+            by_class[class as usize] += 1;
+            runs += u64::from(class != before && class.forms_runs());
+            before = class;
         }
         let [latin, digits, spaces, punctuation, cjk, other, emoji] = by_class;
-        Self { latin, digits, spaces, punctuation, cjk, other, emoji }
+        Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs }
     }
 
     /// All characters.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.as_array().iter().sum()
+        self.as_array().iter().sum::<u64>() - self.runs
     }
 
-    /// The counts in the order of [`Class`], as a regression wants them.
+    /// The counts in the order of [`Class`], then the runs, as a regression wants them.
     #[must_use]
-    pub fn as_array(&self) -> [u64; 7] {
-        [self.latin, self.digits, self.spaces, self.punctuation, self.cjk, self.other, self.emoji]
+    pub fn as_array(&self) -> [u64; 8] {
+        let Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs } = *self;
+        [latin, digits, spaces, punctuation, cjk, other, emoji, runs]
     }
 }
 
@@ -91,6 +104,7 @@ impl AddAssign for ClassCounts {
         self.cjk += more.cjk;
         self.other += more.other;
         self.emoji += more.emoji;
+        self.runs += more.runs;
     }
 }
 
@@ -220,9 +234,17 @@ mod tests {
     #[test]
     fn each_class_is_met() {
         let counts = ClassCounts::of("Ab é12 \n.,。漢かカ한Яअ\u{301}🎉👩\u{200D}💻");
-        let expected =
-            ClassCounts { latin: 3, digits: 2, spaces: 3, punctuation: 3, cjk: 4, other: 3, emoji: 4 };
-        assert_eq!(counts, ClassCounts { spaces: 3, ..expected });
+        let expected = ClassCounts {
+            latin: 3,
+            digits: 2,
+            spaces: 3,
+            punctuation: 3,
+            cjk: 4,
+            other: 3,
+            emoji: 4,
+            runs: 5,
+        };
+        assert_eq!(counts, expected);
         assert_eq!(counts.total(), 22);
     }
 
@@ -240,7 +262,9 @@ mod tests {
         let text = "one 二つ three\u{FE0F} 4";
         let whole = ClassCounts::of(text);
         for (at, _) in text.char_indices() {
-            assert_eq!(ClassCounts::of(&text[..at]) + ClassCounts::of(&text[at..]), whole);
+            let sum = ClassCounts::of(&text[..at]) + ClassCounts::of(&text[at..]);
+            assert_eq!(ClassCounts { runs: whole.runs, ..sum }, whole);
+            assert!((whole.runs..=whole.runs + 1).contains(&sum.runs));
         }
     }
 
