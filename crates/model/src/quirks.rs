@@ -32,6 +32,8 @@ pub struct Quirks {
     pub sampling: bool,
     /// Whether it takes `stream_options`, without which it may report no usage for streams.
     pub stream_options: bool,
+    /// Whether the model always thinks: thinking cannot be switched off, and excludes what it excludes.
+    pub thinking_always: bool,
 }
 
 impl Default for Quirks {
@@ -49,6 +51,7 @@ impl Default for Quirks {
             seed: true,
             sampling: true,
             stream_options: true,
+            thinking_always: false,
         }
     }
 }

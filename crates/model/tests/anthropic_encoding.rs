@@ -1,0 +1,500 @@
+//! Requests in the messages dialect, and which of their bytes come from where.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use bytes::Bytes;
+use drawloom_model::anthropic::{Anthropic, DEFAULT_MAX_TOKENS};
+use drawloom_model::encoded::Covered;
+use drawloom_model::prompt::ToolStatus;
+use drawloom_model::quirks::{CacheForm, Quirks, SchemaForm, ThinkingForm};
+use drawloom_model::{
+    Chat, ChatPart, Dialect, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart, OutputSchema, Params,
+    PartId, PartKind, Piece, Prompt, Reply, TextPart, Thinking, ToolCall, ToolChoice, ToolExchange, ToolResult,
+    ToolSchema,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn text(id: u32, text: &str) -> TextPart {
+    TextPart::new(PartId(id), text)
+}
+
+fn user(id: u32, words: &str) -> ChatPart {
+    ChatPart::User(text(id, words))
+}
+
+fn assistant(id: u32, words: &str) -> ChatPart {
+    ChatPart::Assistant(text(id, words))
+}
+
+fn exchange(id: u32, name: &str, arguments: &str, result: &str) -> ToolExchange {
+    ToolExchange {
+        before: Vec::new(),
+        call_part: PartId(id),
+        call: ToolCall { id: format!("call_{id}"), name: name.to_owned(), arguments: arguments.to_owned() },
+        result_part: PartId(id + 1),
+        result: ToolResult { status: ToolStatus::Ok, text: result.to_owned(), media: Vec::new() },
+    }
+}
+
+fn tool(id: u32) -> ToolSchema {
+    ToolSchema {
+        id: PartId(id),
+        name: "read".to_owned(),
+        description: "Reads a file.".to_owned(),
+        parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+    }
+}
+
+fn picture(mime: &str) -> Media {
+    Media { mime: mime.to_owned(), data: Bytes::from_static(b"\x89PNG") }
+}
+
+fn conversation() -> Chat {
+    Chat {
+        tools: vec![tool(0)],
+        messages: vec![
+            ChatPart::System(text(1, "Be \"kind\".")),
+            ChatPart::System(text(2, "AGENTS\n")),
+            user(3, "Read a and b — 中"),
+            ChatPart::Injected(text(4, "Card: files")),
+            assistant(5, "Both."),
+            ChatPart::ToolRound(vec![
+                exchange(6, "read", r#"{"path": "a"}"#, "A\t1"),
+                exchange(8, "read", r#"{"path":"b"}"#, ""),
+            ]),
+            ChatPart::ToolRound(vec![exchange(10, "read", "", "C")]),
+            ChatPart::System(text(12, "It is noon.")),
+            user(13, "Thanks"),
+        ],
+        stable: 2,
+        ..Chat::default()
+    }
+}
+
+fn chat(messages: Vec<ChatPart>) -> Chat {
+    Chat { messages, ..Chat::default() }
+}
+
+fn encode_with(quirks: Quirks, chat: Chat, params: &Params) -> Result<Encoded, EncodeError> {
+    Anthropic { quirks }.encode(&Prompt::Chat(chat), params, "m")
+}
+
+fn encode(chat: Chat) -> Encoded {
+    encode_with(Quirks::default(), chat, &Params::default()).unwrap()
+}
+
+fn body(encoded: &Encoded) -> Value {
+    serde_json::from_slice(encoded.body()).unwrap()
+}
+
+fn unsupported(result: Result<Encoded, EncodeError>) -> bool {
+    matches!(result, Err(EncodeError::Unsupported { .. }))
+}
+
+/// The body with each part marked by its id, which shows parts and framing at a glance.
+fn marked(encoded: &Encoded) -> String {
+    let body = encoded.body();
+    let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
+    let cover = encoded.cover().into_iter().map(|covered| match covered {
+        Covered::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
+        Covered::Framing(range) => piece(range),
+    });
+    cover.collect::<String>().replace(",{\"role\"", "\n,{\"role\"")
+}
+
+#[test]
+fn a_conversation_is_encoded_with_every_part_marked() {
+    let encoded = encode(conversation());
+    assert_eq!((encoded.path(), encoded.dialect()), ("messages", DialectName::AnthropicMessages));
+    insta::assert_snapshot!(marked(&encoded), @"");
+}
+
+#[test]
+fn every_parameter_has_its_field() {
+    let params = Params {
+        temperature: Some(0.7),
+        top_p: Some(0.9),
+        min_p: Some(0.05),
+        max_tokens: Some(64),
+        stop: vec!["END".to_owned()],
+        seed: Some(-3),
+        stream: false,
+        ..Params::default()
+    };
+    let encoded = encode_with(Quirks::default(), chat(vec![user(1, "Hi")]), &params).unwrap();
+    insta::assert_snapshot!(marked(&encoded), @"");
+    let plain = Quirks { min_p: false, seed: false, sampling: false, ..Quirks::default() };
+    let encoded = encode_with(plain, chat(vec![user(1, "Hi")]), &params).unwrap();
+    insta::assert_snapshot!(marked(&encoded), @"");
+}
+
+#[test]
+fn pictures_and_results_have_their_blocks() {
+    let mut failed = exchange(4, "see", "{}", "no such file");
+    failed.result.status = ToolStatus::Error;
+    let mut shown = exchange(6, "see", "{}", "");
+    shown.result.media = vec![picture("image/webp"), picture("application/pdf")];
+    let mut wordless = exchange(8, "see", "{}", "");
+    wordless.result.status = ToolStatus::Unknown;
+    let messages = vec![
+        ChatPart::Media(MediaPart { id: PartId(1), media: picture("image/png") }),
+        user(2, "What is it?"),
+        ChatPart::ToolRound(vec![failed, shown, wordless]),
+    ];
+    insta::assert_snapshot!(marked(&encode(chat(messages))), @"");
+    for mime in ["audio/wav", "image/tiff", "text/plain"] {
+        let part = ChatPart::Media(MediaPart { id: PartId(1), media: picture(mime) });
+        assert!(unsupported(encode_with(Quirks::default(), chat(vec![part]), &Params::default())), "{mime}");
+    }
+}
+
+#[test]
+fn an_answer_with_thinking_goes_back_as_it_came() {
+    let name = format!("{}/tests/wire/anthropic_thinking.sse", env!("CARGO_MANIFEST_DIR"));
+    let mut parser = DialectName::AnthropicMessages.parser(true);
+    let mut events = Vec::new();
+    parser.feed(&std::fs::read(name).unwrap(), &mut events).unwrap();
+    let pieces = Reply::from_events(&events).choices.remove(0).pieces;
+    let mut messages = vec![user(0, "Read a.")];
+    for (piece, id) in pieces.into_iter().zip(1..) {
+        messages.push(match piece {
+            Piece::Thinking { text, opaque } => {
+                ChatPart::Opaque(OpaquePart { id: PartId(id), thinking: Some(text), json: opaque.unwrap() })
+            }
+            Piece::Text(words) => assistant(id, &words),
+            Piece::Call(call) => ChatPart::ToolRound(vec![ToolExchange { call, ..exchange(id, "", "", "A") }]),
+            other => panic!("{other:?}"),
+        });
+    }
+    let sent = body(&encode(chat(messages)));
+    let whole = format!("{}/tests/wire/anthropic_thinking.json", env!("CARGO_MANIFEST_DIR"));
+    let came: Value = serde_json::from_slice(&std::fs::read(whole).unwrap()).unwrap();
+    assert_eq!(sent["messages"][1], json!({"role": "assistant", "content": came["content"]}));
+    let result = json!([{"type": "tool_result", "tool_use_id": "toolu_01R", "content": "A"}]);
+    assert_eq!(sent["messages"][2], json!({"role": "user", "content": result}));
+}
+
+fn thought(id: u32) -> OpaquePart {
+    let json = json!({"type": "thinking", "thinking": "Hm.", "signature": "EqQB"});
+    OpaquePart { id: PartId(id), thinking: Some("Hm.".to_owned()), json }
+}
+
+fn kinds(message: &Value) -> Vec<String> {
+    let blocks = message["content"].as_array().unwrap();
+    blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn thinking_in_front_of_calls_stays_there_and_thinking_that_led_to_nothing_is_not_sent() {
+    let before = ToolExchange { before: vec![thought(2)], ..exchange(3, "read", "{}", "A") };
+    let messages =
+        vec![user(1, "Go."), ChatPart::ToolRound(vec![before]), ChatPart::Opaque(thought(5)), user(6, "Well?")];
+    let sent = body(&encode(chat(messages)));
+    assert_eq!(kinds(&sent["messages"][1]), ["thinking", "tool_use"]);
+    assert_eq!(kinds(&sent["messages"][2]), ["tool_result", "text"], "and the turns around it are one");
+    assert_eq!(sent["messages"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn blocks_of_the_servers_own_tools_go_back_where_they_stood() {
+    let block = json!({"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", "input": {"query": "q"}});
+    let opaque = |json: Value| ChatPart::Opaque(OpaquePart { id: PartId(2), thinking: None, json });
+    let sent = body(&encode(chat(vec![user(1, "Go."), opaque(block.clone()), assistant(3, "Done.")])));
+    assert_eq!(sent["messages"][1]["content"], json!([block, {"type": "text", "text": "Done."}]));
+    let odd = chat(vec![user(1, "Go."), opaque(json!("a word")), assistant(3, "Done.")]);
+    assert!(unsupported(encode_with(Quirks::default(), odd, &Params::default())));
+}
+
+#[test]
+fn empty_texts_are_never_sent() {
+    let messages = vec![
+        ChatPart::System(text(1, " \n")),
+        user(2, ""),
+        user(3, "Hi"),
+        assistant(4, "\t"),
+        ChatPart::Injected(text(5, "  ")),
+        ChatPart::ToolRound(vec![]),
+        user(6, "you"),
+    ];
+    let sent = body(&encode(Chat { prefill: Some(text(7, "")), ..chat(messages) }));
+    assert_eq!(sent["system"], Value::Null);
+    let content = json!([{"type": "text", "text": "Hi"}, {"type": "text", "text": "you"}]);
+    assert_eq!(sent["messages"], json!([{"role": "user", "content": content}]));
+    for nothing in [vec![], vec![ChatPart::System(text(1, "Be kind."))], vec![user(1, " ")]] {
+        let result = encode_with(Quirks::default(), chat(nothing), &Params::default());
+        assert_eq!(result, Err(EncodeError::Empty));
+    }
+}
+
+#[test]
+fn a_conversation_that_begins_with_the_assistant_is_opened_for_it() {
+    let sent = body(&encode(chat(vec![assistant(1, "Welcome."), user(2, "Hi")])));
+    let roles: Vec<_> = sent["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+}
+
+#[test]
+fn a_beginning_of_the_answer_comes_last() {
+    let begun = |words: &str| Chat { prefill: Some(text(2, words)), ..chat(vec![user(1, "Go on.")]) };
+    insta::assert_snapshot!(marked(&encode(begun("It was"))), @"");
+    let default = Params::default();
+    assert!(unsupported(encode_with(Quirks::default(), begun("It was "), &default)), "the API refuses it");
+}
+
+#[test]
+fn arguments_are_always_an_object() {
+    for (arguments, expected) in [
+        ("", json!({})),
+        ("null", json!({})),
+        (r#"{ "a" : 1 }"#, json!({"a": 1})),
+        (r#""{\"a\":1}""#, json!({"a": 1})),
+        (r#"{"arguments":{"a":1}}"#, json!({"arguments": {"a": 1}})),
+        ("[1]", json!({"arguments": "[1]"})),
+        ("{\"a\":", json!({"arguments": "{\"a\":"})),
+    ] {
+        let round = ChatPart::ToolRound(vec![exchange(2, "read", arguments, "")]);
+        let encoded = encode(chat(vec![user(1, "Go."), round]));
+        assert_eq!(body(&encoded)["messages"][1]["content"][0]["input"], expected, "{arguments}");
+        let range = encoded.ranges().iter().filter(|range| range.kind == PartKind::ToolCall).nth(1).unwrap();
+        let plain: Value = serde_json::from_str(&encoded.plain_text(range)).unwrap();
+        assert_eq!(plain, expected, "its plain text is the object");
+    }
+}
+
+#[test]
+fn ids_the_api_does_not_take_are_replaced_in_call_and_result_alike() {
+    let mut odd = exchange(2, "read", "{}", "A");
+    odd.call.id = "functions.read:0".to_owned();
+    let mut other = exchange(4, "read", "{}", "B");
+    other.call.id = "functions.read:1".to_owned();
+    let sent = body(&encode(chat(vec![user(1, "Go."), ChatPart::ToolRound(vec![odd, other])])));
+    let id = |message: usize, block: usize, field: &str| {
+        sent["messages"][message]["content"][block][field].as_str().unwrap().to_owned()
+    };
+    assert_eq!(id(1, 0, "id"), id(2, 0, "tool_use_id"));
+    assert_ne!(id(1, 0, "id"), id(1, 1, "id"));
+    assert!(id(1, 0, "id").bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
+}
+
+#[test]
+fn tools_are_chosen_as_asked() {
+    let asked = |choice: ToolChoice| {
+        let params = Params { tool_choice: choice, ..Params::default() };
+        body(&encode_with(Quirks::default(), conversation(), &params).unwrap())["tool_choice"].clone()
+    };
+    assert_eq!(asked(ToolChoice::Auto), Value::Null);
+    assert_eq!(asked(ToolChoice::None), json!({"type": "none"}));
+    assert_eq!(asked(ToolChoice::Required), json!({"type": "any"}));
+    assert_eq!(asked(ToolChoice::Tool("read".to_owned())), json!({"type": "tool", "name": "read"}));
+    let params = Params { tool_choice: ToolChoice::Required, ..Params::default() };
+    let sent = body(&encode_with(Quirks::default(), chat(vec![user(1, "Hi")]), &params).unwrap());
+    assert_eq!(sent["tool_choice"], Value::Null, "there is nothing to choose from");
+}
+
+fn thinking(form: ThinkingForm, always: bool) -> Quirks {
+    Quirks { thinking: form, thinking_always: always, ..Quirks::default() }
+}
+
+#[test]
+fn thinking_is_asked_for_in_the_servers_form() {
+    let asked = |quirks: Quirks, thinking: Option<Thinking>, max_tokens: Option<u32>| {
+        let params = Params { thinking, max_tokens, temperature: Some(0.3), ..Params::default() };
+        let sent = body(&encode_with(quirks, chat(vec![user(1, "Hi")]), &params).unwrap());
+        (sent["thinking"].clone(), sent["output_config"].clone(), sent["max_tokens"].clone(), sent["temperature"].clone())
+    };
+    let nothing = || (Value::Null, Value::Null, json!(DEFAULT_MAX_TOKENS), json!(0.3));
+    let budget = thinking(ThinkingForm::Budget, false);
+    let enabled = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+    assert_eq!(asked(budget, None, None), nothing());
+    assert_eq!(asked(budget, Some(Thinking::Off), None).0, json!({"type": "disabled"}));
+    let low = (enabled(2048), Value::Null, json!(DEFAULT_MAX_TOKENS + 2048), Value::Null);
+    assert_eq!(asked(budget, Some(Thinking::Low), None), low, "a budget has no temperature beside it");
+    assert_eq!(asked(budget, Some(Thinking::High), Some(8000)).0, enabled(4000), "the answer keeps its half");
+    assert_eq!(asked(budget, Some(Thinking::High), Some(1025)).0, enabled(1024));
+    let params = Params { thinking: Some(Thinking::Low), max_tokens: Some(1024), ..Params::default() };
+    let error = encode_with(budget, chat(vec![user(1, "Hi")]), &params).unwrap_err();
+    assert_eq!(error, EncodeError::Parameter { name: "max_tokens" });
+
+    let level = thinking(ThinkingForm::Level, false);
+    let adaptive = json!({"type": "adaptive", "display": "summarized"});
+    let max = || json!(DEFAULT_MAX_TOKENS);
+    assert_eq!(asked(level, None, None), nothing());
+    assert_eq!(asked(level, Some(Thinking::High), None), (adaptive, json!({"effort": "high"}), max(), Value::Null));
+    assert_eq!(asked(level, Some(Thinking::Off), None).0, json!({"type": "disabled"}));
+    let always = thinking(ThinkingForm::Level, true);
+    let least = (Value::Null, json!({"effort": "low"}), max(), Value::Null);
+    assert_eq!(asked(always, Some(Thinking::Off), None), least, "it can only think less");
+    assert_eq!(asked(thinking(ThinkingForm::None, false), Some(Thinking::High), None), nothing());
+}
+
+#[test]
+fn a_form_of_the_answer_stands_beside_the_effort() {
+    let schema = OutputSchema { name: "n".to_owned(), schema: json!({"type": "object", "additionalProperties": false}) };
+    let params = Params { schema: Some(schema), thinking: Some(Thinking::Low), ..Params::default() };
+    let sent = |quirks| encode_with(quirks, chat(vec![user(1, "Hi")]), &params);
+    let format = json!({"type": "json_schema", "schema": {"type": "object", "additionalProperties": false}});
+    let both = json!({"effort": "low", "format": format});
+    assert_eq!(body(&sent(thinking(ThinkingForm::Level, false)).unwrap())["output_config"], both);
+    assert!(unsupported(sent(Quirks { schema: SchemaForm::Object, ..Quirks::default() })));
+}
+
+#[test]
+fn what_the_api_cannot_do_is_refused_before_anything_is_sent() {
+    let level = thinking(ThinkingForm::Level, false);
+    let thinks = || Params { thinking: Some(Thinking::Low), ..Params::default() };
+    let begun = || Chat { prefill: Some(text(9, "It")), ..conversation() };
+    let schema = OutputSchema { name: "n".to_owned(), schema: json!({}) };
+    let forced = ToolChoice::Required;
+    let always = thinking(ThinkingForm::Level, true);
+    for (quirks, chat, params) in [
+        (level, conversation(), Params { n: 2, ..Params::default() }),
+        (level, conversation(), Params { logprobs: Some(0), ..Params::default() }),
+        (level, conversation(), Params { stop: vec!["\n\n".to_owned()], ..Params::default() }),
+        (level, conversation(), Params { tool_choice: forced.clone(), ..thinks() }),
+        (always, conversation(), Params { tool_choice: forced, ..Params::default() }),
+        (level, begun(), thinks()),
+        (level, begun(), Params { schema: Some(schema), ..Params::default() }),
+    ] {
+        assert!(unsupported(encode_with(quirks, chat, &params)), "{params:?}");
+    }
+    let raw = Anthropic::default().encode(&Prompt::Raw(vec![text(1, "a")]), &Params::default(), "m");
+    assert!(unsupported(raw));
+    for params in [
+        Params { temperature: Some(1.01), ..Params::default() },
+        Params { temperature: Some(f64::NAN), ..Params::default() },
+        Params { top_p: Some(-0.1), ..Params::default() },
+        Params { n: 0, ..Params::default() },
+    ] {
+        assert_eq!(encode_with(level, conversation(), &params).unwrap_err().code(), "bad_parameter");
+    }
+}
+
+/// The paths of all blocks with a cache mark.
+fn marks(sent: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut look = |path: String, blocks: &Value| {
+        for (index, block) in blocks.as_array().into_iter().flatten().enumerate() {
+            if block["cache_control"] == json!({"type": "ephemeral"}) {
+                found.push(format!("{path}{index} {}", block["type"].as_str().unwrap_or("tool")));
+            }
+        }
+    };
+    look("tools/".to_owned(), &sent["tools"]);
+    look("system/".to_owned(), &sent["system"]);
+    for (index, message) in sent["messages"].as_array().into_iter().flatten().enumerate() {
+        look(format!("{index}/"), &message["content"]);
+    }
+    found
+}
+
+#[test]
+fn cache_marks_stand_on_the_boundary_and_at_the_end() {
+    let sent = |chat: Chat| {
+        let quirks = Quirks { cache: CacheForm::Marks, ..Quirks::default() };
+        marks(&body(&encode_with(quirks, chat, &Params::default()).unwrap()))
+    };
+    assert_eq!(sent(conversation()), ["system/1 text", "6/2 text"]);
+    assert_eq!(sent(Chat { stable: 1, ..conversation() }), ["system/0 text", "6/2 text"]);
+    assert_eq!(sent(Chat { stable: 0, ..conversation() }), ["tools/0 tool", "6/2 text"]);
+    assert_eq!(sent(Chat { stable: 6, ..conversation() }), ["2/1 tool_result", "6/2 text"]);
+    assert_eq!(sent(Chat { stable: 99, ..conversation() }), ["6/2 text"]);
+    let begun = Chat { prefill: Some(text(20, "You")), ..conversation() };
+    assert_eq!(sent(begun), ["system/1 text", "6/2 text"], "the answer's beginning will not stay as it is");
+    let block = OpaquePart { id: PartId(21), thinking: None, json: json!({"type": "server_tool_use"}) };
+    let mut opaque = conversation();
+    opaque.messages.push(ChatPart::Opaque(block));
+    assert_eq!(sent(opaque), ["system/1 text", "6/2 text"], "what goes back unchanged takes no mark");
+    assert_eq!(marks(&body(&encode(conversation()))), Vec::<String>::new(), "only where the server wants them");
+}
+
+fn any_part(kind: u8, id: u32, a: &str, b: &str) -> ChatPart {
+    match kind % 7 {
+        0 => ChatPart::System(TextPart::new(PartId(id), a)),
+        1 => user(id, a),
+        2 => ChatPart::Injected(TextPart::new(PartId(id), a)),
+        3 => assistant(id, a),
+        4 => ChatPart::Opaque(thought(id)),
+        5 => ChatPart::Media(MediaPart { id: PartId(id), media: picture("image/gif") }),
+        _ => {
+            let mut second = exchange(id + 2, b, a, b);
+            second.result.media = vec![picture("image/jpeg")];
+            ChatPart::ToolRound(vec![exchange(id, a, b, a), second])
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_conversation_is_covered_valid_and_gives_every_text_back(
+        parts in proptest::collection::vec((any::<u8>(), any::<String>(), any::<String>()), 1..8),
+        stable in 0_usize..8,
+        marks_wanted: bool,
+    ) {
+        let messages: Vec<ChatPart> = parts
+            .into_iter()
+            .enumerate()
+            .map(|(at, (kind, a, b))| any_part(kind, 100 + u32::try_from(at).unwrap() * 4, &a, &b))
+            .chain([user(99, "So?")])
+            .collect();
+        let cache = if marks_wanted { CacheForm::Marks } else { CacheForm::Implicit };
+        let chat = Chat { tools: vec![tool(0)], messages: messages.clone(), stable, prefill: None };
+        let encoded = encode_with(Quirks { cache, ..Quirks::default() }, chat, &Params::default()).unwrap();
+        let mut at = 0;
+        for covered in encoded.cover() {
+            let range = match covered {
+                Covered::Part(part) => part.bytes.clone(),
+                Covered::Framing(range) => range,
+            };
+            prop_assert_eq!(range.start, at);
+            at = range.end;
+        }
+        prop_assert_eq!(at, encoded.body().len());
+        let sent = body(&encoded);
+        prop_assert!(marks(&sent).len() <= 2);
+        api_takes(&sent)?;
+        let plain = |id: PartId| -> Vec<String> {
+            let own = encoded.ranges().iter().filter(|range| range.part == id);
+            own.map(|range| encoded.plain_text(range)).collect()
+        };
+        for message in &messages {
+            match message {
+                ChatPart::System(t) | ChatPart::User(t) | ChatPart::Injected(t) | ChatPart::Assistant(t) => {
+                    let expected = if t.text.trim().is_empty() { vec![] } else { vec![t.text.clone()] };
+                    prop_assert_eq!(plain(t.id), expected);
+                }
+                ChatPart::Media(part) => prop_assert_eq!(plain(part.id), ["iVBORw=="].map(str::to_owned)),
+                ChatPart::Opaque(part) => {
+                    let back: Vec<Value> =
+                        plain(part.id).iter().map(|json| serde_json::from_str(json).unwrap()).collect();
+                    prop_assert!(back.is_empty() || back == [part.json.clone()]);
+                }
+                ChatPart::ToolRound(round) => for e in round {
+                    prop_assert_eq!(plain(e.call_part)[0].clone(), e.call.name.clone());
+                    prop_assert!(serde_json::from_str::<serde_json::Map<String, Value>>(&plain(e.call_part)[1]).is_ok());
+                    let blank = e.result.text.trim().is_empty();
+                    prop_assert!(blank || plain(e.result_part).contains(&e.result.text));
+                },
+            }
+        }
+    }
+}
+
+/// What the API demands of every request.
+fn api_takes(sent: &Value) -> Result<(), TestCaseError> {
+    let messages = sent["messages"].as_array().unwrap();
+    for (index, message) in messages.iter().enumerate() {
+        let role = if index % 2 == 0 { "user" } else { "assistant" };
+        prop_assert_eq!(&message["role"], role, "roles alternate and the user begins");
+        let blocks = message["content"].as_array().unwrap();
+        prop_assert_ne!(kinds(message).last().map(String::as_str), Some("thinking"));
+        let calls = || blocks.iter().filter(|block| block["type"] == "tool_use").map(|block| &block["id"]);
+        let next = messages.get(index + 1).map(|next| next["content"].as_array().unwrap().as_slice());
+        for (answered, call) in next.unwrap_or_default().iter().zip(calls()) {
+            prop_assert_eq!(&answered["tool_use_id"], call, "results open the next message, in order");
+        }
+        for block in blocks.iter().filter(|block| block["type"] == "text") {
+            prop_assert!(!block["text"].as_str().unwrap().trim().is_empty(), "no text is empty");
+        }
+    }
+    Ok(())
+}
