@@ -58,7 +58,9 @@ mod tests {
 
     fn body(kind: &str, message: &str) -> Vec<u8> {
         let error = serde_json::json!({"type": kind, "message": message});
-        serde_json::json!({"type": "error", "error": error, "request_id": "req_011C"}).to_string().into_bytes()
+        serde_json::json!({"type": "error", "error": error, "request_id": "req_011C"})
+            .to_string()
+            .into_bytes()
     }
 
     #[test]

@@ -172,7 +172,8 @@ impl Answer {
             Some("message_start") => self.start(wire.message.unwrap_or_default(), events),
             Some("content_block_start") => {
                 self.start(WireMessage::default(), events);
-                let raw = || serde_json::from_slice::<serde_json::Value>(json).ok()?.get("content_block").cloned();
+                let raw =
+                    || serde_json::from_slice::<serde_json::Value>(json).ok()?.get("content_block").cloned();
                 let block = wire.content_block.unwrap_or_default();
                 self.blocks.begin(index, block, raw, &self.response, events);
             }

@@ -90,7 +90,9 @@ impl Wish {
         Ok(match self.asked {
             Some(Thinking::Off) if !self.always => Some(json!({"type": "disabled"})),
             // Newer models show their thinking only when they are asked to.
-            Some(Thinking::Low | Thinking::High) => Some(json!({"type": "adaptive", "display": "summarized"})),
+            Some(Thinking::Low | Thinking::High) => {
+                Some(json!({"type": "adaptive", "display": "summarized"}))
+            }
             Some(Thinking::Off) | None => None,
         })
     }
@@ -126,7 +128,12 @@ fn refuse(params: &Params, quirks: &Quirks, chat: &Chat, thinks: bool) -> Result
     }
 }
 
-fn sampling(body: &mut BodyWriter, params: &Params, quirks: &Quirks, thinks: bool) -> Result<(), EncodeError> {
+fn sampling(
+    body: &mut BodyWriter,
+    params: &Params,
+    quirks: &Quirks,
+    thinks: bool,
+) -> Result<(), EncodeError> {
     let free = quirks.sampling && !thinks;
     for (name, sent, value) in [
         ("temperature", free, params.temperature),

@@ -7,9 +7,9 @@ use drawloom_model::encoded::Covered;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::quirks::{CacheForm, Quirks, SchemaForm, ThinkingForm};
 use drawloom_model::{
-    Chat, ChatPart, Dialect, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart, OutputSchema, Params,
-    PartId, PartKind, Piece, Prompt, Reply, TextPart, Thinking, ToolCall, ToolChoice, ToolExchange, ToolResult,
-    ToolSchema,
+    Chat, ChatPart, Dialect, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart, OutputSchema,
+    Params, PartId, PartKind, Piece, Prompt, Reply, TextPart, Thinking, ToolCall, ToolChoice, ToolExchange,
+    ToolResult, ToolSchema,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -106,7 +106,13 @@ fn marked(encoded: &Encoded) -> String {
 fn a_conversation_is_encoded_with_every_part_marked() {
     let encoded = encode(conversation());
     assert_eq!((encoded.path(), encoded.dialect()), ("messages", DialectName::AnthropicMessages));
-    insta::assert_snapshot!(marked(&encoded), @"");
+    insta::assert_snapshot!(marked(&encoded), @r#"
+{"model":"m","max_tokens":8192,"stream":true,"tools":[⟨0:{"name":"read","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}⟩],"system":[{"type":"text","text":"⟨1:Be \"kind\".⟩"},{"type":"text","text":"⟨2:AGENTS\n⟩"}],"messages":[{"role":"user","content":[{"type":"text","text":"⟨3:Read a and b — 中⟩"},{"type":"text","text":"⟨4:Card: files⟩"}]}
+,{"role":"assistant","content":[{"type":"text","text":"⟨5:Both.⟩"},{"type":"tool_use","id":"call_6","name":"⟨6:read⟩","input":⟨6:{"path": "a"}⟩},{"type":"tool_use","id":"call_8","name":"⟨8:read⟩","input":⟨8:{"path":"b"}⟩}]}
+,{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_6","content":"⟨7:A\t1⟩"},{"type":"tool_result","tool_use_id":"call_8","content":"⟨9:⟩"}]}
+,{"role":"assistant","content":[{"type":"tool_use","id":"call_10","name":"⟨10:read⟩","input":⟨10:{}⟩}]}
+,{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_10","content":"⟨11:C⟩"},{"type":"text","text":"⟨12:It is noon.⟩"},{"type":"text","text":"⟨13:Thanks⟩"}]}]}
+"#);
 }
 
 #[test]
@@ -122,10 +128,10 @@ fn every_parameter_has_its_field() {
         ..Params::default()
     };
     let encoded = encode_with(Quirks::default(), chat(vec![user(1, "Hi")]), &params).unwrap();
-    insta::assert_snapshot!(marked(&encoded), @"");
+    insta::assert_snapshot!(marked(&encoded), @r#"{"model":"m","max_tokens":64,"temperature":0.7,"top_p":0.9,"min_p":0.05,"seed":-3,"stop_sequences":["END"],"messages":[{"role":"user","content":[{"type":"text","text":"⟨1:Hi⟩"}]}]}"#);
     let plain = Quirks { min_p: false, seed: false, sampling: false, ..Quirks::default() };
     let encoded = encode_with(plain, chat(vec![user(1, "Hi")]), &params).unwrap();
-    insta::assert_snapshot!(marked(&encoded), @"");
+    insta::assert_snapshot!(marked(&encoded), @r#"{"model":"m","max_tokens":64,"stop_sequences":["END"],"messages":[{"role":"user","content":[{"type":"text","text":"⟨1:Hi⟩"}]}]}"#);
 }
 
 #[test]
@@ -141,7 +147,11 @@ fn pictures_and_results_have_their_blocks() {
         user(2, "What is it?"),
         ChatPart::ToolRound(vec![failed, shown, wordless]),
     ];
-    insta::assert_snapshot!(marked(&encode(chat(messages))), @"");
+    insta::assert_snapshot!(marked(&encode(chat(messages))), @r#"
+{"model":"m","max_tokens":8192,"stream":true,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"⟨1:iVBORw==⟩"}},{"type":"text","text":"⟨2:What is it?⟩"}]}
+,{"role":"assistant","content":[{"type":"tool_use","id":"call_4","name":"⟨4:see⟩","input":⟨4:{}⟩},{"type":"tool_use","id":"call_6","name":"⟨6:see⟩","input":⟨6:{}⟩},{"type":"tool_use","id":"call_8","name":"⟨8:see⟩","input":⟨8:{}⟩}]}
+,{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_4","is_error":true,"content":"⟨5:no such file⟩"},{"type":"tool_result","tool_use_id":"call_6","content":[{"type":"image","source":{"type":"base64","media_type":"image/webp","data":"⟨7:iVBORw==⟩"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"⟨7:iVBORw==⟩"}}]},{"type":"tool_result","tool_use_id":"call_8","is_error":true,"content":"The tool failed and said nothing.⟨9:⟩"}]}]}
+"#);
     for mime in ["audio/wav", "image/tiff", "text/plain"] {
         let part = ChatPart::Media(MediaPart { id: PartId(1), media: picture(mime) });
         assert!(unsupported(encode_with(Quirks::default(), chat(vec![part]), &Params::default())), "{mime}");
@@ -162,7 +172,9 @@ fn an_answer_with_thinking_goes_back_as_it_came() {
                 ChatPart::Opaque(OpaquePart { id: PartId(id), thinking: Some(text), json: opaque.unwrap() })
             }
             Piece::Text(words) => assistant(id, &words),
-            Piece::Call(call) => ChatPart::ToolRound(vec![ToolExchange { call, ..exchange(id, "", "", "A") }]),
+            Piece::Call(call) => {
+                ChatPart::ToolRound(vec![ToolExchange { call, ..exchange(id, "", "", "A") }])
+            }
             other => panic!("{other:?}"),
         });
     }
@@ -187,8 +199,12 @@ fn kinds(message: &Value) -> Vec<String> {
 #[test]
 fn thinking_in_front_of_calls_stays_there_and_thinking_that_led_to_nothing_is_not_sent() {
     let before = ToolExchange { before: vec![thought(2)], ..exchange(3, "read", "{}", "A") };
-    let messages =
-        vec![user(1, "Go."), ChatPart::ToolRound(vec![before]), ChatPart::Opaque(thought(5)), user(6, "Well?")];
+    let messages = vec![
+        user(1, "Go."),
+        ChatPart::ToolRound(vec![before]),
+        ChatPart::Opaque(thought(5)),
+        user(6, "Well?"),
+    ];
     let sent = body(&encode(chat(messages)));
     assert_eq!(kinds(&sent["messages"][1]), ["thinking", "tool_use"]);
     assert_eq!(kinds(&sent["messages"][2]), ["tool_result", "text"], "and the turns around it are one");
@@ -236,7 +252,10 @@ fn a_conversation_that_begins_with_the_assistant_is_opened_for_it() {
 #[test]
 fn a_beginning_of_the_answer_comes_last() {
     let begun = |words: &str| Chat { prefill: Some(text(2, words)), ..chat(vec![user(1, "Go on.")]) };
-    insta::assert_snapshot!(marked(&encode(begun("It was"))), @"");
+    insta::assert_snapshot!(marked(&encode(begun("It was"))), @r#"
+{"model":"m","max_tokens":8192,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"⟨1:Go on.⟩"}]}
+,{"role":"assistant","content":[{"type":"text","text":"⟨2:It was⟩"}]}]}
+"#);
     let default = Params::default();
     assert!(unsupported(encode_with(Quirks::default(), begun("It was "), &default)), "the API refuses it");
 }
@@ -300,7 +319,12 @@ fn thinking_is_asked_for_in_the_servers_form() {
     let asked = |quirks: Quirks, thinking: Option<Thinking>, max_tokens: Option<u32>| {
         let params = Params { thinking, max_tokens, temperature: Some(0.3), ..Params::default() };
         let sent = body(&encode_with(quirks, chat(vec![user(1, "Hi")]), &params).unwrap());
-        (sent["thinking"].clone(), sent["output_config"].clone(), sent["max_tokens"].clone(), sent["temperature"].clone())
+        (
+            sent["thinking"].clone(),
+            sent["output_config"].clone(),
+            sent["max_tokens"].clone(),
+            sent["temperature"].clone(),
+        )
     };
     let nothing = || (Value::Null, Value::Null, json!(DEFAULT_MAX_TOKENS), json!(0.3));
     let budget = thinking(ThinkingForm::Budget, false);
@@ -319,7 +343,10 @@ fn thinking_is_asked_for_in_the_servers_form() {
     let adaptive = json!({"type": "adaptive", "display": "summarized"});
     let max = || json!(DEFAULT_MAX_TOKENS);
     assert_eq!(asked(level, None, None), nothing());
-    assert_eq!(asked(level, Some(Thinking::High), None), (adaptive, json!({"effort": "high"}), max(), Value::Null));
+    assert_eq!(
+        asked(level, Some(Thinking::High), None),
+        (adaptive, json!({"effort": "high"}), max(), Value::Null)
+    );
     assert_eq!(asked(level, Some(Thinking::Off), None).0, json!({"type": "disabled"}));
     let always = thinking(ThinkingForm::Level, true);
     let least = (Value::Null, json!({"effort": "low"}), max(), Value::Null);
@@ -329,7 +356,10 @@ fn thinking_is_asked_for_in_the_servers_form() {
 
 #[test]
 fn a_form_of_the_answer_stands_beside_the_effort() {
-    let schema = OutputSchema { name: "n".to_owned(), schema: json!({"type": "object", "additionalProperties": false}) };
+    let schema = OutputSchema {
+        name: "n".to_owned(),
+        schema: json!({"type": "object", "additionalProperties": false}),
+    };
     let params = Params { schema: Some(schema), thinking: Some(Thinking::Low), ..Params::default() };
     let sent = |quirks| encode_with(quirks, chat(vec![user(1, "Hi")]), &params);
     let format = json!({"type": "json_schema", "schema": {"type": "object", "additionalProperties": false}});
@@ -393,18 +423,22 @@ fn cache_marks_stand_on_the_boundary_and_at_the_end() {
         let quirks = Quirks { cache: CacheForm::Marks, ..Quirks::default() };
         marks(&body(&encode_with(quirks, chat, &Params::default()).unwrap()))
     };
-    assert_eq!(sent(conversation()), ["system/1 text", "6/2 text"]);
-    assert_eq!(sent(Chat { stable: 1, ..conversation() }), ["system/0 text", "6/2 text"]);
-    assert_eq!(sent(Chat { stable: 0, ..conversation() }), ["tools/0 tool", "6/2 text"]);
-    assert_eq!(sent(Chat { stable: 6, ..conversation() }), ["2/1 tool_result", "6/2 text"]);
-    assert_eq!(sent(Chat { stable: 99, ..conversation() }), ["6/2 text"]);
+    assert_eq!(sent(conversation()), ["system/1 text", "4/2 text"]);
+    assert_eq!(sent(Chat { stable: 1, ..conversation() }), ["system/0 text", "4/2 text"]);
+    assert_eq!(sent(Chat { stable: 0, ..conversation() }), ["tools/0 tool", "4/2 text"]);
+    assert_eq!(sent(Chat { stable: 6, ..conversation() }), ["2/1 tool_result", "4/2 text"]);
+    assert_eq!(sent(Chat { stable: 99, ..conversation() }), ["4/2 text"]);
     let begun = Chat { prefill: Some(text(20, "You")), ..conversation() };
-    assert_eq!(sent(begun), ["system/1 text", "6/2 text"], "the answer's beginning will not stay as it is");
+    assert_eq!(sent(begun), ["system/1 text", "4/2 text"], "the answer's beginning will not stay as it is");
     let block = OpaquePart { id: PartId(21), thinking: None, json: json!({"type": "server_tool_use"}) };
     let mut opaque = conversation();
     opaque.messages.push(ChatPart::Opaque(block));
-    assert_eq!(sent(opaque), ["system/1 text", "6/2 text"], "what goes back unchanged takes no mark");
-    assert_eq!(marks(&body(&encode(conversation()))), Vec::<String>::new(), "only where the server wants them");
+    assert_eq!(sent(opaque), ["system/1 text", "4/2 text"], "what goes back unchanged takes no mark");
+    assert_eq!(
+        marks(&body(&encode(conversation()))),
+        Vec::<String>::new(),
+        "only where the server wants them"
+    );
 }
 
 fn any_part(kind: u8, id: u32, a: &str, b: &str) -> ChatPart {
@@ -486,7 +520,8 @@ fn api_takes(sent: &Value) -> Result<(), TestCaseError> {
         let role = if index % 2 == 0 { "user" } else { "assistant" };
         prop_assert_eq!(&message["role"], role, "roles alternate and the user begins");
         let blocks = message["content"].as_array().unwrap();
-        prop_assert_ne!(kinds(message).last().map(String::as_str), Some("thinking"));
+        let last = blocks.last().map(|block| block["type"].clone());
+        prop_assert_ne!(last, Some(json!("thinking")), "thinking leads to something");
         let calls = || blocks.iter().filter(|block| block["type"] == "tool_use").map(|block| &block["id"]);
         let next = messages.get(index + 1).map(|next| next["content"].as_array().unwrap().as_slice());
         for (answered, call) in next.unwrap_or_default().iter().zip(calls()) {

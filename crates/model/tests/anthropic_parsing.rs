@@ -82,8 +82,9 @@ fn text(text: &str) -> Event {
 fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("anthropic_text.sse");
     assert_eq!(end, Ok(()));
-    let usage =
-        |output| Event::Usage(Usage { input_uncached: 25, cache_read: 2048, cache_write: 1024, output, reasoning: 0 });
+    let usage = |output| {
+        Event::Usage(Usage { input_uncached: 25, cache_read: 2048, cache_write: 1024, output, reasoning: 0 })
+    };
     let expected = [
         Event::Start {
             id: Some("msg_01Text".to_owned()),
@@ -330,7 +331,11 @@ fn a_stored_response_reads_the_same_again() {
         let (events, end) = parse(name);
         let read = reparse(DIALECT, &wire(name), name.ends_with(".sse"));
         let reply = Reply::from_events(&events);
-        assert_eq!((read.choices, read.usage, read.problem), (reply.choices, reply.usage, end.err()), "{name}");
+        assert_eq!(
+            (read.choices, read.usage, read.problem),
+            (reply.choices, reply.usage, end.err()),
+            "{name}"
+        );
     }
 }
 
@@ -383,7 +388,8 @@ proptest! {
 /// Events in any order, also those that make no sense.
 fn frame(kind: usize, index: u32, text: &str) -> String {
     let start = |block: serde_json::Value| json!({"type": "content_block_start", "index": index, "content_block": block});
-    let delta = |delta: serde_json::Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let delta =
+        |delta: serde_json::Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
     let event = match kind {
         0 => json!({"type": "message_start", "message": {"id": text, "usage": {"input_tokens": index}}}),
         1 => start(json!({"type": "text", "text": text})),
@@ -395,7 +401,9 @@ fn frame(kind: usize, index: u32, text: &str) -> String {
         7 => delta(json!({"type": "input_json_delta", "partial_json": text})),
         8 => delta(json!({"type": "signature_delta", "signature": text})),
         9 => json!({"type": "content_block_stop", "index": index}),
-        10 => json!({"type": "message_delta", "delta": {"stop_reason": text}, "usage": {"output_tokens": index}}),
+        10 => {
+            json!({"type": "message_delta", "delta": {"stop_reason": text}, "usage": {"output_tokens": index}})
+        }
         11 => json!({"type": "message_stop"}),
         12 => json!({"type": text, "index": text}),
         _ => json!({"type": "error", "error": {"message": text}}),
