@@ -4,8 +4,9 @@
 //! comes first, the results of a round of tools open the user's next message, no text is empty, thinking goes
 //! back whole and never ends a message, and there is always a limit of output.
 //!
-//! Instructions stand above the conversation, in `system`. Those that come later are sent in the user's place:
-//! most models have no other place for them there, and text that loses a right on its way does no harm.
+//! Instructions stand above the conversation, in `system`. Those that come later have a role of their own where
+//! the model takes one ([`Quirks::instructions_inside`]) and they stand behind what the user said; else they are
+//! sent in the user's place: text that loses a right on its way does no harm.
 //!
 //! What a part holds that is nothing but white space is left out, because the API takes no such text.
 
@@ -38,7 +39,7 @@ impl Dialect for Anthropic {
         };
         let mut body = BodyWriter::default();
         anthropic_request::open_body(&mut body, model, params, &self.quirks, chat)?;
-        anthropic_body::conversation(&mut body, chat, self.quirks.cache)?;
+        anthropic_body::conversation(&mut body, chat, &self.quirks)?;
         body.frame("}");
         body.finish(DialectName::AnthropicMessages, "messages", params.stream)
     }

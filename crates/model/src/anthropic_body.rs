@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::anthropic_turns::{Block, Content, Role, Turns};
 use crate::encoded::{BodyWriter, EncodeError, PartKind};
 use crate::prompt::{Chat, Media, PartId, ToolExchange, ToolSchema, ToolStatus};
-use crate::quirks::CacheForm;
+use crate::quirks::{CacheForm, Quirks};
 use crate::tool_arguments;
 
 const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -20,9 +20,9 @@ const WORDLESS: &str = "The tool failed and said nothing.";
 ///
 /// # Errors
 /// When nothing is left to answer to, or the API has no form for something.
-pub(crate) fn conversation(body: &mut BodyWriter, chat: &Chat, cache: CacheForm) -> Result<(), EncodeError> {
-    let mut turns = Turns::of(chat)?;
-    if cache == CacheForm::Marks {
+pub(crate) fn conversation(body: &mut BodyWriter, chat: &Chat, quirks: &Quirks) -> Result<(), EncodeError> {
+    let mut turns = Turns::of(chat, quirks.instructions_inside)?;
+    if quirks.cache == CacheForm::Marks {
         turns.mark(!chat.tools.is_empty());
     }
     schemas(body, &chat.tools, turns.tools_marked);
@@ -36,6 +36,7 @@ pub(crate) fn conversation(body: &mut BodyWriter, chat: &Chat, cache: CacheForm)
         body.frame(match turn.role {
             Role::User => "user",
             Role::Assistant => "assistant",
+            Role::System => "system",
         });
         body.frame("\",\"content\":");
         blocks(body, &turn.blocks)?;
@@ -138,10 +139,11 @@ fn call_id(id: &str) -> String {
     format!("call_{}", digest.get(..24).unwrap_or_default())
 }
 
-/// A tool's result, without its closing brace.
+/// A tool's result, without its closing brace. The API takes an error only as words that are not empty; that one
+/// with pictures is an error, its words say.
 fn result(body: &mut BodyWriter, exchange: &ToolExchange) -> Result<(), EncodeError> {
     let (part, result) = (exchange.result_part, &exchange.result);
-    let failed = result.status != ToolStatus::Ok;
+    let failed = result.status != ToolStatus::Ok && result.media.is_empty();
     let blank = result.text.trim().is_empty();
     body.frame("{\"type\":\"tool_result\",\"tool_use_id\":");
     body.frame_value(&call_id(&exchange.call.id));

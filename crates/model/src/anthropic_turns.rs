@@ -1,7 +1,8 @@
 //! A conversation as the messages API wants it: instructions, then turns of blocks whose roles alternate.
 //!
-//! The turns are laid out before anything is written, because two things can be said of a block only when those
-//! behind it are known: whether a cache mark stands on it, and whether thinking leads to something.
+//! The turns are laid out before anything is written, because three things can be said of a block only when
+//! those behind it are known: whether a cache mark stands on it, whether thinking leads to something, and whether
+//! an instruction stands where the API takes one.
 
 use crate::encoded::{EncodeError, PartKind};
 use crate::prompt::{Chat, ChatPart, MediaPart, OpaquePart, TextPart, ToolExchange};
@@ -17,6 +18,8 @@ pub(crate) struct Turns<'a> {
     pub(crate) tools_marked: bool,
     /// Thinking that has led to nothing yet. The API takes no message that ends with it.
     thoughts: Vec<Block<'a>>,
+    /// Instructions inside the conversation whose role depends on what follows.
+    instructions: Vec<Block<'a>>,
 }
 
 /// One message.
@@ -29,6 +32,8 @@ pub(crate) struct Turn<'a> {
 pub(crate) enum Role {
     User,
     Assistant,
+    /// Instructions inside a conversation.
+    System,
 }
 
 /// One block of a message.
@@ -60,16 +65,18 @@ impl Content<'_> {
 }
 
 impl<'a> Turns<'a> {
-    /// Lays a conversation out.
+    /// Lays a conversation out. With `inside`, instructions may stand in it with a role of their own.
     ///
     /// # Errors
     /// [`EncodeError::Empty`] when nothing is left to answer to, [`EncodeError::Unsupported`] for a beginning of
     /// the answer that ends with white space, which the API refuses.
-    pub(crate) fn of(chat: &'a Chat) -> Result<Self, EncodeError> {
+    pub(crate) fn of(chat: &'a Chat, inside: bool) -> Result<Self, EncodeError> {
         let mut turns = Self::default();
         for (index, part) in chat.messages.iter().enumerate() {
-            turns.part(part, index < chat.stable);
+            let above = index < chat.stable;
+            turns.part(part, above, inside);
         }
+        turns.place_instructions(Role::Assistant);
         if let Some(prefill) = chat.prefill.as_ref().filter(|prefill| !is_blank(prefill)) {
             if prefill.text.ends_with(char::is_whitespace) {
                 return Err(EncodeError::Unsupported {
@@ -84,14 +91,10 @@ impl<'a> Turns<'a> {
         Ok(turns)
     }
 
-    fn part(&mut self, part: &'a ChatPart, above: bool) {
+    fn part(&mut self, part: &'a ChatPart, above: bool, inside: bool) {
         match part {
-            ChatPart::System(text) if self.messages.is_empty() && self.thoughts.is_empty() => {
-                if !is_blank(text) {
-                    self.system.push(Block::new(Content::Text(PartKind::System, text), above));
-                }
-            }
-            ChatPart::System(text) => self.user_text(PartKind::System, text, above),
+            ChatPart::System(text) if is_blank(text) => {}
+            ChatPart::System(text) => self.instruction(text, above, inside),
             ChatPart::User(text) => self.user_text(PartKind::User, text, above),
             ChatPart::Injected(text) => self.user_text(PartKind::Injected, text, above),
             ChatPart::Media(media) => self.push(Role::User, Content::Media(media), above),
@@ -109,6 +112,18 @@ impl<'a> Turns<'a> {
                     self.push(Role::User, Content::Result(exchange), above);
                 }
             }
+        }
+    }
+
+    /// Above the conversation, inside it, or in the user's place.
+    fn instruction(&mut self, text: &'a TextPart, above: bool, inside: bool) {
+        let block = Block::new(Content::Text(PartKind::System, text), above);
+        if self.messages.is_empty() && self.thoughts.is_empty() {
+            self.system.push(block);
+        } else if inside {
+            self.instructions.push(block);
+        } else {
+            self.push(Role::User, block.content, above);
         }
     }
 
@@ -130,11 +145,24 @@ impl<'a> Turns<'a> {
     }
 
     fn push(&mut self, role: Role, content: Content<'a>, above: bool) {
-        let block = Block::new(content, above);
+        self.place_instructions(role);
+        self.put(role, Block::new(content, above));
+    }
+
+    /// The API takes instructions between a user's message and what the assistant says to it, nowhere else.
+    fn place_instructions(&mut self, next: Role) {
+        let answers = self.messages.last().is_some_and(|turn| turn.role == Role::User);
+        let role = if answers && next == Role::Assistant { Role::System } else { Role::User };
+        for block in std::mem::take(&mut self.instructions) {
+            self.put(role, block);
+        }
+    }
+
+    fn put(&mut self, role: Role, block: Block<'a>) {
         if role == Role::User {
             self.thoughts.clear();
         } else if self.messages.is_empty() {
-            let opening = Block::new(Content::Opening, above);
+            let opening = Block::new(Content::Opening, block.above);
             self.messages.push(Turn { role: Role::User, blocks: vec![opening] });
         }
         match self.messages.last_mut() {

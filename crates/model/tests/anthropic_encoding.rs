@@ -87,7 +87,7 @@ fn body(encoded: &Encoded) -> Value {
     serde_json::from_slice(encoded.body()).unwrap()
 }
 
-fn unsupported(result: Result<Encoded, EncodeError>) -> bool {
+fn unsupported(result: &Result<Encoded, EncodeError>) -> bool {
     matches!(result, Err(EncodeError::Unsupported { .. }))
 }
 
@@ -140,6 +140,7 @@ fn pictures_and_results_have_their_blocks() {
     failed.result.status = ToolStatus::Error;
     let mut shown = exchange(6, "see", "{}", "");
     shown.result.media = vec![picture("image/webp"), picture("application/pdf")];
+    shown.result.status = ToolStatus::Denied;
     let mut wordless = exchange(8, "see", "{}", "");
     wordless.result.status = ToolStatus::Unknown;
     let messages = vec![
@@ -154,7 +155,7 @@ fn pictures_and_results_have_their_blocks() {
 "#);
     for mime in ["audio/wav", "image/tiff", "text/plain"] {
         let part = ChatPart::Media(MediaPart { id: PartId(1), media: picture(mime) });
-        assert!(unsupported(encode_with(Quirks::default(), chat(vec![part]), &Params::default())), "{mime}");
+        assert!(unsupported(&encode_with(Quirks::default(), chat(vec![part]), &Params::default())), "{mime}");
     }
 }
 
@@ -218,7 +219,7 @@ fn blocks_of_the_servers_own_tools_go_back_where_they_stood() {
     let sent = body(&encode(chat(vec![user(1, "Go."), opaque(block.clone()), assistant(3, "Done.")])));
     assert_eq!(sent["messages"][1]["content"], json!([block, {"type": "text", "text": "Done."}]));
     let odd = chat(vec![user(1, "Go."), opaque(json!("a word")), assistant(3, "Done.")]);
-    assert!(unsupported(encode_with(Quirks::default(), odd, &Params::default())));
+    assert!(unsupported(&encode_with(Quirks::default(), odd, &Params::default())));
 }
 
 #[test]
@@ -243,6 +244,37 @@ fn empty_texts_are_never_sent() {
 }
 
 #[test]
+fn instructions_inside_a_conversation_stand_where_the_model_takes_them() {
+    let quirks = Quirks { instructions_inside: true, ..Quirks::default() };
+    let roles = |messages: Vec<ChatPart>| -> Vec<String> {
+        let sent = body(&encode_with(quirks, chat(messages), &Params::default()).unwrap());
+        let messages = sent["messages"].as_array().unwrap().iter();
+        messages
+            .map(|message| format!("{} {}", message["role"].as_str().unwrap(), kinds(message).len()))
+            .collect()
+    };
+    let system = |id| ChatPart::System(text(id, "It is noon."));
+    assert_eq!(
+        roles(vec![user(1, "a"), system(2), system(3), assistant(4, "b")]),
+        ["user 1", "system 2", "assistant 1"]
+    );
+    assert_eq!(
+        roles(vec![system(1), user(2, "a"), system(3)]),
+        ["user 1", "system 1"],
+        "the first stands above"
+    );
+    assert_eq!(
+        roles(vec![user(1, "a"), system(2), user(3, "b")]),
+        ["user 3"],
+        "not within what the user says"
+    );
+    assert_eq!(roles(vec![user(1, "a"), assistant(2, "b"), system(3)]), ["user 1", "assistant 1", "user 1"]);
+    let round = ChatPart::ToolRound(vec![exchange(3, "read", "{}", "A")]);
+    let called = vec![user(1, "a"), system(2), round, system(5), assistant(6, "b")];
+    assert_eq!(roles(called), ["user 1", "system 1", "assistant 1", "user 1", "system 1", "assistant 1"]);
+}
+
+#[test]
 fn a_conversation_that_begins_with_the_assistant_is_opened_for_it() {
     let sent = body(&encode(chat(vec![assistant(1, "Welcome."), user(2, "Hi")])));
     let roles: Vec<_> = sent["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
@@ -257,7 +289,7 @@ fn a_beginning_of_the_answer_comes_last() {
 ,{"role":"assistant","content":[{"type":"text","text":"⟨2:It was⟩"}]}]}
 "#);
     let default = Params::default();
-    assert!(unsupported(encode_with(Quirks::default(), begun("It was "), &default)), "the API refuses it");
+    assert!(unsupported(&encode_with(Quirks::default(), begun("It was "), &default)), "the API refuses it");
 }
 
 #[test]
@@ -365,7 +397,7 @@ fn a_form_of_the_answer_stands_beside_the_effort() {
     let format = json!({"type": "json_schema", "schema": {"type": "object", "additionalProperties": false}});
     let both = json!({"effort": "low", "format": format});
     assert_eq!(body(&sent(thinking(ThinkingForm::Level, false)).unwrap())["output_config"], both);
-    assert!(unsupported(sent(Quirks { schema: SchemaForm::Object, ..Quirks::default() })));
+    assert!(unsupported(&sent(Quirks { schema: SchemaForm::Object, ..Quirks::default() })));
 }
 
 #[test]
@@ -385,10 +417,10 @@ fn what_the_api_cannot_do_is_refused_before_anything_is_sent() {
         (level, begun(), thinks()),
         (level, begun(), Params { schema: Some(schema), ..Params::default() }),
     ] {
-        assert!(unsupported(encode_with(quirks, chat, &params)), "{params:?}");
+        assert!(unsupported(&encode_with(quirks, chat, &params)), "{params:?}");
     }
     let raw = Anthropic::default().encode(&Prompt::Raw(vec![text(1, "a")]), &Params::default(), "m");
-    assert!(unsupported(raw));
+    assert!(unsupported(&raw));
     for params in [
         Params { temperature: Some(1.01), ..Params::default() },
         Params { temperature: Some(f64::NAN), ..Params::default() },
