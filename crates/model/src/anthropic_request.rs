@@ -140,16 +140,14 @@ fn sampling(
         ("top_p", free, params.top_p),
         ("min_p", free && quirks.min_p, params.min_p),
     ] {
-        let Some(value) = value else { continue };
+        let Some(value) = value.filter(|_| sent) else { continue };
         if !(0.0..=1.0).contains(&value) {
             return Err(EncodeError::Parameter { name });
         }
-        if sent {
-            body.frame(",\"");
-            body.frame(name);
-            body.frame("\":");
-            body.frame_value(&value);
-        }
+        body.frame(",\"");
+        body.frame(name);
+        body.frame("\":");
+        body.frame_value(&value);
     }
     if let Some(seed) = params.seed.filter(|_| quirks.seed) {
         body.frame(",\"seed\":");

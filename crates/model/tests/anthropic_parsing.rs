@@ -47,6 +47,12 @@ fn parse_pieces<'a>(name: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> O
     let mut events = Vec::new();
     for piece in pieces {
         if let Err(error) = parser.feed(piece, &mut events) {
+            let heard = events.len();
+            assert_eq!(
+                parser.feed(b"data: {\"type\":\"message_stop\"}\n\n", &mut events),
+                Err(error.clone())
+            );
+            assert_eq!(events.len(), heard, "nothing follows an error");
             return (events, Err(error));
         }
     }
