@@ -1,12 +1,12 @@
 //! Reads messages answers, streamed or whole.
 
 use crate::anthropic_blocks::Blocks;
-use crate::anthropic_error;
 use crate::anthropic_wire::{WireEvent, WireKind, WireMessage, WireStopDetails, WireUsage};
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{Event, FinishReason};
 use crate::server_text::excerpt;
 use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
+use crate::{anthropic_error, anthropic_wire};
 
 /// A parser for one answer.
 pub(crate) fn parser(streamed: bool) -> Box<dyn Parse> {
@@ -130,7 +130,7 @@ impl Parse for Whole {
         if body.is_empty() {
             return Err(ParseError::Cut);
         }
-        match serde_json::from_slice::<WireMessage>(body) {
+        match anthropic_wire::read::<WireMessage>(body) {
             Ok(message) => self.answer.whole(message, body, events),
             Err(error) if error.is_eof() => Err(ParseError::Cut),
             Err(_) => Err(garbage(body)),
@@ -158,7 +158,7 @@ struct Answer {
 impl Answer {
     /// Takes one event of a stream; whether it was the last one.
     fn event(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<bool, ParseError> {
-        let wire = match serde_json::from_slice::<WireEvent>(json) {
+        let wire = match anthropic_wire::read::<WireEvent>(json) {
             Ok(wire) => wire,
             Err(_) if is_unknown(json) => return Ok(false),
             Err(_) => return Err(garbage(json)),

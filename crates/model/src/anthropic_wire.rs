@@ -5,6 +5,7 @@
 //! delta may hold half of a character (see [`crate::text_joiner`]).
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::event::Usage;
@@ -135,5 +136,37 @@ impl WireUsage {
             ages.into_iter().flatten().reduce(u64::saturating_add)
         });
         self.cache_creation_input_tokens.or(by_age)
+    }
+}
+
+/// Reads an event or a whole answer. Blocks and deltas of kinds this version does not know may give its names
+/// another meaning: such a body is read a second time with their kinds alone.
+pub(crate) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    let error = match serde_json::from_slice(json) {
+        Ok(body) => return Ok(body),
+        Err(error) => error,
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(json) else { return Err(error) };
+    for name in ["content_block", "delta"] {
+        value.get_mut(name).into_iter().for_each(reduce);
+    }
+    value.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten().for_each(reduce);
+    serde_json::from_value(value).map_err(|_| error)
+}
+
+fn reduce(piece: &mut Value) {
+    const KNOWN: &[&str] = &[
+        "text",
+        "thinking",
+        "tool_use",
+        "text_delta",
+        "thinking_delta",
+        "signature_delta",
+        "input_json_delta",
+    ];
+    let Some(fields) = piece.as_object_mut() else { return };
+    let unknown = fields.get("type").and_then(Value::as_str).is_some_and(|kind| !KNOWN.contains(&kind));
+    if unknown {
+        fields.retain(|name, _| name == "type");
     }
 }

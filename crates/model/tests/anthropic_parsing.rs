@@ -189,6 +189,27 @@ fn a_block_that_was_not_understood_does_not_go_back() {
 }
 
 #[test]
+fn a_block_of_an_unknown_kind_goes_back_whole_whatever_its_fields_mean() {
+    let block = json!({"type": "sketch", "text": [1], "name": 7, "signature": {"by": "k"}});
+    let whole =
+        json!({"content": [block, {"type": "text", "text": "a"}], "stop_reason": "end_turn"}).to_string();
+    let start = json!({"type": "content_block_start", "index": 0, "content_block": block});
+    let odd = json!({"type": "content_block_delta", "index": 9, "delta": {"type": "odd", "text": 1}});
+    let streamed = format!(
+        "data: {start}\n\ndata: {odd}\n\n{}{}{}",
+        frame(9, 0, ""),
+        "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n",
+        frame(11, 0, "")
+    );
+    for (name, body) in [("x.json", whole), ("x.sse", streamed)] {
+        let (events, end) = parse_pieces(name, [body.as_bytes()]);
+        assert_eq!(end, Ok(()), "{name}");
+        let expected = [Piece::Opaque(block.clone()), Piece::Text("a".to_owned())];
+        assert_eq!(Reply::from_events(&events).choices[0].pieces, expected, "{name}");
+    }
+}
+
+#[test]
 fn every_reason_to_stop_is_known() {
     for (reason, expected) in [
         ("end_turn", FinishReason::Stop),
