@@ -1,94 +1,28 @@
 //! Requests in the messages dialect, and which of their bytes come from where.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/anthropic.rs"]
+mod support;
+
 use bytes::Bytes;
-use drawloom_model::anthropic::{Anthropic, DEFAULT_MAX_TOKENS};
 use drawloom_model::encoded::Covered;
 use drawloom_model::prompt::ToolStatus;
-use drawloom_model::quirks::{CacheForm, Quirks, SchemaForm, ThinkingForm};
+use drawloom_model::quirks::{CacheForm, Quirks};
 use drawloom_model::{
-    Chat, ChatPart, Dialect, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart, OutputSchema,
-    Params, PartId, PartKind, Piece, Prompt, Reply, TextPart, Thinking, ToolCall, ToolChoice, ToolExchange,
-    ToolResult, ToolSchema,
+    Chat, ChatPart, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart, Params, PartId,
+    PartKind, Piece, Reply, TextPart, ToolExchange,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn text(id: u32, text: &str) -> TextPart {
-    TextPart::new(PartId(id), text)
-}
-
-fn user(id: u32, words: &str) -> ChatPart {
-    ChatPart::User(text(id, words))
-}
-
-fn assistant(id: u32, words: &str) -> ChatPart {
-    ChatPart::Assistant(text(id, words))
-}
-
-fn exchange(id: u32, name: &str, arguments: &str, result: &str) -> ToolExchange {
-    ToolExchange {
-        before: Vec::new(),
-        call_part: PartId(id),
-        call: ToolCall { id: format!("call_{id}"), name: name.to_owned(), arguments: arguments.to_owned() },
-        result_part: PartId(id + 1),
-        result: ToolResult { status: ToolStatus::Ok, text: result.to_owned(), media: Vec::new() },
-    }
-}
-
-fn tool(id: u32) -> ToolSchema {
-    ToolSchema {
-        id: PartId(id),
-        name: "read".to_owned(),
-        description: "Reads a file.".to_owned(),
-        parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
-    }
-}
+use support::{assistant, body, chat, conversation, encode_with, exchange, text, tool, unsupported, user};
 
 fn picture(mime: &str) -> Media {
     Media { mime: mime.to_owned(), data: Bytes::from_static(b"\x89PNG") }
 }
 
-fn conversation() -> Chat {
-    Chat {
-        tools: vec![tool(0)],
-        messages: vec![
-            ChatPart::System(text(1, "Be \"kind\".")),
-            ChatPart::System(text(2, "AGENTS\n")),
-            user(3, "Read a and b — 中"),
-            ChatPart::Injected(text(4, "Card: files")),
-            assistant(5, "Both."),
-            ChatPart::ToolRound(vec![
-                exchange(6, "read", r#"{"path": "a"}"#, "A\t1"),
-                exchange(8, "read", r#"{"path":"b"}"#, ""),
-            ]),
-            ChatPart::ToolRound(vec![exchange(10, "read", "", "C")]),
-            ChatPart::System(text(12, "It is noon.")),
-            user(13, "Thanks"),
-        ],
-        stable: 2,
-        ..Chat::default()
-    }
-}
-
-fn chat(messages: Vec<ChatPart>) -> Chat {
-    Chat { messages, ..Chat::default() }
-}
-
-fn encode_with(quirks: Quirks, chat: Chat, params: &Params) -> Result<Encoded, EncodeError> {
-    Anthropic { quirks }.encode(&Prompt::Chat(chat), params, "m")
-}
-
 fn encode(chat: Chat) -> Encoded {
     encode_with(Quirks::default(), chat, &Params::default()).unwrap()
-}
-
-fn body(encoded: &Encoded) -> Value {
-    serde_json::from_slice(encoded.body()).unwrap()
-}
-
-fn unsupported(result: &Result<Encoded, EncodeError>) -> bool {
-    matches!(result, Err(EncodeError::Unsupported { .. }))
 }
 
 /// The body with each part marked by its id, which shows parts and framing at a glance.
@@ -325,110 +259,6 @@ fn ids_the_api_does_not_take_are_replaced_in_call_and_result_alike() {
     assert_eq!(id(1, 0, "id"), id(2, 0, "tool_use_id"));
     assert_ne!(id(1, 0, "id"), id(1, 1, "id"));
     assert!(id(1, 0, "id").bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
-}
-
-#[test]
-fn tools_are_chosen_as_asked() {
-    let asked = |choice: ToolChoice| {
-        let params = Params { tool_choice: choice, ..Params::default() };
-        body(&encode_with(Quirks::default(), conversation(), &params).unwrap())["tool_choice"].clone()
-    };
-    assert_eq!(asked(ToolChoice::Auto), Value::Null);
-    assert_eq!(asked(ToolChoice::None), json!({"type": "none"}));
-    assert_eq!(asked(ToolChoice::Required), json!({"type": "any"}));
-    assert_eq!(asked(ToolChoice::Tool("read".to_owned())), json!({"type": "tool", "name": "read"}));
-    let params = Params { tool_choice: ToolChoice::Required, ..Params::default() };
-    let sent = body(&encode_with(Quirks::default(), chat(vec![user(1, "Hi")]), &params).unwrap());
-    assert_eq!(sent["tool_choice"], Value::Null, "there is nothing to choose from");
-}
-
-fn thinking(form: ThinkingForm, always: bool) -> Quirks {
-    Quirks { thinking: form, thinking_always: always, ..Quirks::default() }
-}
-
-#[test]
-fn thinking_is_asked_for_in_the_servers_form() {
-    let asked = |quirks: Quirks, thinking: Option<Thinking>, max_tokens: Option<u32>| {
-        let params = Params { thinking, max_tokens, temperature: Some(0.3), ..Params::default() };
-        let sent = body(&encode_with(quirks, chat(vec![user(1, "Hi")]), &params).unwrap());
-        (
-            sent["thinking"].clone(),
-            sent["output_config"].clone(),
-            sent["max_tokens"].clone(),
-            sent["temperature"].clone(),
-        )
-    };
-    let nothing = || (Value::Null, Value::Null, json!(DEFAULT_MAX_TOKENS), json!(0.3));
-    let budget = thinking(ThinkingForm::Budget, false);
-    let enabled = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
-    assert_eq!(asked(budget, None, None), nothing());
-    assert_eq!(asked(budget, Some(Thinking::Off), None).0, json!({"type": "disabled"}));
-    let low = (enabled(2048), Value::Null, json!(DEFAULT_MAX_TOKENS + 2048), Value::Null);
-    assert_eq!(asked(budget, Some(Thinking::Low), None), low, "a budget has no temperature beside it");
-    assert_eq!(asked(budget, Some(Thinking::High), Some(8000)).0, enabled(4000), "the answer keeps its half");
-    assert_eq!(asked(budget, Some(Thinking::High), Some(1025)).0, enabled(1024));
-    let params = Params { thinking: Some(Thinking::Low), max_tokens: Some(1024), ..Params::default() };
-    let error = encode_with(budget, chat(vec![user(1, "Hi")]), &params).unwrap_err();
-    assert_eq!(error, EncodeError::Parameter { name: "max_tokens" });
-
-    let level = thinking(ThinkingForm::Level, false);
-    let adaptive = json!({"type": "adaptive", "display": "summarized"});
-    let max = || json!(DEFAULT_MAX_TOKENS);
-    assert_eq!(asked(level, None, None), nothing());
-    assert_eq!(
-        asked(level, Some(Thinking::High), None),
-        (adaptive, json!({"effort": "high"}), max(), Value::Null)
-    );
-    assert_eq!(asked(level, Some(Thinking::Off), None).0, json!({"type": "disabled"}));
-    let always = thinking(ThinkingForm::Level, true);
-    let least = (Value::Null, json!({"effort": "low"}), max(), Value::Null);
-    assert_eq!(asked(always, Some(Thinking::Off), None), least, "it can only think less");
-    assert_eq!(asked(thinking(ThinkingForm::None, false), Some(Thinking::High), None), nothing());
-}
-
-#[test]
-fn a_form_of_the_answer_stands_beside_the_effort() {
-    let schema = OutputSchema {
-        name: "n".to_owned(),
-        schema: json!({"type": "object", "additionalProperties": false}),
-    };
-    let params = Params { schema: Some(schema), thinking: Some(Thinking::Low), ..Params::default() };
-    let sent = |quirks| encode_with(quirks, chat(vec![user(1, "Hi")]), &params);
-    let format = json!({"type": "json_schema", "schema": {"type": "object", "additionalProperties": false}});
-    let both = json!({"effort": "low", "format": format});
-    assert_eq!(body(&sent(thinking(ThinkingForm::Level, false)).unwrap())["output_config"], both);
-    assert!(unsupported(&sent(Quirks { schema: SchemaForm::Object, ..Quirks::default() })));
-}
-
-#[test]
-fn what_the_api_cannot_do_is_refused_before_anything_is_sent() {
-    let level = thinking(ThinkingForm::Level, false);
-    let thinks = || Params { thinking: Some(Thinking::Low), ..Params::default() };
-    let begun = || Chat { prefill: Some(text(9, "It")), ..conversation() };
-    let schema = OutputSchema { name: "n".to_owned(), schema: json!({}) };
-    let forced = ToolChoice::Required;
-    let always = thinking(ThinkingForm::Level, true);
-    for (quirks, chat, params) in [
-        (level, conversation(), Params { n: 2, ..Params::default() }),
-        (level, conversation(), Params { logprobs: Some(0), ..Params::default() }),
-        (level, conversation(), Params { stop: vec!["\n\n".to_owned()], ..Params::default() }),
-        (level, conversation(), Params { tool_choice: forced.clone(), ..thinks() }),
-        (always, conversation(), Params { tool_choice: forced, ..Params::default() }),
-        (level, begun(), thinks()),
-        (level, begun(), Params { schema: Some(schema), ..Params::default() }),
-    ] {
-        assert!(unsupported(&encode_with(quirks, chat, &params)), "{params:?}");
-    }
-    let raw = Anthropic::default().encode(&Prompt::Raw(vec![text(1, "a")]), &Params::default(), "m");
-    assert!(unsupported(&raw));
-    for params in [
-        Params { temperature: Some(1.01), ..Params::default() },
-        Params { temperature: Some(f64::NAN), ..Params::default() },
-        Params { top_p: Some(-0.1), ..Params::default() },
-        Params { n: 0, ..Params::default() },
-    ] {
-        assert_eq!(encode_with(level, conversation(), &params).unwrap_err().code(), "bad_parameter");
-    }
 }
 
 /// The paths of all blocks with a cache mark.
