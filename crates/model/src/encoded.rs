@@ -82,7 +82,8 @@ pub enum PartKind {
     Injected,
     /// What the assistant said.
     Assistant,
-    /// A tool call's name or arguments.
+    /// A tool call's name or arguments. Where a dialect writes arguments as a JSON object, the range is that
+    /// object, which is its own plain text.
     ToolCall,
     /// A tool's result.
     ToolResult,
@@ -111,7 +112,7 @@ pub struct PartRange {
     /// What it is.
     pub kind: PartKind,
     /// Where it lies in the body, in bytes. Inside a JSON string without its quotes, except for
-    /// [`PartKind::Schema`] and [`PartKind::Opaque`], which are JSON themselves.
+    /// [`PartKind::Schema`], [`PartKind::Opaque`] and arguments written as an object, which are JSON themselves.
     pub bytes: Range<usize>,
 }
 
@@ -250,6 +251,11 @@ impl BodyWriter {
     /// A part that is a JSON value.
     pub(crate) fn value<T: Serialize + ?Sized>(&mut self, kind: PartKind, part: PartId, value: &T) {
         self.part(kind, part, &json(value));
+    }
+
+    /// A part that is JSON already; that it is, is the caller's promise.
+    pub(crate) fn json_text(&mut self, kind: PartKind, part: PartId, json: &str) {
+        self.part(kind, part, json);
     }
 
     /// The request.

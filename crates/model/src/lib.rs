@@ -39,6 +39,13 @@ pub mod script;
 pub mod sse;
 pub mod tool_arguments;
 
+mod anthropic_blocks;
+mod anthropic_body;
+mod anthropic_error;
+mod anthropic_parse;
+mod anthropic_request;
+mod anthropic_turns;
+mod anthropic_wire;
 #[cfg(feature = "embedded-model")]
 mod embedded_body;
 #[cfg(feature = "embedded-model")]

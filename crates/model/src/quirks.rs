@@ -32,6 +32,11 @@ pub struct Quirks {
     pub sampling: bool,
     /// Whether it takes `stream_options`, without which it may report no usage for streams.
     pub stream_options: bool,
+    /// Whether the model always thinks: thinking cannot be switched off, and excludes what it excludes.
+    pub thinking_always: bool,
+    /// Whether it takes instructions inside a conversation with a role of their own, where its dialect says that
+    /// they may stand only above it (newer models of Anthropic).
+    pub instructions_inside: bool,
 }
 
 impl Default for Quirks {
@@ -49,6 +54,8 @@ impl Default for Quirks {
             seed: true,
             sampling: true,
             stream_options: true,
+            thinking_always: false,
+            instructions_inside: false,
         }
     }
 }

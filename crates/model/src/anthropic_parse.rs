@@ -1,0 +1,313 @@
+//! Reads messages answers, streamed or whole.
+
+use crate::anthropic_blocks::Blocks;
+use crate::anthropic_wire::{WireEvent, WireKind, WireMessage, WireStopDetails, WireUsage};
+use crate::dialect::{DialectName, Parse, ParseError};
+use crate::event::{Event, FinishReason};
+use crate::server_text::excerpt;
+use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
+use crate::{anthropic_error, anthropic_wire};
+
+/// A parser for one answer.
+pub(crate) fn parser(streamed: bool) -> Box<dyn Parse> {
+    if streamed { Box::new(Streamed::default()) } else { Box::new(Whole::default()) }
+}
+
+/// A stream of server-sent events.
+#[derive(Default)]
+struct Streamed {
+    answer: Answer,
+    sse: SseReader,
+    /// Whether the answer said that it is complete.
+    done: bool,
+    /// Whether anything was understood.
+    any: bool,
+    failed: Option<ParseError>,
+}
+
+impl Streamed {
+    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<Event>) -> Result<(), ParseError> {
+        for frame in frames {
+            if self.done {
+                break;
+            }
+            let result = match frame {
+                Frame::Data(data) => self.data(&data, events),
+                Frame::Stray(line) => Err(stray(&line)),
+            };
+            result.inspect_err(|error| self.failed = Some(error.clone()))?;
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let data = data.trim_ascii();
+        if data.is_empty() || self.done {
+            return Ok(());
+        }
+        // Gateways that speak several dialects end their streams so.
+        if data == b"[DONE]" {
+            self.done = self.answer.started;
+            self.answer.close(events);
+            return Ok(());
+        }
+        let result = self.answer.event(data, events);
+        // A server that sends no blank line between events: each line is an event of its own.
+        if matches!(result, Err(ParseError::Garbage { .. })) && data.contains(&b'\n') {
+            for line in data.split(|&b| b == b'\n') {
+                self.data(line, events)?;
+            }
+            return Ok(());
+        }
+        self.any |= result.is_ok();
+        self.done |= result?;
+        Ok(())
+    }
+
+    fn too_long(&mut self) -> ParseError {
+        let error = ParseError::TooLong { limit: MAX_EVENT_BYTES };
+        self.failed = Some(error.clone());
+        error
+    }
+}
+
+impl Parse for Streamed {
+    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.done {
+            return Ok(());
+        }
+        let mut frames = Vec::new();
+        let read = self.sse.feed(bytes, &mut frames);
+        self.frames(frames, events)?;
+        match read {
+            Err(TooLong) if !self.done => Err(self.too_long()),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let mut frames = Vec::new();
+        if !self.done && self.sse.finish(&mut frames).is_err() {
+            return Err(self.too_long());
+        }
+        let in_event = matches!(frames.last(), Some(Frame::Data(_)));
+        match self.frames(frames, events) {
+            // An event that breaks off with the stream is no garbage: the stream was cut in it.
+            Err(ParseError::Garbage { .. }) if self.any || in_event => Err(ParseError::Cut),
+            Err(error) => Err(error),
+            Ok(()) if self.done || self.answer.finished => Ok(()),
+            Ok(()) => Err(ParseError::Cut),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done
+    }
+}
+
+/// One JSON body.
+#[derive(Default)]
+struct Whole {
+    answer: Answer,
+    body: Vec<u8>,
+}
+
+impl Parse for Whole {
+    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<Event>) -> Result<(), ParseError> {
+        self.body.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let body = std::mem::take(&mut self.body);
+        let body = body.trim_ascii();
+        if body.is_empty() {
+            return Err(ParseError::Cut);
+        }
+        match anthropic_wire::read::<WireMessage>(body) {
+            Ok(message) => self.answer.whole(message, body, events),
+            Err(error) if error.is_eof() => Err(ParseError::Cut),
+            Err(_) => Err(garbage(body)),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        false
+    }
+}
+
+/// What has been read of an answer.
+#[derive(Default)]
+struct Answer {
+    started: bool,
+    response: String,
+    blocks: Blocks,
+    usage: WireUsage,
+    /// Counts that came before anything of the answer. They wait for its first piece: until then the request
+    /// may be repeated, and would be counted twice.
+    usage_waits: bool,
+    finished: bool,
+}
+
+impl Answer {
+    /// Takes one event of a stream; whether it was the last one.
+    fn event(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<bool, ParseError> {
+        let wire = match anthropic_wire::read::<WireEvent>(json) {
+            Ok(wire) => wire,
+            Err(_) if is_unknown(json) => return Ok(false),
+            Err(_) => return Err(garbage(json)),
+        };
+        if let Some(error) = failure(wire.error.is_some() || wire.kind.as_deref() == Some("error"), json) {
+            return Err(error);
+        }
+        let before = events.len();
+        let index = wire.index.unwrap_or(0);
+        match wire.kind.as_deref() {
+            Some("message_start") => self.start(wire.message.unwrap_or_default(), events),
+            Some("content_block_start") => {
+                self.start(WireMessage::default(), events);
+                let raw =
+                    || serde_json::from_slice::<serde_json::Value>(json).ok()?.get("content_block").cloned();
+                let block = wire.content_block.unwrap_or_default();
+                self.blocks.begin(index, block, raw, &self.response, events);
+            }
+            Some("content_block_delta") => {
+                self.start(WireMessage::default(), events);
+                self.blocks.delta(index, &wire.delta.unwrap_or_default(), events);
+            }
+            Some("content_block_stop") => self.blocks.end(index, events),
+            Some("message_delta") => {
+                self.start(WireMessage::default(), events);
+                let delta = wire.delta.unwrap_or_default();
+                if let Some(reason) = delta.stop_reason.filter(|reason| !reason.is_empty()) {
+                    self.finish(&reason, delta.stop_details, events);
+                }
+                if let Some(usage) = wire.usage {
+                    self.count(&usage, events);
+                }
+            }
+            Some("message_stop") => {
+                self.close(events);
+                return Ok(self.started);
+            }
+            Some(_) => {}
+            None => return Err(garbage(json)),
+        }
+        if self.usage_waits && events[before..].iter().any(|event| !matches!(event, Event::Start { .. })) {
+            self.usage_waits = false;
+            events.extend(self.usage.usage().map(Event::Usage));
+        }
+        Ok(false)
+    }
+
+    /// Takes a whole answer.
+    fn whole(&mut self, wire: WireMessage, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let WireMessage { id, model, content, stop_reason, stop_details, usage, error } = wire;
+        if let Some(error) = failure(error.is_some(), json) {
+            return Err(error);
+        }
+        let Some(content) = content else { return Err(garbage(json)) };
+        self.start(WireMessage { id, model, ..WireMessage::default() }, events);
+        for (at, block) in content.into_iter().enumerate() {
+            let raw = || {
+                let value = serde_json::from_slice::<serde_json::Value>(json).ok()?;
+                value.get("content")?.get(at).cloned()
+            };
+            let index = u32::try_from(at).unwrap_or(u32::MAX);
+            self.blocks.begin(index, block, raw, &self.response, events);
+            self.blocks.end(index, events);
+        }
+        self.finish(stop_reason.as_deref().unwrap_or("end_turn"), stop_details, events);
+        if let Some(usage) = usage {
+            self.count(&usage, events);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, message: WireMessage, events: &mut Vec<Event>) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        let WireMessage { id, model, usage, .. } = message;
+        self.response = id.clone().unwrap_or_default();
+        events.push(Event::Start { id, model });
+        if let Some(usage) = usage {
+            self.usage.merge(&usage);
+            self.usage_waits = true;
+        }
+    }
+
+    fn count(&mut self, usage: &WireUsage, events: &mut Vec<Event>) {
+        self.usage.merge(usage);
+        self.usage_waits = false;
+        events.extend(self.usage.usage().map(Event::Usage));
+    }
+
+    fn finish(&mut self, reason: &str, details: Option<WireStopDetails>, events: &mut Vec<Event>) {
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
+        self.blocks.end_all(events);
+        let reason = match reason {
+            "end_turn" | "tool_use" if self.blocks.any_calls() => FinishReason::ToolUse,
+            "end_turn" | "stop_sequence" => FinishReason::Stop,
+            "tool_use" => FinishReason::ToolUse,
+            "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+            "refusal" => FinishReason::Refusal,
+            other => FinishReason::Other(excerpt(other.as_bytes())),
+        };
+        let explanation = details.and_then(|details| details.explanation);
+        if let Some(text) = explanation.filter(|text| !text.is_empty()) {
+            events.push(Event::Refusal { choice: 0, text });
+        }
+        events.push(Event::Finish { choice: 0, reason });
+    }
+
+    /// The answer says that it is complete.
+    fn close(&mut self, events: &mut Vec<Event>) {
+        if self.started {
+            self.finish("end_turn", None, events);
+        }
+    }
+}
+
+/// Whether an event is of a kind this version does not read, so that its fields may be anything.
+fn is_unknown(json: &[u8]) -> bool {
+    let kind = serde_json::from_slice::<WireKind>(json).ok().and_then(|wire| wire.kind);
+    kind.is_some_and(|kind| {
+        !matches!(
+            kind.as_str(),
+            "message_start"
+                | "content_block_start"
+                | "content_block_delta"
+                | "content_block_stop"
+                | "message_delta"
+                | "message_stop"
+                | "error"
+        )
+    })
+}
+
+/// The failure a body reports.
+fn failure(reported: bool, json: &[u8]) -> Option<ParseError> {
+    let value = reported.then(|| serde_json::from_slice(json).ok()).flatten()?;
+    Some(ParseError::Server(anthropic_error::from_value(&value)))
+}
+
+/// A line of a stream that is no event: a server's failure written plainly, or garbage.
+fn stray(line: &[u8]) -> ParseError {
+    let value = serde_json::from_slice::<serde_json::Value>(line).ok();
+    let reported = value.is_some_and(|value| value.get("error").is_some_and(|error| !error.is_null()));
+    failure(reported, line).unwrap_or_else(|| garbage(line))
+}
+
+fn garbage(bytes: &[u8]) -> ParseError {
+    let why = format!("`{}`", excerpt(bytes));
+    ParseError::Garbage { dialect: DialectName::AnthropicMessages, why }
+}
