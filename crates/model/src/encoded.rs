@@ -249,12 +249,12 @@ impl BodyWriter {
     pub(crate) fn string(&mut self, kind: PartKind, part: PartId, text: &str) {
         let quoted = json(text);
         let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
-        self.part(kind, part, inner);
+        self.raw(kind, part, inner);
     }
 
     /// A part that is a JSON value.
     pub(crate) fn value<T: Serialize + ?Sized>(&mut self, kind: PartKind, part: PartId, value: &T) {
-        self.part(kind, part, &json(value));
+        self.raw(kind, part, &json(value));
     }
 
     /// The request.
@@ -267,7 +267,8 @@ impl BodyWriter {
         Encoded::new(dialect, path, Bytes::from(self.body), self.ranges, stream)
     }
 
-    fn part(&mut self, kind: PartKind, part: PartId, bytes: &str) {
+    /// A part as it stands in the body.
+    pub(crate) fn raw(&mut self, kind: PartKind, part: PartId, bytes: &str) {
         let from = self.body.len();
         self.body.extend_from_slice(bytes.as_bytes());
         self.ranges.push(PartRange { part, kind, bytes: from..self.body.len() });
