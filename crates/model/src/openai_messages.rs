@@ -65,6 +65,12 @@ struct Answer<'a> {
     marked: bool,
 }
 
+impl Answer<'_> {
+    fn is_empty(&self) -> bool {
+        self.texts.is_empty() && self.round.is_empty()
+    }
+}
+
 /// Puts the parts of a conversation into messages.
 fn messages<'a>(chat: &'a Chat, quirks: &Quirks) -> Vec<Message<'a>> {
     let instructions = match quirks.instructions {
@@ -105,6 +111,10 @@ fn messages<'a>(chat: &'a Chat, quirks: &Quirks) -> Vec<Message<'a>> {
 
 /// Adds to the last message, if it is of the role, or begins one.
 fn said<'a>(messages: &mut Vec<Message<'a>>, role: &'static str, content: Content<'a>) {
+    // Thinking alone is no message, and must not stand between two of one role.
+    if matches!(messages.last(), Some(Message::Answer(last)) if last.is_empty()) {
+        messages.pop();
+    }
     let item = Item { content, marked: false };
     match messages.last_mut() {
         Some(Message::Said { role: last, items }) if *last == role => items.push(item),
@@ -188,8 +198,7 @@ impl List<'_, '_> {
     }
 
     fn answer(&mut self, answer: &Answer<'_>) {
-        // Thinking alone is no message.
-        if answer.texts.is_empty() && answer.round.is_empty() {
+        if answer.is_empty() {
             return;
         }
         self.begin("assistant");
