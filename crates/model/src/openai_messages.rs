@@ -22,7 +22,9 @@ const USER: &str = "user";
 /// # Errors
 /// When the dialect has no block for a picture or sound.
 pub(crate) fn write(body: &mut BodyWriter, chat: &Chat, quirks: &Quirks) -> Result<(), EncodeError> {
-    let mut list = List { body, quirks, first: true };
+    let round = |part: &ChatPart| matches!(part, ChatPart::ToolRound(round) if !round.is_empty());
+    let with_tools = !chat.tools.is_empty() || chat.messages.iter().any(round);
+    let mut list = List { body, quirks, with_tools, first: true };
     for message in messages(chat, quirks) {
         list.message(&message)?;
     }
@@ -59,8 +61,6 @@ struct Answer<'a> {
     texts: Vec<&'a TextPart>,
     opaque: Vec<&'a OpaquePart>,
     round: &'a [ToolExchange],
-    /// Whether it answers to results of tools.
-    after_tools: bool,
     /// Whether the last result carries a cache mark.
     marked: bool,
 }
@@ -81,7 +81,7 @@ fn messages<'a>(chat: &'a Chat, quirks: &Quirks) -> Vec<Message<'a>> {
     for (at, part) in chat.messages.iter().enumerate() {
         match part {
             ChatPart::System(text) => {
-                said(&mut messages, instructions, Content::Text(PartKind::System, text))
+                said(&mut messages, instructions, Content::Text(PartKind::System, text));
             }
             ChatPart::User(text) => said(&mut messages, USER, Content::Text(PartKind::User, text)),
             ChatPart::Injected(text) => said(&mut messages, USER, Content::Text(PartKind::Injected, text)),
@@ -124,13 +124,14 @@ fn said<'a>(messages: &mut Vec<Message<'a>>, role: &'static str, content: Conten
 
 /// Adds to the answer that is still open, one that called no tool yet, or begins one.
 fn answer<'a>(messages: &mut Vec<Message<'a>>, add: impl FnOnce(&mut Answer<'a>)) {
-    let after_tools = match messages.last_mut() {
-        Some(Message::Answer(open)) if open.round.is_empty() => return add(open),
-        last => matches!(last, Some(Message::Answer(_))),
-    };
-    let mut answer = Answer { after_tools, ..Answer::default() };
-    add(&mut answer);
-    messages.push(Message::Answer(answer));
+    match messages.last_mut() {
+        Some(Message::Answer(open)) if open.round.is_empty() => add(open),
+        _ => {
+            let mut answer = Answer::default();
+            add(&mut answer);
+            messages.push(Message::Answer(answer));
+        }
+    }
 }
 
 /// Marks the last text that can be marked: said by anyone but the assistant, or given by a tool.
@@ -157,6 +158,8 @@ fn mark_last(messages: &mut [Message<'_>]) {
 struct List<'a, 'q> {
     body: &'a mut BodyWriter,
     quirks: &'q Quirks,
+    /// Whether the conversation has tools, or has used some.
+    with_tools: bool,
     first: bool,
 }
 
@@ -202,8 +205,7 @@ impl List<'_, '_> {
             return;
         }
         self.begin("assistant");
-        let used_tools = answer.after_tools || !answer.round.is_empty();
-        openai_thinking::write_back(self.body, &answer.opaque, used_tools, self.quirks.thinking_back);
+        openai_thinking::write_back(self.body, &answer.opaque, self.with_tools, self.quirks.thinking_back);
         self.body.frame(if answer.texts.is_empty() { ",\"content\":null" } else { ",\"content\":\"" });
         for (at, text) in answer.texts.iter().enumerate() {
             if at > 0 {

@@ -90,11 +90,10 @@ fn join(last: &mut Map<String, Value>, new: Map<String, Value>) {
     }
 }
 
-/// Writes what a server wants back of the thinking of one message, each field with a comma before it. `used_tools`
-/// is whether the message calls tools or answers to their results.
-pub(crate) fn write_back(body: &mut BodyWriter, parts: &[&OpaquePart], used_tools: bool, back: ThinkingBack) {
+/// Writes what a server wants back of the thinking of one message, each field with a comma before it.
+pub(crate) fn write_back(body: &mut BodyWriter, parts: &[&OpaquePart], with_tools: bool, back: ThinkingBack) {
     match back {
-        ThinkingBack::Content if used_tools => content(body, parts),
+        ThinkingBack::Content if with_tools => content(body, parts),
         ThinkingBack::Details => details(body, parts),
         ThinkingBack::Content | ThinkingBack::Nothing => {}
     }
@@ -102,6 +101,10 @@ pub(crate) fn write_back(body: &mut BodyWriter, parts: &[&OpaquePart], used_tool
 
 fn content(body: &mut BodyWriter, parts: &[&OpaquePart]) {
     let texts: Vec<_> = parts.iter().filter_map(|part| Some((part.id, part.thinking.as_deref()?))).collect();
+    if texts.is_empty() {
+        // Where the field is wanted it must be there, though another model answered.
+        body.frame(",\"reasoning_content\":\"\"");
+    }
     for (at, (id, text)) in texts.iter().enumerate() {
         let quoted = json!(text).to_string();
         let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();

@@ -148,7 +148,7 @@ pub enum ThinkingBack {
     /// Nothing.
     #[default]
     Nothing,
-    /// `reasoning_content`, in messages that call tools (DeepSeek).
+    /// `reasoning_content`, in every answer of a conversation with tools (DeepSeek).
     Content,
     /// `reasoning_details`, unchanged (OpenRouter).
     Details,

@@ -146,12 +146,27 @@ fn thinking_is_not_sent_where_nobody_wants_it_back() {
 }
 
 #[test]
-fn thinking_goes_back_as_text_in_turns_that_used_tools() {
+fn thinking_goes_back_as_text_in_conversations_with_tools() {
     let quirks = Quirks { thinking_back: ThinkingBack::Content, ..Quirks::default() };
     let encoded = encode(thoughtful(), quirks);
     insta::assert_snapshot!(marked(&encoded));
     let body: Value = serde_json::from_slice(encoded.body()).unwrap();
     assert_eq!(body["messages"][1]["reasoning_content"], "I \"look\".");
+}
+
+#[test]
+fn where_thinking_goes_back_as_text_no_answer_lacks_it_and_without_tools_none_has_it() {
+    let quirks = Quirks { thinking_back: ThinkingBack::Content, ..Quirks::default() };
+    let without = |kept: fn(&ChatPart) -> bool| {
+        let messages = thoughtful().into_iter().filter(kept).collect();
+        let body: Value = serde_json::from_slice(encode(messages, quirks).body()).unwrap();
+        let answers = body["messages"].as_array().unwrap().clone().into_iter();
+        let answers = answers.filter(|message| message["role"] == "assistant");
+        answers.map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
+    };
+    let empty = Some(json!(""));
+    assert_eq!(without(|part| !matches!(part, ChatPart::Opaque(_))), [empty.clone(), empty.clone(), empty]);
+    assert_eq!(without(|part| !matches!(part, ChatPart::ToolRound(_))), [None, None]);
 }
 
 #[test]
