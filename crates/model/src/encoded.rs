@@ -36,6 +36,9 @@ pub enum EncodeError {
         /// The parameter's name.
         name: &'static str,
     },
+    /// The path it would be sent to leads out of the server's API.
+    #[error("the model's name does not fit into an address")]
+    Path,
     /// Ranges overlap, lie outside the body or cut a character; a defect, caught before sending.
     #[error("part {part} of the request does not lie in its body as it should")]
     Coverage {
@@ -52,6 +55,7 @@ impl EncodeError {
             Self::Unsupported { .. } => "unsupported",
             Self::Template { .. } => "template_failed",
             Self::Parameter { .. } => "bad_parameter",
+            Self::Path => "bad_path",
             Self::Coverage { .. } => "coverage",
         }
     }
@@ -63,6 +67,7 @@ impl EncodeError {
             Self::Unsupported { .. } => "choose another model, or leave it out",
             Self::Template { .. } => "continue it as raw text, or choose another model",
             Self::Parameter { .. } => "choose a finite number in its range; n is at least 1",
+            Self::Path => "check the model's name",
             Self::Coverage { .. } => "this is a defect of drawloom: please report it",
         }
     }
@@ -245,12 +250,12 @@ impl BodyWriter {
     pub(crate) fn string(&mut self, kind: PartKind, part: PartId, text: &str) {
         let quoted = json(text);
         let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
-        self.part(kind, part, inner);
+        self.raw(kind, part, inner);
     }
 
     /// A part that is a JSON value.
     pub(crate) fn value<T: Serialize + ?Sized>(&mut self, kind: PartKind, part: PartId, value: &T) {
-        self.part(kind, part, &json(value));
+        self.raw(kind, part, &json(value));
     }
 
     /// A part that is JSON already; that it is, is the caller's promise.
@@ -268,7 +273,8 @@ impl BodyWriter {
         Encoded::new(dialect, path, Bytes::from(self.body), self.ranges, stream)
     }
 
-    fn part(&mut self, kind: PartKind, part: PartId, bytes: &str) {
+    /// A part as it stands in the body.
+    pub(crate) fn raw(&mut self, kind: PartKind, part: PartId, bytes: &str) {
         let from = self.body.len();
         self.body.extend_from_slice(bytes.as_bytes());
         self.ranges.push(PartRange { part, kind, bytes: from..self.body.len() });

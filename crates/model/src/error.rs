@@ -138,7 +138,7 @@ impl ModelError {
             Self::Connect { .. } => "check the base URL and the network",
             Self::FirstByteTimeout { .. } => "try again; a slow model may need a longer first-byte timeout",
             Self::IdleTimeout { .. } | Self::Cut { .. } => "what arrived is kept; generate again",
-            Self::Garbage { .. } => "check that the base URL is that of an OpenAI-compatible API",
+            Self::Garbage { .. } => "check that the base URL is that of the provider's API",
             Self::Server { failure, .. } => match failure.kind {
                 FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
                 FailureKind::RateLimited | FailureKind::Unavailable => "wait a while and try again",

@@ -18,6 +18,7 @@
 pub mod anthropic;
 pub mod cancel;
 pub mod capture;
+pub mod connection;
 pub mod dialect;
 #[cfg(feature = "embedded-model")]
 pub mod embedded;
@@ -26,11 +27,13 @@ pub mod endpoint;
 pub mod error;
 pub mod event;
 pub mod gemini;
+pub mod http_model;
+pub mod model_list;
 pub mod openai_chat;
-pub mod openai_compatible;
 pub mod openai_completions;
 pub mod openai_responses;
 pub mod prompt;
+pub mod providers;
 pub mod quirks;
 pub mod reparse;
 pub mod reply;
@@ -46,21 +49,28 @@ mod anthropic_parse;
 mod anthropic_request;
 mod anthropic_turns;
 mod anthropic_wire;
+mod credential;
 #[cfg(feature = "embedded-model")]
 mod embedded_body;
 #[cfg(feature = "embedded-model")]
 mod embedded_wire;
 mod expectation;
 mod headers;
+mod http_client;
 mod http_date;
 mod model;
 mod openai_calls;
 mod openai_error;
+mod openai_form;
 mod openai_logprobs;
+mod openai_media;
+mod openai_messages;
 mod openai_parse;
 mod openai_request;
+mod openai_thinking;
 mod openai_wire;
 mod receive;
+mod retry_hint;
 mod script_lines;
 mod script_wire;
 mod server_text;
@@ -68,18 +78,21 @@ mod text_joiner;
 
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, Spool, Timings};
+pub use connection::{ApiKey, Connection, SetupError, Timeouts};
 pub use dialect::{Dialect, DialectName, Parse, ParseError};
 #[cfg(feature = "embedded-model")]
 pub use embedded::{EmbeddedModel, EmbeddedOptions};
 pub use encoded::{EncodeError, Encoded, PartKind, PartRange};
 pub use error::ModelError;
 pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
+pub use http_model::HttpModel;
 pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
-pub use openai_compatible::OpenAiCompatible;
+pub use model_list::{ListError, ListedModel, list_models};
 pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
     ToolChoice, ToolExchange, ToolResult, ToolSchema,
 };
+pub use providers::{Abilities, PROVIDERS, Probe, ProviderRow, provider};
 pub use quirks::Quirks;
 pub use reparse::{PARSER_VERSION, Reparsed, reparse};
 pub use reply::{Choice, Piece, Reply, ToolCall};

@@ -132,7 +132,7 @@ impl ModelInfo {
             Prompt::Chat(chat) => (chat.prefill.is_some(), !chat.tools.is_empty(), false),
         };
         let refused = [
-            (raw && !self.completion_endpoint, "raw continuation"),
+            (raw && !(self.completion_endpoint && self.dialect.has_completions()), "raw continuation"),
             (prefill && !self.prefill, "a given beginning of the answer"),
             (tools && !self.tools, "tool use"),
             (params.n > 1 && !self.honours_n, "more than one choice in a request"),

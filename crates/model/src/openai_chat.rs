@@ -1,11 +1,15 @@
 //! OpenAI chat completions: `chat/completions` of OpenAI and of every server that speaks like it.
+//!
+//! What changes from turn to turn comes last in the body, so that two requests of a session share the longest
+//! beginning: model and sampling, the form of the answer, tools, messages.
 
 use crate::dialect::{Dialect, DialectName, Parse};
 use crate::encoded::{BodyWriter, EncodeError, Encoded, PartKind};
 use crate::openai_parse::parser;
 use crate::openai_request::open_body;
-use crate::prompt::{Chat, ChatPart, Params, Prompt, TextPart, ToolExchange, ToolSchema};
+use crate::prompt::{Params, Prompt, ToolSchema};
 use crate::quirks::{LimitField, PrefillForm, Quirks};
+use crate::{openai_form, openai_messages};
 
 /// The chat dialect with what differs between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +35,7 @@ impl Dialect for OpenAiChat {
             LimitField::MaxTokens => "max_tokens",
             LimitField::MaxCompletionTokens => "max_completion_tokens",
         };
-        open_body(&mut body, model, params, limit)?;
+        open_body(&mut body, model, params, limit, &self.quirks)?;
         if let Some(alternatives) = params.logprobs {
             body.frame(",\"logprobs\":true");
             if alternatives > 0 {
@@ -42,9 +46,14 @@ impl Dialect for OpenAiChat {
         if chat.prefill.is_some() && self.quirks.prefill == PrefillForm::ContinueFinalMessage {
             body.frame(",\"add_generation_prompt\":false,\"continue_final_message\":true");
         }
-        schemas(&mut body, &chat.tools);
-        messages(&mut body, chat);
-        body.frame("}");
+        openai_form::write(&mut body, params, &self.quirks);
+        if !chat.tools.is_empty() {
+            openai_form::tool_choice(&mut body, &params.tool_choice);
+            schemas(&mut body, &chat.tools);
+        }
+        body.frame(",\"messages\":[");
+        openai_messages::write(&mut body, chat, &self.quirks)?;
+        body.frame("]}");
         body.finish(DialectName::OpenAiChat, "chat/completions", params.stream)
     }
 
@@ -54,9 +63,6 @@ impl Dialect for OpenAiChat {
 }
 
 fn schemas(body: &mut BodyWriter, tools: &[ToolSchema]) {
-    if tools.is_empty() {
-        return;
-    }
     body.frame(",\"tools\":[");
     for (index, tool) in tools.iter().enumerate() {
         if index > 0 {
@@ -72,94 +78,4 @@ fn schemas(body: &mut BodyWriter, tools: &[ToolSchema]) {
         body.frame("}");
     }
     body.frame("]");
-}
-
-fn messages(body: &mut BodyWriter, chat: &Chat) {
-    body.frame(",\"messages\":[");
-    let mut list = MessageList { body, first: true, open: None };
-    for part in &chat.messages {
-        match part {
-            ChatPart::System(text) => list.text("system", PartKind::System, text),
-            ChatPart::User(text) => list.text("user", PartKind::User, text),
-            ChatPart::Injected(text) => list.text("user", PartKind::Injected, text),
-            ChatPart::Assistant(text) => list.text("assistant", PartKind::Assistant, text),
-            ChatPart::ToolRound(round) => list.tool_round(round),
-            ChatPart::Media(_) | ChatPart::Opaque(_) => {}
-        }
-    }
-    list.close();
-    if let Some(prefill) = &chat.prefill {
-        list.text("assistant", PartKind::Prefill, prefill);
-        list.close();
-    }
-    body.frame("]");
-}
-
-/// Writes messages; a text message stays open as long as its neighbours have its role.
-struct MessageList<'a> {
-    body: &'a mut BodyWriter,
-    first: bool,
-    open: Option<&'static str>,
-}
-
-impl MessageList<'_> {
-    fn text(&mut self, role: &'static str, kind: PartKind, part: &TextPart) {
-        if self.open == Some(role) {
-            self.body.frame("\\n\\n");
-        } else {
-            self.close();
-            self.begin(role);
-            self.body.frame(",\"content\":\"");
-            self.open = Some(role);
-        }
-        self.body.text(kind, part);
-    }
-
-    fn tool_round(&mut self, round: &[ToolExchange]) {
-        if round.is_empty() {
-            return;
-        }
-        if self.open == Some("assistant") {
-            self.open = None;
-            self.body.frame("\"");
-        } else {
-            self.close();
-            self.begin("assistant");
-            self.body.frame(",\"content\":null");
-        }
-        self.body.frame(",\"tool_calls\":[");
-        for (index, exchange) in round.iter().enumerate() {
-            self.body.frame(if index > 0 { ",{\"id\":" } else { "{\"id\":" });
-            self.body.frame_value(&exchange.call.id);
-            self.body.frame(",\"type\":\"function\",\"function\":{\"name\":\"");
-            self.body.string(PartKind::ToolCall, exchange.call_part, &exchange.call.name);
-            self.body.frame("\",\"arguments\":\"");
-            self.body.string(PartKind::ToolCall, exchange.call_part, &exchange.call.arguments);
-            self.body.frame("\"}}");
-        }
-        self.body.frame("]}");
-        for exchange in round {
-            self.begin("tool");
-            self.body.frame(",\"tool_call_id\":");
-            self.body.frame_value(&exchange.call.id);
-            self.body.frame(",\"content\":\"");
-            self.body.string(PartKind::ToolResult, exchange.result_part, &exchange.result.text);
-            self.body.frame("\"}");
-        }
-    }
-
-    fn begin(&mut self, role: &str) {
-        if !std::mem::take(&mut self.first) {
-            self.body.frame(",");
-        }
-        self.body.frame("{\"role\":\"");
-        self.body.frame(role);
-        self.body.frame("\"");
-    }
-
-    fn close(&mut self) {
-        if self.open.take().is_some() {
-            self.body.frame("\"}");
-        }
-    }
 }

@@ -29,7 +29,7 @@ pub(crate) fn from_response(status: u16, body: &[u8]) -> ServerFailure {
 pub(crate) fn from_value(value: &Value) -> ServerFailure {
     let details = Details::of(value);
     let message = sanitised(details.message.as_deref().unwrap_or("the server reported a failure"));
-    let status = details.status.unwrap_or(500);
+    let status = details.status.or_else(|| details.named_status()).unwrap_or(500);
     ServerFailure { kind: kind(status, &details, &message), message }
 }
 
@@ -47,10 +47,24 @@ impl Details {
         let inner = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
         let text = |name: &str| inner.get(name).and_then(Value::as_str).map(str::to_owned);
         let message = inner.as_str().map(str::to_owned);
+        // Mistral puts what is wrong with a request there as an object.
+        let object = |name: &str| inner.get(name).filter(|value| !value.is_null()).map(Value::to_string);
         let message = message.or_else(|| text("message")).or_else(|| text("detail"));
+        let message = message.or_else(|| object("message")).or_else(|| object("detail"));
         let names = ["code", "type"].iter().filter_map(|name| text(name)).map(|n| n.to_lowercase()).collect();
         let status = inner.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         Self { message, names, status }
+    }
+
+    /// The status a failure would have had, if it had come before the stream began.
+    fn named_status(&self) -> Option<u16> {
+        let statuses: [(&[&str], u16); 4] = [
+            (&["invalid_request_error", "bad_request"], 400),
+            (&["authentication_error", "invalid_api_key", "permission_error"], 401),
+            (&["not_found_error", "model_not_found"], 404),
+            (&["rate_limit_error", "rate_limit_exceeded"], 429),
+        ];
+        statuses.into_iter().find(|(names, _)| self.named(names)).map(|(_, status)| status)
     }
 
     fn named(&self, names: &[&str]) -> bool {

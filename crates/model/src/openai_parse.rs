@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{Event, FinishReason};
 use crate::openai_calls::Calls;
+use crate::openai_thinking::Run;
 use crate::openai_wire::{WireBody, WireChoice, WireText};
 use crate::server_text::excerpt;
 use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
 use crate::text_joiner::TextJoiner;
-use crate::{openai_error, openai_logprobs, openai_wire};
+use crate::{openai_error, openai_logprobs, openai_media, openai_thinking, openai_wire};
 
 /// A parser for one answer.
 pub(crate) fn parser(dialect: DialectName, streamed: bool) -> Box<dyn Parse> {
@@ -160,6 +161,7 @@ struct Answer {
 struct ChoiceState {
     text: TextJoiner,
     thinking: TextJoiner,
+    run: Run,
     refusal: TextJoiner,
     refused: bool,
     calls: Calls,
@@ -175,7 +177,8 @@ impl Answer {
     fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
         let body = openai_wire::read(json).map_err(|_| self.garbage(json))?;
         self.failure(&body, json)?;
-        let WireBody { id, model, choices, usage, .. } = body;
+        let usage = body.usage();
+        let WireBody { id, model, choices, .. } = body;
         if choices.is_none() && usage.is_none() {
             return Ok(());
         }
@@ -186,7 +189,7 @@ impl Answer {
         for choice in choices.unwrap_or_default() {
             self.choice(choice, events);
         }
-        events.extend(usage.and_then(|usage| usage.usage()).map(Event::Usage));
+        events.extend(usage.map(Event::Usage));
         Ok(())
     }
 
@@ -207,20 +210,38 @@ impl Answer {
         let state = self.choices.entry(choice).or_default();
         let message = wire.delta.unwrap_or_default();
         let filled = |text: &Option<WireText>| text.as_ref().is_some_and(|text| !text.0.is_empty());
-        // Some gateways send the same thinking under both names.
-        let thinking =
-            if filled(&message.reasoning_content) { message.reasoning_content } else { message.reasoning };
+        // Some gateways send the same thinking under both names, and in its details once more.
+        let as_content = filled(&message.reasoning_content);
+        let thinking = if as_content { message.reasoning_content } else { message.reasoning };
+        let details = message.reasoning_details.unwrap_or_default();
+        let thinking = if filled(&thinking) {
+            thinking
+        } else {
+            Some(WireText(openai_thinking::words(&details).into_bytes()))
+        };
+        if filled(&thinking) {
+            state.run.shown(as_content);
+        }
+        state.run.details(details);
         let delta = |joiner: &mut TextJoiner, piece: Option<WireText>| {
             let text = joiner.push(&piece.unwrap_or_default().0);
             (!text.is_empty()).then_some(text)
         };
         events.extend(delta(&mut state.thinking, thinking).map(|text| Event::Thinking { choice, text }));
+        let calls = message.tool_calls.unwrap_or_default();
+        let images = message.images.unwrap_or_default();
+        let goes_on = [&message.content, &wire.text, &message.refusal].into_iter().any(filled);
+        if goes_on || !calls.is_empty() || !images.is_empty() {
+            events.extend(state.run.end(choice));
+        }
         for piece in [message.content, wire.text] {
             events.extend(delta(&mut state.text, piece).map(|text| Event::Text { choice, text }));
         }
         state.refused |= filled(&message.refusal);
         events.extend(delta(&mut state.refusal, message.refusal).map(|text| Event::Refusal { choice, text }));
-        for call in message.tool_calls.unwrap_or_default() {
+        let pictures = images.iter().filter_map(|image| openai_media::from_data_url(&image.image_url.url));
+        events.extend(pictures.map(|media| Event::Media { choice, media }));
+        for call in calls {
             state.calls.fragment(call, choice, &self.response, events);
         }
         let tokens = wire.logprobs.map(openai_logprobs::tokens).unwrap_or_default();
@@ -263,6 +284,7 @@ impl ChoiceState {
         if std::mem::replace(&mut self.finished, true) {
             return;
         }
+        events.extend(self.run.end(choice));
         let reason = match reason {
             // Several servers say `stop` where the protocol wants `tool_calls`.
             "stop" | "tool_calls" | "function_call" if self.calls.any() => FinishReason::ToolUse,

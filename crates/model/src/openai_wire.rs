@@ -18,8 +18,24 @@ pub(crate) struct WireBody {
     pub(crate) object: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) choices: Option<Vec<WireChoice>>,
-    pub(crate) usage: Option<WireUsage>,
+    usage: Option<WireUsage>,
     pub(crate) error: Option<serde_json::Value>,
+    x_groq: Option<WireGroq>,
+}
+
+impl WireBody {
+    /// The counts of the request, wherever the server puts them.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let beside = self.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
+        self.usage.as_ref().or(beside)?.usage()
+    }
+}
+
+/// Groq's own part of a chunk, which holds the counts at the end of a stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireGroq {
+    usage: Option<WireUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -41,6 +57,21 @@ pub(crate) struct WireMessage {
     pub(crate) reasoning: Option<WireText>,
     pub(crate) refusal: Option<WireText>,
     pub(crate) tool_calls: Option<Vec<WireCall>>,
+    pub(crate) reasoning_details: Option<Vec<serde_json::Value>>,
+    pub(crate) images: Option<Vec<WireImage>>,
+}
+
+/// A picture the model made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireImage {
+    pub(crate) image_url: WireImageUrl,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WireImageUrl {
+    pub(crate) url: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,6 +118,7 @@ pub(crate) struct WireUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_cache_hit_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
     prompt_tokens_details: Option<WireInputDetails>,
     completion_tokens_details: Option<WireOutputDetails>,
 }
@@ -95,6 +127,7 @@ pub(crate) struct WireUsage {
 #[serde(default)]
 struct WireInputDetails {
     cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -110,13 +143,15 @@ impl WireUsage {
             return None;
         }
         let input = self.prompt_tokens.unwrap_or(0);
-        let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        let cached = cached.or(self.prompt_cache_hit_tokens).unwrap_or(0).min(input);
+        let details = self.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens);
+        let cached = cached.or(self.prompt_cache_hit_tokens).or(self.cached_tokens).unwrap_or(0).min(input);
+        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0).min(input - cached);
         let reasoning = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens);
         Some(Usage {
-            input_uncached: input - cached,
+            input_uncached: input - cached - written,
             cache_read: cached,
-            cache_write: 0,
+            cache_write: written,
             output: self.completion_tokens.unwrap_or(0),
             reasoning: reasoning.unwrap_or(0),
         })
@@ -176,7 +211,7 @@ impl<'de> Visitor<'de> for TopVisitor {
 }
 
 /// Reads a body. Some servers give tool arguments as an object instead of its text, and Mistral a
-/// message's content as a list of parts: such bodies are read a second time with both as text.
+/// message's content as a list of parts, thinking among them: such bodies are read a second time with both as text.
 pub(crate) fn read(json: &[u8]) -> Result<WireBody, serde_json::Error> {
     let error = match serde_json::from_slice(json) {
         Ok(body) => return Ok(body),
@@ -198,7 +233,11 @@ fn plain_texts(message: &mut serde_json::Value) {
         && let Some(parts) = content.as_array()
     {
         let text: String = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+        let thought: String = parts.iter().filter_map(|part| part.get("thinking")).map(words).collect();
         *content = text.into();
+        if let Some(message) = message.as_object_mut().filter(|_| !thought.is_empty()) {
+            message.insert("reasoning".to_owned(), thought.into());
+        }
     }
     for call in message.get_mut("tool_calls").and_then(|c| c.as_array_mut()).into_iter().flatten() {
         if let Some(arguments) = call.pointer_mut("/function/arguments")
@@ -206,5 +245,15 @@ fn plain_texts(message: &mut serde_json::Value) {
         {
             *arguments = arguments.to_string().into();
         }
+    }
+}
+
+/// The text of a string or of a list of parts.
+fn words(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Array(parts) => {
+            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()
+        }
+        other => other.as_str().unwrap_or_default().to_owned(),
     }
 }
