@@ -29,7 +29,7 @@ pub(crate) fn from_response(status: u16, body: &[u8]) -> ServerFailure {
 pub(crate) fn from_value(value: &Value) -> ServerFailure {
     let details = Details::of(value);
     let message = sanitised(details.message.as_deref().unwrap_or("the server reported a failure"));
-    let status = details.status.unwrap_or(500);
+    let status = details.status.or_else(|| details.named_status()).unwrap_or(500);
     ServerFailure { kind: kind(status, &details, &message), message }
 }
 
@@ -51,6 +51,18 @@ impl Details {
         let names = ["code", "type"].iter().filter_map(|name| text(name)).map(|n| n.to_lowercase()).collect();
         let status = inner.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         Self { message, names, status }
+    }
+
+    /// The status a failure by this name would have had, had it come before the answer began.
+    fn named_status(&self) -> Option<u16> {
+        self.names.iter().find_map(|name| match name.as_str() {
+            "rate_limit_exceeded" | "rate_limit_error" | "too_many_requests" => Some(429),
+            "invalid_api_key" | "authentication_error" => Some(401),
+            "model_not_found" | "not_found_error" => Some(404),
+            name if name.starts_with("invalid_") || name.starts_with("unsupported_") => Some(400),
+            name if name.contains("image") => Some(400),
+            _ => None,
+        })
     }
 
     fn named(&self, names: &[&str]) -> bool {
@@ -133,6 +145,25 @@ mod tests {
         assert_eq!(kind(503, "<html>busy</html>"), FailureKind::Unavailable);
         assert_eq!(kind(404, r#"{"error":{"message":"model 'x' not found"}}"#), FailureKind::NotFound);
         assert_eq!(kind(400, r#"{"error":{"message":"bad tool"}}"#), FailureKind::Rejected);
+    }
+
+    #[test]
+    fn a_failure_in_mid_stream_is_told_by_its_name() {
+        let kind = |error: &str| from_value(&serde_json::from_str(error).unwrap()).kind;
+        for (error, expected) in [
+            (r#"{"type":"error","code":"rate_limit_exceeded","message":"slow"}"#, FailureKind::RateLimited),
+            (
+                r#"{"error":{"type":"invalid_request_error","code":"x","message":"no"}}"#,
+                FailureKind::Rejected,
+            ),
+            (r#"{"error":{"code":"image_too_large","message":"no"}}"#, FailureKind::Rejected),
+            (r#"{"error":{"code":"context_length_exceeded","message":"no"}}"#, FailureKind::ContextTooLong),
+            (r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#, FailureKind::QuotaExceeded),
+            (r#"{"error":{"code":"server_error","message":"oh"}}"#, FailureKind::Unavailable),
+            (r#"{"error":{"code":429,"message":"slow"}}"#, FailureKind::RateLimited),
+        ] {
+            assert_eq!(kind(error), expected, "{error}");
+        }
     }
 
     #[test]

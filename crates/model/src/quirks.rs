@@ -32,6 +32,11 @@ pub struct Quirks {
     pub sampling: bool,
     /// Whether it takes `stream_options`, without which it may report no usage for streams.
     pub stream_options: bool,
+    /// The least effort it knows, which is asked for where no thinking is wanted.
+    pub least_effort: LeastEffort,
+    /// Whether what it wants back in responses keeps the id it gave it. Such an id names an item the server kept,
+    /// and nothing is kept there; some servers demand it all the same.
+    pub item_ids: bool,
 }
 
 impl Default for Quirks {
@@ -49,6 +54,8 @@ impl Default for Quirks {
             seed: true,
             sampling: true,
             stream_options: true,
+            least_effort: LeastEffort::default(),
+            item_ids: false,
         }
     }
 }
@@ -105,6 +112,30 @@ pub enum ThinkingForm {
     Budget,
     /// The model's own measure with an effort: Anthropic's adaptive thinking, Gemini's `thinkingLevel`.
     Level,
+}
+
+/// The least effort a server knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeastEffort {
+    /// `low`: every server that has efforts has it.
+    #[default]
+    Low,
+    /// `minimal`.
+    Minimal,
+    /// `none`: it does not think at all.
+    None,
+}
+
+impl LeastEffort {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Minimal => "minimal",
+            Self::None => "none",
+        }
+    }
 }
 
 /// What of its thinking a server wants back in chat completions.
