@@ -56,15 +56,17 @@ impl Details {
         Self { message, names, status }
     }
 
-    /// The status a failure would have had, if it had come before the stream began.
+    /// The status a failure by this name would have had, had it come before the answer began.
     fn named_status(&self) -> Option<u16> {
-        let statuses: [(&[&str], u16); 4] = [
-            (&["invalid_request_error", "bad_request"], 400),
-            (&["authentication_error", "invalid_api_key", "permission_error"], 401),
-            (&["not_found_error", "model_not_found"], 404),
-            (&["rate_limit_error", "rate_limit_exceeded"], 429),
-        ];
-        statuses.into_iter().find(|(names, _)| self.named(names)).map(|(_, status)| status)
+        self.names.iter().find_map(|name| match name.as_str() {
+            "rate_limit_exceeded" | "rate_limit_error" | "too_many_requests" => Some(429),
+            "invalid_api_key" | "authentication_error" | "permission_error" => Some(401),
+            "model_not_found" | "not_found_error" => Some(404),
+            "bad_request" => Some(400),
+            name if name.starts_with("invalid_") || name.starts_with("unsupported_") => Some(400),
+            name if name.contains("image") => Some(400),
+            _ => None,
+        })
     }
 
     fn named(&self, names: &[&str]) -> bool {
@@ -147,6 +149,25 @@ mod tests {
         assert_eq!(kind(503, "<html>busy</html>"), FailureKind::Unavailable);
         assert_eq!(kind(404, r#"{"error":{"message":"model 'x' not found"}}"#), FailureKind::NotFound);
         assert_eq!(kind(400, r#"{"error":{"message":"bad tool"}}"#), FailureKind::Rejected);
+    }
+
+    #[test]
+    fn a_failure_in_mid_stream_is_told_by_its_name() {
+        let kind = |error: &str| from_value(&serde_json::from_str(error).unwrap()).kind;
+        for (error, expected) in [
+            (r#"{"type":"error","code":"rate_limit_exceeded","message":"slow"}"#, FailureKind::RateLimited),
+            (
+                r#"{"error":{"type":"invalid_request_error","code":"x","message":"no"}}"#,
+                FailureKind::Rejected,
+            ),
+            (r#"{"error":{"code":"image_too_large","message":"no"}}"#, FailureKind::Rejected),
+            (r#"{"error":{"code":"context_length_exceeded","message":"no"}}"#, FailureKind::ContextTooLong),
+            (r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#, FailureKind::QuotaExceeded),
+            (r#"{"error":{"code":"server_error","message":"oh"}}"#, FailureKind::Unavailable),
+            (r#"{"error":{"code":429,"message":"slow"}}"#, FailureKind::RateLimited),
+        ] {
+            assert_eq!(kind(error), expected, "{error}");
+        }
     }
 
     #[test]

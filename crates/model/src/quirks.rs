@@ -39,6 +39,9 @@ pub struct Quirks {
     pub instructions_inside: bool,
     /// The least effort it knows, which is asked for where no thinking is wanted.
     pub least_effort: LeastEffort,
+    /// Whether what it wants back in responses keeps the id it gave it. Such an id names an item the server kept,
+    /// and nothing is kept there; some servers demand it all the same.
+    pub item_ids: bool,
 }
 
 impl Quirks {
@@ -59,6 +62,7 @@ impl Quirks {
         least_effort: LeastEffort::Low,
         thinking_always: false,
         instructions_inside: false,
+        item_ids: false,
     };
 }
 
