@@ -252,6 +252,11 @@ impl BodyWriter {
         self.part(kind, part, &json(value));
     }
 
+    /// A part that is JSON already, as it stands.
+    pub(crate) fn json(&mut self, kind: PartKind, part: PartId, json: &str) {
+        self.part(kind, part, json);
+    }
+
     /// The request.
     pub(crate) fn finish(
         self,

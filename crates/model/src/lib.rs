@@ -44,6 +44,11 @@ mod embedded_body;
 #[cfg(feature = "embedded-model")]
 mod embedded_wire;
 mod expectation;
+mod gemini_contents;
+mod gemini_error;
+mod gemini_parse;
+mod gemini_request;
+mod gemini_wire;
 mod headers;
 mod http_date;
 mod model;

@@ -32,6 +32,13 @@ pub struct Quirks {
     pub sampling: bool,
     /// Whether it takes `stream_options`, without which it may report no usage for streams.
     pub stream_options: bool,
+    /// Whether the model cannot leave thinking alone: [`crate::Thinking::Off`] is then the least it takes.
+    pub thinks_always: bool,
+    /// Whether calls that came without a signature are sent with the one the provider takes for them (Gemini 3
+    /// and later refuse them otherwise).
+    pub signature_stand_in: bool,
+    /// Whether pictures may stand inside a tool's result where the dialect has a place for them there.
+    pub media_in_results: bool,
 }
 
 impl Default for Quirks {
@@ -49,6 +56,9 @@ impl Default for Quirks {
             seed: true,
             sampling: true,
             stream_options: true,
+            thinks_always: false,
+            signature_stand_in: false,
+            media_in_results: false,
         }
     }
 }
