@@ -1,4 +1,4 @@
-//! Answers of OpenAI-like servers, streamed and whole: the same events and the same end under any chunking, and
+//! Answers of servers, streamed and whole: the same events and the same end under any chunking, and
 //! a stored body reads as it read when it came. The first byte says the dialect, the second how the rest is cut.
 #![no_main]
 
@@ -8,7 +8,11 @@ use model::{DialectName, Event, ParseError, Reply, reparse};
 
 fuzz_target!(|input: &[u8]| {
     let [kind, seed, body @ ..] = input else { return };
-    let dialect = if kind & 1 == 0 { DialectName::OpenAiChat } else { DialectName::OpenAiCompletions };
+    let dialect = match (kind & 4, kind & 1) {
+        (0, 0) => DialectName::OpenAiChat,
+        (0, _) => DialectName::OpenAiCompletions,
+        _ => DialectName::Gemini,
+    };
     let streamed = kind & 2 == 0;
     let (whole, end) = events(dialect, streamed, &[body]);
     let (cut, cut_end) = events(dialect, streamed, &pieces(body, seed.saturating_add(1)));

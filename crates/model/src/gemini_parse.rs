@@ -63,7 +63,8 @@ impl Streamed {
         self.plain.extend_from_slice(line);
         self.plain.push(b'\n');
         let text = self.plain.trim_ascii();
-        if !text.starts_with(b"{") && !text.starts_with(b"[") || text.len() > MAX_PLAIN_BYTES {
+        let begins = text.starts_with(b"{") || text.starts_with(b"[");
+        if !begins || text.len() > MAX_PLAIN_BYTES {
             return Err(garbage(line));
         }
         match serde_json::from_slice::<Value>(text) {
