@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{CallBegin, Event, FinishReason, Usage};
 use crate::gemini_error;
-use crate::gemini_wire::{WireBlob, WireBody, WireCall, WireCandidate, WirePart, WireUsage};
+use crate::gemini_wire::{WireBlob, WireBody, WireCall, WireCandidate, WireLogprobs, WirePart, WireUsage};
 use crate::openai_wire::WireText;
 use crate::prompt::Media;
 use crate::server_text::excerpt;
@@ -66,6 +66,10 @@ impl Streamed {
         let begins = text.starts_with(b"{") || text.starts_with(b"[");
         if !begins || text.len() > MAX_PLAIN_BYTES {
             return Err(garbage(line));
+        }
+        // Read only where it may have ended, so that many lines cost no more than few.
+        if !text.ends_with(b"}") && !text.ends_with(b"]") {
+            return Ok(());
         }
         match serde_json::from_slice::<Value>(text) {
             Ok(value) => {
@@ -214,7 +218,7 @@ impl Answer {
         for part in wire.content.and_then(|content| content.parts).unwrap_or_default() {
             state.part(part, choice, &self.response, events)?;
         }
-        let tokens = wire.logprobs_result.map(|result| result.tokens()).unwrap_or_default();
+        let tokens = wire.logprobs_result.map(WireLogprobs::tokens).unwrap_or_default();
         if !tokens.is_empty() {
             events.push(Event::Logprobs { choice, tokens });
         }
@@ -274,12 +278,12 @@ impl ChoiceState {
                 .extend(signature.map(|signature| ("thoughtSignature".to_owned(), Value::String(signature))));
             events.push(opaque(false, Value::Object(other)));
         } else {
-            self.said(text.unwrap_or_default(), signature, choice, events);
+            self.said(&text.unwrap_or_default(), signature, choice, events);
         }
         Ok(())
     }
 
-    fn said(&mut self, text: WireText, signature: Option<String>, choice: u32, events: &mut Vec<Event>) {
+    fn said(&mut self, text: &WireText, signature: Option<String>, choice: u32, events: &mut Vec<Event>) {
         let text = self.text.push(&text.0);
         if let Some(signature) = signature {
             let mut json = Map::new();
