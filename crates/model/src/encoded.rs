@@ -263,6 +263,11 @@ impl BodyWriter {
         self.part(kind, part, json);
     }
 
+    /// A part that is JSON already, as it stands.
+    pub(crate) fn json(&mut self, kind: PartKind, part: PartId, json: &str) {
+        self.part(kind, part, json);
+    }
+
     /// The request.
     pub(crate) fn finish(
         self,

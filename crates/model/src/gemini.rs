@@ -1,13 +1,89 @@
-//! Seam only: to be written.
+//! Gemini: `generateContent` of Google's Generative Language API.
+//!
+//! In four things it differs from the other dialects. The model and the way of answering stand in the path, so a
+//! model's name is written into it like a word of a stranger. Messages are *contents* of parts, only of the roles
+//! `user` and `model`, and results of tools are the user's. Arguments are JSON objects, never their text. And
+//! the model signs parts of its answers: a signature has to come back on the very part it came with, and newer
+//! models refuse a conversation whose calls have lost theirs. So a signature is an opaque block in front of its
+//! part, a signature of nothing is a whole part of its own, and the texts of two signed parts are never joined.
+//! Summaries of thoughts need not come back; those that are signed do, as they came.
+//!
+//! The key belongs into the header `x-goog-api-key`, never into the URL.
 
-use crate::dialect::{DialectName, Parse, ServerFailure};
+use crate::dialect::{Dialect, DialectName, Parse, ServerFailure};
+use crate::encoded::{BodyWriter, EncodeError, Encoded};
+use crate::gemini_contents::{contents, system_instruction};
+use crate::gemini_request::{generation_config, tools};
+use crate::prompt::{ChatPart, Params, Prompt};
+use crate::quirks::Quirks;
+use crate::{gemini_error, gemini_parse};
+
+/// The Gemini dialect with what differs between servers and models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gemini {
+    /// What the server wants.
+    pub quirks: Quirks,
+}
+
+impl Dialect for Gemini {
+    fn name(&self) -> DialectName {
+        DialectName::Gemini
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError> {
+        let Prompt::Chat(chat) = prompt else {
+            return Err(EncodeError::Unsupported { what: "raw document text in a Gemini request" });
+        };
+        let leading = chat.messages.iter().take_while(|part| matches!(part, ChatPart::System(_))).count();
+        let (system, rest) = chat.messages.split_at(leading);
+        // Instructions alone are nothing to answer to: the server wants contents.
+        if rest.is_empty() && chat.prefill.is_none() {
+            return Err(EncodeError::Empty);
+        }
+        let mut body = BodyWriter::default();
+        body.frame("{");
+        generation_config(&mut body, params, self.quirks)?;
+        tools(&mut body, &chat.tools, &params.tool_choice);
+        system_instruction(&mut body, system);
+        contents(&mut body, rest, chat.prefill.as_ref(), self.quirks)?;
+        body.frame("}");
+        body.finish(DialectName::Gemini, &path(model, params.stream), params.stream)
+    }
+
+    fn parser(&self, streamed: bool) -> Box<dyn Parse> {
+        parser(streamed)
+    }
+}
 
 /// A parser for one answer.
 pub(crate) fn parser(streamed: bool) -> Box<dyn Parse> {
-    crate::openai_parse::parser(DialectName::Gemini, streamed)
+    gemini_parse::parser(streamed)
 }
 
 /// What an error response says.
 pub(crate) fn failure(status: u16, body: &[u8]) -> ServerFailure {
-    crate::openai_error::from_response(status, body)
+    gemini_error::from_response(status, body)
+}
+
+/// Where a request goes. Only the two collections the API has may stand before the name, as its lists of models
+/// write them; everything else of the name is one segment, whatever it holds.
+fn path(model: &str, stream: bool) -> String {
+    let (collection, name) = match model.split_once('/') {
+        Some((collection @ ("models" | "tunedModels"), name)) => (collection, name),
+        _ => ("models", model),
+    };
+    let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+    format!("{collection}/{}:{method}", segment(name))
+}
+
+fn segment(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }

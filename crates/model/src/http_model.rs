@@ -5,14 +5,17 @@
 
 use async_trait::async_trait;
 
+use crate::anthropic::Anthropic;
 use crate::capture::RawResponse;
 use crate::connection::{Connection, SetupError};
 use crate::dialect::{Dialect, DialectName};
 use crate::encoded::{EncodeError, Encoded};
 use crate::error::ModelError;
+use crate::gemini::Gemini;
 use crate::http_client::{Body, Client};
 use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
 use crate::openai_chat::OpenAiChat;
+use crate::openai_responses::OpenAiResponses;
 use crate::openai_completions::OpenAiCompletions;
 use crate::prompt::{Params, Prompt};
 use crate::quirks::Quirks;
@@ -49,12 +52,9 @@ fn encode_chat(
 ) -> Result<Encoded, EncodeError> {
     match dialect {
         DialectName::OpenAiChat => OpenAiChat { quirks }.encode(prompt, params, model),
-        // `openai_responses::OpenAiResponses { quirks }`
-        DialectName::OpenAiResponses => Err(EncodeError::Unsupported { what: "the dialect of responses" }),
-        // `anthropic::Anthropic { quirks }`
-        DialectName::AnthropicMessages => Err(EncodeError::Unsupported { what: "the dialect of Anthropic" }),
-        // `gemini::Gemini { quirks }`
-        DialectName::Gemini => Err(EncodeError::Unsupported { what: "the dialect of Gemini" }),
+        DialectName::OpenAiResponses => OpenAiResponses { quirks }.encode(prompt, params, model),
+        DialectName::AnthropicMessages => Anthropic { quirks }.encode(prompt, params, model),
+        DialectName::Gemini => Gemini { quirks }.encode(prompt, params, model),
         DialectName::OpenAiCompletions | DialectName::Embedded => {
             Err(EncodeError::Unsupported { what: "a conversation" })
         }

@@ -55,6 +55,11 @@ mod embedded_body;
 #[cfg(feature = "embedded-model")]
 mod embedded_wire;
 mod expectation;
+mod gemini_contents;
+mod gemini_error;
+mod gemini_parse;
+mod gemini_request;
+mod gemini_wire;
 mod headers;
 mod http_client;
 mod http_date;

@@ -42,6 +42,11 @@ pub struct Quirks {
     /// Whether what it wants back in responses keeps the id it gave it. Such an id names an item the server kept,
     /// and nothing is kept there; some servers demand it all the same.
     pub item_ids: bool,
+    /// Whether calls that came without a signature are sent with the one the provider takes for them (Gemini 3
+    /// and later refuse them otherwise).
+    pub signature_stand_in: bool,
+    /// Whether pictures may stand inside a tool's result where the dialect has a place for them there.
+    pub media_in_results: bool,
 }
 
 impl Quirks {
@@ -63,6 +68,8 @@ impl Quirks {
         thinking_always: false,
         instructions_inside: false,
         item_ids: false,
+        signature_stand_in: false,
+        media_in_results: false,
     };
 }
 
