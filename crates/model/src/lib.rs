@@ -18,6 +18,7 @@
 pub mod anthropic;
 pub mod cancel;
 pub mod capture;
+pub mod catalogue;
 pub mod dialect;
 #[cfg(feature = "embedded-model")]
 pub mod embedded;
@@ -30,6 +31,7 @@ pub mod openai_chat;
 pub mod openai_compatible;
 pub mod openai_completions;
 pub mod openai_responses;
+pub mod prices;
 pub mod prompt;
 pub mod quirks;
 pub mod reparse;
@@ -61,6 +63,7 @@ mod text_joiner;
 
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, Spool, Timings};
+pub use catalogue::Tokenizer;
 pub use dialect::{Dialect, DialectName, Parse, ParseError};
 #[cfg(feature = "embedded-model")]
 pub use embedded::{EmbeddedModel, EmbeddedOptions};
@@ -69,6 +72,7 @@ pub use error::ModelError;
 pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
 pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
 pub use openai_compatible::OpenAiCompatible;
+pub use prices::{Money, Prices, Rates};
 pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
     ToolChoice, ToolExchange, ToolResult, ToolSchema,

@@ -24,18 +24,11 @@ const BUSY: &str = "{\"error\":{\"message\":\"busy\",\"type\":\"overloaded\"}}";
 
 fn info() -> ModelInfo {
     ModelInfo {
-        provider: "test".to_owned(),
-        name: "m".to_owned(),
-        dialect: DialectName::OpenAiChat,
-        place: Place::Local,
-        kind: SourceKind::Local,
-        window: 8192,
-        output_limit: 1024,
         honours_n: true,
-        prefill: true,
         logprobs: true,
-        completion_endpoint: true,
         tools: true,
+        structured: true,
+        ..ModelInfo::local("test", "m", 8192, 1024)
     }
 }
 

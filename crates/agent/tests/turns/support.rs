@@ -212,18 +212,9 @@ impl Gated {
         let (asked, requests) = mpsc::unbounded_channel();
         let ScriptOptions { window, output_limit, .. } = ScriptOptions::default();
         let info = ModelInfo {
-            provider: "test".to_owned(),
-            name: "gated".to_owned(),
-            dialect: DialectName::OpenAiChat,
-            place: Place::Local,
-            kind: SourceKind::Local,
-            window,
-            output_limit,
-            honours_n: false,
             prefill: false,
-            logprobs: false,
             completion_endpoint: false,
-            tools: false,
+            ..ModelInfo::local("test", "gated", window, output_limit)
         };
         (Arc::new(Self { info, asked }), requests)
     }
