@@ -33,6 +33,7 @@ pub mod openai_completions;
 pub mod openai_responses;
 pub mod prices;
 pub mod prompt;
+pub mod providers;
 pub mod quirks;
 pub mod reparse;
 pub mod reply;
@@ -77,6 +78,7 @@ pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
     ToolChoice, ToolExchange, ToolResult, ToolSchema,
 };
+pub use providers::{Abilities, PROVIDERS, Probe, ProviderRow, provider};
 pub use quirks::Quirks;
 pub use reparse::{PARSER_VERSION, Reparsed, reparse};
 pub use reply::{Choice, Piece, Reply, ToolCall};

@@ -32,24 +32,32 @@ pub struct Quirks {
     pub sampling: bool,
     /// Whether it takes `stream_options`, without which it may report no usage for streams.
     pub stream_options: bool,
+    /// The least effort it knows, which is asked for where no thinking is wanted.
+    pub least_effort: LeastEffort,
+}
+
+impl Quirks {
+    /// What compatible servers take; the rows of providers say only in what they differ.
+    pub const COMPATIBLE: Self = Self {
+        limit: LimitField::MaxTokens,
+        prefill: PrefillForm::Trailing,
+        instructions: InstructionRole::System,
+        thinking: ThinkingForm::None,
+        thinking_back: ThinkingBack::Nothing,
+        schema: SchemaForm::Schema,
+        cache: CacheForm::Implicit,
+        call_ids: CallIds::Any,
+        min_p: true,
+        seed: true,
+        sampling: true,
+        stream_options: true,
+        least_effort: LeastEffort::Low,
+    };
 }
 
 impl Default for Quirks {
     fn default() -> Self {
-        Self {
-            limit: LimitField::default(),
-            prefill: PrefillForm::default(),
-            instructions: InstructionRole::default(),
-            thinking: ThinkingForm::default(),
-            thinking_back: ThinkingBack::default(),
-            schema: SchemaForm::default(),
-            cache: CacheForm::default(),
-            call_ids: CallIds::default(),
-            min_p: true,
-            seed: true,
-            sampling: true,
-            stream_options: true,
-        }
+        Self::COMPATIBLE
     }
 }
 
@@ -105,6 +113,32 @@ pub enum ThinkingForm {
     Budget,
     /// The model's own measure with an effort: Anthropic's adaptive thinking, Gemini's `thinkingLevel`.
     Level,
+    /// `thinking.type` with `reasoning_effort` beside it in chat completions (DeepSeek).
+    SwitchAndEffort,
+}
+
+/// The least effort a server knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeastEffort {
+    /// `low`: every server that has efforts has it.
+    #[default]
+    Low,
+    /// `minimal`.
+    Minimal,
+    /// `none`: it does not think at all.
+    None,
+}
+
+impl LeastEffort {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Minimal => "minimal",
+            Self::None => "none",
+        }
+    }
 }
 
 /// What of its thinking a server wants back in chat completions.
