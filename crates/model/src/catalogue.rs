@@ -80,8 +80,8 @@ pub struct Entry {
     pub prefill: bool,
     /// Whether it keeps to a schema.
     pub structured: bool,
-    /// How it is told how much to think; where it cannot be told, what the provider wants holds.
-    pub thinking: ThinkingForm,
+    /// How it is told how much to think, where that is not what all models of its provider want.
+    pub thinking: Option<ThinkingForm>,
     /// Whether it takes `temperature` and `top_p`.
     pub sampling: bool,
     /// Whether one request gives several choices.
@@ -115,7 +115,7 @@ impl Entry {
             audio: false,
             prefill: false,
             structured: true,
-            thinking: ThinkingForm::None,
+            thinking: None,
             sampling: true,
             n: false,
             logprobs: false,
@@ -128,7 +128,7 @@ impl Entry {
     /// What its provider wants, with what this model wants otherwise.
     #[must_use]
     pub fn quirks(&self, provider: Quirks) -> Quirks {
-        let thinking = if self.thinking == ThinkingForm::None { provider.thinking } else { self.thinking };
+        let thinking = self.thinking.unwrap_or(provider.thinking);
         Quirks { thinking, sampling: provider.sampling && self.sampling, ..provider }
     }
 }
@@ -140,6 +140,8 @@ pub struct Family {
     pub provider: &'static str,
     /// Other names it goes by.
     pub also: &'static [&'static str],
+    /// The one that is proposed to whoever has not chosen.
+    pub usual: Option<&'static str>,
     /// Its models.
     pub entries: &'static [Entry],
 }
@@ -151,6 +153,8 @@ pub struct Known {
     pub entry: Entry,
     /// Whose model it is: a provider's, or `open` for weights anybody may serve.
     pub family: &'static str,
+    /// Whether it is asked at its maker's own address: then the row speaks for the API, too.
+    pub own: bool,
 }
 
 /// The name of the family of open weights.
@@ -158,7 +162,7 @@ pub const OPEN: &str = "open";
 
 /// Every family, the providers before the open weights.
 pub fn families() -> impl Iterator<Item = Family> {
-    remote::FAMILIES.iter().copied().chain([Family { provider: OPEN, also: &[], entries: open::ENTRIES }])
+    remote::FAMILIES.iter().copied().chain([Family { provider: OPEN, also: &[], usual: None, entries: open::ENTRIES }])
 }
 
 /// What is known of a model that a provider has under this name. Gateways name models by their makers
@@ -169,7 +173,7 @@ pub fn find(provider: &str, name: &str) -> Option<Known> {
     if let Some(family) = family(&provider)
         && let Some(entry) = longest(family.entries, &name)
     {
-        return Some(Known { entry, family: family.provider });
+        return Some(Known { entry, family: family.provider, own: true });
     }
     let (model, variant) =
         name.split_once(':').map_or((name.as_str(), None), |(model, variant)| (model, Some(variant)));
@@ -179,12 +183,12 @@ pub fn find(provider: &str, name: &str) -> Option<Known> {
     {
         // `:free`, `:nitro` and their like have prices of their own.
         let prices = entry.prices.filter(|_| provider == "openrouter" && variant.is_none());
-        return Some(Known { entry: Entry { prices, ..entry }, family: family.provider });
+        return Some(Known { entry: Entry { prices, ..entry }, family: family.provider, own: false });
     }
     let bare = model.rsplit('/').next().unwrap_or(model);
     let whole = variant.map_or_else(|| bare.to_owned(), |variant| format!("{bare}:{variant}"));
     let entry = longest(open::ENTRIES, &whole).or_else(|| longest(open::ENTRIES, bare))?;
-    Some(Known { entry, family: OPEN })
+    Some(Known { entry, family: OPEN, own: false })
 }
 
 /// The providers that have a model of this name of their own, for a name without a provider.
@@ -194,7 +198,8 @@ pub fn makers(name: &str) -> Vec<&'static str> {
     families.map(|family| family.provider).collect()
 }
 
-fn family(provider: &str) -> Option<&'static Family> {
+/// The family of a provider.
+pub fn family(provider: &str) -> Option<&'static Family> {
     let is_called = |family: &&Family| family.provider == provider || family.also.contains(&provider);
     remote::FAMILIES.iter().find(is_called)
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use model::openai_completions::OpenAiCompletions;
 use model::{
     Call, Dialect, DialectName, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, PARSER_VERSION,
-    Params, Place, Prompt, RawResponse, SourceKind, Timings,
+    Params, Prompt, RawResponse, SourceKind, Timings,
 };
 
 const BODY: &str = concat!(

@@ -79,7 +79,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     without_tools(open("phi-3", 4_096, Unknown)),
     without_tools(open("phi3", 4_096, Unknown)),
     // gpt-oss.
-    Entry { thinking: ThinkingForm::Effort, prefill: false, ..open("gpt-oss", 131_072, OpenaiO200k) },
+    Entry { thinking: Some(ThinkingForm::Effort), prefill: false, ..open("gpt-oss", 131_072, OpenaiO200k) },
     // DeepSeek and others that are served by many.
     open("deepseek-r1", 131_072, Unknown),
     open("deepseek-v3", 131_072, Unknown),

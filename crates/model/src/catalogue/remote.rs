@@ -33,7 +33,7 @@ const fn gpt(
     Entry {
         prices,
         images: true,
-        thinking: ThinkingForm::Effort,
+        thinking: Some(ThinkingForm::Effort),
         sampling: false,
         n: true,
         fast: Some("gpt-5.4-nano"),
@@ -44,7 +44,7 @@ const fn gpt(
 /// OpenAI's models without reasoning.
 const fn gpt4(name: &'static str, window: u32, output: u32, prices: Option<Prices>) -> Entry {
     Entry {
-        thinking: ThinkingForm::None,
+        thinking: Some(ThinkingForm::None),
         sampling: true,
         logprobs: true,
         fast: Some("gpt-4.1-nano"),
@@ -148,7 +148,7 @@ const fn claude(
     Entry {
         prices: Some(Prices::flat(rates(input, input / 10, input + input / 4, out))),
         images: true,
-        thinking: ThinkingForm::Budget,
+        thinking: Some(ThinkingForm::Budget),
         fast: Some("claude-haiku-4-5"),
         ..Entry::plain(name, window, output, Claude, as_of)
     }
@@ -157,7 +157,7 @@ const fn claude(
 /// Those that measure their thinking themselves and take no beginning of their answer.
 const fn adaptive(name: &'static str, input: u64, out: u64, as_of: &'static str) -> Entry {
     Entry {
-        thinking: ThinkingForm::Level,
+        thinking: Some(ThinkingForm::Level),
         sampling: false,
         ..claude(name, 1_000_000, 128_000, input, out, as_of)
     }
@@ -206,7 +206,7 @@ const ANTHROPIC: &[Entry] = &[
     Entry { prefill: true, ..claude("claude-3-7-sonnet", 200_000, 64_000, 3_000_000, 15_000_000, "2026-01") },
     Entry {
         prefill: true,
-        thinking: ThinkingForm::None,
+        thinking: Some(ThinkingForm::None),
         structured: false,
         ..claude("claude-3-5-haiku", 200_000, 8_192, 800_000, 4_000_000, "2026-01")
     },
@@ -220,7 +220,7 @@ const fn gemini(name: &'static str, prices: Option<Prices>, as_of: &'static str)
         prices,
         images: true,
         audio: true,
-        thinking: ThinkingForm::Level,
+        thinking: Some(ThinkingForm::Level),
         n: true,
         fast: Some("gemini-3.1-flash-lite"),
         ..Entry::plain(name, 1_048_576, 65_536, Gemini, as_of)
@@ -252,7 +252,7 @@ const GOOGLE: &[Entry] = &[
     ),
     gemini("gemini-3-flash", flat(500_000, 50_000, 3_000_000), "2025-12"),
     Entry {
-        thinking: ThinkingForm::Budget,
+        thinking: Some(ThinkingForm::Budget),
         ..gemini(
             "gemini-2.5-pro",
             tiered(
@@ -264,16 +264,16 @@ const GOOGLE: &[Entry] = &[
         )
     },
     Entry {
-        thinking: ThinkingForm::Budget,
+        thinking: Some(ThinkingForm::Budget),
         ..gemini("gemini-2.5-flash", flat(300_000, 30_000, 2_500_000), "2026-01")
     },
     Entry {
-        thinking: ThinkingForm::Budget,
+        thinking: Some(ThinkingForm::Budget),
         ..gemini("gemini-2.5-flash-lite", flat(100_000, 10_000, 400_000), "2026-01")
     },
     Entry {
         output: 8_192,
-        thinking: ThinkingForm::None,
+        thinking: Some(ThinkingForm::None),
         ..gemini("gemini-2.0-flash", flat(100_000, 25_000, 400_000), "2026-01")
     },
     gemini("gemini-", None, "2026-10"),
@@ -393,6 +393,7 @@ const fn groq(
 ) -> Entry {
     Entry {
         prices,
+        thinking: Some(ThinkingForm::None),
         fast: Some("llama-3.1-8b-instant"),
         ..Entry::plain(name, 131_072, output, tokenizer, as_of)
     }
@@ -400,11 +401,11 @@ const fn groq(
 
 const GROQ: &[Entry] = &[
     Entry {
-        thinking: ThinkingForm::Effort,
+        thinking: Some(ThinkingForm::Effort),
         ..groq("openai/gpt-oss-120b", 65_536, OpenaiO200k, flat(150_000, 75_000, 600_000), "2026-05")
     },
     Entry {
-        thinking: ThinkingForm::Effort,
+        thinking: Some(ThinkingForm::Effort),
         ..groq("openai/gpt-oss-20b", 65_536, OpenaiO200k, flat(75_000, 37_500, 300_000), "2026-05")
     },
     groq("llama-3.3-70b-versatile", 32_768, Llama, flat(590_000, 590_000, 790_000), "2026-01"),
@@ -418,11 +419,11 @@ const GROQ: &[Entry] = &[
 
 /// The providers whose models are known.
 pub(super) const FAMILIES: &[Family] = &[
-    Family { provider: "openai", also: &["azure"], entries: OPENAI },
-    Family { provider: "anthropic", also: &["claude"], entries: ANTHROPIC },
-    Family { provider: "google", also: &["gemini"], entries: GOOGLE },
-    Family { provider: "deepseek", also: &[], entries: DEEPSEEK },
-    Family { provider: "mistral", also: &["mistralai"], entries: MISTRAL },
-    Family { provider: "xai", also: &["x-ai", "grok"], entries: XAI },
-    Family { provider: "groq", also: &[], entries: GROQ },
+    Family { provider: "openai", also: &["azure"], usual: Some("gpt-5.6"), entries: OPENAI },
+    Family { provider: "anthropic", also: &["claude"], usual: Some("claude-sonnet-5-5"), entries: ANTHROPIC },
+    Family { provider: "google", also: &["gemini"], usual: Some("gemini-3.8-flash"), entries: GOOGLE },
+    Family { provider: "deepseek", also: &[], usual: Some("deepseek-flash"), entries: DEEPSEEK },
+    Family { provider: "mistral", also: &["mistralai"], usual: Some("mistral-medium-3.5"), entries: MISTRAL },
+    Family { provider: "xai", also: &["x-ai", "grok"], usual: Some("grok-4.7"), entries: XAI },
+    Family { provider: "groq", also: &[], usual: Some("openai/gpt-oss-120b"), entries: GROQ },
 ];

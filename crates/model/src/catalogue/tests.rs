@@ -29,7 +29,7 @@ fn the_longest_row_a_name_goes_on_from_counts() {
 fn a_gateway_is_looked_through_and_only_openrouter_passes_prices_on() {
     let own = entry("anthropic", "claude-opus-4-5");
     let through = find("openrouter", "anthropic/claude-opus-4.5").unwrap();
-    assert_eq!((through.entry, through.family), (own, "anthropic"));
+    assert_eq!((through.entry, through.family, through.own), (own, "anthropic", false));
     assert_eq!(entry("openrouter", "openai/gpt-5.1").prices, entry("openai", "gpt-5.1").prices);
     let elsewhere = entry("somewhere", "openai/gpt-5.1");
     assert_eq!((elsewhere.window, elsewhere.prices), (400_000, None));
@@ -56,6 +56,8 @@ fn a_price_that_is_not_known_is_none_and_not_zero() {
 fn every_row_is_sound() {
     for family in families() {
         let mut names = HashSet::new();
+        let usual = family.usual.map(|usual| longest(family.entries, usual).unwrap());
+        assert!(usual.is_none_or(|usual| usual.prices.is_some()), "{}: what is proposed has a price", family.provider);
         for entry in family.entries {
             let name = entry.name;
             assert!(names.insert(name), "{name} stands twice");
@@ -98,7 +100,9 @@ fn a_model_adds_its_own_wants_to_its_providers() {
     let told = entry("openai", "gpt-5.1").quirks(provider);
     assert_eq!((told.thinking, told.sampling), (ThinkingForm::Effort, false));
     let left = entry("openai", "gpt-4o").quirks(provider);
-    assert_eq!((left.thinking, left.sampling), (ThinkingForm::ReasoningObject, true));
+    assert_eq!((left.thinking, left.sampling), (ThinkingForm::None, true), "it cannot be told");
+    let plain = entry("deepseek", "deepseek-v4-pro").quirks(provider);
+    assert_eq!(plain.thinking, ThinkingForm::ReasoningObject, "nothing else is known than what its provider wants");
     // What the provider does not take at all, no model of it takes.
     assert!(!entry("openai", "gpt-4o").quirks(Quirks { sampling: false, ..provider }).sampling);
 }
