@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use commands::CommandError;
-use model::openai_compatible::{Connection, ListedModel, Timeouts, list_models};
+use model::{Connection, DialectName, ListedModel, Timeouts, list_models, provider};
 
 use crate::interrupt;
 
@@ -43,7 +43,9 @@ pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<Fou
             asked.spawn(async move {
                 let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
                 let connection = Connection { timeouts, ..Connection::new(url) };
-                let models = tokio::time::timeout(PATIENCE, list_models(connection)).await.ok()?.ok()?;
+                let probe = provider(name).and_then(|row| row.probe.as_ref());
+                let asked = list_models(DialectName::OpenAiChat, connection, probe);
+                let models = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
                 Some((place, Found { name, url, models }))
             });
         }

@@ -8,7 +8,7 @@ use commands::args::model::ModelCommand;
 use commands::results::model::{ModelShown, Models};
 use commands::{CommandError, Outcome};
 use model::Place;
-use model::openai_compatible::place_of;
+use model::connection::place_of;
 use weights::Consent;
 
 use crate::config::{self, Config, Layers};

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use commands::CommandError;
 use commands::app::Models;
-use model::openai_chat::OpenAiChat;
-use model::openai_compatible::{ApiKey, Connection, SetupError, Timeouts, place_of};
+use model::connection::place_of;
 use model::script::{ScriptError, ScriptOptions};
-use model::{DialectName, Model, ModelInfo, OpenAiCompatible, Place, Quirks, ScriptModel, SourceKind};
+use model::{
+    ApiKey, Connection, DialectName, HttpModel, Model, ModelInfo, Place, Quirks, ScriptModel, SetupError,
+    SourceKind, Timeouts,
+};
 use text::terminal::one_line;
 
 use crate::config::{Config, Provider};
@@ -191,10 +193,8 @@ fn server(
         completion_endpoint: provider.completion_endpoint,
         tools: provider.tools,
     };
-    let chat = OpenAiChat {
-        quirks: Quirks { limit: provider.limit_field, prefill: provider.prefill_form, ..Quirks::default() },
-    };
-    let made = OpenAiCompatible::new(info, chat, connection).map_err(|error| setup(name, &error))?;
+    let quirks = Quirks { limit: provider.limit_field, prefill: provider.prefill_form, ..Quirks::default() };
+    let made = HttpModel::new(info, quirks, connection).map_err(|error| setup(name, &error))?;
     Ok(Arc::new(made))
 }
 

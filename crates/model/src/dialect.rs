@@ -61,11 +61,16 @@ impl DialectName {
         }
     }
 
+    /// Whether servers that speak it may continue raw text as well.
+    pub fn has_completions(self) -> bool {
+        !matches!(self, Self::AnthropicMessages | Self::Gemini)
+    }
+
     /// A parser for a body in this dialect; `streamed` bodies are server-sent events.
     pub fn parser(self, streamed: bool) -> Box<dyn Parse> {
         match self {
             Self::OpenAiChat => OpenAiChat::default().parser(streamed),
-            Self::OpenAiCompletions => OpenAiCompletions.parser(streamed),
+            Self::OpenAiCompletions => OpenAiCompletions::default().parser(streamed),
             Self::OpenAiResponses => openai_responses::parser(streamed),
             Self::AnthropicMessages => anthropic::parser(streamed),
             Self::Gemini => gemini::parser(streamed),

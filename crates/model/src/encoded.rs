@@ -36,6 +36,9 @@ pub enum EncodeError {
         /// The parameter's name.
         name: &'static str,
     },
+    /// The path it would be sent to leads out of the server's API.
+    #[error("the model's name does not fit into an address")]
+    Path,
     /// Ranges overlap, lie outside the body or cut a character; a defect, caught before sending.
     #[error("part {part} of the request does not lie in its body as it should")]
     Coverage {
@@ -52,6 +55,7 @@ impl EncodeError {
             Self::Unsupported { .. } => "unsupported",
             Self::Template { .. } => "template_failed",
             Self::Parameter { .. } => "bad_parameter",
+            Self::Path => "bad_path",
             Self::Coverage { .. } => "coverage",
         }
     }
@@ -63,6 +67,7 @@ impl EncodeError {
             Self::Unsupported { .. } => "choose another model, or leave it out",
             Self::Template { .. } => "continue it as raw text, or choose another model",
             Self::Parameter { .. } => "choose a finite number in its range; n is at least 1",
+            Self::Path => "check the model's name",
             Self::Coverage { .. } => "this is a defect of drawloom: please report it",
         }
     }

@@ -82,11 +82,30 @@ impl Endpoint {
         Ok(Self { root, loopback: reach == Reach::Loopback })
     }
 
-    /// The URL of a path below the version root.
-    pub fn join(&self, path: &str) -> Url {
+    /// The URL of a path below the version root; what stands behind a `?` is its query. `None` for a path that
+    /// would lead elsewhere: names of models stand in paths, and a name is a stranger's text.
+    pub fn join(&self, path: &str) -> Option<Url> {
+        self.below(self.root.path(), path)
+    }
+
+    /// The URL of a path beside the version root, where servers keep what is no part of the API. `None` as for
+    /// [`Endpoint::join`].
+    pub fn beside(&self, path: &str) -> Option<Url> {
+        let segments = self.root.path().split('/').take_while(|segment| !is_version(segment));
+        self.below(&segments.collect::<Vec<_>>().join("/"), path)
+    }
+
+    fn below(&self, base: &str, path: &str) -> Option<Url> {
+        let base = base.trim_end_matches('/');
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = self.root.clone();
-        url.set_path(&format!("{}/{path}", self.root.path()));
-        url
+        url.set_path(&format!("{base}/{path}"));
+        url.set_query(query);
+        // Steps upwards, in whatever writing, are gone from the parsed path, and with them segments.
+        let segments = |path: &str| path.split('/').count();
+        let stays = url.path().starts_with(&format!("{base}/"))
+            && segments(url.path()) == segments(base) + segments(path);
+        stays.then_some(url)
     }
 
     /// Host and port, for messages.
@@ -155,7 +174,7 @@ mod tests {
     use super::*;
 
     fn chat(base: &str) -> String {
-        Endpoint::parse(base, false).unwrap().join("chat/completions").to_string()
+        Endpoint::parse(base, false).unwrap().join("chat/completions").unwrap().to_string()
     }
 
     #[test]
@@ -164,6 +183,48 @@ mod tests {
         assert_eq!(chat("http://localhost:8080/v1/"), "http://localhost:8080/v1/chat/completions");
         assert_eq!(chat("https://openrouter.ai/api"), "https://openrouter.ai/api/v1/chat/completions");
         assert_eq!(chat("https://x.test/v1beta/openai/"), "https://x.test/v1beta/openai/chat/completions");
+    }
+
+    #[test]
+    fn a_path_may_have_a_query() {
+        let gemini = Endpoint::parse("https://g.test/v1beta", false).unwrap();
+        let url = |path| gemini.join(path).map(String::from);
+        assert_eq!(
+            url("models/x:streamGenerateContent?alt=sse").as_deref(),
+            Some("https://g.test/v1beta/models/x:streamGenerateContent?alt=sse")
+        );
+        assert_eq!(
+            url("models/a b#c?q=1#2").as_deref(),
+            Some("https://g.test/v1beta/models/a%20b%23c?q=1%232")
+        );
+        assert_eq!(url("models/a%2Fb").as_deref(), Some("https://g.test/v1beta/models/a%2Fb"));
+    }
+
+    #[test]
+    fn no_path_leads_out_of_the_base() {
+        let base = Endpoint::parse("https://g.test/api/v1", false).unwrap();
+        for path in [
+            "../x",
+            "models/../../x",
+            "models/%2e%2E/x",
+            "models/./x",
+            "models/..",
+            "a\\..\\..\\x",
+            ".\t./x",
+            "..?a=b",
+        ] {
+            assert_eq!(base.join(path), None, "{path:?}");
+        }
+        assert_eq!(base.join("//evil.test/x").unwrap().host_str(), Some("g.test"));
+        assert_eq!(base.join("models/a..b/...").unwrap().path(), "/api/v1/models/a..b/...");
+    }
+
+    #[test]
+    fn what_is_no_part_of_the_api_stands_beside_its_version() {
+        let beside = |base| Endpoint::parse(base, false).unwrap().beside("api/ps").unwrap().to_string();
+        assert_eq!(beside("http://localhost:1"), "http://localhost:1/api/ps");
+        assert_eq!(beside("http://localhost:1/v1"), "http://localhost:1/api/ps");
+        assert_eq!(beside("http://localhost:1/llama/v1"), "http://localhost:1/llama/api/ps");
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod anthropic;
 pub mod cancel;
 pub mod capture;
 pub mod catalogue;
+pub mod connection;
 pub mod dialect;
 #[cfg(feature = "embedded-model")]
 pub mod embedded;
@@ -27,8 +28,9 @@ pub mod endpoint;
 pub mod error;
 pub mod event;
 pub mod gemini;
+pub mod http_model;
+pub mod model_list;
 pub mod openai_chat;
-pub mod openai_compatible;
 pub mod openai_completions;
 pub mod openai_responses;
 pub mod prices;
@@ -42,12 +44,14 @@ pub mod script;
 pub mod sse;
 pub mod tool_arguments;
 
+mod credential;
 #[cfg(feature = "embedded-model")]
 mod embedded_body;
 #[cfg(feature = "embedded-model")]
 mod embedded_wire;
 mod expectation;
 mod headers;
+mod http_client;
 mod http_date;
 mod model;
 mod openai_calls;
@@ -57,6 +61,7 @@ mod openai_parse;
 mod openai_request;
 mod openai_wire;
 mod receive;
+mod retry_hint;
 mod script_lines;
 mod script_wire;
 mod server_text;
@@ -65,15 +70,17 @@ mod text_joiner;
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, Spool, Timings};
 pub use catalogue::Tokenizer;
+pub use connection::{ApiKey, Connection, SetupError, Timeouts};
 pub use dialect::{Dialect, DialectName, Parse, ParseError};
 #[cfg(feature = "embedded-model")]
 pub use embedded::{EmbeddedModel, EmbeddedOptions};
 pub use encoded::{EncodeError, Encoded, PartKind, PartRange};
 pub use error::ModelError;
 pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
+pub use http_model::HttpModel;
 pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
-pub use openai_compatible::OpenAiCompatible;
 pub use prices::{Money, Prices, Rates};
+pub use model_list::{ListError, ListedModel, list_models};
 pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
     ToolChoice, ToolExchange, ToolResult, ToolSchema,

@@ -191,7 +191,7 @@ impl ModelInfo {
             Prompt::Chat(chat) => (sends(chat, "image/"), sends(chat, "audio/")),
         };
         let refused = [
-            (raw && !self.completion_endpoint, "raw continuation"),
+            (raw && !(self.completion_endpoint && self.dialect.has_completions()), "raw continuation"),
             (prefill && !self.prefill, "a given beginning of the answer"),
             (tools && !self.tools, "tool use"),
             (images && !self.images, "pictures"),

@@ -31,7 +31,7 @@ impl Dialect for OpenAiChat {
             LimitField::MaxTokens => "max_tokens",
             LimitField::MaxCompletionTokens => "max_completion_tokens",
         };
-        open_body(&mut body, model, params, limit)?;
+        open_body(&mut body, model, params, limit, &self.quirks)?;
         if let Some(alternatives) = params.logprobs {
             body.frame(",\"logprobs\":true");
             if alternatives > 0 {

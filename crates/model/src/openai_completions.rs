@@ -8,10 +8,14 @@ use crate::encoded::{BodyWriter, EncodeError, Encoded, PartKind};
 use crate::openai_parse::parser;
 use crate::openai_request::open_body;
 use crate::prompt::{Params, Prompt};
+use crate::quirks::Quirks;
 
 /// The completions dialect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OpenAiCompletions;
+pub struct OpenAiCompletions {
+    /// What the server wants.
+    pub quirks: Quirks,
+}
 
 impl Dialect for OpenAiCompletions {
     fn name(&self) -> DialectName {
@@ -27,7 +31,7 @@ impl Dialect for OpenAiCompletions {
             return Err(EncodeError::Empty);
         }
         let mut body = BodyWriter::default();
-        open_body(&mut body, model, params, "max_tokens")?;
+        open_body(&mut body, model, params, "max_tokens", &self.quirks)?;
         if let Some(alternatives) = params.logprobs {
             body.frame(",\"logprobs\":");
             body.frame_value(&alternatives);

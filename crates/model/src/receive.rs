@@ -17,6 +17,7 @@ use crate::event::{Event, Listen};
 use crate::headers::KeptHeaders;
 use crate::model::{Exchange, SourceKind};
 use crate::reparse::PARSER_VERSION;
+use crate::retry_hint::retry_hint;
 
 /// The largest body that is taken in, in bytes. Far above any answer; it bounds the memory.
 const MAX_BODY_BYTES: usize = 128 * 1024 * 1024;
@@ -51,7 +52,7 @@ pub(crate) struct Io<'a> {
     pub(crate) spool: &'a mut dyn Spool,
     pub(crate) listener: &'a mut dyn Listen,
     pub(crate) cancel: Cancel,
-    /// Whether any event but the start has reached the listener.
+    /// Whether anything of the answer itself has reached the listener.
     pub(crate) used: bool,
 }
 
@@ -62,7 +63,7 @@ impl<'a> Io<'a> {
 
     fn pass_on(&mut self, events: Vec<Event>) {
         for event in events {
-            self.used |= !matches!(event, Event::Start { .. });
+            self.used |= !matches!(event, Event::Start { .. } | Event::Usage(_));
             self.listener.event(event);
         }
     }
@@ -118,7 +119,7 @@ pub(crate) async fn receive(
         End::Complete if failed => {
             response.streamed = false;
             let failure = sent.dialect.failure(response.status, &response.body);
-            let retry_after = incoming.record.head.retry_after;
+            let retry_after = incoming.record.head.retry_after.or_else(|| retry_hint(&response.body));
             Err(ModelError::Server {
                 status: response.status,
                 failure,

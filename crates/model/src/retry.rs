@@ -1,8 +1,8 @@
 //! Trying again, with patience.
 //!
-//! Retries happen only while nothing of an answer was used: no event but the start has reached the
-//! listener. The wait doubles each time and is jittered, so that clients cut off together do not
-//! come back together; a server's `retry-after` is honoured when it is bearable.
+//! Retries happen only while nothing of an answer was used: nothing but its start and its counts of tokens, which
+//! some servers send first, has reached the listener. The wait doubles each time and is jittered, so that clients
+//! cut off together do not come back together; what a server asks for is honoured when it is bearable.
 
 use std::fmt;
 use std::sync::Arc;

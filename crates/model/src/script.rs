@@ -148,7 +148,7 @@ impl Model for ScriptModel {
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
         self.info.admit(prompt, params)?;
         match prompt {
-            Prompt::Raw(_) => OpenAiCompletions.encode(prompt, params, &self.info.name),
+            Prompt::Raw(_) => OpenAiCompletions::default().encode(prompt, params, &self.info.name),
             Prompt::Chat(_) => OpenAiChat::default().encode(prompt, params, &self.info.name),
         }
     }

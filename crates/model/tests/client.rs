@@ -7,13 +7,11 @@ mod server;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use drawloom_model::openai_chat::OpenAiChat;
-use drawloom_model::openai_compatible::{ApiKey, Connection, Timeouts, list_models};
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
-    Call, Cancel, Chat, ChatPart, Clock, DialectName, Event, Exchange, Model, ModelError, ModelInfo,
-    OpenAiCompatible, Params, PartId, Place, Prompt, Purpose, RawResponse, Reply as Answer, SourceKind,
-    Spool, TextPart, reparse,
+    ApiKey, Call, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Event, Exchange, HttpModel, Model,
+    ModelError, ModelInfo, Params, PartId, Place, Prompt, Purpose, Quirks, RawResponse, Reply as Answer,
+    SourceKind, Spool, TextPart, Timeouts, reparse,
 };
 use server::{Reply, Server, response, stream, whole_stream};
 
@@ -64,7 +62,7 @@ impl Run {
 }
 
 async fn ask(connection: Connection, stream: bool) -> Run {
-    let model = OpenAiCompatible::new(info(), OpenAiChat::default(), connection).unwrap();
+    let model = HttpModel::new(info(), Quirks::default(), connection).unwrap();
     let messages = vec![ChatPart::User(TextPart::new(PartId(1), "Hi"))];
     let prompt = Prompt::Chat(Chat { messages, ..Chat::default() });
     let request = model.encode(&prompt, &Params { stream, ..Params::default() }).unwrap();
@@ -273,7 +271,7 @@ async fn a_redirect_on_the_same_host_is_followed() {
 #[tokio::test]
 async fn cancelling_returns_at_once_with_what_came() {
     let server = Server::start(vec![Reply::SendAndHang(stream(&[HELLO]))]).await;
-    let model = OpenAiCompatible::new(info(), OpenAiChat::default(), connection(&server.url)).unwrap();
+    let model = HttpModel::new(info(), Quirks::default(), connection(&server.url)).unwrap();
     let prompt = Prompt::Raw(vec![TextPart::new(PartId(1), "Once")]);
     let request = model.encode(&prompt, &Params::default()).unwrap();
     let (handle, cancel) = Cancel::new();
@@ -296,7 +294,7 @@ async fn cancelling_returns_at_once_with_what_came() {
 #[tokio::test]
 async fn a_request_cancelled_before_it_began_is_not_sent() {
     let server = Server::start(vec![]).await;
-    let model = OpenAiCompatible::new(info(), OpenAiChat::default(), connection(&server.url)).unwrap();
+    let model = HttpModel::new(info(), Quirks::default(), connection(&server.url)).unwrap();
     let prompt = Prompt::Raw(vec![TextPart::new(PartId(1), "Once")]);
     let request = model.encode(&prompt, &Params::default()).unwrap();
     let (handle, cancel) = Cancel::new();
@@ -323,7 +321,7 @@ impl Spool for FullDisk {
 #[tokio::test]
 async fn bytes_that_cannot_be_kept_are_not_used() {
     let server = Server::start(vec![Reply::Send(whole_stream(&[HELLO, WORLD, DONE]))]).await;
-    let model = OpenAiCompatible::new(info(), OpenAiChat::default(), connection(&server.url)).unwrap();
+    let model = HttpModel::new(info(), Quirks::default(), connection(&server.url)).unwrap();
     let prompt = Prompt::Raw(vec![TextPart::new(PartId(1), "Once")]);
     let request = model.encode(&prompt, &Params::default()).unwrap();
     let mut events = Vec::new();
@@ -335,27 +333,17 @@ async fn bytes_that_cannot_be_kept_are_not_used() {
 }
 
 #[tokio::test]
-async fn a_servers_models_are_listed() {
-    let body = r#"{"object":"list","data":[{"id":"a","max_model_len":4096},{"id":"b"},{"no":"id"}]}"#;
-    let server = Server::start(vec![Reply::Send(response("200 OK", "", body))]).await;
-    let models = list_models(connection(&server.url)).await.unwrap();
-    let read: Vec<_> = models.iter().map(|model| (model.id.as_str(), model.window)).collect();
-    assert_eq!(read, [("a", Some(4096)), ("b", None)]);
-    assert!(server.requests()[0].starts_with("GET /v1/models "));
-}
-
-#[tokio::test]
 async fn plain_http_to_a_public_host_is_refused_by_name() {
-    let refused = OpenAiCompatible::new(info(), OpenAiChat::default(), connection("http://example.com"));
+    let refused = HttpModel::new(info(), Quirks::default(), connection("http://example.com"));
     assert_eq!(refused.unwrap_err().code(), "insecure_http");
     let asked = Connection { insecure_http: true, ..connection("http://example.com") };
-    assert!(OpenAiCompatible::new(info(), OpenAiChat::default(), asked).is_ok());
+    assert!(HttpModel::new(info(), Quirks::default(), asked).is_ok());
 }
 
 #[tokio::test]
 async fn what_a_model_does_not_take_is_refused_before_it_is_sent() {
     let narrow = ModelInfo { honours_n: false, completion_endpoint: false, logprobs: false, ..info() };
-    let model = OpenAiCompatible::new(narrow, OpenAiChat::default(), connection("http://localhost")).unwrap();
+    let model = HttpModel::new(narrow, Quirks::default(), connection("http://localhost")).unwrap();
     let chat = Prompt::Chat(Chat {
         messages: vec![ChatPart::User(TextPart::new(PartId(1), "Hi"))],
         ..Chat::default()
@@ -366,23 +354,5 @@ async fn what_a_model_does_not_take_is_refused_before_it_is_sent() {
     assert!(model.encode(&chat, &Params::default()).is_ok());
     for (prompt, params) in [(&raw, &Params::default()), (&chat, &several), (&chat, &probable)] {
         assert_eq!(model.encode(prompt, params).unwrap_err().code(), "unsupported");
-    }
-}
-
-#[tokio::test]
-async fn the_header_names_it_tells_are_those_on_the_wire() {
-    for key in [Some(ApiKey::new("sk-canary")), None] {
-        let body = r#"{"id":"1","choices":[{"index":0,"message":{"content":"Hi."},"finish_reason":"stop"}]}"#;
-        let reply = response("200 OK", "Content-Type: application/json\r\n", body);
-        let server = Server::start(vec![Reply::Send(reply)]).await;
-        let connection = Connection { key, ..connection(&server.url) };
-        let told = OpenAiCompatible::new(info(), OpenAiChat::default(), connection.clone()).unwrap();
-        ask(connection, true).await.result.unwrap();
-        let request = server.requests().remove(0);
-        let head = request.split("\r\n\r\n").next().unwrap();
-        let mut sent: Vec<String> =
-            head.lines().skip(1).filter_map(|line| Some(line.split_once(':')?.0.to_lowercase())).collect();
-        sent.sort();
-        assert_eq!(told.header_names(), sent);
     }
 }

@@ -99,7 +99,7 @@ fn every_parameter_has_its_field() {
     let encoded = dialect.encode(&Prompt::Chat(chat), &params, "m").unwrap();
     insta::assert_snapshot!(marked(&encoded), @r#"{"model":"m","temperature":0.7,"top_p":0.9,"min_p":0.05,"max_completion_tokens":64,"stop":["\n\n"],"seed":-3,"n":3,"logprobs":true,"top_logprobs":4,"messages":[{"role":"user","content":"⟨1:Hi⟩"}]}"#);
     let raw = Prompt::Raw(vec![text(1, "Once "), text(2, ""), text(3, "upon\n")]);
-    let encoded = OpenAiCompletions.encode(&raw, &params, "m").unwrap();
+    let encoded = OpenAiCompletions::default().encode(&raw, &params, "m").unwrap();
     assert_eq!(encoded.path(), "completions");
     insta::assert_snapshot!(marked(&encoded), @r#"{"model":"m","temperature":0.7,"top_p":0.9,"min_p":0.05,"max_tokens":64,"stop":["\n\n"],"seed":-3,"n":3,"logprobs":4,"prompt":"⟨1:Once ⟩⟨2:⟩⟨3:upon\n⟩"}"#);
 }
@@ -124,14 +124,14 @@ fn what_a_dialect_cannot_say_is_refused() {
     let empty = Prompt::Chat(Chat::default());
     let unsupported = |error: EncodeError| error.code() == "unsupported";
     assert!(unsupported(chat.encode(&raw, &Params::default(), "m").unwrap_err()));
-    assert!(unsupported(OpenAiCompletions.encode(&empty, &Params::default(), "m").unwrap_err()));
+    assert!(unsupported(OpenAiCompletions::default().encode(&empty, &Params::default(), "m").unwrap_err()));
     assert_eq!(chat.encode(&empty, &Params::default(), "m"), Err(EncodeError::Empty));
     for params in [
         Params { temperature: Some(f64::NAN), ..Params::default() },
         Params { top_p: Some(-1.0), ..Params::default() },
         Params { n: 0, ..Params::default() },
     ] {
-        let error = OpenAiCompletions.encode(&raw, &params, "m").unwrap_err();
+        let error = OpenAiCompletions::default().encode(&raw, &params, "m").unwrap_err();
         assert_eq!(error.code(), "bad_parameter");
     }
 }
@@ -206,7 +206,7 @@ proptest! {
     #[test]
     fn raw_text_is_sent_byte_for_byte(parts in proptest::collection::vec(any::<String>(), 1..5)) {
         let prompt = Prompt::Raw(parts.iter().map(|part| TextPart::new(PartId(0), part.clone())).collect());
-        let encoded = OpenAiCompletions.encode(&prompt, &Params::default(), "m").unwrap();
+        let encoded = OpenAiCompletions::default().encode(&prompt, &Params::default(), "m").unwrap();
         let body: serde_json::Value = serde_json::from_slice(encoded.body()).unwrap();
         prop_assert_eq!(body["prompt"].as_str().unwrap(), parts.concat());
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drawloom_model::openai_compatible::Timeouts;
+use drawloom_model::Timeouts;
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::script::ScriptOptions;
 use drawloom_model::{

@@ -38,7 +38,7 @@ impl Model for Probable {
     }
 
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
-        OpenAiCompletions.encode(prompt, params, &self.0.name)
+        OpenAiCompletions::default().encode(prompt, params, &self.0.name)
     }
 
     async fn send(

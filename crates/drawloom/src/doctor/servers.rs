@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use commands::CommandError;
 use commands::results::care::{Check, State};
-use model::Place;
-use model::openai_compatible::{list_models, place_of};
+use model::connection::place_of;
+use model::{DialectName, Place, list_models};
 
 use super::{check, ok};
 use crate::config::{Config, Layers, Provider, Source};
@@ -87,7 +87,7 @@ async fn answer(name: &str, provider: &Provider) -> Check {
         Ok(connection) => connection,
         Err(error) => return check(&title, State::Fail, error.message, error.hint),
     };
-    match tokio::time::timeout(PATIENCE, list_models(connection)).await {
+    match tokio::time::timeout(PATIENCE, list_models(DialectName::OpenAiChat, connection, None)).await {
         Ok(Ok(found)) => {
             let names: Vec<_> = found.iter().take(8).map(|model| model.id.as_str()).collect();
             let more = if found.len() > names.len() { ", …" } else { "" };

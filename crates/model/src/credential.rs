@@ -1,0 +1,86 @@
+//! How a key is sent: a fact of the dialect, always in a header.
+//!
+//! Never in the address, where logs of every machine on the way would keep it.
+
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+
+use crate::connection::{ApiKey, SetupError};
+use crate::dialect::DialectName;
+
+/// The version of Anthropic's API that is spoken; it is sent with or without a key.
+const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+
+/// The headers by which a client names itself to a server of one dialect.
+#[derive(Debug)]
+pub(crate) struct Credential {
+    headers: Vec<(HeaderName, HeaderValue)>,
+    names: &'static [&'static str],
+}
+
+impl Credential {
+    /// The headers for a key.
+    ///
+    /// # Errors
+    /// [`SetupError::Key`] when the key cannot stand in a header.
+    pub(crate) fn new(dialect: DialectName, key: Option<&ApiKey>) -> Result<Self, SetupError> {
+        let (header, before, mut headers, names) = match dialect {
+            DialectName::AnthropicMessages => {
+                (HeaderName::from_static("x-api-key"), "", vec![ANTHROPIC_VERSION], ANTHROPIC)
+            }
+            DialectName::Gemini => (HeaderName::from_static("x-goog-api-key"), "", Vec::new(), GEMINI),
+            DialectName::OpenAiChat
+            | DialectName::OpenAiCompletions
+            | DialectName::OpenAiResponses
+            | DialectName::Embedded => (AUTHORIZATION, "Bearer ", Vec::new(), OPENAI),
+        };
+        if let Some(key) = key {
+            let mut value =
+                HeaderValue::try_from(format!("{before}{}", key.0)).map_err(|_| SetupError::Key)?;
+            value.set_sensitive(true);
+            headers.push((header, value));
+        }
+        Ok(Self { headers, names: if key.is_some() { names.with_key } else { names.without } })
+    }
+
+    /// Names of all headers of a request, in lower case and order.
+    pub(crate) fn header_names(&self) -> &'static [&'static str] {
+        self.names
+    }
+
+    pub(crate) fn put_on(&self, mut request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request
+    }
+}
+
+/// What a request in one dialect is sent with.
+struct Names {
+    with_key: &'static [&'static str],
+    without: &'static [&'static str],
+}
+
+const OPENAI: Names = Names {
+    with_key: &["accept", "authorization", "content-length", "content-type", "host", "user-agent"],
+    without: &["accept", "content-length", "content-type", "host", "user-agent"],
+};
+
+const ANTHROPIC: Names = Names {
+    with_key: &[
+        "accept",
+        "anthropic-version",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-api-key",
+    ],
+    without: &["accept", "anthropic-version", "content-length", "content-type", "host", "user-agent"],
+};
+
+const GEMINI: Names = Names {
+    with_key: &["accept", "content-length", "content-type", "host", "user-agent", "x-goog-api-key"],
+    without: OPENAI.without,
+};

@@ -1,0 +1,150 @@
+//! The one HTTP client: what every request to a server has in common.
+//!
+//! The connection is kept narrow on purpose: no proxy and no redirect to another host unless asked, no cookies, no
+//! content encoding (the body is kept as received), one TLS provider. The key goes into a header and nowhere else.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::Url;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use tokio::time::Instant;
+
+use crate::connection::{Connection, SetupError};
+use crate::credential::Credential;
+use crate::dialect::DialectName;
+use crate::endpoint::Endpoint;
+use crate::error::ModelError;
+use crate::headers::KeptHeaders;
+use crate::http_date;
+use crate::model::SourceKind;
+use crate::receive::{Head, Sent, Wire};
+use crate::server_text::sanitised;
+
+/// A server, and the client that speaks to it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) connection: Connection,
+    pub(crate) credential: Credential,
+    http: reqwest::Client,
+}
+
+impl Client {
+    /// A client for servers of a dialect. Opens no connection.
+    pub(crate) fn new(dialect: DialectName, connection: Connection) -> Result<Self, SetupError> {
+        let endpoint = Endpoint::parse(&connection.base_url, connection.insecure_http)?;
+        let credential = Credential::new(dialect, connection.key.as_ref())?;
+        // Fails only if a provider is installed already, which is as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .no_proxy()
+            .referer(false)
+            .redirect(same_origin())
+            .connect_timeout(connection.timeouts.connect)
+            .user_agent(concat!("drawloom/", env!("CARGO_PKG_VERSION")));
+        if let Some(proxy) = &connection.proxy {
+            builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(SetupError::Client)?);
+        }
+        let http = builder.build().map_err(SetupError::Client)?;
+        Ok(Self { endpoint, connection, credential, http })
+    }
+
+    /// Asks for what lies at an address.
+    pub(crate) async fn get(&self, url: Url) -> Result<reqwest::Response, ModelError> {
+        self.open(self.http.get(url)).await
+    }
+
+    /// Sends a body to an address and waits for the head of the response.
+    pub(crate) async fn post(
+        &self,
+        url: Url,
+        body: Bytes,
+        stream: bool,
+    ) -> Result<reqwest::Response, ModelError> {
+        let accept = if stream { "text/event-stream" } else { "application/json" };
+        let post = self.http.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, accept);
+        self.open(post.body(body)).await
+    }
+
+    async fn open(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, ModelError> {
+        self.credential.put_on(request).send().await.map_err(|error| self.failure(&error))
+    }
+
+    pub(crate) fn failure(&self, error: &reqwest::Error) -> ModelError {
+        let why = reason(error);
+        if error.is_connect() || error.is_timeout() {
+            let refused = causes(error).any(|cause| {
+                cause
+                    .downcast_ref::<std::io::Error>()
+                    .is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused)
+            });
+            return ModelError::Connect { host: self.endpoint.host(), why, refused };
+        }
+        ModelError::Cut { why, response: None }
+    }
+
+    pub(crate) fn sent(&self, attempt: u32, dialect: DialectName, source: SourceKind) -> Sent {
+        let started_at = self.connection.clock.now();
+        Sent { started_at, since: Instant::now(), attempt, dialect, source }
+    }
+
+    pub(crate) fn head(&self, response: &reqwest::Response, stream: bool) -> Head {
+        let headers = response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let headers = KeptHeaders::of(headers);
+        let retry_after = retry_after(&headers, self.connection.clock.now());
+        Head { status: response.status().as_u16(), headers, stream, retry_after }
+    }
+
+    /// Servers like to repeat a wrong key in their message.
+    pub(crate) fn without_key(&self, mut error: ModelError) -> ModelError {
+        if let (ModelError::Server { failure, .. }, Some(key)) = (&mut error, &self.connection.key)
+            && !key.0.is_empty()
+        {
+            failure.message = failure.message.replace(&key.0, "⟦secret:api_key⟧");
+        }
+        error
+    }
+}
+
+/// The body of a response.
+pub(crate) struct Body(pub(crate) reqwest::Response);
+
+#[async_trait]
+impl Wire for Body {
+    async fn next(&mut self) -> Result<Option<Bytes>, String> {
+        self.0.chunk().await.map_err(|error| reason(&error))
+    }
+}
+
+/// Redirects stay with scheme, host and port: elsewhere the owner has sent nothing.
+fn same_origin() -> Policy {
+    Policy::custom(|attempt| {
+        let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+        if stays && attempt.previous().len() <= 3 { attempt.follow() } else { attempt.stop() }
+    })
+}
+
+/// What the innermost cause says; the URL is left out.
+fn reason(error: &reqwest::Error) -> String {
+    let innermost = causes(error).last().map(ToString::to_string);
+    sanitised(&innermost.unwrap_or_else(|| "the connection failed".to_owned()))
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |cause| cause.source())
+}
+
+fn retry_after(headers: &KeptHeaders, now: i64) -> Option<Duration> {
+    if let Some(ms) = headers.get("retry-after-ms").and_then(|value| value.trim().parse().ok()) {
+        return Some(Duration::from_millis(ms));
+    }
+    let value = headers.get("retry-after")?.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let wait = http_date::parse(value)?.saturating_sub(now);
+    Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0)))
+}

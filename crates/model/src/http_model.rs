@@ -1,0 +1,124 @@
+//! Any model behind HTTP, whatever dialect its server speaks.
+//!
+//! One type serves all of them: what differs is which dialect writes a conversation, how the key is sent
+//! ([`crate::connection`]), and what the server wants beyond its dialect ([`Quirks`]). All three are data.
+
+use async_trait::async_trait;
+
+use crate::capture::RawResponse;
+use crate::connection::{Connection, SetupError};
+use crate::dialect::{Dialect, DialectName};
+use crate::encoded::{EncodeError, Encoded};
+use crate::error::ModelError;
+use crate::http_client::{Body, Client};
+use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
+use crate::openai_chat::OpenAiChat;
+use crate::openai_completions::OpenAiCompletions;
+use crate::prompt::{Params, Prompt};
+use crate::quirks::Quirks;
+use crate::receive::{Io, receive};
+use crate::retry::{self, Attempt};
+
+/// A model behind a server.
+#[derive(Debug)]
+pub struct HttpModel {
+    info: ModelInfo,
+    quirks: Quirks,
+    client: Client,
+}
+
+impl HttpModel {
+    /// A model on a server that speaks `info.dialect`. Opens no connection. `info.place` may declare a server to be
+    /// local that is not on a loopback address; see [`crate::connection::place_of`].
+    ///
+    /// # Errors
+    /// When the base URL or the key cannot be used.
+    pub fn new(info: ModelInfo, quirks: Quirks, connection: Connection) -> Result<Self, SetupError> {
+        let client = Client::new(info.dialect, connection)?;
+        Ok(Self { info, quirks, client })
+    }
+}
+
+/// Writes a conversation in the dialect of a server.
+fn encode_chat(
+    dialect: DialectName,
+    quirks: Quirks,
+    prompt: &Prompt,
+    params: &Params,
+    model: &str,
+) -> Result<Encoded, EncodeError> {
+    match dialect {
+        DialectName::OpenAiChat => OpenAiChat { quirks }.encode(prompt, params, model),
+        // `openai_responses::OpenAiResponses { quirks }`
+        DialectName::OpenAiResponses => Err(EncodeError::Unsupported { what: "the dialect of responses" }),
+        // `anthropic::Anthropic { quirks }`
+        DialectName::AnthropicMessages => Err(EncodeError::Unsupported { what: "the dialect of Anthropic" }),
+        // `gemini::Gemini { quirks }`
+        DialectName::Gemini => Err(EncodeError::Unsupported { what: "the dialect of Gemini" }),
+        DialectName::OpenAiCompletions | DialectName::Embedded => {
+            Err(EncodeError::Unsupported { what: "a conversation" })
+        }
+    }
+}
+
+#[async_trait]
+impl Model for HttpModel {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn header_names(&self) -> &'static [&'static str] {
+        self.client.credential.header_names()
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+        self.info.admit(prompt, params)?;
+        let (quirks, model) = (self.quirks, self.info.name.as_str());
+        match prompt {
+            Prompt::Raw(_) => OpenAiCompletions { quirks }.encode(prompt, params, model),
+            Prompt::Chat(_) => encode_chat(self.info.dialect, quirks, prompt, params, model),
+        }
+    }
+
+    async fn send(
+        &self,
+        request: &Encoded,
+        _call: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        let post = Post { client: &self.client, request, source: self.info.kind };
+        retry::send(&self.client.connection.retry, &post, &mut Io::new(exchange)).await
+    }
+}
+
+struct Post<'a> {
+    client: &'a Client,
+    request: &'a Encoded,
+    source: SourceKind,
+}
+
+#[async_trait]
+impl Attempt for Post<'_> {
+    async fn attempt(&self, number: u32, io: &mut Io<'_>) -> Result<RawResponse, ModelError> {
+        let (client, request) = (self.client, self.request);
+        let timeouts = client.connection.timeouts;
+        let url = client.endpoint.join(request.path()).ok_or(EncodeError::Path)?;
+        let post = client.post(url, request.body().clone(), request.stream());
+        let sent = client.sent(number, request.dialect(), self.source);
+        let opened = tokio::select! {
+            biased;
+            () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None }),
+            opened = tokio::time::timeout_at(sent.since + timeouts.first_byte, post) => opened,
+        };
+        let response = match opened {
+            Ok(response) => response?,
+            Err(_) => {
+                return Err(ModelError::FirstByteTimeout { after: timeouts.first_byte, response: None });
+            }
+        };
+        let head = client.head(&response, request.stream());
+        receive(head, &mut Body(response), sent, timeouts, io)
+            .await
+            .map_err(|error| client.without_key(error))
+    }
+}
