@@ -162,7 +162,12 @@ pub const OPEN: &str = "open";
 
 /// Every family, the providers before the open weights.
 pub fn families() -> impl Iterator<Item = Family> {
-    remote::FAMILIES.iter().copied().chain([Family { provider: OPEN, also: &[], usual: None, entries: open::ENTRIES }])
+    remote::FAMILIES.iter().copied().chain([Family {
+        provider: OPEN,
+        also: &[],
+        usual: None,
+        entries: open::ENTRIES,
+    }])
 }
 
 /// What is known of a model that a provider has under this name. Gateways name models by their makers

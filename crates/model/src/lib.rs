@@ -79,8 +79,8 @@ pub use error::ModelError;
 pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
 pub use http_model::HttpModel;
 pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
-pub use prices::{Money, Prices, Rates};
 pub use model_list::{ListError, ListedModel, list_models};
+pub use prices::{Money, Prices, Rates};
 pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
     ToolChoice, ToolExchange, ToolResult, ToolSchema,

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     ApiKey, Call, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Event, Exchange, HttpModel, Model,
-    ModelError, ModelInfo, Params, PartId, Place, Prompt, Purpose, Quirks, RawResponse, Reply as Answer,
-    SourceKind, Spool, TextPart, Timeouts, reparse,
+    ModelError, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, Reply as Answer, SourceKind,
+    Spool, TextPart, Timeouts, reparse,
 };
 use server::{Reply, Server, response, stream, whole_stream};
 

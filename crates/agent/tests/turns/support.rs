@@ -15,8 +15,8 @@ use loom::render::{Passage, tip, window};
 use loom::{Finish, NodeId, Role};
 use model::script::ScriptOptions;
 use model::{
-    Call, Cancel, Clock, Dialect, DialectName, EncodeError, Encoded, Event, Exchange, Model, ModelError,
-    ModelInfo, PARSER_VERSION, Params, Place, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
+    Call, Cancel, Clock, Dialect, EncodeError, Encoded, Event, Exchange, Model, ModelError, ModelInfo,
+    PARSER_VERSION, Params, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
 };
 use store::home::{Home, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceId, Instances};

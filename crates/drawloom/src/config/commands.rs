@@ -110,7 +110,9 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
     }
     for (name, model) in &config.models {
         if model.price_input.is_some() != model.price_output.is_some() {
-            problems.push(format!("models.\"{name}\" has one price of two: price_input and price_output belong together"));
+            problems.push(format!(
+                "models.\"{name}\" has one price of two: price_input and price_output belong together"
+            ));
         }
     }
     for (name, agent) in &config.agents {

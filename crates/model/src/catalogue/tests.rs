@@ -57,7 +57,11 @@ fn every_row_is_sound() {
     for family in families() {
         let mut names = HashSet::new();
         let usual = family.usual.map(|usual| longest(family.entries, usual).unwrap());
-        assert!(usual.is_none_or(|usual| usual.prices.is_some()), "{}: what is proposed has a price", family.provider);
+        assert!(
+            usual.is_none_or(|usual| usual.prices.is_some()),
+            "{}: what is proposed has a price",
+            family.provider
+        );
         for entry in family.entries {
             let name = entry.name;
             assert!(names.insert(name), "{name} stands twice");
@@ -102,7 +106,11 @@ fn a_model_adds_its_own_wants_to_its_providers() {
     let left = entry("openai", "gpt-4o").quirks(provider);
     assert_eq!((left.thinking, left.sampling), (ThinkingForm::None, true), "it cannot be told");
     let plain = entry("deepseek", "deepseek-v4-pro").quirks(provider);
-    assert_eq!(plain.thinking, ThinkingForm::ReasoningObject, "nothing else is known than what its provider wants");
+    assert_eq!(
+        plain.thinking,
+        ThinkingForm::ReasoningObject,
+        "nothing else is known than what its provider wants"
+    );
     // What the provider does not take at all, no model of it takes.
     assert!(!entry("openai", "gpt-4o").quirks(Quirks { sampling: false, ..provider }).sampling);
 }
