@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use agent::fallback::Found;
 use commands::CommandError;
 use commands::app::Models;
 use model::script::{ScriptError, ScriptOptions};
@@ -153,6 +154,24 @@ impl Models for Configured {
             Some(weights) => weights.about.to_owned(),
             None => format!("{}: a model inside this program; it cannot act", one_line(&model.name)),
         })
+    }
+
+    fn fallbacks(&self) -> Vec<Found> {
+        let found = |name: &String| {
+            let by_name = name.contains('/') || name.contains(':') || embedded::known(name).is_some();
+            if !by_name {
+                return (name.clone(), Err("write it in full, as PROVIDER/NAME".to_owned()));
+            }
+            (
+                name.clone(),
+                self.find(Some(name)).map_err(|error| format!("{}: {}", error.message, error.hint)),
+            )
+        };
+        self.config.model.fallbacks.iter().map(found).collect()
+    }
+
+    fn fallback_remote(&self) -> bool {
+        self.config.model.fallback_remote
     }
 
     fn names(&self) -> Vec<String> {

@@ -8,7 +8,7 @@ use context::Bootstrap;
 use drawloom_agent::handover::{Doors, Listener};
 use drawloom_agent::session::Name;
 use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, LEASE, Manner, Turned, turn};
+use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, Fallbacks, LEASE, Manner, Turned, turn};
 use loom::path::Exceptions;
 use loom::plan::NewText;
 use loom::render::{Passage, tip, window};
@@ -71,6 +71,8 @@ impl House {
             space: SpaceLimits::default(),
             lease: LEASE,
             client: Arc::clone(&heard) as Arc<dyn Client>,
+            purse: Arc::default(),
+            fallbacks: Fallbacks::default(),
         };
         Process { desk, doors: Doors::default(), heard, instance }
     }

@@ -8,7 +8,7 @@ use super::table::{KEYS, default};
 use commands::CommandError;
 use commands::settings::{Agent, Preset};
 use model::quirks::{LimitField, PrefillForm};
-use model::{DialectName, Tokenizer};
+use model::{DialectName, Money, Tokenizer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
 
@@ -64,6 +64,14 @@ pub(crate) struct Budget {
     pub(crate) day: f64,
     /// Of a month.
     pub(crate) month: f64,
+}
+
+impl Budget {
+    /// In the agent's own form.
+    pub(crate) fn of_the_agent(&self) -> agent::Budget {
+        let money = Money::from_dollars;
+        agent::Budget { turn: money(self.turn), day: money(self.day), month: money(self.month) }
+    }
 }
 
 /// `[models."PROVIDER/NAME"]`: what the owner knows better than the catalogue.
