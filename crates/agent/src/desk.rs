@@ -12,7 +12,9 @@ use store::{Applied, Ids, Prepared, Principal, Store, StoreError, With};
 use text::mask::Masker;
 
 use crate::error::AgentError;
+use crate::fallback::Fallbacks;
 use crate::handover::Handed;
+use crate::purse::Purse;
 
 /// How often an announced change is planned again when something else was first: the turn holds its session, so that
 /// hardly anything is.
@@ -24,6 +26,10 @@ pub trait Client: Send + Sync {
     fn note(&self, line: &str);
     /// New text of a node that is being written.
     fn delta(&self, node: NodeId, text: &str);
+    /// Whether whoever is there says to go on where a limit is met. Nobody there means no.
+    fn go_on(&self, _question: &str) -> bool {
+        false
+    }
 }
 
 /// A home that is open, with everything work in it needs. Cheap to clone.
@@ -47,6 +53,10 @@ pub struct Desk {
     pub lease: Duration,
     /// Who hears of it.
     pub client: Arc<dyn Client>,
+    /// What may be spent.
+    pub purse: Arc<Purse>,
+    /// Who is asked when a model does not answer.
+    pub fallbacks: Fallbacks,
 }
 
 impl Desk {

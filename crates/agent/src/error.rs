@@ -7,6 +7,8 @@ use model::EncodeError;
 use store::StoreError;
 use store::instance::InstanceId;
 
+use crate::purse::Limit;
+
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +31,16 @@ pub enum AgentError {
         message: String,
         /// What to do.
         hint: String,
+        /// Whether another model may answer where this one did not.
+        elsewhere: bool,
+    },
+    /// What may be spent is spent, or the request does not fit in what is left. Nothing was sent.
+    #[error("{message}")]
+    Budget {
+        /// Which limit.
+        limit: Limit,
+        /// How much was spent and asked for.
+        message: String,
     },
     /// The answer was empty. It is kept.
     #[error("the model gave an empty answer; it is kept")]
@@ -99,6 +111,7 @@ impl From<&model::ModelError> for AgentError {
             code: error.code(),
             message: text::terminal::visible(&error.to_string()).into_owned(),
             hint: error.hint().to_owned(),
+            elsewhere: error.is_of_the_model(),
         }
     }
 }

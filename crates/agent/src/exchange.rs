@@ -65,7 +65,7 @@ pub(crate) async fn send(
     prepared: &Prepared,
     begun: &Begun,
     slot: SiblingSlot,
-    gate: Passed<'_>,
+    gate: &Passed<'_>,
 ) -> Result<Heard, AgentError> {
     let mut spool = Spooling::create(desk, prepared, begun)?;
     let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };

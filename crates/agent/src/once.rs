@@ -10,7 +10,8 @@ use tokio::sync::watch;
 
 use crate::desk::Desk;
 use crate::error::AgentError;
-use crate::exchange::{self, Gate};
+use crate::exchange::{self, Gate, Passed};
+use crate::fallback;
 use crate::request::{Ask, Prepared};
 use crate::settle::{self, Answered};
 
@@ -27,10 +28,24 @@ impl Ask {
         gate: Gate<'_>,
     ) -> Result<Answered, AgentError> {
         let gate = gate.pass().await;
+        fallback::ask(self, desk, who, slot, gate).await
+    }
+
+    /// Asks this one model.
+    pub(crate) async fn attempt(
+        &self,
+        desk: &Desk,
+        who: &Principal,
+        slot: SiblingSlot,
+        gate: &Passed<'_>,
+    ) -> Result<Answered, AgentError> {
         let prepared = self.prepare(desk, who).await?;
+        let reserved = desk.purse.admit(desk, self, &prepared).await?;
         let begun = prepared.begin(desk, who, self).await?;
         let heard = exchange::send(desk, self, &prepared, &begun, slot, gate).await;
-        settle::settle(desk, who, self, &prepared, begun, heard).await
+        let answered = settle::settle(desk, who, self, &prepared, begun, heard).await?;
+        reserved.spent(answered.cost);
+        Ok(answered)
     }
 
     /// Asks alone, with no siblings.
@@ -78,8 +93,14 @@ pub async fn again(
     let (warm, _) = watch::channel(false);
     let gate = Gate::Opens(&warm).pass().await;
     let slot = SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
-    let heard = exchange::send(desk, &ask, &prepared, &begun, slot, gate).await;
+    let reserved = desk.purse.admit(desk, &ask, &prepared).await;
+    let reserved = match reserved {
+        Ok(reserved) => reserved,
+        Err(error) => return settle::unsent(desk, who, &ask, &begun, error).await,
+    };
+    let heard = exchange::send(desk, &ask, &prepared, &begun, slot, &gate).await;
     let answered = settle::settle(desk, who, &ask, &prepared, begun, heard).await?;
+    reserved.spent(answered.cost);
     match (answered.nodes.first(), answered.error) {
         (Some(node), _) => Ok(node.id),
         (None, Some(error)) => Err(error),

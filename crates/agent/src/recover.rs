@@ -168,6 +168,8 @@ impl Desk {
             dialect: dialect.as_str().to_owned(),
             trust,
             inputs: Vec::new(),
+            prices: manifest.as_ref().and_then(prices_of),
+            sent: manifest.as_ref().map_or(0, |manifest| manifest.tokens),
         };
         let nodes = store_reading(self, owner, &begun, origin, reading, None, true).await?;
         spooled.committed().map_err(failed)?;
@@ -199,6 +201,15 @@ impl Desk {
 fn lowest(manifest: &context::Manifest) -> loom::Trust {
     let sent = manifest.segments.iter().filter_map(|segment| segment.trust);
     sent.min().unwrap_or(loom::Trust::Agent).min(loom::Trust::Agent)
+}
+
+/// What the model of a manifest costs, as far as the catalogue knows.
+fn prices_of(manifest: &context::Manifest) -> Option<model::Prices> {
+    let asked = &manifest.model;
+    match asked.place {
+        model::Place::Local => Some(model::Prices::FREE),
+        model::Place::Remote => model::catalogue::find(&asked.provider, &asked.name)?.entry.prices,
+    }
 }
 
 fn kind_of(manifest: &context::Manifest) -> SourceKind {

@@ -1,7 +1,7 @@
 //! From a response to nodes: node, response and usage in one transaction.
 
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
-use model::{FinishReason, ModelError, RawResponse, Usage};
+use model::{FinishReason, ModelError, Money, Prices, RawResponse, Usage};
 use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
 
 use crate::desk::Desk;
@@ -21,6 +21,10 @@ pub struct Answered {
     pub tokens: u64,
     /// What the model reported.
     pub usage: Option<Usage>,
+    /// What it came to; none where the price is not known.
+    pub cost: Option<Money>,
+    /// The window of the model that answered, in tokens.
+    pub window: u64,
     /// Why it did not end well; what was received is in `nodes`.
     pub error: Option<AgentError>,
 }
@@ -49,12 +53,7 @@ pub(crate) async fn settle(
 ) -> Result<Answered, AgentError> {
     let heard = match heard {
         Ok(heard) => heard,
-        Err(error) => {
-            // Nothing was sent: the generation ends with nothing.
-            let with = outcome(desk, &begun, GenerationState::Cancelled, None, None);
-            desk.apply_rows(who, ask.tree, with).await?;
-            return Err(error);
-        }
+        Err(error) => return unsent(desk, who, ask, &begun, error).await,
     };
     let (raw, failure) = match &heard.result {
         Ok(raw) => (Some(raw), None),
@@ -76,7 +75,31 @@ pub(crate) async fn settle(
         None if empty => Some(AgentError::Empty),
         None => None,
     };
-    Ok(Answered { manifest: prepared.digest, nodes, tokens: prepared.manifest.tokens, usage, error })
+    let info = ask.model.info();
+    let cost = usage.and_then(|usage| Some(info.prices?.cost(&usage)));
+    let window = u64::from(info.window);
+    Ok(Answered {
+        manifest: prepared.digest,
+        nodes,
+        tokens: prepared.manifest.tokens,
+        usage,
+        cost,
+        window,
+        error,
+    })
+}
+
+/// Nothing was sent: the generation ends with nothing, for this reason.
+pub(crate) async fn unsent<T>(
+    desk: &Desk,
+    who: &Principal,
+    ask: &Ask,
+    begun: &Begun,
+    why: AgentError,
+) -> Result<T, AgentError> {
+    let with = outcome(desk, begun, GenerationState::Cancelled, None, None);
+    desk.apply_rows(who, ask.tree, with).await?;
+    Err(why)
 }
 
 /// A response as read.
@@ -168,6 +191,8 @@ async fn commit(
         dialect: source.prepared.encoded.dialect().as_str().to_owned(),
         trust: source.prepared.assembled.trust.min(loom::Trust::Agent),
         inputs: source.prepared.assembled.inputs.clone(),
+        prices: info.prices,
+        sent: source.prepared.manifest.tokens,
     };
     store_reading(desk, who, begun, origin, reading, part_of, source.ask.follow).await
 }
@@ -181,7 +206,38 @@ pub(crate) struct Origin {
     pub(crate) dialect: String,
     pub(crate) trust: loom::Trust,
     pub(crate) inputs: Vec<(loom::OriginRole, NodeId)>,
+    /// What it costs.
+    pub(crate) prices: Option<Prices>,
+    /// Tokens of the request, estimated.
+    pub(crate) sent: u64,
 }
+
+impl Origin {
+    /// What a request came to. Where a remote model does not say, it is estimated: what was broken off is paid for.
+    fn usage(&self, reading: &Reading) -> Option<store::Usage> {
+        let estimate = || {
+            let chars = |blocks: &[loom::Block]| loom::content::plain_text(blocks).chars().count() as u64;
+            let written: u64 = reading.choices.iter().map(|(_, blocks, _)| chars(blocks)).sum();
+            Usage {
+                input_uncached: self.sent,
+                output: written.div_ceil(CHARS_OF_A_TOKEN),
+                ..Usage::default()
+            }
+        };
+        let is_paid_for = self.kind == loom::SourceKind::Remote && !reading.choices.is_empty();
+        let usage = reading.usage.or_else(|| is_paid_for.then(estimate))?;
+        Some(store::Usage {
+            calls: 1,
+            prompt_tokens: usage.input_uncached + usage.cache_read + usage.cache_write,
+            completion_tokens: usage.output,
+            cached_tokens: usage.cache_read,
+            micro_cost: self.prices.map(|prices| prices.cost(&usage).0.div_ceil(1_000)),
+        })
+    }
+}
+
+/// Characters of a token where nothing better is known.
+const CHARS_OF_A_TOKEN: u64 = 3;
 
 /// Stores a reading with the nodes made of it. The view follows the first one, if `follow`.
 pub(crate) async fn store_reading(
@@ -198,16 +254,10 @@ pub(crate) async fn store_reading(
         desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Cancelled, None, None)).await?;
         return Ok(Vec::new());
     };
+    let usage = origin.usage(&reading);
     let body = Bytes::new(reading.body);
     let response = body.digest;
     let mut received = Some(Received { body, metadata: reading.metadata });
-    let usage = reading.usage.map(|usage| store::Usage {
-        calls: 1,
-        prompt_tokens: usage.input_uncached + usage.cache_read + usage.cache_write,
-        completion_tokens: usage.output,
-        cached_tokens: usage.cache_read,
-        micro_cost: 0,
-    });
     if reading.choices.is_empty() {
         desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Done, received, usage)).await?;
         return Ok(Vec::new());

@@ -204,7 +204,7 @@ impl Turn<'_> {
     }
 
     fn replied(&self, answered: Answered) -> Replied {
-        let window = u64::from(self.manner.model.info().window).max(1);
+        let window = answered.window.max(1);
         let reported = answered
             .usage
             .map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output);

@@ -4,8 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent::fallback::{Fallbacks, Found};
 use agent::handover::Doors;
-use agent::{Client, Desk};
+use agent::{Client, Desk, Purse};
 use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use model::{Cancel, Clock, Model, ModelInfo};
@@ -25,7 +26,7 @@ use crate::results::Outcome;
 use crate::rights::{Asker, Right};
 use crate::settings::{Settings, size};
 use crate::table::Command;
-use crate::{care, chat, contexts, generate, models, transfer, tree, verify, workspaces};
+use crate::{care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
 
 /// Finds models by name.
 pub trait Models: Send + Sync {
@@ -38,6 +39,16 @@ pub trait Models: Send + Sync {
     /// What a person should know of a model before they talk with it; mostly nothing.
     fn about(&self, _model: &ModelInfo) -> Option<String> {
         None
+    }
+
+    /// Who is asked when a model does not answer, in order; why one cannot be, in its place.
+    fn fallbacks(&self) -> Vec<Found> {
+        Vec::new()
+    }
+
+    /// Whether a remote one of them may take over from a local model.
+    fn fallback_remote(&self) -> bool {
+        false
     }
 
     /// Names that are known without asking anybody: for completion.
@@ -101,12 +112,16 @@ pub struct App {
     pub talk: Arc<dyn Talk>,
     /// Stops what is asked of models.
     pub cancel: Cancel,
+    /// What may be spent.
+    pub purse: Arc<Purse>,
 }
 
 impl App {
     /// What the turn engine works with.
     pub fn desk(&self) -> Desk {
         let client: Arc<dyn Client> = self.talk.clone();
+        let models = self.models.clone();
+        let fallbacks = Fallbacks::new(move || models.fallbacks(), self.models.fallback_remote());
         Desk {
             store: self.store.clone(),
             ids: self.ids.clone(),
@@ -117,6 +132,8 @@ impl App {
             space: SpaceLimits { minimum_free: self.settings.limits.free_space, ..SpaceLimits::default() },
             lease: agent::LEASE,
             client,
+            purse: self.purse.clone(),
+            fallbacks,
         }
     }
 
@@ -142,6 +159,7 @@ impl App {
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,
             Command::Context(ContextCommand::Replay(args)) => contexts::replay(self, asker, args).await,
+            Command::Cost(args) => cost::cost(self, asker, args).await,
             Command::Model(ModelCommand::Test { name }) => models::test(self, name.as_deref()).await,
             Command::Workspace(command) => workspaces::workspaces(self, asker, command).await,
             Command::Import(args) => transfer::import(self, asker, args).await,

@@ -3,6 +3,7 @@
 pub mod care;
 pub mod chat;
 pub mod context;
+pub mod cost;
 pub mod model;
 pub mod tree;
 pub mod workspace;

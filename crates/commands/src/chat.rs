@@ -433,7 +433,8 @@ fn fork_name(name: &str) -> Result<ViewName, CommandError> {
 
 /// That text goes to another machine.
 fn leaves(info: &model::ModelInfo) -> String {
-    format!("what is said here leaves this machine: it goes to {}", info.provider)
+    let host = info.host.as_deref().unwrap_or("another machine");
+    format!("text of this session leaves this machine: it goes to {host} ({})", info.provider)
 }
 
 /// The files of a command as texts to send along.

@@ -121,7 +121,12 @@ impl From<AgentError> for CommandError {
             AgentError::Store(error) => error.into(),
             AgentError::Context(error) => error.into(),
             AgentError::Encode(error) => error.into(),
-            AgentError::Model { code, message, hint } => Self::new(code, 5, message, hint),
+            AgentError::Model { code, message, hint, .. } => Self::new(code, 5, message, hint),
+            AgentError::Budget { limit, message } => Self::refused(
+                "budget_spent",
+                message,
+                format!("nothing was sent; raise {} in config.toml, or ask a local model", limit.key()),
+            ),
             AgentError::Empty => {
                 Self::new("empty_completion", 5, message, "ask again, or change the end of the text")
             }

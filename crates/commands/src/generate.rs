@@ -91,6 +91,10 @@ async fn run(
         let prepared = ask(share, from, None, true).prepare(&app.desk(), &asker.principal).await?;
         return Ok(Outcome::Estimate(estimate(&prepared, &shares)));
     }
+    if !sampling.yes && requests > 0 {
+        let prepared = ask(&shares[0], from, None, true);
+        ask_first(app, asker, prepared, &shares).await?;
+    }
     app.desk().require_space()?;
     // Drafts first: what was typed is a node before anything is asked.
     let committed = match from {
@@ -127,6 +131,39 @@ async fn run(
     });
     let answers = join_all(asked).await;
     collect(app, answers)
+}
+
+/// Tokens above which the estimate is shown first (spec: agent §1 *Budgets*).
+const MANY_TOKENS: u64 = 50_000;
+
+/// Shows what many tokens of a model elsewhere would come to, and asks. What runs here costs nothing but time.
+async fn ask_first(app: &App, asker: &Asker, ask: Ask, shares: &[Share]) -> Result<(), CommandError> {
+    if shares.iter().all(|share| share.model.info().place == model::Place::Local) {
+        return Ok(());
+    }
+    let prepared = ask.prepare(&app.desk(), &asker.principal).await?;
+    let found = estimate(&prepared, shares);
+    let expected = prepared.manifest.budget.reserved_output.min(agent::purse::EXPECTED_OUTPUT);
+    let tokens = (found.input_tokens + expected) * u64::from(found.requests);
+    if tokens <= MANY_TOKENS {
+        return Ok(());
+    }
+    let cost = found.cost.map_or_else(
+        || "at a price that is not known".to_owned(),
+        |cost| format!("at most {}", model::Money::from_dollars(cost)),
+    );
+    let what = format!(
+        "{} requests of {} tokens each, {cost}, to {}",
+        found.requests, found.input_tokens, found.model
+    );
+    if app.talk.confirm(&format!("{what}: go on?")) {
+        return Ok(());
+    }
+    Err(CommandError::refused(
+        "not_confirmed",
+        format!("nothing was sent: {what}"),
+        "`--yes` sends it without asking",
+    ))
 }
 
 fn collect(app: &App, answers: Vec<Result<Answered, AgentError>>) -> Result<Outcome, CommandError> {
@@ -179,9 +216,20 @@ fn estimate(prepared: &Prepared, shares: &[Share]) -> Estimate {
         requests,
         input_tokens: prepared.manifest.tokens,
         output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
-        // Local models cost nothing; prices of others come with the catalogue.
-        cost: (info.place == model::Place::Local).then_some(0.0),
+        cost: cost(prepared, shares),
     }
+}
+
+/// What all requests come to at most; none where a price is not known. Each share is reckoned with this request.
+fn cost(prepared: &Prepared, shares: &[Share]) -> Option<f64> {
+    let budget = &prepared.manifest.budget;
+    let of_share = |share: &Share| {
+        let info = share.model.info();
+        let prices = info.prices.or((info.place == model::Place::Local).then_some(model::Prices::FREE))?;
+        Some(prices.estimate(prepared.manifest.tokens, budget.reserved_output).times(u64::from(share.count)))
+    };
+    let all: Option<Vec<model::Money>> = shares.iter().map(of_share).collect();
+    all.map(|all| all.into_iter().sum::<model::Money>().dollars())
 }
 
 /// Agents and presets of the configuration, with the flags over them.

@@ -12,6 +12,7 @@ pub mod args;
 pub mod care;
 pub mod chat;
 mod contexts;
+mod cost;
 pub mod error;
 mod generate;
 mod models;

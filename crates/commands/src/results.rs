@@ -3,6 +3,7 @@
 pub mod care;
 pub mod chat;
 pub mod context;
+pub mod cost;
 pub mod model;
 pub mod slash;
 pub mod tree;
@@ -108,6 +109,8 @@ pub enum Outcome {
     ContextDiff(context::ContextDiff),
     /// `context replay`.
     Replayed(context::Replayed),
+    /// `cost`.
+    Cost(cost::Costs),
     /// Nothing but that it was done.
     Done(Done),
 }

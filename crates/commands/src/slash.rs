@@ -13,6 +13,7 @@ pub use complete::{Candidates, Known, complete};
 pub use input::{Input, parse};
 pub use run::Slashed;
 
+use crate::args::cost::Cost;
 use crate::results::slash::ContextForm;
 use crate::rights::Right;
 
@@ -69,6 +70,8 @@ pub enum SlashCommand {
         /// Its name.
         name: Option<String>,
     },
+    /// What was spent.
+    Cost(Cost),
     /// Searches everything.
     Search {
         /// The query.
@@ -106,9 +109,9 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 18] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, SEARCH, VERIFY,
-    DOCTOR, QUEUE, STOP, QUIT,
+pub const TABLE: [Row; 19] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, COST, SEARCH,
+    VERIFY, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
 const HELP: Row = Row {
@@ -228,6 +231,18 @@ const MODEL: Row = Row {
     candidates: Candidates::Models,
     read: |rest| Ok(SlashCommand::Model { name: word(rest)? }),
 };
+const COST: Row = Row {
+    name: "cost",
+    arguments: "[today|month|all] [by model|purpose|session]",
+    right: Right::Read,
+    help: "show what was spent, and what may be",
+    candidates: Candidates::Words(&["today", "month", "all", "by"]),
+    read: |rest| {
+        Cost::parse(rest)
+            .map(SlashCommand::Cost)
+            .ok_or("it takes today, month or all, and by model, purpose or session")
+    },
+};
 const SEARCH: Row = Row {
     name: "search",
     arguments: "QUERY",
@@ -293,6 +308,7 @@ impl SlashCommand {
             Self::Undo => UNDO,
             Self::Redo => REDO,
             Self::Model { .. } => MODEL,
+            Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,
             Self::Verify => VERIFY,
             Self::Doctor => DOCTOR,

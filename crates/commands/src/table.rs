@@ -8,6 +8,7 @@ use crate::args::care::{
 };
 use crate::args::chat::{Chat, SessionsCommand};
 use crate::args::context::ContextCommand;
+use crate::args::cost::Cost;
 use crate::args::model::{Init, ModelCommand};
 use crate::args::tree::{TreeCommand, ViewAction};
 use crate::args::workspace::WorkspaceCommand;
@@ -32,6 +33,8 @@ pub enum Command {
     /// See what was sent to a model, compare it, send it again.
     #[command(subcommand)]
     Context(ContextCommand),
+    /// Show what was spent, and what may be.
+    Cost(Cost),
     /// Say which workspaces may be loaded.
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
@@ -90,6 +93,7 @@ impl Command {
             Self::Sessions(command) => command.spec(),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
+            Self::Cost(_) => spec("cost", Read),
             Self::Workspace(WorkspaceCommand::List) => spec("workspace list", Read),
             Self::Workspace(WorkspaceCommand::Trust(_)) => spec("workspace trust", Admin),
             Self::Workspace(WorkspaceCommand::Untrust(_)) => spec("workspace untrust", Admin),

@@ -67,6 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             masker: Arc::new(Masker::new(&[Secret::new("KEY", "sk-soak-secret-0123456789")?])?),
             talk: Arc::new(Silent),
             cancel: Cancel::never(),
+            purse: Arc::default(),
         };
         let worker = Worker { app, tree: arguments.name };
         worker.run(&["tree", "new", "--title", &worker.tree, "--text", "It rained."]).await?;

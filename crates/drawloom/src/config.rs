@@ -9,6 +9,7 @@ mod commands;
 mod file;
 mod key;
 mod layers;
+mod path;
 #[cfg(test)]
 mod reference;
 mod schema;
@@ -18,4 +19,5 @@ mod table;
 
 pub(crate) use commands::run;
 pub(crate) use layers::{Layers, Source};
-pub(crate) use sections::{Config, Provider};
+pub(crate) use path::join;
+pub(crate) use sections::{Config, ModelSection, Provider};

@@ -6,16 +6,16 @@
 use std::time::Duration;
 
 use commands::CommandError;
+use model::providers::PROVIDERS;
 use model::{Connection, DialectName, ListedModel, Timeouts, list_models, provider};
 
 use crate::interrupt;
+use crate::provider::Reached;
 
 /// Servers by the address they listen at unless told otherwise.
-pub(crate) const SERVERS: [(&str, &str); 3] = [
-    ("ollama", "http://127.0.0.1:11434"),
-    ("llamacpp", "http://127.0.0.1:8080"),
-    ("lmstudio", "http://127.0.0.1:1234"),
-];
+pub(crate) fn servers() -> Vec<(&'static str, &'static str)> {
+    PROVIDERS.iter().filter_map(|row| Some((row.name, row.detect?))).collect()
+}
 
 /// How long each may take.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -57,6 +57,25 @@ pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<Fou
     Ok(found.into_iter().map(|(_, found)| found).collect())
 }
 
+/// The models a server says it has; none, if it does not answer as quickly as one on this machine does.
+///
+/// # Errors
+/// When the system gives no threads.
+pub(crate) fn listed(reached: &Reached<'_>) -> Result<Vec<ListedModel>, CommandError> {
+    let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(Vec::new()) };
+    let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
+    let connection = Connection { timeouts, ..connection };
+    let probe = reached.row.and_then(|row| row.probe.as_ref());
+    let runtime = interrupt::runtime()?;
+    let asked = async {
+        let asked = list_models(reached.dialect(), connection, probe);
+        tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok)
+    };
+    let found = runtime.block_on(asked);
+    runtime.shutdown_background();
+    Ok(found.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -90,7 +109,7 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_asked() {
-        for (_, url) in SERVERS {
+        for (_, url) in servers() {
             assert!(url.starts_with("http://127.0.0.1:"), "{url}");
         }
     }

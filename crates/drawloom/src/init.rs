@@ -10,14 +10,17 @@ use std::sync::Arc;
 use commands::args::care::ConfigCommand;
 use commands::results::model::{Begun, Step, StepState};
 use commands::{CommandError, Outcome};
+use model::catalogue;
+use model::providers::{PROVIDERS, ProviderRow};
 use text::terminal::one_line;
 use weights::Consent;
 
 use crate::config::{self, Config, Layers};
-use crate::detect::{Found, SERVERS, detect};
+use crate::detect::{Found, detect, servers};
 use crate::model_commands::{DEFAULT, fetch};
-use crate::models::{OPENAI_KEY, OPENAI_URL};
+use crate::models::Configured;
 use crate::places::Places;
+use crate::provider::held;
 use crate::talk::Person;
 use crate::{embedded, open};
 
@@ -36,8 +39,8 @@ pub(crate) fn run(places: &Places, layers: &Layers, person: Person) -> Result<Ou
         person: Arc::new(person),
         steps: Vec::new(),
     };
-    init.key()?;
-    init.servers(&detect(&SERVERS)?)?;
+    init.keys()?;
+    init.servers(&detect(&servers())?)?;
     init.embedded()?;
     let workspace = init.workspace()?;
     Ok(Outcome::Begun(Begun { workspace, model: init.model, steps: init.steps }))
@@ -62,36 +65,63 @@ impl Init<'_> {
         config::run(set, self.places, self.layers, &|line| self.person.notice(line)).map(drop)
     }
 
-    fn key(&mut self) -> Result<(), CommandError> {
-        let held = std::env::var_os(OPENAI_KEY).is_some_and(|key| !key.is_empty());
-        let key = "providers.openai.key_env";
-        if self.config.providers.get("openai").is_some_and(|openai| openai.key_env.is_some()) {
-            self.step("key", StepState::Done, format!("{key} names the key of OpenAI"), "");
-        } else if held {
-            let lines =
-                [format!("There is a key in {OPENAI_KEY}. Text would go to {OPENAI_URL}, at their price.")];
-            let next = "`drawloom model use openai/NAME` makes one of its models the default";
-            if self.person.answer(&lines, "Use it when a model of openai is named?") == Some(true) {
-                self.set(key, OPENAI_KEY)?;
-                self.step(
-                    "key",
-                    StepState::Done,
-                    format!("{OPENAI_KEY} is used for openai, {OPENAI_URL}"),
-                    next,
-                );
-            } else {
-                let next = format!("`drawloom config set {key} {OPENAI_KEY}` uses it");
-                self.step("key", StepState::Open, format!("there is a key in {OPENAI_KEY}, not used"), next);
+    /// Every provider whose key lies in the environment: one yes takes it into use, and makes its usual model the
+    /// default one where there is none yet.
+    fn keys(&mut self) -> Result<(), CommandError> {
+        let mut found = false;
+        for row in PROVIDERS {
+            let Some(variable) = row.key_env else { continue };
+            let key = format!("providers.{}.key_env", row.name);
+            if self.config.providers.get(row.name).is_some_and(|section| section.key_env.is_some()) {
+                self.step("key", StepState::Done, format!("{key} names the key of {}", row.name), "");
+                found = true;
+            } else if held(variable).is_some() {
+                self.key(row, variable, &key)?;
+                found = true;
             }
-        } else {
-            self.step("key", StepState::None, format!("no key in {OPENAI_KEY}"), "");
         }
+        if !found {
+            let names: Vec<_> = PROVIDERS.iter().filter_map(|row| row.key_env).collect();
+            self.step("key", StepState::None, format!("no key in {}", names.join(", ")), "");
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, row: &ProviderRow, variable: &str, key: &str) -> Result<(), CommandError> {
+        let usual = catalogue::family(row.name).and_then(|family| family.usual);
+        let usual = usual.map(|name| format!("{}/{name}", row.name));
+        let price =
+            usual.as_ref().and_then(|full| Configured::new(self.config.clone(), None).info(full)?.prices);
+        let mut lines =
+            vec![format!("There is a key in {variable}. Text would go to {} ({}).", row.base_url, row.name)];
+        if let (Some(full), Some(price)) = (&usual, price) {
+            lines.push(format!("{full} costs {}.", price.in_words()));
+        }
+        let default = usual.filter(|_| self.model.is_none());
+        let question = match &default {
+            Some(full) => format!("Use it, and {full} when none is named?"),
+            None => format!("Use it when a model of {} is named?", row.name),
+        };
+        if self.person.answer(&lines, &question) != Some(true) {
+            let next = format!("`drawloom config set {key} {variable}` uses it");
+            self.step("key", StepState::Open, format!("{}, not used", lines.join(" ")), next);
+            return Ok(());
+        }
+        self.set(key, variable)?;
+        let mut what = format!("{variable} is used for {}, {}", row.name, row.base_url);
+        if let Some(full) = default {
+            self.set(DEFAULT, &full)?;
+            what = format!("{what}; {full} is the default model");
+            self.model = Some(full);
+        }
+        let next = format!("`drawloom model use {}/NAME` makes another of its models the default", row.name);
+        self.step("key", StepState::Done, what, next);
         Ok(())
     }
 
     fn servers(&mut self, found: &[Found]) -> Result<(), CommandError> {
         if found.is_empty() {
-            let names: Vec<_> = SERVERS.iter().map(|(name, url)| format!("{name} ({url})")).collect();
+            let names: Vec<_> = servers().iter().map(|(name, url)| format!("{name} ({url})")).collect();
             self.step("servers", StepState::None, format!("none answers: {}", names.join(", ")), "");
         }
         for server in found {
@@ -100,7 +130,7 @@ impl Init<'_> {
                 models.iter().take(8).map(|model| one_line(&model.id).into_owned()).collect();
             let what = format!("a server at {url}, where {name} listens: {}", ids.join(", "));
             let Some(first) = models.first().filter(|_| self.model.is_none()) else {
-                let next = format!("`--model {url}/NAME` asks one of its models");
+                let next = format!("`--model {name}/NAME` asks one of its models");
                 self.step("servers", StepState::Done, what, next);
                 continue;
             };
@@ -109,8 +139,11 @@ impl Init<'_> {
                 [format!("There is {what}."), "Text stays on this machine, and it costs nothing.".to_owned()];
             let question = format!("Use {} when none is named?", one_line(&full));
             if self.person.answer(&lines, &question) == Some(true) {
-                self.set(&format!("providers.{name}.base_url"), url)?;
                 self.set(DEFAULT, &full)?;
+                if let Some(window) = first.window {
+                    let key = ["models".to_owned(), full.clone(), "window".to_owned()];
+                    self.set(&config::join(&key), &window.to_string())?;
+                }
                 self.step("servers", StepState::Done, format!("{full} is the default model"), "");
                 self.model = Some(full);
             } else {
@@ -118,7 +151,7 @@ impl Init<'_> {
                     "servers",
                     StepState::Open,
                     what,
-                    format!("`drawloom model use {url}/{}`", first.id),
+                    format!("`drawloom model use {name}/{}`", first.id),
                 );
             }
         }

@@ -1,5 +1,6 @@
 //! `model list`, `pull` and `use`: what can be asked, and which of it is asked when none is named.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -7,15 +8,16 @@ use commands::args::care::ConfigCommand;
 use commands::args::model::ModelCommand;
 use commands::results::model::{ModelShown, Models};
 use commands::{CommandError, Outcome};
-use model::Place;
-use model::connection::place_of;
+use model::{ModelInfo, Place, Prices};
+use text::terminal::one_line;
 use weights::Consent;
 
 use crate::config::{self, Config, Layers};
-use crate::detect::{Found, SERVERS, detect};
+use crate::detect::{Found, detect, servers};
 use crate::embedded::{self, Embedded};
 use crate::interrupt::{self, Ended};
-use crate::models::{self, Configured};
+use crate::known;
+use crate::models::Configured;
 use crate::places::Places;
 use crate::talk::Person;
 
@@ -34,8 +36,10 @@ pub(crate) fn run(
 ) -> Result<Outcome, CommandError> {
     let config = layers.config()?;
     let shown = match command {
-        ModelCommand::List { detect: false } => list(places, &config, &[]),
-        ModelCommand::List { detect: true } => list(places, &config, &detect(&SERVERS)?),
+        ModelCommand::List { detect: looks, all } => {
+            let found = if *looks { detect(&servers())? } else { Vec::new() };
+            list(places, &config, &found, *all)
+        }
         ModelCommand::Pull { name } => vec![pull(name, places, &config, person)?],
         ModelCommand::Use { name } => vec![use_model(name, places, layers, &config, &person)?],
         ModelCommand::Test { .. } => {
@@ -45,8 +49,9 @@ pub(crate) fn run(
     Ok(Outcome::Models(Models { models: shown }))
 }
 
-/// Everything that can be named: the embedded ones, what the configuration names, and servers that answered.
-fn list(places: &Places, config: &Config, found: &[Found]) -> Vec<ModelShown> {
+/// Everything that can be named: what the configuration names, servers that answered, the catalogue if `all` is asked
+/// for, and the embedded ones.
+fn list(places: &Places, config: &Config, found: &[Found], all: bool) -> Vec<ModelShown> {
     let mut names = BTreeSet::new();
     let mut shown: Vec<ModelShown> = Vec::new();
     let default = config.model.default.as_deref();
@@ -64,27 +69,32 @@ fn list(places: &Places, config: &Config, found: &[Found]) -> Vec<ModelShown> {
             shown.push(one(name, &from, config));
         }
     }
-    for (name, provider) in &config.providers {
+    for full in config.models.keys() {
+        if names.insert(full.clone()) {
+            shown.push(one(full, &format!("[models.\"{full}\"]"), config));
+        }
+    }
+    for name in config.providers.keys() {
         let prefix = format!("{name}/");
-        let is_named = names.iter().any(|named| named.starts_with(&prefix));
-        let has_key = models::known_key(provider).is_some() || provider.key_env.is_some();
-        if !is_named && (has_key || provider.base_url.as_deref() != Some(models::OPENAI_URL)) {
+        if !names.iter().any(|named| named.starts_with(&prefix)) {
             shown.push(one(&format!("{name}/…"), &format!("[providers.{name}]"), config));
         }
     }
     for server in found {
         for model in &server.models {
-            shown.push(ModelShown {
-                name: format!("{}/{}", server.url, model.id),
-                place: Place::Local,
-                window: model.window,
-                price: None,
-                embedded: false,
-                installed: None,
-                default: false,
-                from: format!("found at the address of {}", server.name),
-                about: None,
-            });
+            // Under its name where such a server is known to be; elsewhere anybody could listen there.
+            let full = format!("{}/{}", server.name, model.id);
+            if !names.insert(full.clone()) {
+                continue;
+            }
+            let known = one(&full, &format!("found at {}", server.url), config);
+            shown.push(ModelShown { window: model.window.or(known.window), ..known });
+        }
+    }
+    let catalogue = known::catalogue(config).filter(|_| all);
+    for (full, entry) in catalogue {
+        if !names.contains(&full) {
+            shown.push(one(&full, &format!("the catalogue of {}", entry.as_of), config));
         }
     }
     shown.extend(weights::table::TABLE.iter().map(|weights| built_in(weights, places, config)));
@@ -98,7 +108,11 @@ fn built_in(weights: &weights::Weights, places: &Places, config: &Config) -> Mod
         name: weights.name.to_owned(),
         place: Place::Local,
         window: None,
-        price: None,
+        window_assumed: false,
+        output_limit: None,
+        price: Some(Prices::FREE.in_words()),
+        abilities: vec!["raw".to_owned()],
+        host: None,
         embedded: true,
         installed: Some(converted.is_file()),
         default: default.is_some_and(|known| known.name == weights.name),
@@ -109,22 +123,41 @@ fn built_in(weights: &weights::Weights, places: &Places, config: &Config) -> Mod
 
 /// A model by its name, as far as it is known without asking anybody.
 fn one(name: &str, from: &str, config: &Config) -> ModelShown {
-    let provider = name.split_once('/').and_then(|(provider, _)| config.providers.get(provider));
-    let place = provider
-        .and_then(|provider| provider.place.or_else(|| place_of(provider.base_url.as_deref()?).ok()))
-        .or_else(|| name.starts_with("http").then(|| place_of(name).ok()).flatten())
-        .unwrap_or(if name.contains(':') { Place::Local } else { Place::Remote });
+    let info = Configured::new(config.clone(), None).info(name);
+    let is_here = name.starts_with(embedded::FILE) || name.starts_with("script:");
+    let place = info.as_ref().map_or(if is_here { Place::Local } else { Place::Remote }, |info| info.place);
+    // Of a provider without a model only what holds for all of them is known.
+    let whole = info.as_ref().filter(|info| info.name != "…");
     ModelShown {
         name: name.to_owned(),
         place,
-        window: provider.map(|provider| provider.window),
-        price: None,
+        window: info.as_ref().filter(|info| !info.window_assumed).map(|info| info.window),
+        window_assumed: whole.is_some_and(|info| info.window_assumed),
+        output_limit: whole.map(|info| info.output_limit),
+        price: whole.and_then(|info| info.prices).map(|prices| prices.in_words()),
+        abilities: whole.map(abilities).unwrap_or_default(),
+        host: info.as_ref().and_then(|info| info.host.clone()),
         embedded: name.starts_with(embedded::FILE),
         installed: None,
         default: config.model.default.as_deref() == Some(name),
         from: from.to_owned(),
         about: None,
     }
+}
+
+/// What a model can do, in words.
+fn abilities(info: &ModelInfo) -> Vec<String> {
+    let all = [
+        (info.tools, "tools"),
+        (info.images, "images"),
+        (info.audio, "audio"),
+        (info.prefill, "prefill"),
+        (info.structured, "structured"),
+        (info.logprobs, "logprobs"),
+        (info.honours_n, "n"),
+        (info.completion_endpoint, "raw"),
+    ];
+    all.iter().filter(|(can, _)| *can).map(|(_, name)| (*name).to_owned()).collect()
 }
 
 fn pull(name: &str, places: &Places, config: &Config, person: Person) -> Result<ModelShown, CommandError> {
@@ -170,7 +203,33 @@ pub(crate) fn fetch(
     }
 }
 
-/// Makes a model the default one: its name must mean something, but nothing is asked or fetched.
+/// Keeps the window a local server says its model has: it may have been given less than it was made for, and what is
+/// beyond that is cut off without a word. What the owner has written stays.
+fn keep_window(
+    models: &Configured,
+    full: &str,
+    places: &Places,
+    layers: &Layers,
+    person: &Person,
+) -> Result<(), CommandError> {
+    let Some(info) = models.info(full).filter(|info| info.place == Place::Local) else { return Ok(()) };
+    let (Some((provider, name)), Some(window)) = (full.split_once('/'), models.told_window(&info)?) else {
+        return Ok(());
+    };
+    let key = config::join(&["models".to_owned(), full.to_owned(), "window".to_owned()]);
+    let of_all = format!("providers.{provider}.window");
+    if full.starts_with("http") || layers.get(&key).0.is_some() || layers.get(&of_all).0.is_some() {
+        return Ok(());
+    }
+    person.notice(&format!(
+        "{} has a window of {window} tokens, says its server: kept as {key}",
+        one_line(name)
+    ));
+    let set = ConfigCommand::Set { key, value: window.to_string() };
+    config::run(set, places, layers, &|line| person.notice(line)).map(drop)
+}
+
+/// Makes a model the default one: its name must mean something. Only a local server is asked, for its window.
 fn use_model(
     name: &str,
     places: &Places,
@@ -178,9 +237,21 @@ fn use_model(
     config: &Config,
     person: &Person,
 ) -> Result<ModelShown, CommandError> {
-    if embedded::known(name).is_none() && !name.starts_with(embedded::FILE) {
-        Configured::new(config.clone(), Some(name)).check(name)?;
+    let models = Configured::new(config.clone(), Some(name));
+    let mut full = Cow::Borrowed(name);
+    let is_here = embedded::known(name).is_some() || name.starts_with(embedded::FILE);
+    if !is_here {
+        models.check(name)?;
+        // A name alone is kept in full, so that it means the same tomorrow.
+        if let Some(info) = models.info(name).filter(|_| !name.contains('/')) {
+            full = Cow::Owned(info.full_name());
+        }
+        if let Some(meant) = known::nearest_of(config, &full) {
+            person.notice(&format!("{} is not in the catalogue; did you mean {meant}?", one_line(&full)));
+        }
+        keep_window(&models, &full, places, layers, person)?;
     }
+    let name = &*full;
     let set = ConfigCommand::Set { key: DEFAULT.to_owned(), value: name.to_owned() };
     config::run(set, places, layers, &|line| person.notice(line))?;
     let mut config = config.clone();

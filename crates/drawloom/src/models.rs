@@ -3,30 +3,23 @@
 //! A key that merely lies in the environment is not used: it takes a section that names it, or `--model` with
 //! that provider. So no text goes to a paid service because of a variable that was meant for another program.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
+use agent::fallback::Found;
 use commands::CommandError;
 use commands::app::Models;
-use model::connection::place_of;
 use model::script::{ScriptError, ScriptOptions};
-use model::{
-    ApiKey, Connection, DialectName, HttpModel, Model, ModelInfo, Place, Quirks, ScriptModel, SetupError,
-    SourceKind, Timeouts,
-};
+use model::{DialectName, Model, ModelInfo, ScriptModel};
 use text::terminal::one_line;
 
-use crate::config::{Config, Provider};
+use crate::config::Config;
+use crate::detect;
 use crate::embedded::{self, Embedded};
-
-/// The provider that is known without a section; its row of defaults stands in the table of keys.
-const OPENAI: &str = "openai";
-/// Its address.
-pub(crate) const OPENAI_URL: &str = "https://api.openai.com/v1";
-/// The variable that holds its key.
-pub(crate) const OPENAI_KEY: &str = "OPENAI_API_KEY";
+use crate::known;
+use crate::provider::Reached;
 
 /// The models of a configuration.
 pub(crate) struct Configured {
@@ -73,50 +66,81 @@ impl Configured {
             return embedded.model(weights, named == Some(weights));
         }
         if let Some((address, model)) = address(name)? {
-            let provider = Provider::at(&address)?;
-            return server(&host(&address), model, &provider, None);
+            let reached = Reached::at(host(&address), &address)?;
+            return Ok(Arc::new(reached.model(&self.config, model, None)?));
         }
-        let (provider, model) = name
-            .split_once('/')
-            .filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
-            .ok_or_else(|| self.unknown(name))?;
-        match self.config.providers.get(provider) {
-            Some(found) => server(provider, model, found, self.key(provider, found)?),
-            None => Err(self.unknown(name)),
+        let full = self.full(name)?;
+        let (provider, model) = full.split_once('/').unwrap_or_default();
+        let reached = Reached::of(&self.config, provider)?.ok_or_else(|| self.unknown(name))?;
+        let key = reached.key(self.names_provider(provider))?;
+        Ok(Arc::new(reached.model(&self.config, model, key)?))
+    }
+
+    /// What is known of a model of a provider, without asking anybody and without its key; none of another kind.
+    pub(crate) fn info(&self, name: &str) -> Option<ModelInfo> {
+        let reached = match address(name).ok()? {
+            Some((address, model)) => {
+                return Some(Reached::at(host(&address), &address).ok()?.info(&self.config, model));
+            }
+            None => self.full(name).ok()?,
+        };
+        let (provider, model) = reached.split_once('/')?;
+        Some(Reached::of(&self.config, provider).ok()??.info(&self.config, model))
+    }
+
+    /// The window a local server says a model of it has; none if it does not say, or is not there.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub(crate) fn told_window(&self, info: &ModelInfo) -> Result<Option<u32>, CommandError> {
+        let Some(reached) = Reached::of(&self.config, &info.provider)? else { return Ok(None) };
+        let listed = detect::listed(&reached)?;
+        Ok(listed.into_iter().find(|model| model.id == info.name).and_then(|model| model.window))
+    }
+
+    /// A name with its provider. A name alone is that of the catalogue's, where one provider has such a model.
+    ///
+    /// # Errors
+    /// When there is no such provider, or there are several.
+    pub(crate) fn full<'n>(&self, name: &'n str) -> Result<Cow<'n, str>, CommandError> {
+        if let Some((provider, model)) = name.split_once('/') {
+            let known = self.config.providers.contains_key(provider) || model::provider(provider).is_some();
+            return if known && !model.is_empty() {
+                Ok(Cow::Borrowed(name))
+            } else {
+                Err(self.unknown(name))
+            };
+        }
+        let mut candidates: Vec<String> = known::of_bare(&self.config, name);
+        match (candidates.pop(), candidates.is_empty()) {
+            (Some(only), true) => Ok(Cow::Owned(only)),
+            (Some(last), false) => {
+                candidates.push(last);
+                Err(CommandError::new(
+                    "ambiguous",
+                    2,
+                    format!("{} is a model of several providers", one_line(name)),
+                    format!("write one of {}", candidates.join(", ")),
+                ))
+            }
+            (None, _) => Err(self.unknown(name)),
         }
     }
 
-    /// The key of a provider, if it needs one.
-    fn key(&self, name: &str, provider: &Provider) -> Result<Option<String>, CommandError> {
-        if let Some(key) = known_key(provider) {
-            return Ok(Some(key));
-        }
-        if let Some(variable) = &provider.key_env {
-            return key_in(variable).map(Some);
-        }
-        let is_openai = name == OPENAI && provider.base_url.as_deref() == Some(OPENAI_URL);
-        if !is_openai {
-            return Ok(None);
-        }
-        let named = self.named.as_deref().and_then(|named| named.split_once('/'));
-        if named.is_some_and(|(provider, _)| provider == OPENAI) {
-            return key_in(OPENAI_KEY).map(Some);
-        }
-        Err(CommandError::refused(
-            "key_not_named",
-            format!("the key in {OPENAI_KEY} is used only when it is named"),
-            format!(
-                "`drawloom config set providers.{OPENAI}.key_env {OPENAI_KEY}`, or name the model with --model"
-            ),
-        ))
+    /// Whether `--model` names this provider.
+    fn names_provider(&self, provider: &str) -> bool {
+        let named = self.named.as_deref().and_then(|named| self.full(named).ok());
+        named.is_some_and(|named| named.split_once('/').is_some_and(|(named, _)| named == provider))
     }
 
     fn unknown(&self, name: &str) -> CommandError {
-        let known: Vec<&str> = self.config.providers.keys().map(String::as_str).collect();
-        let hint = format!(
-            "known providers: {}; write PROVIDER/NAME, http://HOST:PORT/NAME or script:FILE",
-            known.join(", ")
-        );
+        let hint = match known::nearest(&self.config, name) {
+            Some(meant) => format!("did you mean {meant}? `drawloom model list --all` has every name"),
+            None => format!(
+                "known providers: {}; write PROVIDER/NAME, http://HOST:PORT/NAME or script:FILE",
+                known::providers(&self.config).join(", ")
+            ),
+        };
         CommandError::not_found("provider for the model", name, hint)
     }
 }
@@ -132,12 +156,32 @@ impl Models for Configured {
         })
     }
 
+    fn fallbacks(&self) -> Vec<Found> {
+        let found = |name: &String| {
+            let by_name = name.contains('/') || name.contains(':') || embedded::known(name).is_some();
+            if !by_name {
+                return (name.clone(), Err("write it in full, as PROVIDER/NAME".to_owned()));
+            }
+            (
+                name.clone(),
+                self.find(Some(name)).map_err(|error| format!("{}: {}", error.message, error.hint)),
+            )
+        };
+        self.config.model.fallbacks.iter().map(found).collect()
+    }
+
+    fn fallback_remote(&self) -> bool {
+        self.config.model.fallback_remote
+    }
+
     fn names(&self) -> Vec<String> {
         let presets = self.config.presets.values().filter_map(|preset| preset.model.clone());
         let agents = self.config.agents.values().filter_map(|agent| agent.model.clone());
         let named = self.named.iter().chain(&self.config.model.default).cloned();
-        let providers = self.config.providers.keys().map(|provider| format!("{provider}/"));
-        let mut names: Vec<String> = named.chain(presets).chain(agents).chain(providers).collect();
+        let providers = known::providers(&self.config).into_iter().map(|provider| format!("{provider}/"));
+        let catalogue = known::catalogue(&self.config).map(|(name, _)| name);
+        let mut names: Vec<String> =
+            named.chain(presets).chain(agents).chain(providers).chain(catalogue).collect();
         names.sort();
         names.dedup();
         names
@@ -166,80 +210,6 @@ fn none_named() -> CommandError {
         "give --model PROVIDER/NAME, keep one with `drawloom model use PROVIDER/NAME`, or have the small demo model \
          fetched with --model smollm2",
     )
-}
-
-fn server(
-    name: &str,
-    model: &str,
-    provider: &Provider,
-    key: Option<String>,
-) -> Result<Arc<dyn Model>, CommandError> {
-    let connection = connection(name, provider, key)?;
-    let place = match provider.place {
-        Some(place) => place,
-        None => place_of(&connection.base_url).map_err(|error| setup(name, &error.into()))?,
-    };
-    let info = ModelInfo {
-        provider: name.to_owned(),
-        name: model.to_owned(),
-        dialect: DialectName::OpenAiChat,
-        place,
-        kind: if place == Place::Local { SourceKind::Local } else { SourceKind::Remote },
-        window: provider.window,
-        output_limit: provider.output_limit,
-        honours_n: provider.honours_n,
-        prefill: provider.prefill,
-        logprobs: provider.logprobs,
-        completion_endpoint: provider.completion_endpoint,
-        tools: provider.tools,
-    };
-    let quirks = Quirks { limit: provider.limit_field, prefill: provider.prefill_form, ..Quirks::default() };
-    let made = HttpModel::new(info, quirks, connection).map_err(|error| setup(name, &error))?;
-    Ok(Arc::new(made))
-}
-
-/// How to reach a provider.
-///
-/// # Errors
-/// When its address is missing.
-pub(crate) fn connection(
-    name: &str,
-    provider: &Provider,
-    key: Option<String>,
-) -> Result<Connection, CommandError> {
-    let base_url = provider.base_url.as_deref().ok_or_else(|| {
-        CommandError::usage(
-            format!("provider {name} has no address"),
-            format!("`drawloom config set providers.{name}.base_url URL`"),
-        )
-    })?;
-    Ok(Connection {
-        key: key.map(ApiKey::new),
-        insecure_http: provider.insecure_http,
-        proxy: provider.proxy.clone(),
-        timeouts: Timeouts {
-            connect: Duration::from_secs(provider.connect_timeout),
-            first_byte: Duration::from_secs(provider.first_byte_timeout),
-            idle: Duration::from_secs(provider.idle_timeout),
-        },
-        ..Connection::new(base_url)
-    })
-}
-
-/// The key a section names or holds, if it is there: the environment before `keys.toml` (spec: cli §5).
-pub(crate) fn known_key(provider: &Provider) -> Option<String> {
-    let named = provider.key_env.as_deref().and_then(|variable| key_in(variable).ok());
-    named.or_else(|| provider.key.clone())
-}
-
-fn key_in(variable: &str) -> Result<String, CommandError> {
-    std::env::var(variable).ok().filter(|key| !key.is_empty()).ok_or_else(|| {
-        CommandError::refused(
-            "no_key",
-            format!("there is no key in {variable}"),
-            format!("set {variable}, or keep the key in keys.toml"),
-        )
-    })
 }
 
 /// An address with a model's name behind it: the base is scheme, host and port, and the path up to a version
@@ -273,10 +243,6 @@ fn host(address: &str) -> String {
     authority.split('/').next().unwrap_or(authority).to_owned()
 }
 
-fn setup(name: &str, error: &SetupError) -> CommandError {
-    CommandError::new(error.code(), 2, format!("provider {}: {error}", one_line(name)), error.hint())
-}
-
 fn script_error(error: &ScriptError) -> CommandError {
     let (code, exit) = match error {
         ScriptError::Read { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ("not_found", 3),
@@ -292,6 +258,8 @@ fn script_error(error: &ScriptError) -> CommandError {
 
 #[cfg(test)]
 mod tests {
+    use model::{Place, SourceKind};
+
     use super::*;
 
     #[test]
@@ -324,5 +292,35 @@ mod tests {
             panic!("plain http to a stranger")
         };
         assert_eq!((refused.code, refused.exit), ("insecure_http", 2));
+    }
+
+    fn models(named: Option<&str>) -> Configured {
+        let home = tempfile::tempdir().unwrap();
+        let config = crate::config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
+        Configured::new(config, named)
+    }
+
+    #[test]
+    fn a_bare_name_is_its_only_makers_and_else_the_candidates_are_named() {
+        assert_eq!(models(None).full("gpt-5.1").unwrap(), "openai/gpt-5.1");
+        assert_eq!(models(None).full("gemini-3.5-flash").unwrap(), "gemini/gemini-3.5-flash");
+        assert!(models(None).names_provider("openai") == models(Some("gpt-9")).names_provider("openai"));
+        assert!(models(Some("gpt-5.1")).names_provider("openai"));
+        let mut two = models(None);
+        for name in ["one", "two"] {
+            let section = crate::config::ModelSection::default();
+            two.config.models.insert(format!("{name}/twin"), section);
+        }
+        let error = two.full("twin").unwrap_err();
+        assert_eq!((error.code, error.exit), ("ambiguous", 2));
+        assert!(error.hint.contains("one/twin, two/twin"), "{}", error.hint);
+    }
+
+    #[test]
+    fn a_misspelt_name_finds_its_neighbour() {
+        let hint = |name: &str| models(None).full(name).unwrap_err().hint;
+        assert!(hint("opnai/gpt-5.1").contains("openai/gpt-5.1"), "{}", hint("opnai/gpt-5.1"));
+        assert!(hint("gtp-5.1").contains("openai/gpt-5.1"), "{}", hint("gtp-5.1"));
+        assert!(hint("weather").contains("known providers"), "{}", hint("weather"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent::Purse;
 use agent::handover::{Doors, Listener};
 use commands::app::Workspace;
 use commands::settings::{Settings, size};
@@ -143,6 +144,7 @@ pub(crate) fn open(
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
     };
+    let budget = config.budget.of_the_agent();
     // What stands in a workspace is run for nobody, trusted or not.
     let closed = places.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
@@ -160,6 +162,7 @@ pub(crate) fn open(
         masker: Arc::new(masker),
         talk: person,
         cancel,
+        purse: Arc::new(Purse::new(budget)),
     };
     Ok(Opened { app: Arc::new(app), instance })
 }

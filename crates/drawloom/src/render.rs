@@ -8,6 +8,7 @@ mod care;
 mod chat;
 mod columns;
 mod context;
+mod cost;
 mod model;
 mod slash;
 mod tree;
@@ -134,6 +135,7 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Context(found) => Shown::new(context::show(found, to)),
         Outcome::ContextDiff(found) => Shown::new(context::diff(found, to)),
         Outcome::Replayed(done) => Shown::new(context::replayed(done)),
+        Outcome::Cost(found) => Shown::new(cost::costs(found, to)),
         Outcome::Done(_) => Shown::default(),
     }
 }

@@ -74,6 +74,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
             }
+            if matches!(&command, Command::Chat(chat) if chat.message.is_some()) {
+                person = person.unattended();
+            }
             let person = Arc::new(person);
             if let Command::Chat(chat) = &command
                 && chat.message.is_none()

@@ -4,7 +4,6 @@ use commands::CommandError;
 use text::mask::{MaskError, Masker, Secret};
 
 use crate::config::Config;
-use crate::models::OPENAI_KEY;
 
 /// A masker of every known secret, and notices about those that cannot be masked.
 ///
@@ -35,7 +34,9 @@ fn known(config: &Config) -> Vec<(String, String)> {
         known.extend(named);
     }
     // Known although it may not be used: the owner's text should not carry it either.
-    known.extend(variable(OPENAI_KEY).map(|key| (OPENAI_KEY.to_owned(), key)));
+    let usual = model::providers::PROVIDERS.iter().filter_map(|row| row.key_env);
+    known.extend(usual.filter_map(|name| Some((name.to_owned(), variable(name)?))));
+    known.sort();
     known.dedup_by(|a, b| a.0 == b.0);
     known
 }

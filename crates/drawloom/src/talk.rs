@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use agent::Client;
@@ -22,6 +23,8 @@ pub(crate) struct Person {
     verbose: bool,
     /// Whether answers are shown on standard output while they come.
     answers: bool,
+    /// Whether nobody is there to decide what it may cost, whatever terminal there is.
+    unattended: bool,
     stream: Mutex<Streamed>,
 }
 
@@ -38,12 +41,18 @@ struct Streamed {
 impl Person {
     /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
-        Self { quiet, verbose, answers: false, stream: Mutex::default() }
+        Self { quiet, verbose, answers: false, unattended: false, stream: Mutex::default() }
     }
 
     /// The same, with answers shown on standard output while they come: for a conversation at a terminal.
     pub(crate) fn showing_answers(mut self) -> Self {
         self.answers = true;
+        self
+    }
+
+    /// The same, for a call that ends with its one answer: what it may cost is decided beforehand.
+    pub(crate) fn unattended(mut self) -> Self {
+        self.unattended = true;
         self
     }
 
@@ -105,7 +114,25 @@ impl Drop for Person {
     }
 }
 
+/// Whether a question stands at the terminal: who else reads lines from it leaves the answer alone.
+static ASKING: AtomicBool = AtomicBool::new(false);
+
+/// Whether a question waits for its answer.
+pub(crate) fn is_asking() -> bool {
+    ASKING.load(Ordering::SeqCst)
+}
+
 impl Client for Person {
+    fn go_on(&self, question: &str) -> bool {
+        if self.unattended {
+            return false;
+        }
+        ASKING.store(true, Ordering::SeqCst);
+        let answer = self.answer(&[], question);
+        ASKING.store(false, Ordering::SeqCst);
+        answer == Some(true)
+    }
+
     fn note(&self, line: &str) {
         if !self.quiet {
             self.end_line();

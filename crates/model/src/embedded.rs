@@ -16,12 +16,13 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::capture::{Clock, RawResponse};
+use crate::catalogue::{self, Tokenizer};
 use crate::dialect::DialectName;
 use crate::embedded_body::{self, Body};
 use crate::embedded_wire::{self, Form};
 use crate::encoded::{EncodeError, Encoded};
 use crate::error::ModelError;
-use crate::model::{Call, Exchange, Model, ModelInfo, Place, SourceKind};
+use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
 use crate::prompt::{Params, Prompt};
 use crate::receive::{Io, Sent, Timeouts, receive};
 
@@ -64,18 +65,10 @@ impl EmbeddedModel {
         let engine = Engine::load(path, &options.engine)?;
         let window = engine.info().window;
         let info = ModelInfo {
-            provider: "embedded".to_owned(),
-            name: name.to_owned(),
             dialect: DialectName::Embedded,
-            place: Place::Local,
-            kind: SourceKind::Local,
-            window,
-            output_limit: window,
-            honours_n: false,
-            prefill: true,
             logprobs: true,
-            completion_endpoint: true,
-            tools: false,
+            tokenizer: tokenizer(name),
+            ..ModelInfo::local("embedded", name, window, window)
         };
         Ok(Self { info, engine, clock: options.clock })
     }
@@ -84,6 +77,11 @@ impl EmbeddedModel {
     pub fn engine_info(&self) -> &gguf::Info {
         self.engine.info()
     }
+}
+
+/// How the weights of this name cut text, as far as it can be told from it.
+fn tokenizer(name: &str) -> Tokenizer {
+    catalogue::find(catalogue::OPEN, name).map_or(Tokenizer::Unknown, |known| known.entry.tokenizer)
 }
 
 #[async_trait]

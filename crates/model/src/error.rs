@@ -189,6 +189,22 @@ impl ModelError {
         }
     }
 
+    /// Whether the reason lies with the model or the way to it, so that another one may answer the same request: not
+    /// there, overloaded, turning us away, out of quota. What is wrong with the request is wrong everywhere.
+    pub fn is_of_the_model(&self) -> bool {
+        match self {
+            Self::Connect { .. }
+            | Self::FirstByteTimeout { .. }
+            | Self::IdleTimeout { .. }
+            | Self::Cut { .. } => true,
+            Self::Server { failure, .. } => matches!(
+                failure.kind,
+                FailureKind::RateLimited | FailureKind::Unavailable | FailureKind::QuotaExceeded
+            ),
+            _ => false,
+        }
+    }
+
     /// How long the server asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

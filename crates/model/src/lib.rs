@@ -18,6 +18,7 @@
 pub mod anthropic;
 pub mod cancel;
 pub mod capture;
+pub mod catalogue;
 pub mod connection;
 pub mod dialect;
 #[cfg(feature = "embedded-model")]
@@ -32,6 +33,7 @@ pub mod model_list;
 pub mod openai_chat;
 pub mod openai_completions;
 pub mod openai_responses;
+pub mod prices;
 pub mod prompt;
 pub mod providers;
 pub mod quirks;
@@ -89,6 +91,7 @@ mod text_joiner;
 
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, Spool, Timings};
+pub use catalogue::Tokenizer;
 pub use connection::{ApiKey, Connection, SetupError, Timeouts};
 pub use dialect::{Dialect, DialectName, Parse, ParseError};
 #[cfg(feature = "embedded-model")]
@@ -99,6 +102,7 @@ pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
 pub use http_model::HttpModel;
 pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
 pub use model_list::{ListError, ListedModel, list_models};
+pub use prices::{Money, Prices, Rates};
 pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
     ToolChoice, ToolExchange, ToolResult, ToolSchema,

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::capture::{RawResponse, Spool};
+use crate::catalogue::Tokenizer;
 use crate::dialect::DialectName;
 use crate::encoded::{EncodeError, Encoded};
 use crate::error::ModelError;
 use crate::event::Listen;
-use crate::prompt::{Params, Prompt};
+use crate::prices::Prices;
+use crate::prompt::{Chat, ChatPart, Media, Params, Prompt};
 
 /// A model that can be asked.
 #[async_trait]
@@ -122,19 +124,79 @@ pub struct ModelInfo {
     pub completion_endpoint: bool,
     /// Whether it can call tools.
     pub tools: bool,
+    /// Whether it takes pictures.
+    pub images: bool,
+    /// Whether it takes sound.
+    pub audio: bool,
+    /// Whether it keeps to a schema.
+    pub structured: bool,
+    /// The cheap model of the same provider that is used for small work.
+    pub fast: Option<String>,
+    /// What it costs; `None` where that is not known, nothing for a local one.
+    pub prices: Option<Prices>,
+    /// How it cuts text into tokens.
+    pub tokenizer: Tokenizer,
+    /// Whether nobody said how large the window is.
+    pub window_assumed: bool,
+    /// The host text goes to; none for a model inside this program.
+    pub host: Option<String>,
 }
 
 impl ModelInfo {
+    /// A local model that continues raw text and conversations alike and can nothing else, for servers and tests to
+    /// go on from.
+    pub fn local(
+        provider: impl Into<String>,
+        name: impl Into<String>,
+        window: u32,
+        output_limit: u32,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            name: name.into(),
+            dialect: DialectName::OpenAiChat,
+            place: Place::Local,
+            kind: SourceKind::Local,
+            window,
+            output_limit,
+            honours_n: false,
+            prefill: true,
+            logprobs: false,
+            completion_endpoint: true,
+            tools: false,
+            images: false,
+            audio: false,
+            structured: false,
+            fast: None,
+            prices: Some(Prices::FREE),
+            tokenizer: Tokenizer::Unknown,
+            window_assumed: false,
+            host: None,
+        }
+    }
+
+    /// `PROVIDER/NAME`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.provider, self.name)
+    }
+
     /// Refuses what the model is known not to take.
     pub(crate) fn admit(&self, prompt: &Prompt, params: &Params) -> Result<(), EncodeError> {
         let (prefill, tools, raw) = match prompt {
             Prompt::Raw(_) => (false, false, true),
             Prompt::Chat(chat) => (chat.prefill.is_some(), !chat.tools.is_empty(), false),
         };
+        let (images, audio) = match prompt {
+            Prompt::Raw(_) => (false, false),
+            Prompt::Chat(chat) => (sends(chat, "image/"), sends(chat, "audio/")),
+        };
         let refused = [
             (raw && !(self.completion_endpoint && self.dialect.has_completions()), "raw continuation"),
             (prefill && !self.prefill, "a given beginning of the answer"),
             (tools && !self.tools, "tool use"),
+            (images && !self.images, "pictures"),
+            (audio && !self.audio, "sound"),
+            (params.schema.is_some() && !self.structured, "a schema for the answer"),
             (params.n > 1 && !self.honours_n, "more than one choice in a request"),
             (params.logprobs.is_some() && !self.logprobs, "log-probabilities"),
         ];
@@ -142,5 +204,36 @@ impl ModelInfo {
             Some((_, what)) => Err(EncodeError::Unsupported { what }),
             None => Ok(()),
         }
+    }
+}
+
+/// Whether a conversation holds media of a kind, in its messages or in results of tools.
+fn sends(chat: &Chat, kind: &str) -> bool {
+    let is_kind = |media: &Media| media.mime.starts_with(kind);
+    chat.messages.iter().any(|part| match part {
+        ChatPart::Media(part) => is_kind(&part.media),
+        ChatPart::ToolRound(round) => round.iter().any(|exchange| exchange.result.media.iter().any(is_kind)),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::{MediaPart, PartId};
+
+    #[test]
+    fn media_go_only_to_models_that_take_them() {
+        let model = ModelInfo { images: true, ..ModelInfo::local("box", "m", 4_096, 512) };
+        let prompt = |mime: &str| {
+            let media = Media { mime: mime.to_owned(), data: bytes::Bytes::from_static(b"x") };
+            let part = ChatPart::Media(MediaPart { id: PartId(0), media });
+            Prompt::Chat(Chat { messages: vec![part], ..Chat::default() })
+        };
+        assert!(model.admit(&prompt("image/png"), &Params::default()).is_ok());
+        assert!(model.admit(&prompt("audio/wav"), &Params::default()).is_err());
+        let blind = ModelInfo { images: false, audio: true, ..model };
+        assert!(blind.admit(&prompt("image/png"), &Params::default()).is_err());
+        assert!(blind.admit(&prompt("audio/wav"), &Params::default()).is_ok());
     }
 }

@@ -19,7 +19,7 @@ use crate::dialect::{Dialect, DialectName};
 use crate::encoded::{EncodeError, Encoded, PartKind};
 use crate::error::ModelError;
 use crate::expectation::difference;
-use crate::model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SourceKind};
+use crate::model::{Call, Exchange, Model, ModelInfo, Purpose, SourceKind};
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
 use crate::prompt::{Params, Prompt};
@@ -98,19 +98,14 @@ impl ScriptModel {
 
     fn with(file: &str, lines: Option<Vec<Line>>, options: ScriptOptions) -> Self {
         let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_else(|| file.to_owned());
         let info = ModelInfo {
-            provider: "script".to_owned(),
-            name: name.unwrap_or_else(|| file.to_owned()),
-            dialect: DialectName::OpenAiChat,
-            place: Place::Local,
             kind: SourceKind::Script,
-            window: options.window,
-            output_limit: options.output_limit,
-            honours_n: false,
-            prefill: true,
-            logprobs: false,
-            completion_endpoint: true,
             tools: true,
+            images: true,
+            audio: true,
+            structured: true,
+            ..ModelInfo::local("script", name, options.window, options.output_limit)
         };
         Self { info, file: file.to_owned(), lines, count: Mutex::default(), options }
     }

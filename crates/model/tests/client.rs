@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     ApiKey, Call, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Event, Exchange, HttpModel, Model,
-    ModelError, ModelInfo, Params, PartId, Place, Prompt, Purpose, Quirks, RawResponse, Reply as Answer,
-    SourceKind, Spool, TextPart, Timeouts, reparse,
+    ModelError, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, Reply as Answer, SourceKind,
+    Spool, TextPart, Timeouts, reparse,
 };
 use server::{Reply, Server, response, stream, whole_stream};
 
@@ -22,18 +22,11 @@ const BUSY: &str = "{\"error\":{\"message\":\"busy\",\"type\":\"overloaded\"}}";
 
 fn info() -> ModelInfo {
     ModelInfo {
-        provider: "test".to_owned(),
-        name: "m".to_owned(),
-        dialect: DialectName::OpenAiChat,
-        place: Place::Local,
-        kind: SourceKind::Local,
-        window: 8192,
-        output_limit: 1024,
         honours_n: true,
-        prefill: true,
         logprobs: true,
-        completion_endpoint: true,
         tools: true,
+        structured: true,
+        ..ModelInfo::local("test", "m", 8192, 1024)
     }
 }
 

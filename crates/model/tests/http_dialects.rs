@@ -12,8 +12,8 @@ use drawloom_model::model_list::ListError;
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     ApiKey, Call, Cancel, Chat, ChatPart, Connection, DialectName, Encoded, Exchange, HttpModel, ListedModel,
-    Model, ModelError, ModelInfo, Params, PartId, Place, Probe, Prompt, Purpose, Quirks, RawResponse,
-    SourceKind, TextPart, list_models, provider,
+    Model, ModelError, ModelInfo, Params, PartId, Probe, Prompt, Purpose, Quirks, RawResponse, TextPart,
+    list_models, provider,
 };
 use server::{Reply, Server, response};
 
@@ -26,18 +26,13 @@ const HTTP: [DialectName; 4] = [
 
 fn info(dialect: DialectName) -> ModelInfo {
     ModelInfo {
-        provider: "test".to_owned(),
-        name: "m".to_owned(),
         dialect,
-        place: Place::Local,
-        kind: SourceKind::Local,
-        window: 8192,
-        output_limit: 1024,
         honours_n: true,
-        prefill: true,
         logprobs: true,
-        completion_endpoint: true,
         tools: true,
+        images: true,
+        structured: true,
+        ..ModelInfo::local("test", "m", 8192, 1024)
     }
 }
 

@@ -96,8 +96,8 @@ pub struct Usage {
     pub completion_tokens: u64,
     /// Tokens of the prompt read from the provider's cache.
     pub cached_tokens: u64,
-    /// Price in millionths of the configured currency's unit; 0 when unknown.
-    pub micro_cost: u64,
+    /// Price in micro-dollars; none where it is not known, which is not nothing.
+    pub micro_cost: Option<u64>,
 }
 
 impl Usage {
@@ -109,7 +109,10 @@ impl Usage {
             prompt_tokens: self.prompt_tokens + other.prompt_tokens,
             completion_tokens: self.completion_tokens + other.completion_tokens,
             cached_tokens: self.cached_tokens + other.cached_tokens,
-            micro_cost: self.micro_cost + other.micro_cost,
+            micro_cost: match (self.micro_cost, other.micro_cost) {
+                (Some(one), Some(two)) => Some(one + two),
+                _ => None,
+            },
         }
     }
 }

@@ -62,7 +62,9 @@ async fn a_model_that_fails_leaves_what_was_said_and_the_error_is_named() {
     let turned = process.say(&script(r#"{"fault": "context_too_long"}"#), "Is it raining?").await.unwrap();
     let reply = turned.reply.unwrap();
     assert!(reply.answer.is_none());
-    let Some(AgentError::Model { code, message, hint }) = reply.error else { panic!("{:?}", reply.error) };
+    let Some(AgentError::Model { code, message, hint, .. }) = reply.error else {
+        panic!("{:?}", reply.error)
+    };
     assert_eq!(code, "context_too_long");
     assert!(!message.is_empty() && !hint.is_empty());
     assert_eq!(process.path().await, [(Role::User, "Is it raining?".to_owned(), None)]);

@@ -6,4 +6,5 @@
 mod answering;
 mod handing;
 mod leases;
+mod spending;
 mod support;

@@ -8,15 +8,15 @@ use context::Bootstrap;
 use drawloom_agent::handover::{Doors, Listener};
 use drawloom_agent::session::Name;
 use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, LEASE, Manner, Turned, turn};
+use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, Fallbacks, LEASE, Manner, Turned, turn};
 use loom::path::Exceptions;
 use loom::plan::NewText;
 use loom::render::{Passage, tip, window};
 use loom::{Finish, NodeId, Role};
 use model::script::ScriptOptions;
 use model::{
-    Call, Cancel, Clock, Dialect, DialectName, EncodeError, Encoded, Event, Exchange, Model, ModelError,
-    ModelInfo, PARSER_VERSION, Params, Place, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
+    Call, Cancel, Clock, Dialect, EncodeError, Encoded, Event, Exchange, Model, ModelError, ModelInfo,
+    PARSER_VERSION, Params, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
 };
 use store::home::{Home, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceId, Instances};
@@ -71,6 +71,8 @@ impl House {
             space: SpaceLimits::default(),
             lease: LEASE,
             client: Arc::clone(&heard) as Arc<dyn Client>,
+            purse: Arc::default(),
+            fallbacks: Fallbacks::default(),
         };
         Process { desk, doors: Doors::default(), heard, instance }
     }
@@ -212,18 +214,9 @@ impl Gated {
         let (asked, requests) = mpsc::unbounded_channel();
         let ScriptOptions { window, output_limit, .. } = ScriptOptions::default();
         let info = ModelInfo {
-            provider: "test".to_owned(),
-            name: "gated".to_owned(),
-            dialect: DialectName::OpenAiChat,
-            place: Place::Local,
-            kind: SourceKind::Local,
-            window,
-            output_limit,
-            honours_n: false,
             prefill: false,
-            logprobs: false,
             completion_endpoint: false,
-            tools: false,
+            ..ModelInfo::local("test", "gated", window, output_limit)
         };
         (Arc::new(Self { info, asked }), requests)
     }

@@ -13,6 +13,10 @@ pub enum ModelCommand {
         #[arg(long)]
         #[serde(default)]
         detect: bool,
+        /// Every model of the catalogue, too.
+        #[arg(long)]
+        #[serde(default)]
+        all: bool,
     },
     /// Fetch the weights of an embedded model.
     Pull {
@@ -21,7 +25,7 @@ pub enum ModelCommand {
     },
     /// Make a model the one that is used when none is named.
     Use {
-        /// PROVIDER/NAME, http://HOST:PORT/NAME, script:FILE or an embedded model.
+        /// PROVIDER/NAME, a name of the catalogue, http://HOST:PORT/NAME, script:FILE or an embedded model.
         name: String,
     },
     /// Ask a model one small question, and measure the answer.

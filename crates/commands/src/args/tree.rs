@@ -302,6 +302,10 @@ pub struct Sampling {
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
+    /// Do not ask before many tokens are sent.
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
 }
 
 /// `tree generate`.

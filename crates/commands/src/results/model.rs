@@ -18,8 +18,16 @@ pub struct ModelShown {
     pub place: model::Place,
     /// Its window in tokens, as far as it is known.
     pub window: Option<u32>,
+    /// Whether nobody said how large the window is.
+    pub window_assumed: bool,
+    /// Most tokens of one answer, as far as it is known.
+    pub output_limit: Option<u32>,
     /// What it costs, as far as it is known.
     pub price: Option<String>,
+    /// What it can do.
+    pub abilities: Vec<String>,
+    /// The host text goes to; none for what runs in this program.
+    pub host: Option<String>,
     /// Whether it runs in this process.
     pub embedded: bool,
     /// Of an embedded model whether its weights are here.

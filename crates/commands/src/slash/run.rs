@@ -16,7 +16,7 @@ use crate::results::Outcome;
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
 use crate::rights::Asker;
-use crate::{contexts, tree, verify};
+use crate::{contexts, cost, tree, verify};
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +53,7 @@ impl App {
             SlashCommand::Context { form } => {
                 Outcome::Standing(standing(self, asker, conversation, form).await?)
             }
+            SlashCommand::Cost(args) => cost::cost(self, asker, args).await?,
             SlashCommand::Sessions | SlashCommand::Switch { name: None } => {
                 let list = SessionsCommand::List { archived: false, all: false };
                 chat::sessions(self, asker, list).await?

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use model::openai_completions::OpenAiCompletions;
 use model::{
     Call, Dialect, DialectName, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, PARSER_VERSION,
-    Params, Place, Prompt, RawResponse, SourceKind, Timings,
+    Params, Prompt, RawResponse, SourceKind, Timings,
 };
 
 const BODY: &str = concat!(
@@ -23,18 +23,10 @@ pub(crate) struct Probable(ModelInfo);
 impl Default for Probable {
     fn default() -> Self {
         Self(ModelInfo {
-            provider: "test".to_owned(),
-            name: "probable".to_owned(),
             dialect: DialectName::OpenAiCompletions,
-            place: Place::Local,
-            kind: SourceKind::Local,
-            window: 32_768,
-            output_limit: 1_024,
-            honours_n: false,
             prefill: false,
             logprobs: true,
-            completion_endpoint: true,
-            tools: false,
+            ..ModelInfo::local("test", "probable", 32_768, 1_024)
         })
     }
 }

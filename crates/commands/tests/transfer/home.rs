@@ -53,6 +53,7 @@ impl TestHome {
             masker: Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
             talk: Arc::clone(&talk) as Arc<dyn Talk>,
             cancel: Cancel::never(),
+            purse: Arc::default(),
         };
         Self { app, talk, dir }
     }

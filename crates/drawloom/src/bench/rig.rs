@@ -50,6 +50,7 @@ impl Rig {
             masker: Arc::new(masker),
             talk: Arc::new(Nobody),
             cancel: Cancel::never(),
+            purse: Arc::default(),
         };
         Ok(Self { app, asker: Asker::owner() })
     }

@@ -9,6 +9,7 @@ use store::home::{Home, HomeOptions};
 use toml::Value;
 
 use super::layers::{Layers, Source};
+use super::path::normal;
 use super::set::{set, unknown};
 use super::{file, key, schema, table};
 use crate::places::Places;
@@ -38,6 +39,7 @@ pub(crate) fn run(
 }
 
 fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
+    let path = &*normal(path);
     let key = table::row(path).ok_or_else(|| unknown(path))?;
     // A wrong value elsewhere does not matter; a wrong value here is not there.
     let (value, source) = layers.get(path);
@@ -55,6 +57,7 @@ fn set_key(
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
+    let path = &*normal(path);
     let row = table::row(path).ok_or_else(|| unknown(path))?;
     let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
     let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
@@ -97,8 +100,19 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
     let mut problems: Vec<_> = layers.problems().iter().map(file::Problem::to_string).collect();
     let config = layers.lenient()?;
     for (name, provider) in &config.providers {
-        if provider.base_url.is_none() {
+        let row = provider.kind.as_deref().unwrap_or(name);
+        if provider.base_url.is_none() && model::provider(row).is_none() {
             problems.push(format!("providers.{name}.base_url is missing: set the server's address"));
+        }
+        if let Some(kind) = provider.kind.as_ref().filter(|kind| model::provider(kind).is_none()) {
+            problems.push(format!("providers.{name}.kind names {kind}: no provider is known by that name"));
+        }
+    }
+    for (name, model) in &config.models {
+        if model.price_input.is_some() != model.price_output.is_some() {
+            problems.push(format!(
+                "models.\"{name}\" has one price of two: price_input and price_output belong together"
+            ));
         }
     }
     for (name, agent) in &config.agents {

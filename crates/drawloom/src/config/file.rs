@@ -147,6 +147,7 @@ fn broken(text: &str, error: &toml::de::Error) -> String {
 
 fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
     for (key, value) in table {
+        let key = super::path::join(&[key]);
         let path = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
         match value {
             Value::Table(inner) => flatten(&path, inner, leaves),

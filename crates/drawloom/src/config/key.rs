@@ -3,6 +3,8 @@
 use commands::settings::size;
 use toml::Value;
 
+use super::path::{join, segments};
+
 /// What a key may hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
@@ -126,7 +128,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
 /// A key of the table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
-    /// Its dotted path; `NAME` stands for any name.
+    /// Its dotted path; `NAME` stands for any name, `MODEL` for that of a model.
     pub(crate) path: &'static str,
     /// What it may hold.
     pub(crate) kind: Kind,
@@ -163,21 +165,19 @@ impl Key {
 
     /// Whether this row is about the key of that path.
     pub(crate) fn is(&self, path: &str) -> bool {
-        let (mut ours, mut theirs) = (self.path.split('.'), path.split('.'));
-        loop {
-            match (ours.next(), theirs.next()) {
-                (None, None) => return true,
-                (Some("NAME"), Some(name)) if is_name(name) => {}
-                (Some(a), Some(b)) if a == b => {}
-                _ => return false,
-            }
-        }
+        let theirs = segments(path);
+        let fits = |(ours, theirs): (&str, &String)| match ours {
+            "NAME" => is_name(theirs),
+            "MODEL" => !theirs.is_empty(),
+            ours => ours == theirs,
+        };
+        self.path.split('.').count() == theirs.len() && self.path.split('.').zip(&theirs).all(fits)
     }
 
     /// The key of this row in a named section (`providers.box`), or its path where `section` is empty and it has
     /// no name in it; none where it does not stand there.
     pub(crate) fn in_section(&self, section: &str) -> Option<String> {
-        match self.path.split_once(".NAME.") {
+        match self.around_name() {
             None => section.is_empty().then(|| self.path.to_owned()),
             Some((head, rest)) => {
                 let name = section.strip_prefix(head)?.strip_prefix('.')?;
@@ -186,10 +186,18 @@ impl Key {
         }
     }
 
-    /// The path with `NAME` filled in as in `path`, as far as the two agree.
+    /// What stands before and behind the name in the path of a section that has one of its own.
+    pub(crate) fn around_name(&self) -> Option<(&'static str, &'static str)> {
+        self.path.split_once(".NAME.").or_else(|| self.path.split_once(".MODEL."))
+    }
+
+    /// The path with the name filled in as in `path`, as far as the two agree.
     pub(crate) fn named_as(&self, path: &str) -> String {
-        let name = path.split('.').nth(1).filter(|name| is_name(name)).unwrap_or("NAME");
-        self.path.replace("NAME", name)
+        let name = segments(path).into_iter().nth(1).filter(|name| !name.is_empty());
+        match (self.around_name(), name) {
+            (Some((head, rest)), Some(name)) => format!("{head}.{}.{rest}", join(&[name])),
+            _ => self.path.to_owned(),
+        }
     }
 }
 
@@ -233,6 +241,9 @@ mod tests {
     fn a_name_stands_for_any_name_but_for_no_path() {
         let key = Key::new("providers.NAME.window", Kind::Whole(1, 9), "");
         assert!(key.is("providers.my-box.window"));
+        let model = Key::new("models.MODEL.window", Kind::Whole(1, 9), "");
+        assert!(model.is("models.\"openai/gpt-5.1\".window") && !model.is("models.openai/gpt-5.1.window"));
+        assert_eq!(model.in_section("models.\"a/b.c\"").as_deref(), Some("models.\"a/b.c\".window"));
         assert!(
             !key.is("providers.window") && !key.is("providers.a.b.window") && !key.is("providers..window")
         );

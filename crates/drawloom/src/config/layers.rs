@@ -10,6 +10,7 @@ use toml::{Table, Value};
 
 use super::file::{self, CONFIG, Held, KEYS, Problem, Secrets};
 use super::key::Key;
+use super::path::segments;
 use super::sections::Config;
 use super::table;
 
@@ -118,8 +119,7 @@ impl Layers {
     /// When the table and the types disagree, which a test rules out.
     pub(crate) fn lenient(&self) -> Result<Config, CommandError> {
         let mut whole = Table::new();
-        let built_in = table::BUILT_IN.iter().filter_map(|(path, _)| section(path));
-        let mut names: Vec<_> = self.names().into_iter().chain(built_in).collect();
+        let mut names = self.names();
         names.push(String::new());
         for name in names {
             for path in table::KEYS.iter().filter_map(|key| key.in_section(&name)) {
@@ -142,20 +142,20 @@ impl Layers {
 
 /// The named section a key stands in, as `providers.box`; none for a section without names.
 fn section(path: &str) -> Option<String> {
-    let named = table::row(path)?.path.contains(".NAME.");
+    let named = table::row(path)?.around_name().is_some();
     path.rsplit_once('.').filter(|_| named).map(|(section, _)| section.to_owned())
 }
 
 fn insert(table: &mut Table, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => drop(table.insert(path.to_owned(), value)),
-        Some((first, rest)) => {
-            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(inner) = inner {
-                insert(inner, rest, value);
-            }
-        }
+    let mut names = segments(path);
+    let last = names.pop().unwrap_or_default();
+    let mut table = table;
+    for name in names {
+        let inner = table.entry(name).or_insert_with(|| Value::Table(Table::new()));
+        let Value::Table(inner) = inner else { return };
+        table = inner;
     }
+    table.insert(last, value);
 }
 
 /// The keys the environment sets. A name in a path is written in capitals, with `_` for `-`; `known` are the
@@ -225,7 +225,7 @@ mod tests {
     fn the_environment_reaches_named_sections_as_they_are_spelt() {
         let file = "[providers.My-Box]\nbase_url = \"http://localhost:1\"";
         let found = layers(file, &[("DRAWLOOM_PROVIDERS__MY_BOX__WINDOW", "4096")], None).config().unwrap();
-        assert_eq!(found.providers["My-Box"].window, 4096);
+        assert_eq!(found.providers["My-Box"].window, Some(4096));
         let new = layers("", &[("DRAWLOOM_PROVIDERS__NEW__BASE_URL", "http://localhost:1")], None);
         assert!(new.config().unwrap().providers.contains_key("new"));
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::schema::schema;
-use super::table::{BUILT_IN, KEYS};
+use super::table::KEYS;
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -26,11 +26,21 @@ A model is named in one of these ways:
 
 | Name | Is |
 |---|---|
-| `PROVIDER/NAME` | a model of `[providers.PROVIDER]`; what follows the first `/` is the name the server knows |
-| `openai/NAME` | the same, known without a section. `OPENAI_API_KEY` is read when `--model` names it, or when `key_env` says so |
+| `PROVIDER/NAME` | a model of `[providers.PROVIDER]`, or of a provider known by name (below); what follows the first `/` is the name the server knows |
+| `NAME` | a model of the catalogue, where one provider alone has it: `gpt-5.1` is `openai/gpt-5.1` |
 | `http://HOST:PORT/NAME` | a model of a server that speaks like OpenAI's; with a version in the path (`https://host/v1/NAME`) the name follows it |
 | `smollm2` | a small model inside the program, a demo; `--model-file PATH` loads any GGUF file the engine knows |
 | `script:FILE`, `script:echo` | answers from a file, or the prompt again: for tests and work without a network |
+";
+
+const KNOWN: &str = "
+## Providers known by name
+
+A model of these is named without a section; a section of the same name, or one with their name as its `kind`, says what is
+otherwise. The key in the variable is used when `--model` names the provider, or when `key_env` says so.
+
+| Name | Address | Place | Key | Dialect |
+|---|---|---|---|---|
 ";
 
 fn page() -> String {
@@ -47,9 +57,11 @@ fn page() -> String {
         let wanted = key.kind.wanted();
         let _ = writeln!(page, "| `{name}` | {wanted}{unit} | {default} | {} |", key.doc);
     }
-    page.push_str("\n## Known without a section\n\n| Key | Default |\n|---|---|\n");
-    for (path, default) in BUILT_IN {
-        let _ = writeln!(page, "| `{path}` | `{default}` |");
+    page.push_str(KNOWN);
+    for row in model::providers::PROVIDERS {
+        let key = row.key_env.map_or_else(|| "–".to_owned(), |key| format!("`{key}`"));
+        let place = if row.place == model::Place::Local { "local" } else { "remote" };
+        let _ = writeln!(page, "| `{}` | {} | {place} | {key} | `{}` |", row.name, row.base_url, row.dialect);
     }
     page
 }

@@ -8,6 +8,8 @@ use super::table::{KEYS, default};
 
 /// Names of providers, presets and agents, as [`super::key::is_name`] takes them.
 const NAME: &str = "^[A-Za-z0-9_-]+$";
+/// Names of models.
+const MODEL: &str = "^.+$";
 
 /// The schema, of draft 2020-12.
 pub(crate) fn schema() -> Value {
@@ -16,8 +18,11 @@ pub(crate) fn schema() -> Value {
         let mut at = &mut whole;
         let mut parts = key.path.split('.').peekable();
         while let Some(part) = parts.next() {
-            let (kind, name) =
-                if part == "NAME" { ("patternProperties", NAME) } else { ("properties", part) };
+            let (kind, name) = match part {
+                "NAME" => ("patternProperties", NAME),
+                "MODEL" => ("patternProperties", MODEL),
+                part => ("properties", part),
+            };
             let leaf = parts.peek().is_none();
             let entry = entry(at, kind, name);
             if leaf {
@@ -90,6 +95,7 @@ mod tests {
         for key in KEYS {
             let pointer = key.path.split('.').map(|part| match part {
                 "NAME" => format!("/patternProperties/{NAME}"),
+                "MODEL" => format!("/patternProperties/{MODEL}"),
                 part => format!("/properties/{part}"),
             });
             let found = schema.pointer(&pointer.collect::<String>());

@@ -8,6 +8,7 @@ use super::table::{KEYS, default};
 use commands::CommandError;
 use commands::settings::{Agent, Preset};
 use model::quirks::{LimitField, PrefillForm};
+use model::{DialectName, Money, Tokenizer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
 
@@ -20,6 +21,11 @@ pub(crate) struct Config {
     /// `[providers.NAME]`.
     #[serde(default)]
     pub(crate) providers: BTreeMap<String, Provider>,
+    /// `[models."PROVIDER/NAME"]`.
+    #[serde(default)]
+    pub(crate) models: BTreeMap<String, ModelSection>,
+    /// `[budget]`.
+    pub(crate) budget: Budget,
     /// `[presets.NAME]`.
     #[serde(default)]
     pub(crate) presets: BTreeMap<String, Preset>,
@@ -42,6 +48,53 @@ pub(crate) struct Model {
     pub(crate) default: Option<String>,
     /// Whether downloads are allowed unasked.
     pub(crate) auto_pull: bool,
+    /// Who is asked when one cannot be.
+    pub(crate) fallbacks: Vec<String>,
+    /// Whether a remote one of them may take over from a local one.
+    pub(crate) fallback_remote: bool,
+}
+
+/// `[budget]`, in dollars.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Budget {
+    /// Of a turn.
+    pub(crate) turn: f64,
+    /// Of a day.
+    pub(crate) day: f64,
+    /// Of a month.
+    pub(crate) month: f64,
+}
+
+impl Budget {
+    /// In the agent's own form.
+    pub(crate) fn of_the_agent(&self) -> agent::Budget {
+        let money = Money::from_dollars;
+        agent::Budget { turn: money(self.turn), day: money(self.day), month: money(self.month) }
+    }
+}
+
+/// `[models."PROVIDER/NAME"]`: what the owner knows better than the catalogue.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModelSection {
+    pub(crate) window: Option<u32>,
+    pub(crate) output_limit: Option<u32>,
+    /// Prices in dollars a million tokens.
+    pub(crate) price_input: Option<f64>,
+    pub(crate) price_output: Option<f64>,
+    pub(crate) price_cache_read: Option<f64>,
+    pub(crate) price_cache_write: Option<f64>,
+    pub(crate) tools: Option<bool>,
+    pub(crate) images: Option<bool>,
+    pub(crate) audio: Option<bool>,
+    pub(crate) structured: Option<bool>,
+    pub(crate) prefill: Option<bool>,
+    pub(crate) honours_n: Option<bool>,
+    pub(crate) logprobs: Option<bool>,
+    pub(crate) completion_endpoint: Option<bool>,
+    pub(crate) fast: Option<String>,
+    pub(crate) tokenizer: Option<Tokenizer>,
 }
 
 /// `[providers.NAME]`.
@@ -49,36 +102,39 @@ pub(crate) struct Model {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Provider {
     pub(crate) base_url: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) dialect: Option<DialectName>,
     pub(crate) place: Option<Place>,
     pub(crate) key_env: Option<String>,
     pub(crate) key: Option<String>,
     pub(crate) insecure_http: bool,
     pub(crate) proxy: Option<String>,
-    pub(crate) window: u32,
-    pub(crate) output_limit: u32,
-    pub(crate) honours_n: bool,
-    pub(crate) prefill: bool,
-    pub(crate) prefill_form: PrefillForm,
-    pub(crate) logprobs: bool,
-    pub(crate) completion_endpoint: bool,
-    pub(crate) tools: bool,
-    pub(crate) limit_field: LimitField,
+    pub(crate) window: Option<u32>,
+    pub(crate) output_limit: Option<u32>,
+    pub(crate) honours_n: Option<bool>,
+    pub(crate) prefill: Option<bool>,
+    pub(crate) prefill_form: Option<PrefillForm>,
+    pub(crate) logprobs: Option<bool>,
+    pub(crate) completion_endpoint: Option<bool>,
+    pub(crate) tools: Option<bool>,
+    pub(crate) images: Option<bool>,
+    pub(crate) limit_field: Option<LimitField>,
     pub(crate) connect_timeout: u64,
     pub(crate) first_byte_timeout: u64,
     pub(crate) idle_timeout: u64,
 }
 
 impl Provider {
-    /// A server of which nothing is known but its address.
+    /// A provider without a section; of a server that is none, nothing is known but its address.
     ///
     /// # Errors
     /// When the table and this type disagree, which a test rules out.
-    pub(crate) fn at(base_url: &str) -> Result<Self, CommandError> {
+    pub(crate) fn at(base_url: Option<&str>) -> Result<Self, CommandError> {
         let section = "providers.NAME";
         let keys = KEYS.iter().filter_map(|key| key.path.strip_prefix(section)?.strip_prefix('.'));
         let defaults = keys.filter_map(|key| Some((key.to_owned(), default(&format!("{section}.{key}"))?)));
         let mut table: toml::Table = defaults.collect();
-        table.insert("base_url".to_owned(), base_url.into());
+        table.extend(base_url.map(|url| ("base_url".to_owned(), url.into())));
         table.try_into().map_err(|error: toml::de::Error| CommandError::new("config", 2, error.message(), ""))
     }
 }
@@ -168,7 +224,7 @@ impl<'de> Deserialize<'de> for Bytes {
 mod tests {
     use toml::{Table, Value};
 
-    use super::super::key::Kind;
+    use super::super::key::{Key, Kind};
     use super::super::layers::Layers;
     use super::super::table::KEYS;
     use super::*;
@@ -201,16 +257,17 @@ mod tests {
     #[test]
     fn every_field_of_presets_and_agents_is_a_key_of_the_table() {
         // The names a type knows are what it says when it meets another.
-        let known = |section: &str, message: String| {
+        let known = |section: &'static str, message: String| {
             assert!(message.starts_with("unknown field `strange`, expected one of `"), "{message}");
             for name in message.split('`').skip(3).step_by(2) {
-                let path = format!("{section}.NAME.{name}");
-                assert!(KEYS.iter().any(|key| key.path == path), "{path}");
+                let is_key = |key: &Key| key.around_name() == Some((section, name));
+                assert!(KEYS.iter().any(is_key), "{section}: {name}");
             }
         };
         let strange: Table = "strange = 1".parse().unwrap();
         known("presets", strange.clone().try_into::<Preset>().unwrap_err().message().to_owned());
         known("agents", strange.clone().try_into::<Agent>().unwrap_err().message().to_owned());
+        known("models", strange.clone().try_into::<ModelSection>().unwrap_err().message().to_owned());
         known("providers", strange.try_into::<Provider>().unwrap_err().message().to_owned());
     }
 }

@@ -8,6 +8,7 @@ use toml_edit::{DocumentMut, Item, Table, Value};
 
 use super::atomic;
 use super::file::{self, CONFIG, KEYS, Secrets};
+use super::path::{normal, segments};
 use super::table;
 
 /// Sets a key to what was written on the command line, and returns what is wrong in the rest of the file.
@@ -15,6 +16,7 @@ use super::table;
 /// # Errors
 /// An unknown key, a value that does not fit, a file that is broken or cannot be written. Nothing was written.
 pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Problem>, CommandError> {
+    let path = &*normal(path);
     let key = table::row(path).ok_or_else(|| unknown(path))?;
     let value = key.kind.read(written).map_err(|wanted| {
         CommandError::usage(format!("{path} does not fit"), format!("it takes {wanted}"))
@@ -58,11 +60,11 @@ fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<Str
     let value: Value = value.to_string().parse().map_err(|_| {
         CommandError::usage(format!("the value of {path} cannot be written"), "write it in another way")
     })?;
-    let mut parts: Vec<&str> = path.split('.').collect();
+    let mut parts = segments(path);
     let last = parts.pop().unwrap_or_default();
     let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
     for part in parts {
-        let item = table.entry(part).or_insert_with(|| {
+        let item = table.entry(&part).or_insert_with(|| {
             let mut fresh = Table::new();
             // `[providers.box]` alone, without an empty `[providers]` before it.
             fresh.set_implicit(true);
@@ -72,13 +74,13 @@ fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<Str
             CommandError::usage(format!("{name}: {part} is not a section"), "mend it first")
         })?;
     }
-    match table.get_mut(last) {
+    match table.get_mut(&last) {
         Some(Item::Value(old)) => {
             let decor = old.decor().clone();
             *old = value;
             *old.decor_mut() = decor;
         }
-        _ => drop(table.insert(last, Item::Value(value))),
+        _ => drop(table.insert(&last, Item::Value(value))),
     }
     let text = document.to_string();
     // With nothing but comments in it, they would come to stand below what is new.
@@ -99,6 +101,12 @@ mod tests {
         let old = "# mine\n[log] # loud?\nlevel = \"info\" # for now\n\n[model]\n# the good one\ndefault = \"a/b\"\n";
         let new = text("log.level", "debug", old);
         assert_eq!(new, old.replace("\"info\"", "\"debug\""));
+    }
+
+    #[test]
+    fn a_model_has_a_section_under_its_whole_name() {
+        let new = text("models.\"openai/gpt-5.1\".window", "4096", "");
+        assert_eq!(new, "[models.\"openai/gpt-5.1\"]\nwindow = 4096\n");
     }
 
     #[test]

@@ -10,6 +10,9 @@ use Kind::{Address, Bytes, Choice, Flag, Number, Text, Texts, Variable, Whole};
 
 const TOKENS: Kind = Whole(1, u32::MAX as i64);
 const SECONDS: Kind = Whole(1, 86_400);
+const DOLLARS: Kind = Number(0.0, 1_000_000.0);
+const PRICE: Kind = Number(0.0, 100_000.0);
+const A_MILLION: &str = "dollars a million tokens";
 
 /// The table, by section.
 pub(crate) const KEYS: &[Key] = &[
@@ -25,9 +28,27 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .or("false"),
     Key::new(
+        "model.fallbacks",
+        Texts,
+        "Models asked in this order when one cannot be reached, is overloaded, or its quota is spent: PROVIDER/NAME.",
+    )
+    .or("[]"),
+    Key::new(
+        "model.fallback_remote",
+        Flag,
+        "Whether a remote model of `fallbacks` may take over from a local one.",
+    )
+    .or("false"),
+    Key::new(
         "providers.NAME.base_url",
         Address,
-        "Address of an OpenAI-compatible server, with or without its version. Needed.",
+        "Address of the server, with or without its version. Needed, unless the provider is known by its name or kind.",
+    ),
+    Key::new("providers.NAME.kind", Text, "The known provider whose ways the server has, as vllm or openai."),
+    Key::new(
+        "providers.NAME.dialect",
+        Choice(&["openai_chat", "openai_responses", "anthropic_messages", "gemini"]),
+        "What the server speaks; without it what its kind speaks, else openai_chat.",
     ),
     Key::new(
         "providers.NAME.place",
@@ -42,32 +63,30 @@ pub(crate) const KEYS: &[Key] = &[
         Address,
         "A proxy to go through; those of the environment are not used.",
     ),
-    Key::new("providers.NAME.window", TOKENS, "Window of its models.").or("8192").in_unit("tokens"),
-    Key::new("providers.NAME.output_limit", TOKENS, "Longest answer of its models.")
-        .or("2048")
+    Key::new("providers.NAME.window", TOKENS, "Window of its models, instead of what the catalogue says.")
         .in_unit("tokens"),
-    Key::new("providers.NAME.honours_n", Flag, "Whether one request gives several choices.").or("false"),
+    Key::new("providers.NAME.output_limit", TOKENS, "Longest answer of its models.").in_unit("tokens"),
+    Key::new("providers.NAME.honours_n", Flag, "Whether one request gives several choices."),
     Key::new(
         "providers.NAME.prefill",
         Flag,
         "Whether its models continue a given beginning of their answer.",
-    )
-    .or("false"),
+    ),
     Key::new(
         "providers.NAME.prefill_form",
-        Choice(&["trailing", "continue_final_message"]),
-        "How they are told to: by a trailing message alone (llama.cpp), or by a field of the request (vLLM).",
-    )
-    .or("\"trailing\""),
-    Key::new("providers.NAME.logprobs", Flag, "Whether it gives log-probabilities when asked.").or("true"),
-    Key::new("providers.NAME.completion_endpoint", Flag, "Whether it continues raw text.").or("true"),
-    Key::new("providers.NAME.tools", Flag, "Whether its models can call tools.").or("true"),
+        Choice(&["trailing", "continue_final_message", "prefix_flag"]),
+        "How they are told to: by a trailing message alone (llama.cpp), by a field of the request (vLLM), or by one of \
+         the message (DeepSeek, Mistral).",
+    ),
+    Key::new("providers.NAME.logprobs", Flag, "Whether it gives log-probabilities when asked."),
+    Key::new("providers.NAME.completion_endpoint", Flag, "Whether it continues raw text."),
+    Key::new("providers.NAME.tools", Flag, "Whether its models can call tools."),
+    Key::new("providers.NAME.images", Flag, "Whether its models take pictures."),
     Key::new(
         "providers.NAME.limit_field",
         Choice(&["max_tokens", "max_completion_tokens"]),
         "What the limit of an answer is called in a request.",
-    )
-    .or("\"max_tokens\""),
+    ),
     Key::new("providers.NAME.connect_timeout", SECONDS, "How long a connection may take.")
         .or("5")
         .in_unit("s"),
@@ -75,6 +94,28 @@ pub(crate) const KEYS: &[Key] = &[
         .or("120")
         .in_unit("s"),
     Key::new("providers.NAME.idle_timeout", SECONDS, "How long an answer may pause.").or("60").in_unit("s"),
+    Key::new("models.MODEL.window", TOKENS, "Its window.").in_unit("tokens"),
+    Key::new("models.MODEL.output_limit", TOKENS, "Its longest answer.").in_unit("tokens"),
+    Key::new("models.MODEL.price_input", PRICE, "What input costs that came from no cache.").in_unit(A_MILLION),
+    Key::new("models.MODEL.price_output", PRICE, "What output costs.").in_unit(A_MILLION),
+    Key::new("models.MODEL.price_cache_read", PRICE, "What input from the cache costs; as input without it.")
+        .in_unit(A_MILLION),
+    Key::new("models.MODEL.price_cache_write", PRICE, "What writing to the cache costs; as input without it.")
+        .in_unit(A_MILLION),
+    Key::new("models.MODEL.tools", Flag, "Whether it can call tools."),
+    Key::new("models.MODEL.images", Flag, "Whether it takes pictures."),
+    Key::new("models.MODEL.audio", Flag, "Whether it takes sound."),
+    Key::new("models.MODEL.structured", Flag, "Whether it keeps to a schema."),
+    Key::new("models.MODEL.prefill", Flag, "Whether it continues a given beginning of its answer."),
+    Key::new("models.MODEL.honours_n", Flag, "Whether one request gives several choices."),
+    Key::new("models.MODEL.logprobs", Flag, "Whether it gives log-probabilities when asked."),
+    Key::new("models.MODEL.completion_endpoint", Flag, "Whether it continues raw text."),
+    Key::new("models.MODEL.fast", Text, "The cheap model of the same provider for small work."),
+    Key::new(
+        "models.MODEL.tokenizer",
+        Choice(&["openai_o200k", "openai_cl100k", "llama", "qwen", "claude", "gemini", "smollm", "unknown"]),
+        "How it cuts text into tokens, for estimates.",
+    ),
     Key::new("presets.NAME.model", Text, "The model; the default one without it."),
     Key::new("presets.NAME.n", Whole(1, 64), "Siblings.").in_unit("nodes"),
     Key::new("presets.NAME.temperature", Number(0.0, 5.0), "Sampling temperature."),
@@ -87,6 +128,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("agents.NAME.model", Text, "The model of this agent; the default one without it."),
     Key::new("agents.NAME.n", Whole(1, 64), "Siblings it adds.").in_unit("nodes"),
     Key::new("agents.NAME.preset", Text, "The preset by which it is asked."),
+    Key::new("budget.turn", DOLLARS, "What one turn may cost: its model calls together.").or("1.0").in_unit("dollars"),
+    Key::new("budget.day", DOLLARS, "What a day may cost, by UTC.").or("5.0").in_unit("dollars"),
+    Key::new("budget.month", DOLLARS, "What a month may cost, by UTC.").or("50.0").in_unit("dollars"),
     Key::new(
         "store.allow_network_fs",
         Flag,
@@ -146,20 +190,9 @@ pub(crate) const KEYS: &[Key] = &[
     .or("\"warn\""),
 ];
 
-/// Defaults of the provider that is known without a section.
-pub(crate) const BUILT_IN: &[(&str, &str)] = &[
-    ("providers.openai.base_url", "\"https://api.openai.com/v1\""),
-    ("providers.openai.window", "128000"),
-    ("providers.openai.output_limit", "16384"),
-    ("providers.openai.honours_n", "true"),
-    ("providers.openai.completion_endpoint", "false"),
-    ("providers.openai.limit_field", "\"max_completion_tokens\""),
-];
-
 /// The default of a key; none where there is none.
 pub(crate) fn default(path: &str) -> Option<Value> {
-    let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == path);
-    built_in.map(|(_, written)| *written).or_else(|| row(path)?.default).and_then(toml_value)
+    row(path)?.default.and_then(toml_value)
 }
 
 /// The row of a key.
@@ -197,12 +230,10 @@ mod tests {
 
     #[test]
     fn defaults_are_values_their_keys_take() {
-        let own = KEYS.iter().filter_map(|key| Some((key.path, key.default?)));
-        for (path, written) in own.chain(BUILT_IN.iter().copied()) {
+        for (path, written) in KEYS.iter().filter_map(|key| Some((key.path, key.default?))) {
             let value = default(path).unwrap_or_else(|| panic!("{path}: {written} is no TOML"));
             assert_eq!(row(path).unwrap().kind.check(&value), Ok(()), "{path}");
         }
-        assert_eq!(default("providers.openai.base_url").unwrap().as_str(), Some(crate::models::OPENAI_URL));
     }
 
     #[test]

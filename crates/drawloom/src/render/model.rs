@@ -28,19 +28,18 @@ pub(super) fn models(found: &Models, to: Plain) -> String {
         vec![
             to.line(&shown.name).into_owned(),
             place(shown.place, shown.embedded).to_owned(),
-            shown.window.map(|window| format!("{window} tokens")).unwrap_or_default(),
+            match shown.window {
+                Some(window) => format!("{window} tokens"),
+                None if shown.window_assumed => "window not known".to_owned(),
+                None => String::new(),
+            },
             shown.price.clone().unwrap_or_else(|| "price not known".to_owned()),
+            shown.abilities.join(" "),
             to.line(&about).into_owned(),
             shown.about.clone().unwrap_or_default(),
         ]
     };
-    // What runs here costs nothing but time.
-    let mut rows: Vec<Vec<String>> = found.models.iter().map(row).collect();
-    for (row, shown) in rows.iter_mut().zip(&found.models) {
-        if shown.place == Place::Local && shown.price.is_none() {
-            "free".clone_into(&mut row[3]);
-        }
-    }
+    let rows: Vec<Vec<String>> = found.models.iter().map(row).collect();
     columns(&rows)
 }
 

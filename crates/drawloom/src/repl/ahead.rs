@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, pipe};
 use std::os::fd::AsFd as _;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
@@ -16,6 +17,9 @@ use tokio::sync::mpsc;
 const LINE: usize = 4096;
 /// Lines that may wait to be looked at (spec: scale §4 `steering`). Further ones wait in the terminal.
 const WAITING: usize = 64;
+
+/// How long lines are left alone before it is looked again whether a question still stands.
+const ASKED: Duration = Duration::from_millis(50);
 
 /// What the end of input says.
 const QUIT: &str = "/quit";
@@ -80,6 +84,11 @@ fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> 
             Ok(_) if both[1].revents().is_empty() && both[0].revents().contains(PollFlags::IN) => {}
             // It is to end, or the terminal is gone.
             Ok(_) | Err(_) => return None,
+        }
+        if crate::talk::is_asking() {
+            // The answer to a question is for whoever asked; it is a person's time until it is there.
+            std::thread::sleep(ASKED);
+            continue;
         }
         let line = read_line(terminal)?;
         let is_end = line == QUIT;

@@ -25,6 +25,9 @@ pub(super) const fn state_code(state: GenerationState) -> i64 {
     }
 }
 
+/// Stands in the table for a price that is not known.
+const UNKNOWN_COST: i64 = -1;
+
 fn read_state(code: i64) -> Result<GenerationState, StoreError> {
     match code {
         0 => Ok(GenerationState::Started),
@@ -116,7 +119,7 @@ pub(super) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), S
                 usage.prompt_tokens as i64,
                 usage.completion_tokens as i64,
                 usage.cached_tokens as i64,
-                usage.micro_cost as i64,
+                usage.micro_cost.map_or(UNKNOWN_COST, |cost| cost as i64),
             ],
         )?;
     }
@@ -199,7 +202,7 @@ pub(super) fn usage(
                 prompt_tokens: unsigned(row, 4)?,
                 completion_tokens: unsigned(row, 5)?,
                 cached_tokens: unsigned(row, 6)?,
-                micro_cost: unsigned(row, 7)?,
+                micro_cost: u64::try_from(get::<i64>(row, 7)?).ok(),
             },
         })
     })

@@ -71,7 +71,7 @@ fn outcome(generation: &NewGeneration, text: &str) -> Outcome {
             prompt_tokens: 10,
             completion_tokens: 4,
             cached_tokens: 2,
-            micro_cost: 7,
+            micro_cost: Some(7),
         }),
         at: Millis(9_000),
     }

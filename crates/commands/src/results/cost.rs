@@ -1,0 +1,58 @@
+//! Results of `cost`.
+
+use serde::Serialize;
+
+use crate::args::cost::{By, Period};
+
+/// `cost`. Amounts are in dollars.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Costs {
+    /// Since when.
+    pub period: Period,
+    /// What the rows are about.
+    pub by: By,
+    /// Everything whose price is known.
+    pub total: f64,
+    /// The currency.
+    pub currency: &'static str,
+    /// Tokens whose price is not known; they are in no sum.
+    pub unpriced_tokens: u64,
+    /// The rows, the dearest first.
+    pub rows: Vec<CostRow>,
+    /// What may be spent.
+    pub limits: Limits,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CostRow {
+    /// The model, purpose or conversation.
+    pub key: String,
+    /// Requests.
+    pub calls: u64,
+    /// Input that came from no cache, or was written to one.
+    pub input_uncached: u64,
+    /// Input read from a cache.
+    pub cache_read: u64,
+    /// Input written to a cache; not kept apart.
+    pub cache_write: Option<u64>,
+    /// Output.
+    pub output: u64,
+    /// What it cost; none where the price of some of it is not known.
+    pub cost: Option<f64>,
+}
+
+/// What may be spent, and what was.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limits {
+    /// In a turn.
+    pub turn: f64,
+    /// In a day.
+    pub day: f64,
+    /// In a month.
+    pub month: f64,
+    /// Spent today.
+    pub spent_today: f64,
+    /// Spent this month.
+    pub spent_this_month: f64,
+}

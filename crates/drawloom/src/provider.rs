@@ -1,0 +1,364 @@
+//! A provider as it is reached: the owner's section over the row of the provider it is like, and what is known of its
+//! models from the configuration, the catalogue and the row, in that order.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use commands::CommandError;
+use model::catalogue::{self, ASSUMED_OUTPUT, ASSUMED_WINDOW, Known};
+use model::connection::place_of;
+use model::endpoint::Endpoint;
+use model::providers::{Abilities, ProviderRow};
+use model::{
+    ApiKey, Connection, DialectName, HttpModel, ModelInfo, Place, Prices, Quirks, Rates, SetupError,
+    SourceKind, Timeouts,
+};
+use text::terminal::one_line;
+
+use crate::config::{Config, ModelSection, Provider};
+
+/// Window and longest answer of a remote model nobody knows: the least that providers have had for years.
+const ASSUMED_REMOTE: (u32, u32) = (128_000, 16_384);
+
+/// What a compatible server of which nothing is known can do.
+const COMPATIBLE: Abilities = Abilities {
+    prefill: false,
+    completion_endpoint: true,
+    logprobs: true,
+    honours_n: false,
+    tools: true,
+    images: true,
+};
+
+/// A provider, with everything that is known of how to reach it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reached<'a> {
+    /// Its name before the `/` of a model.
+    pub(crate) name: Cow<'a, str>,
+    /// What the owner says of it; the defaults without a section.
+    pub(crate) section: Cow<'a, Provider>,
+    /// The provider it is, or is like.
+    pub(crate) row: Option<&'static ProviderRow>,
+}
+
+impl<'a> Reached<'a> {
+    /// The provider of a name, if the configuration or the program knows one.
+    ///
+    /// # Errors
+    /// When the table of keys and its types disagree, which a test rules out.
+    pub(crate) fn of(config: &'a Config, name: &'a str) -> Result<Option<Self>, CommandError> {
+        let section = config.providers.get(name);
+        let row = model::provider(section.and_then(|section| section.kind.as_deref()).unwrap_or(name));
+        let section = match section {
+            Some(section) => Cow::Borrowed(section),
+            None if row.is_some() => Cow::Owned(Provider::at(None)?),
+            None => return Ok(None),
+        };
+        Ok(Some(Self { name: Cow::Borrowed(name), section, row }))
+    }
+
+    /// A server of which nothing is known but its address.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(crate) fn at(name: String, base_url: &str) -> Result<Self, CommandError> {
+        let section = Cow::Owned(Provider::at(Some(base_url))?);
+        Ok(Self { name: Cow::Owned(name), section, row: None })
+    }
+
+    /// Its address.
+    pub(crate) fn base_url(&self) -> Option<&str> {
+        self.section.base_url.as_deref().or(self.row.map(|row| row.base_url))
+    }
+
+    /// Whether it is at the address it is known for.
+    fn is_at_home(&self) -> bool {
+        self.row.is_some_and(|row| self.base_url() == Some(row.base_url))
+    }
+
+    /// Where text goes; remote, if that cannot be told.
+    pub(crate) fn place(&self) -> Place {
+        let of_url = || self.base_url().and_then(|url| place_of(url).ok());
+        self.section.place.or_else(of_url).unwrap_or(Place::Remote)
+    }
+
+    /// Its host, with the port where one is named.
+    pub(crate) fn host(&self) -> Option<String> {
+        Some(Endpoint::parse(self.base_url()?, true).ok()?.host())
+    }
+
+    /// What it speaks.
+    pub(crate) fn dialect(&self) -> DialectName {
+        let of_row = self.row.map(|row| row.dialect);
+        self.section.dialect.or(of_row).unwrap_or(DialectName::OpenAiChat)
+    }
+
+    /// The key, if it is there: the environment before `keys.toml` (spec: cli §5).
+    pub(crate) fn known_key(&self) -> Option<String> {
+        let named = self.section.key_env.as_deref().and_then(held);
+        named.or_else(|| self.section.key.clone())
+    }
+
+    /// The variable its key is usually in, at the address it is known for: to another address it does not go.
+    pub(crate) fn usual_key(&self) -> Option<&'static str> {
+        self.row.filter(|_| self.is_at_home()).and_then(|row| row.key_env)
+    }
+
+    /// The key, if it needs one. A key that merely lies in the environment is used when `named` says that the owner
+    /// named this provider in this call.
+    ///
+    /// # Errors
+    /// When there is none, or it was not named.
+    pub(crate) fn key(&self, named: bool) -> Result<Option<String>, CommandError> {
+        if let Some(key) = self.known_key() {
+            return Ok(Some(key));
+        }
+        if let Some(variable) = &self.section.key_env {
+            return key_in(variable).map(Some);
+        }
+        let Some(variable) = self.usual_key() else { return Ok(None) };
+        if named {
+            return key_in(variable).map(Some);
+        }
+        Err(CommandError::refused(
+            "key_not_named",
+            format!("the key in {variable} is used only when it is named"),
+            format!(
+                "`drawloom config set providers.{}.key_env {variable}`, or name the model with --model",
+                self.name
+            ),
+        ))
+    }
+
+    /// How to reach it.
+    ///
+    /// # Errors
+    /// When its address is missing.
+    pub(crate) fn connection(&self, key: Option<String>) -> Result<Connection, CommandError> {
+        let base_url = self.base_url().ok_or_else(|| {
+            CommandError::usage(
+                format!("provider {} has no address", self.name),
+                format!("`drawloom config set providers.{}.base_url URL`", self.name),
+            )
+        })?;
+        let section = &self.section;
+        Ok(Connection {
+            key: key.map(ApiKey::new),
+            insecure_http: section.insecure_http,
+            proxy: section.proxy.clone(),
+            timeouts: Timeouts {
+                connect: Duration::from_secs(section.connect_timeout),
+                first_byte: Duration::from_secs(section.first_byte_timeout),
+                idle: Duration::from_secs(section.idle_timeout),
+            },
+            ..Connection::new(base_url)
+        })
+    }
+
+    /// A model of it.
+    ///
+    /// # Errors
+    /// When it cannot be reached by configuration.
+    pub(crate) fn model(
+        &self,
+        config: &Config,
+        name: &str,
+        key: Option<String>,
+    ) -> Result<HttpModel, CommandError> {
+        let connection = self.connection(key)?;
+        if self.section.place.is_none() {
+            place_of(&connection.base_url).map_err(|error| self.setup(&error.into()))?;
+        }
+        HttpModel::new(self.info(config, name), self.quirks(name), connection)
+            .map_err(|error| self.setup(&error))
+    }
+
+    fn setup(&self, error: &SetupError) -> CommandError {
+        CommandError::new(
+            error.code(),
+            2,
+            format!("provider {}: {error}", one_line(&self.name)),
+            error.hint(),
+        )
+    }
+
+    /// What the catalogue knows of a model.
+    pub(crate) fn known(&self, name: &str) -> Option<Known> {
+        catalogue::find(self.row.map_or(&*self.name, |row| row.name), name)
+    }
+
+    fn quirks(&self, name: &str) -> Quirks {
+        let base = self.row.map(|row| row.quirks).unwrap_or_default();
+        let quirks = match self.known(name) {
+            Some(known) if known.own => known.entry.quirks(base),
+            _ => base,
+        };
+        Quirks {
+            limit: self.section.limit_field.unwrap_or(quirks.limit),
+            prefill: self.section.prefill_form.unwrap_or(quirks.prefill),
+            ..quirks
+        }
+    }
+
+    /// What is known of a model of it.
+    pub(crate) fn info(&self, config: &Config, name: &str) -> ModelInfo {
+        let known = self.known(name);
+        let (place, section) = (self.place(), &*self.section);
+        let abilities = self.row.map_or(COMPATIBLE, |row| row.abilities);
+        let full = format!("{}/{name}", self.name);
+        let owner = config.models.get(&full).cloned().unwrap_or_default();
+        let entry = known.map(|known| known.entry);
+        let own = known.is_some_and(|known| known.own);
+        // Asked at its maker's, the model's row speaks for both; elsewhere the server must be able to as well.
+        let can = |api: bool, model: Option<bool>| match model {
+            Some(model) if own => model,
+            Some(model) => api && model,
+            None => api,
+        };
+        let assumed = match (place, self.row) {
+            (Place::Remote, Some(_)) => ASSUMED_REMOTE,
+            _ => (ASSUMED_WINDOW, ASSUMED_OUTPUT),
+        };
+        let said = owner.window.or(section.window);
+        let window = said.or(entry.map(|entry| entry.window)).unwrap_or(assumed.0);
+        let output = owner.output_limit.or(section.output_limit).or(entry.map(|entry| entry.output));
+        ModelInfo {
+            provider: self.name.clone().into_owned(),
+            name: name.to_owned(),
+            dialect: self.dialect(),
+            place,
+            kind: if place == Place::Local { SourceKind::Local } else { SourceKind::Remote },
+            window,
+            output_limit: output.unwrap_or(assumed.1).min(window),
+            honours_n: owner
+                .honours_n
+                .or(section.honours_n)
+                .unwrap_or_else(|| can(abilities.honours_n, entry.map(|entry| entry.n).filter(|_| own))),
+            prefill: owner
+                .prefill
+                .or(section.prefill)
+                .unwrap_or_else(|| can(abilities.prefill, entry.map(|entry| entry.prefill))),
+            logprobs: owner.logprobs.or(section.logprobs).unwrap_or_else(|| {
+                can(abilities.logprobs, entry.map(|entry| entry.logprobs).filter(|_| own))
+            }),
+            completion_endpoint: owner
+                .completion_endpoint
+                .or(section.completion_endpoint)
+                .unwrap_or(abilities.completion_endpoint),
+            tools: owner
+                .tools
+                .or(section.tools)
+                .unwrap_or_else(|| can(abilities.tools, entry.map(|entry| entry.tools))),
+            // A local model nobody knows is taken to be blind; a remote one is asked, and says so.
+            images: owner.images.or(section.images).unwrap_or_else(|| match entry {
+                Some(entry) => can(abilities.images, Some(entry.images)),
+                None => abilities.images && place == Place::Remote,
+            }),
+            audio: owner.audio.unwrap_or_else(|| entry.is_some_and(|entry| entry.audio)),
+            structured: owner.structured.unwrap_or_else(|| entry.is_none_or(|entry| entry.structured)),
+            fast: owner.fast.clone().or_else(|| entry.filter(|_| own)?.fast.map(str::to_owned)),
+            prices: prices(&owner, place, entry.and_then(|entry| entry.prices)),
+            tokenizer: owner.tokenizer.or(entry.map(|entry| entry.tokenizer)).unwrap_or_default(),
+            window_assumed: said.is_none() && entry.is_none(),
+            host: self.host(),
+        }
+    }
+}
+
+/// What a model costs: what the owner says, nothing for what runs here, else what the catalogue knows.
+fn prices(owner: &ModelSection, place: Place, known: Option<Prices>) -> Option<Prices> {
+    let known = if place == Place::Local { Some(Prices::FREE) } else { known };
+    // Micro-dollars; the table of keys keeps the number within their range.
+    let rate = |dollars: f64| (dollars * 1e6).round() as u64;
+    let (Some(input), Some(output)) = (owner.price_input, owner.price_output) else { return known };
+    Some(Prices::flat(Rates {
+        input: rate(input),
+        cache_read: rate(owner.price_cache_read.unwrap_or(input)),
+        cache_write: rate(owner.price_cache_write.unwrap_or(input)),
+        output: rate(output),
+    }))
+}
+
+/// The value of a variable that is not empty.
+pub(crate) fn held(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
+}
+
+fn key_in(variable: &str) -> Result<String, CommandError> {
+    held(variable).ok_or_else(|| {
+        CommandError::refused(
+            "no_key",
+            format!("there is no key in {variable}"),
+            format!("set {variable}, or keep the key in keys.toml"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+
+    fn config(text: &str) -> Config {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config.toml"), text).unwrap();
+        Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap()
+    }
+
+    fn info(config: &Config, provider: &str, name: &str) -> ModelInfo {
+        Reached::of(config, provider).unwrap().unwrap().info(config, name)
+    }
+
+    #[test]
+    fn a_known_provider_needs_no_section_and_its_model_is_looked_up() {
+        let config = config("");
+        let found = info(&config, "anthropic", "claude-opus-4-5");
+        assert_eq!((found.place, found.dialect), (Place::Remote, DialectName::AnthropicMessages));
+        assert_eq!((found.window, found.images, found.window_assumed), (200_000, true, false));
+        assert_eq!(found.host.as_deref(), Some("api.anthropic.com"));
+        assert!(found.prices.is_some() && found.fast.is_some());
+        assert!(Reached::of(&config, "nobody").unwrap().is_none());
+    }
+
+    #[test]
+    fn what_runs_here_is_free_and_what_is_not_known_is_not() {
+        let config = config("[providers.far]\nbase_url = \"https://far.test/v1\"\n");
+        let local = info(&config, "ollama", "qwen3:8b");
+        assert_eq!((local.place, local.prices, local.window), (Place::Local, Some(Prices::FREE), 40_960));
+        let own = info(&config, "ollama", "of-my-own");
+        assert_eq!((own.window, own.window_assumed), (ASSUMED_WINDOW, true));
+        assert_eq!(info(&config, "far", "qwen3-8b").prices, None);
+        assert_eq!(info(&config, "openai", "gpt-99").prices, None);
+    }
+
+    #[test]
+    fn the_owner_knows_best_of_the_model_then_of_the_provider() {
+        let config = config(
+            "[providers.openai]\nwindow = 5000\ntools = false\n\
+             [models.\"openai/gpt-5.1\"]\nwindow = 6000\nprice_input = 2\nprice_output = 0.5\nimages = false\n",
+        );
+        let found = info(&config, "openai", "gpt-5.1");
+        assert_eq!((found.window, found.tools, found.images), (6_000, false, false));
+        let rates = found.prices.unwrap().base;
+        assert_eq!((rates.input, rates.cache_read, rates.output), (2_000_000, 2_000_000, 500_000));
+        assert_eq!(info(&config, "openai", "gpt-5").window, 5_000);
+    }
+
+    #[test]
+    fn a_server_of_ones_own_may_be_like_a_known_one() {
+        let config = config("[providers.box]\nbase_url = \"http://127.0.0.1:9\"\nkind = \"vllm\"\n");
+        let found = info(&config, "box", "m");
+        assert!(found.prefill && found.honours_n);
+        assert!(!info(&config, "lmstudio", "m").prefill, "control");
+    }
+
+    #[test]
+    fn a_key_in_the_environment_goes_to_the_known_address_alone() {
+        let config = config("[providers.openai]\nbase_url = \"https://elsewhere.test/v1\"\n");
+        let moved = Reached::of(&config, "openai").unwrap().unwrap();
+        assert_eq!(moved.usual_key(), None);
+        let home = Reached::of(&config, "groq").unwrap().unwrap();
+        assert_eq!(home.usual_key(), Some("GROQ_API_KEY"));
+        assert_eq!(home.key(false).unwrap_err().code, "key_not_named");
+    }
+}

@@ -1,0 +1,116 @@
+use std::collections::HashSet;
+
+use super::*;
+
+fn entry(provider: &str, name: &str) -> Entry {
+    find(provider, name).unwrap_or_else(|| panic!("{provider}/{name} is not known")).entry
+}
+
+#[test]
+fn the_longest_row_a_name_goes_on_from_counts() {
+    let row = |provider, name| entry(provider, name).name;
+    assert_eq!(row("openai", "gpt-5.1"), "gpt-5.1");
+    assert_eq!(row("openai", "gpt-5.1-2025-11-13"), "gpt-5.1");
+    assert_eq!(row("openai", "gpt-5-mini"), "gpt-5-mini");
+    assert_eq!(row("anthropic", "claude-sonnet-4-5-20250929"), "claude-sonnet-4-5");
+    assert_eq!(row("anthropic", "claude-opus-9"), "claude-");
+    assert_eq!(row("gemini", "gemini-3.1-pro-preview"), "gemini-3.1-pro");
+    assert_eq!(row("ollama", "qwen3:8b"), "qwen3");
+    assert_eq!(row("ollama", "gemma3:1b"), "gemma3:1b");
+    assert_eq!(row("box", "meta-llama/Llama-3.3-70B-Instruct"), "llama-3.3-");
+    assert_eq!(row("anthropic", "claude-opus-5-6"), "claude-", "a new version is a new model");
+    // A row does not stand for a longer number.
+    assert_eq!(find("openai", "gpt-5.10"), None);
+    assert_eq!(find("openai", "gpt-55"), None);
+    assert_eq!(find("nobody", "nothing"), None);
+}
+
+#[test]
+fn a_gateway_is_looked_through_and_only_openrouter_passes_prices_on() {
+    let own = entry("anthropic", "claude-opus-4-5");
+    let through = find("openrouter", "anthropic/claude-opus-4.5").unwrap();
+    assert_eq!((through.entry, through.family, through.own), (own, "anthropic", false));
+    assert_eq!(entry("openrouter", "openai/gpt-5.1").prices, entry("openai", "gpt-5.1").prices);
+    let elsewhere = entry("somewhere", "openai/gpt-5.1");
+    assert_eq!((elsewhere.window, elsewhere.prices), (400_000, None));
+    assert_eq!(entry("openrouter", "openai/gpt-oss-20b:free").prices, None);
+    assert_eq!(entry("openrouter", "openai/gpt-5.1:nitro").prices, None);
+}
+
+#[test]
+fn a_price_that_is_not_known_is_none_and_not_zero() {
+    assert_eq!(entry("openai", "gpt-5.4-pro").prices, None);
+    // A variant may cost anything; a release costs what the model costs.
+    assert_eq!(entry("google", "gemini-3.8-flash-lite").prices, None);
+    assert!(entry("google", "gemini-3.8-flash-preview-09-2026").prices.is_some());
+    for family in families() {
+        for entry in family.entries {
+            let rates = entry.prices.map(|prices| prices.base);
+            assert!(rates.is_none_or(|rates| rates.input > 0 && rates.output > 0), "{}", entry.name);
+            assert!(family.provider != OPEN || rates.is_none(), "{}: weights have no price", entry.name);
+        }
+    }
+}
+
+#[test]
+fn every_row_is_sound() {
+    for family in families() {
+        let mut names = HashSet::new();
+        let usual = family.usual.map(|usual| longest(family.entries, usual).unwrap());
+        assert!(
+            usual.is_none_or(|usual| usual.prices.is_some()),
+            "{}: what is proposed has a price",
+            family.provider
+        );
+        for entry in family.entries {
+            let name = entry.name;
+            assert!(names.insert(name), "{name} stands twice");
+            assert_eq!(name, name.to_ascii_lowercase());
+            assert!(entry.output <= entry.window && entry.output > 0, "{name}");
+            let (year, month) = entry.as_of.split_once('-').unwrap();
+            assert!(
+                year.parse::<u32>().unwrap() >= 2025 && (1..=12).contains(&month.parse::<u32>().unwrap()),
+                "{name}"
+            );
+            if let Some(fast) = entry.fast {
+                let found = longest(family.entries, fast).unwrap_or_else(|| panic!("{name}: no {fast}"));
+                let price = |entry: &Entry| entry.prices.map(|prices| prices.base.output);
+                if let (Some(own), Some(fast)) = (price(entry), price(&found)) {
+                    // The small ones of one family may differ a little among each other.
+                    assert!(fast <= own.max(5_000_000), "{name}: its fast model is dearer");
+                }
+            }
+            if let Some(Prices { base, long: Some(long) }) = entry.prices {
+                assert!(
+                    long.rates.input > base.input && long.above < u64::from(entry.window.max(1_000_000)),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bare_name_is_its_makers() {
+    assert_eq!(makers("gpt-5.1"), ["openai"]);
+    assert_eq!(makers("claude-opus-5-5"), ["anthropic"]);
+    assert_eq!(makers("llama-3.3-70b-versatile"), ["groq"]);
+    assert_eq!(makers("nothing"), [""; 0]);
+}
+
+#[test]
+fn a_model_adds_its_own_wants_to_its_providers() {
+    let provider = Quirks { thinking: ThinkingForm::ReasoningObject, ..Quirks::default() };
+    let told = entry("openai", "gpt-5.1").quirks(provider);
+    assert_eq!((told.thinking, told.sampling), (ThinkingForm::Effort, false));
+    let left = entry("openai", "gpt-4o").quirks(provider);
+    assert_eq!((left.thinking, left.sampling), (ThinkingForm::None, true), "it cannot be told");
+    let plain = entry("deepseek", "deepseek-v4-pro").quirks(provider);
+    assert_eq!(
+        plain.thinking,
+        ThinkingForm::ReasoningObject,
+        "nothing else is known than what its provider wants"
+    );
+    // What the provider does not take at all, no model of it takes.
+    assert!(!entry("openai", "gpt-4o").quirks(Quirks { sampling: false, ..provider }).sampling);
+}
