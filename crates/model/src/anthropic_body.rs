@@ -114,7 +114,7 @@ fn call(body: &mut BodyWriter, exchange: &ToolExchange) {
     body.frame(",\"name\":\"");
     body.string(PartKind::ToolCall, exchange.call_part, &exchange.call.name);
     body.frame("\",\"input\":");
-    body.json_text(PartKind::ToolCall, exchange.call_part, &input(&exchange.call.arguments));
+    body.raw(PartKind::ToolCall, exchange.call_part, &input(&exchange.call.arguments));
 }
 
 /// The arguments as the JSON object the API demands: as the model wrote them where they are one, else the object

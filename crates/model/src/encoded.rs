@@ -258,16 +258,6 @@ impl BodyWriter {
         self.raw(kind, part, &json(value));
     }
 
-    /// A part that is JSON already; that it is, is the caller's promise.
-    pub(crate) fn json_text(&mut self, kind: PartKind, part: PartId, json: &str) {
-        self.part(kind, part, json);
-    }
-
-    /// A part that is JSON already, as it stands.
-    pub(crate) fn json(&mut self, kind: PartKind, part: PartId, json: &str) {
-        self.part(kind, part, json);
-    }
-
     /// The request.
     pub(crate) fn finish(
         self,
@@ -278,7 +268,7 @@ impl BodyWriter {
         Encoded::new(dialect, path, Bytes::from(self.body), self.ranges, stream)
     }
 
-    /// A part as it stands in the body.
+    /// A part as it stands in the body: that it fits there is the caller's promise.
     pub(crate) fn raw(&mut self, kind: PartKind, part: PartId, bytes: &str) {
         let from = self.body.len();
         self.body.extend_from_slice(bytes.as_bytes());

@@ -169,7 +169,7 @@ impl<'p> Contents<'_, 'p> {
         match tool_arguments::parse(&call.arguments, true) {
             // As the model wrote them, to the last digit.
             Ok(_) if call.arguments.trim_start().starts_with('{') => {
-                self.body.json(PartKind::ToolCall, part, &call.arguments);
+                self.body.raw(PartKind::ToolCall, part, &call.arguments);
             }
             Ok(object) => self.body.value(PartKind::ToolCall, part, &object),
             Err(_) => {

@@ -127,7 +127,8 @@ fn thinking_config(thinking: Thinking, params: &Params, quirks: Quirks) -> Optio
         ThinkingForm::None
         | ThinkingForm::Effort
         | ThinkingForm::ReasoningObject
-        | ThinkingForm::TemplateSwitch => None,
+        | ThinkingForm::TemplateSwitch
+        | ThinkingForm::SwitchAndEffort => None,
     }
 }
 
