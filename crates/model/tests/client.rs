@@ -53,7 +53,11 @@ struct Run {
 
 impl Run {
     fn text(&self) -> String {
-        Answer::from_events(&self.events).choices.first().map(|c| c.text()).unwrap_or_default()
+        Answer::from_events(&self.events)
+            .choices
+            .first()
+            .map(drawloom_model::Choice::text)
+            .unwrap_or_default()
     }
 
     fn error(&self) -> &ModelError {
