@@ -45,7 +45,7 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<Outcome, Comma
     let output = read.usage.map(|usage| usage.output);
     let spent = whole.saturating_sub(first.unwrap_or(whole));
     let rate = output.filter(|_| spent > 0).map(|tokens| tokens as f64 * 1000.0 / spent as f64);
-    let text = read.choices.first().map(|choice| choice.text()).unwrap_or_default();
+    let text = read.choices.first().map(model::Choice::text).unwrap_or_default();
     let info = model.info();
     Ok(Outcome::Tested(Tested {
         name: format!("{}/{}", info.provider, info.name),

@@ -104,7 +104,7 @@ impl Init<'_> {
         };
         if self.person.answer(&lines, &question) != Some(true) {
             let next = format!("`drawloom config set {key} {variable}` uses it");
-            self.step("key", StepState::Open, format!("{}, not used", lines.join(" ")), next);
+            self.step("key", StepState::Open, format!("not used: {}", lines.join(" ")), next);
             return Ok(());
         }
         self.set(key, variable)?;

@@ -211,22 +211,23 @@ fn keep_window(
     places: &Places,
     layers: &Layers,
     person: &Person,
-) -> Result<(), CommandError> {
-    let Some(info) = models.info(full).filter(|info| info.place == Place::Local) else { return Ok(()) };
+) -> Result<Option<u32>, CommandError> {
+    let Some(info) = models.info(full).filter(|info| info.place == Place::Local) else { return Ok(None) };
     let (Some((provider, name)), Some(window)) = (full.split_once('/'), models.told_window(&info)?) else {
-        return Ok(());
+        return Ok(None);
     };
     let key = config::join(&["models".to_owned(), full.to_owned(), "window".to_owned()]);
     let of_all = format!("providers.{provider}.window");
     if full.starts_with("http") || layers.get(&key).0.is_some() || layers.get(&of_all).0.is_some() {
-        return Ok(());
+        return Ok(None);
     }
     person.notice(&format!(
         "{} has a window of {window} tokens, says its server: kept as {key}",
         one_line(name)
     ));
     let set = ConfigCommand::Set { key, value: window.to_string() };
-    config::run(set, places, layers, &|line| person.notice(line)).map(drop)
+    config::run(set, places, layers, &|line| person.notice(line))?;
+    Ok(Some(window))
 }
 
 /// Makes a model the default one: its name must mean something. Only a local server is asked, for its window.
@@ -238,7 +239,7 @@ fn use_model(
     person: &Person,
 ) -> Result<ModelShown, CommandError> {
     let models = Configured::new(config.clone(), Some(name));
-    let mut full = Cow::Borrowed(name);
+    let (mut full, mut told) = (Cow::Borrowed(name), None);
     let is_here = embedded::known(name).is_some() || name.starts_with(embedded::FILE);
     if !is_here {
         models.check(name)?;
@@ -249,13 +250,16 @@ fn use_model(
         if let Some(meant) = known::nearest_of(config, &full) {
             person.notice(&format!("{} is not in the catalogue; did you mean {meant}?", one_line(&full)));
         }
-        keep_window(&models, &full, places, layers, person)?;
+        told = keep_window(&models, &full, places, layers, person)?;
     }
     let name = &*full;
     let set = ConfigCommand::Set { key: DEFAULT.to_owned(), value: name.to_owned() };
     config::run(set, places, layers, &|line| person.notice(line))?;
     let mut config = config.clone();
     config.model.default = Some(name.to_owned());
+    if told.is_some() {
+        config.models.entry(name.to_owned()).or_default().window = told;
+    }
     Ok(match embedded::known(name) {
         Some(weights) => {
             let shown = built_in(weights, places, &config);

@@ -68,7 +68,7 @@ impl fmt::Display for Money {
     /// `$1.50`; below a dollar to the hundredth of a cent, so that one request is not shown as nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cents = 10_000_000;
-        if self.0 == 0 || (self.0 >= 100 * cents && self.0 % cents == 0) || self.0 >= 1_000 * cents {
+        if self.0 == 0 || (self.0 >= 100 * cents && self.0.is_multiple_of(cents)) || self.0 >= 1_000 * cents {
             return write!(f, "${:.2}", self.dollars());
         }
         if self.0 < cents / 100 { f.write_str("<$0.0001") } else { write!(f, "${:.4}", self.dollars()) }
@@ -155,8 +155,9 @@ impl Prices {
         }
         let dollars = |rate: u64| format!("${:.2}", rate as f64 / 1e6);
         // A price of less than a cent still is one.
-        let shown =
-            |rate: u64| if rate % 10_000 == 0 { dollars(rate) } else { format!("${}", rate as f64 / 1e6) };
+        let shown = |rate: u64| {
+            if rate.is_multiple_of(10_000) { dollars(rate) } else { format!("${}", rate as f64 / 1e6) }
+        };
         format!("{} in, {} out a million tokens", shown(self.base.input), shown(self.base.output))
     }
 }

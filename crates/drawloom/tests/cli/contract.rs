@@ -101,6 +101,7 @@ const ROWS: &[Row] = &[
     row("backup -o {backup}", "file bytes seq"),
     row("restore {backup} --to {copy}.home", "home verified"),
     row("store check", "ok"),
+    row("cost", "period by total currency unpriced_tokens rows limits.day limits.spent_today"),
     row("config get model.default", "key value source"),
     row("config set log.level error", "key value source"),
     row("config check", "ok problems"),

@@ -97,3 +97,79 @@ fn unattended_init_decides_nothing_and_says_what_it_found() {
     assert!(world.home().exists() && !world.home().join("config.toml").exists());
     assert!(!world.home().join("cache/weights").exists());
 }
+
+#[test]
+fn the_catalogue_is_listed_with_window_price_place_and_abilities() {
+    let world = World::new();
+    let (_, found) = world.json(&["model", "list", "--all"]);
+    let shown = |name: &str| {
+        let models = found["models"].as_array().unwrap();
+        models.iter().find(|model| model["name"] == name).cloned().unwrap_or_else(|| panic!("no {name}"))
+    };
+    let gpt = shown("openai/gpt-5.1");
+    assert_eq!((&gpt["window"], &gpt["place"]), (&400_000.into(), &"remote".into()));
+    assert_eq!(gpt["price"], "$1.25 in, $10.00 out a million tokens");
+    assert_eq!(gpt["host"], "api.openai.com");
+    assert!(gpt["abilities"].as_array().unwrap().contains(&"tools".into()));
+    assert_eq!(shown("openai/gpt-5.4-pro")["price"], serde_json::Value::Null, "unknown is not nothing");
+    assert!(world.ok(&["model", "list", "--all"]).contains("price not known"));
+    let (_, few) = world.json(&["model", "list"]);
+    assert!(few["models"].as_array().unwrap().len() < 5, "control: {few}");
+}
+
+#[test]
+fn a_bare_name_is_kept_in_full_and_the_owner_may_know_better() {
+    let world = World::new();
+    let key = "models.\"anthropic/claude-opus-4-5\".window";
+    world.ok(&["config", "set", key, "9000"]);
+    world.ok(&["config", "set", "providers.anthropic.key_env", "SOME_KEY"]);
+    let output =
+        world.command(&["model", "use", "claude-opus-4-5"]).env("SOME_KEY", "sk-canary-0123456789").output();
+    let run: crate::world::Run = output.unwrap().into();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(world.read("config.toml").contains("default = \"anthropic/claude-opus-4-5\""));
+    let (_, found) = world.json(&["model", "list"]);
+    let default =
+        found["models"].as_array().unwrap().iter().find(|model| model["default"] == true).cloned().unwrap();
+    assert_eq!((&default["window"], &default["place"]), (&9_000.into(), &"remote".into()));
+    let (_, got) = world.json(&["config", "get", key]);
+    assert_eq!(got["value"], 9_000);
+}
+
+#[test]
+fn unattended_init_names_every_key_with_model_price_and_place() {
+    let world = World::new();
+    let mut command = world.command(&["init", "--json"]);
+    let keys = [("ANTHROPIC_API_KEY", "sk-canary-a-0123456789"), ("GROQ_API_KEY", "sk-canary-g-0123456789")];
+    let output = command.envs(keys).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("canary"), "{text}");
+    for said in ["ANTHROPIC_API_KEY", "api.anthropic.com", "a million tokens", "GROQ_API_KEY", "api.groq.com"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!text.contains("OPENAI_API_KEY"), "control: {text}");
+}
+
+#[test]
+fn a_spent_budget_refuses_what_is_sent_elsewhere_and_nothing_else() {
+    let world = World::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // A server of the owner's that is called remote, and is never reached.
+    world.write(
+        "config.toml",
+        &format!(
+            "[providers.far]\nbase_url = \"http://127.0.0.1:{port}\"\nplace = \"remote\"\n\
+             [models.\"far/m\"]\nprice_input = 1000\nprice_output = 1000\n[budget]\nturn = 0.5\n"
+        ),
+    );
+    let (code, error) = world.json(&["chat", "-m", "hi", "--model", "far/m"]);
+    assert_eq!((code, &error["error"]["code"]), (Some(4), &"budget_spent".into()), "{error}");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("budget.turn"), "{error}");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "nobody came");
+    assert_eq!(world.run(&["chat", "-m", "hi", "--model", "script:echo"]).code, Some(0), "control");
+    let (_, spent) = world.json(&["cost", "all"]);
+    assert_eq!((&spent["total"], &spent["limits"]["turn"]), (&0.0.into(), &0.5.into()), "{spent}");
+}

@@ -12,7 +12,8 @@ const AS_OF: &str = "2026-10";
 
 /// Local servers continue a beginning and give probabilities.
 const fn open(name: &'static str, window: u32, tokenizer: Tokenizer) -> Entry {
-    Entry { prefill: true, logprobs: true, ..Entry::plain(name, window, 8_192, tokenizer, AS_OF) }
+    let output = if window < 8_192 { window } else { 8_192 };
+    Entry { prefill: true, logprobs: true, ..Entry::plain(name, window, output, tokenizer, AS_OF) }
 }
 
 const fn seeing(name: &'static str, window: u32, tokenizer: Tokenizer) -> Entry {
