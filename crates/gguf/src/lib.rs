@@ -30,6 +30,8 @@ mod header;
 mod job;
 mod kv;
 mod merge;
+mod panel;
+mod product;
 mod release;
 mod requantise;
 mod sampler;
