@@ -30,6 +30,7 @@ mod header;
 mod job;
 mod kv;
 mod merge;
+mod metered;
 mod panel;
 mod product;
 mod release;
