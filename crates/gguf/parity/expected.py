@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import urllib.request
+from random import Random
 
 import xllamacpp
 
@@ -57,6 +58,26 @@ TEXTS = PROMPTS + [
     "٣٤٥ ⅷ ½ ²",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 ]
+PIECES = [
+    "the", "weaver", "Über", "naïve", "fn", "main()", "{", "}", ";", "::<u8>", "0x1F", "3.14", "1984", "12,345", "e.g.",
+    "don't", "I'll", " ", "  ", "    ", "\t", "\n", "\n\n", "\r\n", " \n ", "中文", "你好，世界", "日本語テキスト", "한국어", "عربى",
+    "עברית", "हिन्दी", "ไทย", " việc", "Ελλάδα", "кириллица", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "e\u0301", "\u00a0",
+    "\u2003", "\u3000", "\u2581", "\u200b", "\ufeff", "\x00", "\x01", "\x7f", "\x85", "\ue000", "\U0010ffff", "\ufffd", "<s>",
+    "</s>", "<unk>", "[INST]", "[/INST]", "<0x41>", "<|im_end|>", "“quoted”", "—", "…", "…?!", "_snake_case_", "CamelCase",
+    "https://example.org/a?b=c&d=%20", "#include <stdio.h>", "\\n", "\"", "'", "½", "²", "ⅷ", "٣", "ß", "ǅ", "İ", "ﬁ",
+]
+
+
+def mixed(count):
+    """Texts of random pieces, the same on every run."""
+    random = Random(7)
+    texts = []
+    for number in range(count):
+        between = random.choice(["", "", " ", "  ", "\n"])
+        texts.append(between.join(random.choice(PIECES) for _ in range(random.randint(1, 12))))
+    return texts
+
+
 SPEED = " ".join(f"In the year {year} the weaver made {year % 7} cloths and sold them." for year in range(1900, 1926))
 
 
@@ -113,8 +134,8 @@ def main():
             "top": [known and [[top["id"], top["logprob"]] for top in known["top_logprobs"]]
                     for known in probabilities],
         })
-    texts = [{"text": text, "tokens": ask("/tokenize", {"content": text, "add_special": False, "parse_special": False})["tokens"]}
-             for text in TEXTS]
+    texts = [{"text": text, "tokens": ask("/tokenize", {"content": text, "add_special": True, "parse_special": False})["tokens"]}
+             for text in TEXTS + PIECES + mixed(400)]
     timings = complete(SPEED, 64)["timings"]
     speed = {"text": SPEED, "prompt_tokens": timings["prompt_n"], "prompt": timings["prompt_per_second"],
              "generation": timings["predicted_per_second"], "resident_kb": resident()}

@@ -75,13 +75,18 @@ fn answers_are_those_of_llama_cpp() {
     let expected: Value = serde_json::from_str(&text).unwrap();
     let engine = Engine::load(Path::new(&path("DRAWLOOM_PARITY_MODEL")), &Options::default()).unwrap();
 
-    for text in expected["texts"].as_array().unwrap() {
+    let texts = expected["texts"].as_array().unwrap();
+    let mut other = Vec::new();
+    for text in texts {
         let said = text["text"].as_str().unwrap();
         let tokens: Vec<u64> = text["tokens"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
         let own = engine.tokens(&[Piece::Text(said.to_owned())]).unwrap_or_default();
         let own: Vec<u64> = own.into_iter().map(u64::from).collect();
-        assert_eq!(own, tokens, "{said:?}");
+        if own != tokens {
+            other.push(format!("{said:?}: {own:?} and not {tokens:?}"));
+        }
     }
+    println!("{} of {} texts have the same tokens", texts.len() - other.len(), texts.len());
 
     let (mut same, mut compared, mut worst, mut sum, mut wrong) = (0, 0, 0.0_f64, 0.0_f64, Vec::new());
     let prompts = expected["prompts"].as_array().unwrap();
@@ -123,5 +128,6 @@ fn answers_are_those_of_llama_cpp() {
         generation / their_generation
     );
     println!("resident {} kB beside {} kB", resident_kb(), speed["resident_kb"]);
+    assert!(other.is_empty(), "{other:#?}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
