@@ -1,7 +1,7 @@
 //! The forward pass: tokens in, the next token's logits out.
 //!
-//! One decoder serves every family. Its products with weights are the tensor library's; attention and the
-//! small steps are here, over a cache that belongs to us: it can be cut to any common beginning and copied,
+//! One decoder serves every family. Its products with weights are elsewhere ([`crate::weights`]); attention and
+//! the small steps are here, over a cache that belongs to us: it can be cut to any common beginning and copied,
 //! which is what lets siblings of a loom share their prompt.
 //!
 //! Numbers of a row do not depend on the rows computed beside it. So a prompt read in chunks, or continued
