@@ -1,7 +1,7 @@
 //! The forward pass: tokens in, the next token's logits out.
 //!
-//! One decoder serves every family. Its products with weights are the tensor library's; attention and the
-//! small steps are here, over a cache that belongs to us: it can be cut to any common beginning and copied,
+//! One decoder serves every family. Its products with weights are elsewhere ([`crate::weights`]); attention and
+//! the small steps are here, over a cache that belongs to us: it can be cut to any common beginning and copied,
 //! which is what lets siblings of a loom share their prompt.
 //!
 //! Numbers of a row do not depend on the rows computed beside it. So a prompt read in chunks, or continued
@@ -9,12 +9,11 @@
 
 use std::fs::File;
 
-use pulp::Arch;
-
 use crate::config::Config;
 use crate::error::{LoadError, RunError};
 use crate::header::Header;
 use crate::kv::Kv;
+use crate::product::Kernel;
 use crate::vector::{add, add_scaled, dot, gated, normalise, softmax, wide};
 use crate::weights::{Layer, Rows, Weights};
 
@@ -24,7 +23,7 @@ pub(crate) struct Decoder {
     weights: Weights,
     /// Cosine and sine of each pair at each position.
     rotations: Vec<(f32, f32)>,
-    arch: Arch,
+    kernel: Kernel,
 }
 
 /// The computation was told to stop.
@@ -48,7 +47,7 @@ impl Decoder {
     ) -> Result<Self, LoadError> {
         let weights = Weights::read(header, &config, file)?;
         let rotations = rotations(&config, weights.rotation_factors.as_deref(), window);
-        Ok(Self { config, weights, rotations, arch: Arch::new() })
+        Ok(Self { config, weights, rotations, kernel: Kernel::new() })
     }
 
     /// Reads tokens that follow what the cache holds, and gives the logits after the last one.
@@ -74,21 +73,21 @@ impl Decoder {
             }
             let attended = self.attention(number, layer, &state, from, kv)?;
             add(&mut state, &attended);
-            let rows = self.normalised(&state, &layer.inner_norm)?;
+            let rows = self.normalised(&state, &layer.inner_norm);
             let (mut gate, up) = (layer.gate.apply(&rows)?, layer.up.apply(&rows)?);
-            wide(self.arch, || gated(&mut gate, &up));
-            add(&mut state, &layer.down.apply(&Rows::new(gate, config.inner)?)?);
+            wide(self.kernel.arch, || gated(&mut gate, &up));
+            add(&mut state, &layer.down.apply(&Rows::new(gate, config.inner, self.kernel))?);
         }
         kv.extend_to(from + tokens.len());
         let last = &state[state.len().saturating_sub(config.width)..];
-        let rows = self.normalised(last, &self.weights.norm)?;
+        let rows = self.normalised(last, &self.weights.norm);
         Ok(self.weights.output.apply(&rows)?)
     }
 
-    fn normalised(&self, state: &[f32], weights: &[f32]) -> Result<Rows, candle_core::Error> {
+    fn normalised(&self, state: &[f32], weights: &[f32]) -> Rows {
         let mut rows = state.to_vec();
-        wide(self.arch, || normalise(&mut rows, weights, self.config.epsilon));
-        Rows::new(rows, weights.len())
+        wide(self.kernel.arch, || normalise(&mut rows, weights, self.config.epsilon));
+        Rows::new(rows, weights.len(), self.kernel)
     }
 
     fn attention(
@@ -100,7 +99,7 @@ impl Decoder {
         kv: &mut Kv,
     ) -> Result<Vec<f32>, candle_core::Error> {
         let config = &self.config;
-        let rows = self.normalised(state, &layer.attention_norm)?;
+        let rows = self.normalised(state, &layer.attention_norm);
         let mut queries = layer.query.apply(&rows)?;
         let mut keys = layer.key.apply(&rows)?;
         let mut values = layer.value.apply(&rows)?;
@@ -115,7 +114,7 @@ impl Decoder {
         }
         for (row, norm) in [(&mut queries, &layer.query_norm), (&mut keys, &layer.key_norm)] {
             if let Some(norm) = norm {
-                wide(self.arch, || normalise(row, norm, config.epsilon));
+                wide(self.kernel.arch, || normalise(row, norm, config.epsilon));
             }
         }
         self.rotate(&mut queries, config.heads, from);
@@ -125,8 +124,8 @@ impl Decoder {
         let attend =
             Attend { keys, values, head: config.head, heads: config.heads, kv_heads: config.kv_heads, from };
         let mut attended = vec![0.0; queries.len()];
-        wide(self.arch, || attend.rows(&queries, &mut attended));
-        layer.output.apply(&Rows::new(attended, config.heads * config.head)?)
+        wide(self.kernel.arch, || attend.rows(&queries, &mut attended));
+        layer.output.apply(&Rows::new(attended, config.heads * config.head, self.kernel))
     }
 
     fn rotate(&self, rows: &mut [f32], heads: usize, from: usize) {

@@ -121,6 +121,12 @@ pub enum TemplateError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The template handled more than it may: doubled a text again and again, say.
+    #[error("the chat template handles more than {limit} bytes")]
+    Memory {
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// The template leaves a message out, repeats it or reorders the conversation.
     #[error("the chat template does not use every message exactly once and in order")]
     Reorders,

@@ -7,16 +7,17 @@
 //! Three things are the engine's own, because they are what it is for:
 //!
 //! - **A file is suspect** (spec: security §24). The head is read by a bounded reader; every way in which a
-//!   file can be wrong is a [`LoadError`] with a name. A chat template from a file runs with fuel, for unknown
-//!   families only, and never sees what is said.
+//!   file can be wrong is a [`LoadError`] with a name. A chat template from a file runs with bounds on its steps
+//!   and on what it handles, for unknown families only, and never sees what is said.
 //! - **What is said stays text.** A prompt is made of [`Piece`]s; only form becomes control tokens.
 //! - **Nothing is computed twice.** Keys and values of earlier jobs are kept within a bound of memory, and a
 //!   job begins at the longest beginning it shares with one of them, wherever that ends. Siblings of a loom
 //!   read their prompt once.
 //!
-//! Products with weights are candle's, whose kernels know this processor. The forward pass around them is ours:
-//! candle's ready-made models cannot cut their caches, and some lose precision or mask wrongly when a prompt is
-//! read in chunks. The price is that families are few ([`Family`]); each was compared with llama.cpp.
+//! Products with 8-bit blocks are ours and exact; those with other types are candle's. The forward pass around
+//! them is ours too: candle's ready-made models cannot cut their caches, and some lose precision or mask wrongly
+//! when a prompt is read in chunks. The price is that families are few ([`Family`]); each was compared with
+//! llama.cpp.
 //!
 //! **Threads.** candle computes on a pool of its own that is as large as the machine has cores, and spins
 //! while it waits. It reads [`THREADS_VARIABLE`] once, at the first product. A program that wants one thread,
@@ -30,6 +31,9 @@ mod header;
 mod job;
 mod kv;
 mod merge;
+mod metered;
+mod panel;
+mod product;
 mod release;
 mod requantise;
 mod sampler;

@@ -1,23 +1,25 @@
 //! Messages to a prompt.
 //!
 //! A template in a file is a program by whoever made the file. For known families it is not run at all: ours
-//! is used, and one that differs is reported. A foreign one runs with fuel, without files, and never sees what
+//! is used, and one that differs is reported. A foreign one runs with fuel and a bound on what it
+//! handles ([`crate::metered`]), without files, and never sees what
 //! is said: placeholders stand for the messages, and only afterwards are they replaced. So it can neither
 //! change a message nor smuggle one in, and the place of every message in the prompt is known.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Rest, Value as Jinja};
-use minijinja::{Environment, Error, ErrorKind, State, context};
+use minijinja::{Environment, Error, ErrorKind, context};
 
 use crate::error::TemplateError;
 use crate::header::Header;
+use crate::metered::{self, Failure, Given, Limits};
 use crate::value::Value;
 use crate::vocabulary::{Piece, Vocabulary};
 
 /// Steps a foreign template may take.
 const FUEL: u64 = 1_000_000;
-/// Bytes a foreign template may write.
-const MAX_OUTPUT: usize = 1 << 20;
+/// Bytes a foreign template may write, and handle in all: read from variables and write.
+const LIMITS: Limits = Limits { written: 1 << 20, read: 1 << 24 };
 /// Bytes a foreign template may have.
 const MAX_TEMPLATE: usize = 1 << 17;
 
@@ -176,7 +178,7 @@ fn foreign(source: &str, first: &str, end: &str, messages: &[Message]) -> Result
         .enumerate()
         .map(|(number, message)| context! { role => message.role.name(), content => placeholder(number) })
         .collect();
-    let mut written = rendered(source, first, end, &shown)?;
+    let mut written = rendered(source, first, end, shown, LIMITS)?;
     // The tokens of the model's beginning are added by the vocabulary.
     if let Some(rest) = written.strip_prefix(first).filter(|_| !first.is_empty()) {
         written = rest.to_owned();
@@ -194,30 +196,32 @@ fn foreign(source: &str, first: &str, end: &str, messages: &[Message]) -> Result
     if pieces.iter().any(stray) { Err(TemplateError::Reorders) } else { Ok(pieces) }
 }
 
-fn rendered(source: &str, first: &str, end: &str, messages: &[Jinja]) -> Result<String, TemplateError> {
-    let mut environment = Environment::new();
+fn rendered(
+    source: &str,
+    first: &str,
+    end: &str,
+    messages: Vec<Jinja>,
+    limits: Limits,
+) -> Result<String, TemplateError> {
+    let mut environment = Environment::empty();
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(64);
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    environment.set_syntax(syntax.map_err(|error| failure(&error))?);
-    environment.set_unknown_method_callback(method);
     environment.add_function("raise_exception", |why: String| -> Result<Jinja, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, why))
     });
-    let template = environment.template_from_str(source).map_err(|error| failure(&error))?;
     let known = context! {
-        messages => messages,
+        messages => Jinja::from_object(Given(messages)),
         add_generation_prompt => true,
         bos_token => first,
         eos_token => end,
     };
-    let mut output = Bounded(Vec::new());
-    let result = template.render_captured_to(known, &mut output).map(drop);
-    match result {
-        Err(_) if output.0.len() >= MAX_OUTPUT => Err(TemplateError::Output { limit: MAX_OUTPUT }),
-        Err(error) => Err(failure(&error)),
-        Ok(()) => String::from_utf8(output.0).map_err(|error| TemplateError::Fails(error.to_string())),
-    }
+    let syntax = syntax.map_err(|error| failure(&error))?;
+    metered::rendered(environment, syntax, source, known, limits).map_err(|error| match error {
+        Failure::Read => TemplateError::Memory { limit: limits.read },
+        Failure::Written => TemplateError::Output { limit: limits.written },
+        Failure::Template(error) => failure(&error),
+    })
 }
 
 fn failure(error: &Error) -> TemplateError {
@@ -228,7 +232,7 @@ fn failure(error: &Error) -> TemplateError {
 }
 
 /// The methods of Python's texts that templates call.
-fn method(_: &mut State<'_, '_>, value: &Jinja, name: &str, arguments: &[Jinja]) -> Result<Jinja, Error> {
+pub(crate) fn method(value: &Jinja, name: &str, arguments: &[Jinja]) -> Result<Jinja, Error> {
     let unknown = || Error::from(ErrorKind::UnknownMethod);
     let text = value.as_str().ok_or_else(unknown)?;
     let (arguments,): (Rest<String>,) = minijinja::value::from_args(arguments)?;
@@ -246,21 +250,6 @@ fn method(_: &mut State<'_, '_>, value: &Jinja, name: &str, arguments: &[Jinja])
         }
         _ => return Err(unknown()),
     })
-}
-
-/// Takes no more than a template may write.
-struct Bounded(Vec<u8>);
-
-impl std::io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let taken = bytes.len().min(MAX_OUTPUT - self.0.len());
-        self.0.extend_from_slice(&bytes[..taken]);
-        if taken < bytes.len() { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(taken) }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -327,7 +316,7 @@ mod tests {
             fails(
                 "{% for i in range(90000) %}{{ 'a long text that is written again and again' }}{% endfor %}"
             ),
-            TemplateError::Output { limit: MAX_OUTPUT }
+            TemplateError::Output { limit: LIMITS.written }
         );
         assert!(matches!(fails("{% include '/etc/passwd' %}"), TemplateError::Fails(_)));
         assert!(matches!(fails("{{ 'a' * 1000000000 }}"), TemplateError::Fails(_)));
@@ -335,5 +324,98 @@ mod tests {
         assert!(matches!(fails(&"{{ ".repeat(30_000)), TemplateError::Fails(_)));
         assert!(matches!(fails(&" ".repeat(MAX_TEMPLATE + 1)), TemplateError::TooLong { .. }));
         assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    }
+
+    /// A text of 16 bytes doubled so often.
+    fn doubled(times: usize) -> String {
+        let doubling = "{% for i in range(TIMES) %}{% set n.a = n.a ~ n.a %}{% endfor %}";
+        let doubling = doubling.replace("TIMES", &times.to_string());
+        format!("{{% set n = namespace(a='0123456789abcdef') %}}{doubling}{{{{ n.a|length }}}}")
+    }
+
+    /// What `work` gives, and by how many kB the memory of this process grew meanwhile.
+    #[cfg(target_os = "linux")]
+    fn grown_kb<R>(work: impl FnOnce() -> R) -> (R, u64) {
+        let status = |name: &str| -> u64 {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        };
+        // Sets the peak to what is in use.
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        let before = status("VmRSS");
+        let result = work();
+        (result, status("VmHWM").saturating_sub(before))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_template_that_doubles_a_text_is_stopped_before_it_fills_the_memory() {
+        const MOST_KB: u64 = 96 << 10;
+        let (result, grown) = grown_kb(|| run(&doubled(40)));
+        assert_eq!(result, Err(TemplateError::Memory { limit: LIMITS.read }));
+        assert!(grown < MOST_KB, "{grown} kB");
+        // Without the bound it does grow, and the measure sees it.
+        let unbounded = Limits { read: usize::MAX, ..LIMITS };
+        let (result, grown) = grown_kb(|| rendered(&doubled(23), "", "", Vec::new(), unbounded));
+        assert_eq!(result.unwrap(), (16 << 23).to_string());
+        assert!(grown > MOST_KB, "{grown} kB");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn there_is_no_other_way_to_grow() {
+        let tens = |start: &str, step: &str| format!("{start}{}", step.repeat(40));
+        for source in [
+            "{% set n = namespace(a='aaaaaaaaaaaaaaaa') %}{% for i in range(40) %}{% set n.a = n.a + n.a %}{% endfor %}",
+            &tens("{% set a = 'aaaaaaaa' %}", "{% set b %}{{ a }}{{ a }}{% endset %}{% set a = b %}"),
+            &tens("{% set a = 'aaaaaaaa' %}", "{% set a = [a, a]|join %}"),
+            &tens("{% set a = 'aaaaaaaa' %}", "{% set a = a|replace('a', 'aaaaaaaa') %}"),
+            &tens("{% set a = 'aaaaaaaa' %}", "{% set a = a.split('a')|join('aaaaaaaa') %}"),
+            &tens("{% set a = [1, 2] %}", "{% set a = a + a %}"),
+            &tens("{% set a = ['aaaaaaaa'] %}", "{% set a = [a, a] %}"),
+            &tens("{% set a = ['aaaaaaaa'] %}", "{% set a = {'a': a, 'b': a} %}"),
+            "{% macro m(a) %}{{ m(a ~ a) }}{% endmacro %}{{ m('aaaaaaaaaaaaaaaaaaaaaaaa') }}",
+            "{% macro m(a) %}{% set b = [a] %}{{ m(b) }}{% endmacro %}{{ m([]) }}",
+            "{% set n = namespace(a=[]) %}{% for i in range(90000) %}{% set n.a = [n.a] %}{% endfor %}",
+            "{% set n = namespace(a=[]) %}{% for i in range(90000) %}{% set n.a = n.a + [i] %}{% endfor %}",
+            "{% set n = namespace() %}{% set n.a = n %}{{ n }}",
+            "{% set a = 'aaaaaaaa' * 100000000 %}",
+            "{{ 'a'|indent(100000000) }}",
+            "{{ '%1000000000d'|format(1) }}",
+        ] {
+            let begun = Instant::now();
+            let (result, grown) = grown_kb(|| run(source));
+            let error = result.unwrap_err();
+            let named = matches!(
+                error,
+                TemplateError::Memory { .. } | TemplateError::Output { .. } | TemplateError::Fails(_)
+            );
+            assert!(named, "{source}: {error}");
+            assert!(begun.elapsed() < Duration::from_secs(3), "{source}: {:?}", begun.elapsed());
+            assert!(grown < 256 << 10, "{source}: {grown} kB");
+        }
+    }
+
+    #[test]
+    fn templates_as_they_are_found_in_files_run() {
+        let gemma = "{{ bos_token }}{% set loop_messages = messages %}{% if messages[0]['role'] == 'system' %}{% set first_user_prefix = messages[0]['content'] + '\n\n' %}{% set loop_messages = messages[1:] %}{% else %}{% set first_user_prefix = '' %}{% endif %}{% for message in loop_messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}{% if message['role'] == 'assistant' %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}{{ '<start_of_turn>' + role + '\n' + (first_user_prefix if loop.first else '') }}{% if message['content'] is string %}{{ message['content'] | trim }}{% elif message['content'] is iterable %}{{ raise_exception('no') }}{% endif %}{{ '<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}";
+        let llama2 = "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}{% set system = messages[0]['content'] %}{% else %}{% set rest = messages %}{% set system = false %}{% endif %}{% for message in rest %}{% if loop.index0 == 0 and system is not false %}{% set content = '<<SYS>>\n' + system + '\n<</SYS>>\n\n' + message['content'] %}{% else %}{% set content = message['content'] %}{% endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ ' ' + content.strip() + ' ' + eos_token }}{% endif %}{% endfor %}";
+        let zephyr = "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + eos_token }}\n{% elif message['role'] == 'system' %}\n{{ '<|system|>\n' + message['content'] + eos_token }}\n{% endif %}\n{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}";
+        for source in [gemma, llama2, zephyr] {
+            let mut said = said();
+            let turn = |role, text: String| Message { role, text };
+            for number in 0..100 {
+                said.push(turn(Role::Assistant, format!("answer {number}")));
+                said.push(turn(Role::User, "More.".repeat(2_000)));
+            }
+            let pieces = foreign(&source.replace("\\n", "\n"), "<s>", "</s>", &said);
+            if source == zephyr {
+                // It leaves the assistant out.
+                assert_eq!(pieces, Err(TemplateError::Reorders));
+            } else {
+                assert_eq!(pieces.unwrap().len(), 2 * said.len() + 1);
+            }
+        }
     }
 }

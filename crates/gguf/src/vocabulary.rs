@@ -69,7 +69,14 @@ pub(crate) struct Vocabulary {
 #[derive(Debug)]
 enum Scheme {
     /// Bytes, joined by rank.
-    Bytes { split: Split, of_byte: Box<[Option<u32>; 256]>, merges: HashMap<(u32, u32), (u32, u32)> },
+    Bytes {
+        split: Split,
+        of_byte: Box<[Option<u32>; 256]>,
+        merges: HashMap<(u32, u32), (u32, u32)>,
+        /// Tokens that a piece of their spelling becomes without joining, in the order of their bytes. Some are
+        /// in models for which no joins lead to them.
+        whole: Vec<u32>,
+    },
     /// Characters, joined by score, with bytes for what no token covers (SentencePiece).
     Characters {
         ids: HashMap<String, u32>,
@@ -94,8 +101,9 @@ impl Vocabulary {
         let (scheme, bytes, first_by_default) = match model {
             "gpt2" => {
                 let name = header.get("tokenizer.ggml.pre").and_then(Value::text).unwrap_or("default");
-                let (scheme, bytes) = bytes_scheme(header, texts, &kinds, Split::named(name)?)?;
-                (scheme, bytes, matches!(name, "llama3" | "llama-v3" | "llama-bpe"))
+                let llama3 = matches!(name, "llama3" | "llama-v3" | "llama-bpe");
+                let (scheme, bytes) = bytes_scheme(header, texts, &kinds, Split::named(name)?, llama3)?;
+                (scheme, bytes, llama3)
             }
             "llama" => {
                 let space_first = flag("tokenizer.ggml.add_space_prefix").unwrap_or(true);
@@ -202,8 +210,13 @@ impl Vocabulary {
             return Ok(());
         }
         match &self.scheme {
-            Scheme::Bytes { split, of_byte, merges } => {
+            Scheme::Bytes { split, of_byte, merges, whole } => {
                 for piece in split.pieces(text)? {
+                    let found = whole.binary_search_by(|&token| self.spelling(token).cmp(piece.as_bytes()));
+                    if let Ok(found) = found {
+                        tokens.push(whole[found]);
+                        continue;
+                    }
                     let symbols =
                         piece.bytes().map(|byte| of_byte[usize::from(byte)].ok_or_else(|| no_token(byte)));
                     let symbols = symbols.collect::<Result<Vec<u32>, _>>()?;
@@ -265,6 +278,7 @@ fn bytes_scheme(
     texts: &[String],
     kinds: &[Kind],
     split: Split,
+    takes_whole: bool,
 ) -> Result<(Scheme, Vec<Vec<u8>>), LoadError> {
     let alphabet: HashMap<char, u8> = (0..=u8::MAX).map(|byte| (letter(byte), byte)).collect();
     let mut ids = HashMap::new();
@@ -300,7 +314,9 @@ fn bytes_scheme(
             _ => return Err(broken()),
         }
     }
-    Ok((Scheme::Bytes { split, of_byte, merges }, bytes))
+    let mut whole: Vec<u32> = if takes_whole { ids.into_values().collect() } else { Vec::new() };
+    whole.sort_unstable_by_key(|&token| &bytes[token as usize]);
+    Ok((Scheme::Bytes { split, of_byte, merges, whole }, bytes))
 }
 
 fn characters_scheme(

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::io::{Read, Seek, SeekFrom};
-use std::iter::repeat_n;
 use std::sync::Arc;
 
 use candle_core::quantized::{QMatMul, QStorage, QTensor};
@@ -12,59 +11,67 @@ use candle_core::{Device, Module, Tensor};
 use crate::config::Config;
 use crate::error::LoadError;
 use crate::header::{Header, TensorEntry};
+use crate::panel::{BLOCK, Panels};
+use crate::product::Kernel;
 use crate::tensor_type::TensorType;
 
-/// Rows of 8-bit blocks get this many zeros at their end, where their length is a multiple of [`LONG`].
-const PADDING: usize = 32;
-/// For rows of such lengths the library has kernels that give each run of 256 numbers one scale. Activations
-/// have outliers, and that loses about five times more than a scale for each 32, the block's own size. Rows of
-/// any other length are computed block by block.
-const LONG: usize = 256;
-
-/// A matrix that rows are multiplied with, as it is stored.
+/// A matrix that rows are multiplied with.
 #[derive(Clone)]
-pub(crate) struct Matrix {
-    stored: Arc<QMatMul>,
-    inner: usize,
-    padded: bool,
+pub(crate) enum Matrix {
+    /// 8-bit blocks, which have kernels of their own here.
+    Panels(Arc<Panels>),
+    /// Any other type, as it is stored.
+    Stored(Arc<QMatMul>),
 }
 
 impl Matrix {
-    /// `rows` holds rows of the matrix' inner size, one after the other; so does what is returned.
+    /// The products of rows, one after the other.
     pub(crate) fn apply(&self, rows: &Rows) -> Result<Vec<f32>, candle_core::Error> {
-        let rows = if self.padded { rows.padded()? } else { &rows.plain };
-        self.stored.forward(rows)?.flatten_all()?.to_vec1()
+        match self {
+            Self::Panels(panels) => Ok(rows.kernel.product(rows.grouped(), rows.count(), panels)),
+            Self::Stored(stored) => stored.forward(&rows.tensor()?)?.flatten_all()?.to_vec1(),
+        }
     }
 
     /// The matrix' rows with these numbers.
     pub(crate) fn pick(&self, numbers: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
-        let numbers = Tensor::new(numbers, &Device::Cpu)?;
-        let rows = self.stored.embedding(&numbers)?;
-        rows.narrow(1, 0, self.inner)?.flatten_all()?.to_vec1()
+        match self {
+            Self::Panels(panels) => {
+                Ok(numbers.iter().flat_map(|&number| panels.row(number as usize)).collect())
+            }
+            Self::Stored(stored) => {
+                stored.embedding(&Tensor::new(numbers, &Device::Cpu)?)?.flatten_all()?.to_vec1()
+            }
+        }
     }
 }
 
 /// Rows, ready to be multiplied with several matrices.
 pub(crate) struct Rows {
-    plain: Tensor,
-    padded: OnceCell<Tensor>,
+    numbers: Vec<f32>,
+    width: usize,
+    grouped: OnceCell<Vec<f32>>,
+    kernel: Kernel,
 }
 
 impl Rows {
-    pub(crate) fn new(numbers: Vec<f32>, width: usize) -> Result<Self, candle_core::Error> {
-        let count = numbers.len() / width;
-        let plain = Tensor::from_vec(numbers, (count, width), &Device::Cpu)?;
-        Ok(Self { plain, padded: OnceCell::new() })
+    pub(crate) fn new(numbers: Vec<f32>, width: usize, kernel: Kernel) -> Self {
+        Self { numbers, width, grouped: OnceCell::new(), kernel }
     }
 
-    fn padded(&self) -> Result<&Tensor, candle_core::Error> {
-        match self.padded.get() {
-            Some(padded) => Ok(padded),
-            None => {
-                let padded = self.plain.pad_with_zeros(1, 0, PADDING)?;
-                Ok(self.padded.get_or_init(|| padded))
-            }
+    fn count(&self) -> usize {
+        self.numbers.len() / self.width
+    }
+
+    fn grouped(&self) -> &[f32] {
+        match self.count() {
+            1 => &self.numbers,
+            _ => self.grouped.get_or_init(|| self.kernel.grouped(&self.numbers, self.width)),
         }
+    }
+
+    fn tensor(&self) -> Result<Tensor, candle_core::Error> {
+        Tensor::from_slice(&self.numbers, (self.count(), self.width), &Device::Cpu)
     }
 }
 
@@ -148,19 +155,12 @@ impl<'a, F: Read + Seek> Tensors<'a, F> {
 
     fn matrix(&mut self, name: &str, inner: usize, rows: usize) -> Result<Matrix, LoadError> {
         let entry = self.entry(name, &[inner, rows])?;
-        let padded = entry.kind == TensorType::Q8_0 && inner.is_multiple_of(LONG);
         let bytes = bytes(entry, self.file)?;
-        let tensor = if padded {
-            let block = usize::try_from(entry.kind.block_bytes()).unwrap_or(1);
-            let row = inner / PADDING * block;
-            let rows_bytes = bytes.chunks(row.max(1));
-            let bytes: Vec<u8> =
-                rows_bytes.flat_map(|row| row.iter().copied().chain(repeat_n(0, block))).collect();
-            tensor(entry, bytes, vec![rows, inner + PADDING])?
-        } else {
-            tensor(entry, bytes, vec![rows, inner])?
-        };
-        Ok(Matrix { stored: Arc::new(QMatMul::from_qtensor(tensor)?), inner, padded })
+        if entry.kind == TensorType::Q8_0 && inner.is_multiple_of(BLOCK) {
+            return Ok(Matrix::Panels(Arc::new(Panels::new(&bytes, inner, rows))));
+        }
+        let tensor = tensor(entry, bytes, vec![rows, inner])?;
+        Ok(Matrix::Stored(Arc::new(QMatMul::from_qtensor(tensor)?)))
     }
 
     fn vector(&mut self, name: &str, length: usize) -> Result<Vec<f32>, LoadError> {

@@ -226,6 +226,17 @@ fn a_typed_marker_is_text_and_only_form_makes_control_tokens() {
 }
 
 #[test]
+fn a_piece_that_is_a_token_is_taken_whole_where_the_model_does_that() {
+    // No joins lead to " the".
+    let file = TINY.file().with("tokenizer.ggml.merges", Meta::Texts(vec!["h e".to_owned()]));
+    let count = |rule: &str| {
+        let engine = load(&file.clone().with("tokenizer.ggml.pre", rule), &Options::default());
+        engine.tokens(&[Piece::Text(" the".to_owned())]).unwrap().len()
+    };
+    assert_eq!((count("gpt-2"), count("llama-bpe")), (3, 1));
+}
+
+#[test]
 fn tokens_are_the_text_again() {
     let engine = engine();
     for text in ["the thing and then", "1984, 中文 \u{1f600}\r\n\t  x", " \u{a0}\u{301}e", "\0\u{7f}"] {

@@ -1,0 +1,89 @@
+//! A matrix of 8-bit blocks, laid out for products.
+//!
+//! The file holds row after row in blocks of 32 numbers with one scale each. Here [`COLUMNS`] rows lie side by
+//! side: for each place of the inner dimension their numbers at that place follow each other, so one vector
+//! instruction serves them all, and none ever has to add up its own lanes. It takes as many bytes as in the
+//! file and holds the same numbers.
+
+/// Rows of the matrix, thus columns of a product, that lie side by side.
+pub(crate) const COLUMNS: usize = 16;
+/// Numbers under one scale.
+pub(crate) const BLOCK: usize = 32;
+/// Bytes of a block in the file: the scale and the numbers.
+const BLOCK_BYTES: usize = 2 + BLOCK;
+
+/// A matrix of 8-bit blocks.
+pub(crate) struct Panels {
+    /// Panel by panel, and in it place by place.
+    numbers: Vec<[i8; COLUMNS]>,
+    /// Panel by panel, and in it block by block: 16-bit floating point.
+    scales: Vec<[u16; COLUMNS]>,
+    inner: usize,
+    rows: usize,
+}
+
+impl Panels {
+    /// `bytes` are `rows` rows of `inner / 32` blocks; places after the last row become zeros.
+    pub(crate) fn new(bytes: &[u8], inner: usize, rows: usize) -> Self {
+        let (panels, blocks) = (rows.div_ceil(COLUMNS), inner / BLOCK);
+        let mut numbers = vec![[0; COLUMNS]; panels * inner];
+        let mut scales = vec![[0; COLUMNS]; panels * blocks];
+        let panel_bytes = bytes.chunks((blocks * BLOCK_BYTES * COLUMNS).max(1));
+        let targets = numbers.chunks_exact_mut(inner.max(1)).zip(scales.chunks_exact_mut(blocks.max(1)));
+        for (bytes, (numbers, scales)) in panel_bytes.zip(targets) {
+            for (column, row) in bytes.chunks_exact(blocks * BLOCK_BYTES).enumerate() {
+                let blocks = row.as_chunks::<BLOCK_BYTES>().0;
+                let places = numbers.as_chunks_mut::<BLOCK>().0.iter_mut().zip(&mut *scales);
+                for (&[low, high, ref block @ ..], (places, scale)) in blocks.iter().zip(places) {
+                    scale[column] = u16::from_le_bytes([low, high]);
+                    for (place, number) in places.iter_mut().zip(block) {
+                        place[column] = number.cast_signed();
+                    }
+                }
+            }
+        }
+        Self { numbers, scales, inner, rows }
+    }
+
+    /// Length of a row.
+    pub(crate) fn inner(&self) -> usize {
+        self.inner
+    }
+
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The numbers of a panel without their scales, as they lie: place after place.
+    pub(crate) fn numbers(&self, panel: usize) -> &[i8] {
+        let at = panel * self.inner;
+        self.numbers[at..at + self.inner].as_flattened()
+    }
+
+    /// The scales of a panel, block after block.
+    pub(crate) fn scales(&self, panel: usize) -> &[u16] {
+        let (at, blocks) = (panel * self.inner / BLOCK, self.inner / BLOCK);
+        self.scales[at..at + blocks].as_flattened()
+    }
+
+    /// The row with this number.
+    pub(crate) fn row(&self, number: usize) -> impl Iterator<Item = f32> {
+        let (panel, column) = (number / COLUMNS, number % COLUMNS);
+        let numbers = self.numbers.get(panel * self.inner..).unwrap_or_default().chunks_exact(BLOCK);
+        let scales = self.scales.get(panel * self.inner / BLOCK..).unwrap_or_default();
+        numbers.zip(scales).take(self.inner / BLOCK).flat_map(move |(block, scales)| {
+            let scale = single(scales[column]);
+            block.iter().map(move |place| f32::from(place[column]) * scale)
+        })
+    }
+}
+
+/// A number of 16-bit floating point. Infinities, which no scale is, become large numbers.
+#[inline(always)]
+pub(crate) fn single(half: u16) -> f32 {
+    /// The exponents count from 15 and from 127.
+    const REBASE: f32 = f32::from_bits((127 + 127 - 15) << 23);
+    let (sign, rest) = (u32::from(half & 0x8000) << 16, u32::from(half & 0x7fff) << 13);
+    f32::from_bits((f32::from_bits(rest) * REBASE).to_bits() | sign)
+}
