@@ -10,7 +10,7 @@ mod input;
 mod run;
 
 pub use complete::{Candidates, Known, complete};
-pub use input::{Input, parse};
+pub use input::{Input, as_text, parse};
 pub use run::Slashed;
 
 use crate::results::slash::ContextForm;

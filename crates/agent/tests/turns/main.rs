@@ -5,5 +5,6 @@
 
 mod answering;
 mod handing;
+mod joining;
 mod leases;
 mod support;

@@ -153,12 +153,14 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         title: String::new(),
         tip: None,
         model: conversation.model_shown(),
+        named: conversation.model_named(app),
         used: None,
         share: None,
         zone: None,
         tainted_by: None,
         workspace: app.workspace.key.clone(),
         loaded: app.workspace.root.is_some(),
+        exists: app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir()),
     };
     if let Some(entered) = entered {
         let view = entered.view;
@@ -178,7 +180,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
 async fn standing(
     app: &App,
     asker: &Asker,
-    conversation: &Conversation,
+    conversation: &mut Conversation,
     form: ContextForm,
 ) -> Result<Standing, CommandError> {
     let Some(entered) = conversation.entered(app, asker).await? else {
@@ -186,7 +188,7 @@ async fn standing(
     };
     let view = entered.view.clone();
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
-    let next = conversation.next(&entered).prepare(&app.desk(), &asker.principal).await?;
+    let next = conversation.request(app, &entered)?.prepare(&app.desk(), &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
     Ok(Standing { last: stand.last.as_ref().map(sent), next: Some(next), form })
 }
