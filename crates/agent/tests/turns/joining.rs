@@ -68,12 +68,13 @@ async fn what_joined_a_turn_that_is_stopped_is_given_back_unsaid_and_what_came_i
     let entered = process.enter().await;
     let (model, mut requests) = Gated::gated();
     let (stop, cancel) = Cancel::new();
-    let ((first, further, unsaid), ()) = tokio::join!(run(&process, &model, "one", cancel), async {
+    let ((first, further, unsaid), held) = tokio::join!(run(&process, &model, "one", cancel), async {
         let asked = requests.recv().await.unwrap();
         join(&process, &entered, "two").unwrap();
         stop.cancel();
-        drop(asked);
+        asked
     });
+    drop(held);
     assert!(first.reply.unwrap().error.is_some());
     assert!(further.is_empty());
     assert_eq!(unsaid, ["two"]);

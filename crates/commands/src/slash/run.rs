@@ -3,7 +3,7 @@
 use loom::{Op, TreeId, ViewName};
 use model::Cancel;
 
-use super::{SlashCommand, TABLE, input};
+use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::care::Search;
 use crate::args::chat::SessionsCommand;
@@ -84,6 +84,9 @@ impl App {
                 let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
                 verify::verify(self, asker, args).await?
             }
+            SlashCommand::Export { format, file } => {
+                export::export(self, asker, conversation, format, file).await?
+            }
             SlashCommand::Doctor => return Ok(Slashed::Doctor),
             SlashCommand::Queue { text } => return Ok(Slashed::Queue(self.masked(&text))),
             SlashCommand::Stop => return Ok(Slashed::Stop),
@@ -111,7 +114,7 @@ fn help(topic: Option<&str>) -> Result<Help, CommandError> {
 }
 
 /// Tree and view of a conversation in which something was said.
-async fn place(
+pub(super) async fn place(
     app: &App,
     asker: &Asker,
     conversation: &Conversation,

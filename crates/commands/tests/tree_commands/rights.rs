@@ -87,7 +87,7 @@ fn rows() -> Vec<(&'static str, Right)> {
 
 /// Every slash command as typed, with the right its row must name.
 fn slash_rows() -> Vec<(&'static str, Right)> {
-    use Right::{Act, Read, Write};
+    use Right::{Act, Admin, Read, Write};
     vec![
         ("/help", Read),
         ("/status", Read),
@@ -103,6 +103,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/model m", Act),
         ("/search x", Read),
         ("/verify", Read),
+        ("/export", Admin),
         ("/doctor", Read),
         ("/queue x", Act),
         ("/stop", Act),
