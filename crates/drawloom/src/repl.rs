@@ -35,7 +35,7 @@ use crate::render;
 use crate::talk::Person;
 use editor::{Editor, Typed};
 use ending::{Endings, Terminal};
-use meanwhile::Meanwhile;
+use meanwhile::{Meanwhile, Waiting};
 use prompt::Standing;
 
 /// Refuses a conversation where nobody can type, or nobody would read.
@@ -116,17 +116,17 @@ impl Repl<'_> {
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
         let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output.color())?;
-        let mut waiting = VecDeque::new();
+        let mut waiting = VecDeque::<Waiting>::new();
         let code = loop {
             let line = match waiting.pop_front() {
-                Some(line) => {
+                Some(Waiting { line, .. }) => {
                     self.person.notice(&format!("{}> {line}", conversation.name()));
                     line
                 }
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    waiting.extend(ahead::lines_there());
+                    waiting.extend(ahead::lines_there().into_iter().map(Waiting::in_order));
                     if !waiting.is_empty() {
                         continue;
                     }
@@ -158,13 +158,12 @@ impl Repl<'_> {
         &self,
         conversation: &mut Conversation,
         line: &str,
-        waiting: &mut VecDeque<String>,
+        waiting: &mut VecDeque<Waiting>,
         endings: &mut Endings,
     ) -> Result<Flow, CommandError> {
         let (stop, cancel) = Cancel::new();
         let (app, owner) = (&self.app, Asker::owner());
-        let mut beside = conversation.beside();
-        waiting.iter().for_each(|line| beside.behind(line));
+        let beside = conversation.beside(waiting.iter().any(|waiting| !waiting.queued));
         let mut meanwhile = Meanwhile::listen(self, beside, stop, endings, waiting)?;
         let done = meanwhile.during(conversation.take(app, &owner, line, cancel)).await;
         let (mut next, mut quits) = (Vec::new(), false);
@@ -193,7 +192,7 @@ impl Repl<'_> {
         next.extend(conversation.end_turn().await.iter().map(|text| as_text(text)));
         let flow = meanwhile.end();
         // What was stopped before it could be said goes before what was to wait.
-        next.into_iter().rev().for_each(|line| waiting.push_front(line));
+        next.into_iter().rev().for_each(|line| waiting.push_front(Waiting::in_order(line)));
         Ok(if quits { Flow::Ends(0) } else { flow })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Whoever sits at a conversation runs its turn and types beside it. A text goes through the same door as what other
 //! processes say, and joins the turn at its next model call; `/queue TEXT` and other commands wait until the turn is
-//! done; `/stop` stops it.
+//! done; `/stop` stops it. What waits and was not queued is not overtaken by what is typed behind it.
 
 use agent::{Chosen, Kept};
 use loom::ViewName;
@@ -19,8 +19,8 @@ use crate::slash::{self, Input, SlashCommand};
 pub struct Beside {
     chosen: Chosen,
     view: ViewName,
-    /// Whether a command waits: what is typed behind it is meant for afterwards.
-    command_waits: bool,
+    /// Whether a line waits that was not queued on purpose: what is typed behind it comes after it.
+    behind: bool,
 }
 
 /// What becomes of a line that was typed beside a turn.
@@ -28,18 +28,15 @@ pub struct Beside {
 pub enum Steered {
     /// It joins the turn.
     Joins,
-    /// It is this input line of the time after the turn.
+    /// It is this input line of the time after the turn, and what is typed later comes behind it.
     Waits(String),
+    /// The same, but it was queued: what is typed later may join the turn before.
+    Queued(String),
     /// The turn is to be stopped.
     Stop,
 }
 
 impl Beside {
-    /// An input line waits for the end of the turn already.
-    pub fn behind(&mut self, line: &str) {
-        self.command_waits |= matches!(slash::parse(line), Input::Command(_));
-    }
-
     /// Takes in an input line of a person. This is where its right is checked.
     ///
     /// # Errors
@@ -48,7 +45,10 @@ impl Beside {
         let command = match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
-                return Ok(self.say(app, asker, line, app.masked(&text)).await);
+                return Ok(match self.joins(app, asker, app.masked(&text)).await {
+                    true => Steered::Joins,
+                    false => self.waits(line),
+                });
             }
             Input::Command(command) => command,
             Input::Unknown { name, nearest } => return Err(Input::refused(&name, nearest)),
@@ -58,29 +58,31 @@ impl Beside {
         App::require(asker, &format!("/{}", row.name), row.right)?;
         Ok(match command {
             SlashCommand::Stop => Steered::Stop,
-            SlashCommand::Queue { text } => Steered::Waits(slash::as_text(&app.masked(&text))),
-            _ => {
-                self.behind(line);
-                Steered::Waits(line.to_owned())
-            }
+            SlashCommand::Queue { text } => Steered::Queued(slash::as_text(&app.masked(&text))),
+            _ => self.waits(line),
         })
     }
 
-    async fn say(&self, app: &App, asker: &Asker, line: &str, text: String) -> Steered {
+    fn waits(&mut self, line: &str) -> Steered {
+        self.behind = true;
+        Steered::Waits(line.to_owned())
+    }
+
+    async fn joins(&self, app: &App, asker: &Asker, text: String) -> bool {
+        if self.behind || text.trim().is_empty() {
+            return false;
+        }
         // Where the session cannot be read, what is said waits for a turn that says so.
         let session = app.desk().session(&asker.principal, &self.chosen).await.ok().flatten();
-        let joined = session.filter(|_| !self.command_waits && !text.trim().is_empty());
-        match joined.map(|session| app.doors.join(&session.id, &self.view, text)) {
-            Some(Ok(())) => Steered::Joins,
-            _ => Steered::Waits(line.to_owned()),
-        }
+        session.is_some_and(|session| app.doors.join(&session.id, &self.view, text).is_ok())
     }
 }
 
 impl Conversation {
-    /// What takes in lines while [`Self::take`] and what follows it are waited for.
-    pub fn beside(&self) -> Beside {
-        Beside { chosen: self.chosen.clone(), view: self.view.clone(), command_waits: false }
+    /// What takes in lines while [`Self::take`] and what follows it are waited for. `behind` says that a line waits
+    /// already, which was not queued on purpose.
+    pub fn beside(&self, behind: bool) -> Beside {
+        Beside { chosen: self.chosen.clone(), view: self.view.clone(), behind }
     }
 
     /// What joined the turn under way, and is answered next; none when the turn is at its end, or there is none.

@@ -12,6 +12,21 @@ use super::ahead::Ahead;
 use super::ending::{self, Endings};
 use super::{Flow, Repl};
 
+/// An input line of the time after the turn that runs.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) line: String,
+    /// Whether it was queued on purpose: what is typed later may overtake it.
+    pub(super) queued: bool,
+}
+
+impl Waiting {
+    /// One that keeps its place.
+    pub(super) const fn in_order(line: String) -> Self {
+        Self { line, queued: false }
+    }
+}
+
 /// The terminal while a turn runs.
 pub(super) struct Meanwhile<'a> {
     repl: &'a Repl<'a>,
@@ -20,8 +35,7 @@ pub(super) struct Meanwhile<'a> {
     ahead: Ahead,
     interrupts: Signal,
     endings: &'a mut Endings,
-    /// Input lines of the time after the turn.
-    waiting: &'a mut VecDeque<String>,
+    waiting: &'a mut VecDeque<Waiting>,
     flow: Flow,
 }
 
@@ -35,7 +49,7 @@ impl<'a> Meanwhile<'a> {
         beside: Beside,
         stop: CancelHandle,
         endings: &'a mut Endings,
-        waiting: &'a mut VecDeque<String>,
+        waiting: &'a mut VecDeque<Waiting>,
     ) -> Result<Self, CommandError> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
         let ahead = Ahead::of_terminal();
@@ -62,7 +76,7 @@ impl<'a> Meanwhile<'a> {
 
     /// The turn is done: lines that nobody looked at wait behind the others.
     pub(super) fn end(self) -> Flow {
-        self.waiting.extend(self.ahead.finish());
+        self.waiting.extend(self.ahead.finish().into_iter().map(Waiting::in_order));
         self.flow
     }
 
@@ -74,15 +88,18 @@ impl<'a> Meanwhile<'a> {
         }
         match self.beside.take(&self.repl.app, &Asker::owner(), &line).await {
             Ok(Steered::Joins) => person.notice("this joins the turn, and is answered next"),
-            Ok(Steered::Waits(line)) => {
-                person.notice("this waits until the turn is done");
-                self.waiting.push_back(line);
-            }
+            Ok(Steered::Waits(line)) => self.waits(Waiting::in_order(line)),
+            Ok(Steered::Queued(line)) => self.waits(Waiting { line, queued: true }),
             Ok(Steered::Stop) => self.stop.cancel(),
             Err(error) => {
                 person.end_line();
                 output.failure(&error);
             }
         }
+    }
+
+    fn waits(&mut self, waiting: Waiting) {
+        self.repl.person.notice("this waits until the turn is done");
+        self.waiting.push_back(waiting);
     }
 }
