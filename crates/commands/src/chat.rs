@@ -69,7 +69,6 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: Chat) -> Result<Outcome
         Some(text) => conversation.say(app, asker, text, cancel).await.map(Outcome::Chatted),
         None => conversation.once(app, asker, message, cancel).await,
     };
-    conversation.finish(app).await;
     let closed = conversation.close(app, asker).await;
     let done = done?;
     closed?;
