@@ -32,6 +32,12 @@ pub trait Client: Send + Sync {
     }
 }
 
+/// Nobody.
+impl Client for () {
+    fn note(&self, _: &str) {}
+    fn delta(&self, _: NodeId, _: &str) {}
+}
+
 /// A home that is open, with everything work in it needs. Cheap to clone.
 #[derive(Clone)]
 pub struct Desk {

@@ -1,10 +1,12 @@
 //! One turn of a session at a time, whichever process it is in (spec: agent §1, security §7).
 //!
 //! The lease is a row that is renewed while the turn runs. One whose process is dead is free at once; one that ran
-//! out because its process sleeps may be taken over, and what the sleeper then writes is refused by its number.
+//! out because its process sleeps may be taken over, and what the sleeper then writes is refused by its number. It
+//! finds that out at its next renewal, which comes at once when it wakes, and stops what it asks a model for.
 
 use std::time::Duration;
 
+use model::{Cancel, CancelHandle};
 use store::instance::{InstanceId, Instances};
 use store::{Fence, Guard, Holder, Lease, Principal, SessionId, StoreError};
 use tokio::task::JoinHandle;
@@ -25,16 +27,23 @@ pub(crate) struct Held {
     who: Principal,
     name: String,
     fence: Fence,
+    /// Cancelled when the turn is, and when the lease is lost.
+    cancel: Cancel,
     renewal: JoinHandle<()>,
     released: bool,
 }
 
 impl Held {
-    /// Takes the lease of a session.
+    /// Takes the lease of a session for a turn that `stopped` ends.
     ///
     /// # Errors
     /// [`AgentError::Busy`] with who has it.
-    pub(crate) async fn take(desk: &Desk, who: &Principal, session: &SessionId) -> Result<Self, AgentError> {
+    pub(crate) async fn take(
+        desk: &Desk,
+        who: &Principal,
+        session: &SessionId,
+        mut stopped: Cancel,
+    ) -> Result<Self, AgentError> {
         let name = session.lease();
         // A turn is a holder of its own: two turns of one process are two.
         let holder = Holder::new(format!("{}/{}", desk.instance, desk.new_id::<loom::GenerationId>()?));
@@ -45,13 +54,26 @@ impl Held {
                 Err(error) => return Err(error.into()),
             }
         };
-        let renewal = tokio::spawn(renew(desk.clone(), who.clone(), name.clone(), fence));
-        Ok(Self { desk: desk.clone(), who: who.clone(), name, fence, renewal, released: false })
+        let (stop, cancel) = Cancel::new();
+        let renewed = renew(desk.clone(), who.clone(), name.clone(), fence, stop.clone());
+        let renewal = tokio::spawn(async move {
+            let forward = async {
+                stopped.cancelled().await;
+                stop.cancel();
+            };
+            tokio::join!(renewed, forward);
+        });
+        Ok(Self { desk: desk.clone(), who: who.clone(), name, fence, cancel, renewal, released: false })
     }
 
     /// The number of this tenure.
     pub(crate) const fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// What a request of the turn listens to.
+    pub(crate) fn cancel(&self) -> Cancel {
+        self.cancel.clone()
     }
 
     /// What a write of the turn depends on.
@@ -89,15 +111,15 @@ async fn release(desk: &Desk, who: &Principal, name: &str, fence: Fence) {
     }
 }
 
-/// Renews a lease until it is lost. While the store does not take it, it is tried more often.
-async fn renew(desk: Desk, who: Principal, name: String, fence: Fence) {
+/// Renews a lease until it is lost, and stops the turn then. While the store does not take it, it is tried more often.
+async fn renew(desk: Desk, who: Principal, name: String, fence: Fence, stop: CancelHandle) {
     let mut wait = desk.lease / RENEWALS;
     loop {
         tokio::time::sleep(wait).await;
         wait = match desk.store.renew_lease(&who, &name, fence, desk.lease, desk.now()).await {
             Ok(()) => desk.lease / RENEWALS,
-            // The turn's writes are refused from now on.
-            Err(StoreError::Fenced { .. }) => return,
+            // The turn's writes are refused from now on: nobody needs what would still come.
+            Err(StoreError::Fenced { .. }) => return stop.cancel(),
             Err(error) => {
                 tracing::warn!(%error, "a lease could not be renewed; it is tried again");
                 desk.lease / TRIES

@@ -35,4 +35,4 @@ pub use purse::{Budget, Limit, Purse};
 pub use request::{Ask, Prepared};
 pub use session::{Chosen, Entered};
 pub use settle::{Answered, Made};
-pub use turn::{Manner, Replied, Said, Turned, turn};
+pub use turn::{Kept, Manner, Replied, Said, Turn, Turned};

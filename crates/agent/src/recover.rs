@@ -1,7 +1,8 @@
 //! Recovery: what a process that died left in its spool becomes an interrupted node.
 //!
 //! Only work whose owner's lock is free is taken, under a new fencing number, so that a process that was
-//! merely asleep is refused when it wakes (spec: security §7).
+//! merely asleep is refused when it wakes (spec: security §7). What such a sleeper had received it keeps itself, in
+//! the same way: as a node beside the conversation, which went on without it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 use loom::{Author, AuthorKind, GenerationRow, SourceKind};
 use model::{DialectName, PARSER_VERSION};
 use store::home::HomeDir;
-use store::instance::Instances;
+use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
 use store::{GenerationFilter, GenerationState, Holder, Principal, StoreError, Tenure};
 
@@ -21,6 +22,25 @@ use crate::stored::{self, ResponseMeta};
 
 /// The longest response read back, in bytes.
 const MAX_RESPONSE: u64 = 256 * 1024 * 1024;
+
+/// Who left what is in a spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// A process that ended.
+    ByTheDead,
+    /// This one, whose session was taken over.
+    Here,
+}
+
+impl Left {
+    /// Why its answer ended, where that does not say so itself.
+    const fn code(self) -> &'static str {
+        match self {
+            Self::ByTheDead => "process_ended",
+            Self::Here => "taken_over",
+        }
+    }
+}
 
 impl Desk {
     /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
@@ -36,12 +56,14 @@ impl Desk {
         for found in recover(&dir, |id| instances.is_alive(id).unwrap_or(true)).map_err(failed)? {
             match found {
                 // One that fails does not keep the others from being recovered.
-                Ok(Recovered::Spooled(spooled)) => match self.recover_one(&owner, spooled).await {
-                    Ok(made) => recovered += u64::from(made),
-                    Err(error) => self.client.note(&format!(
-                        "what a process that died had received is not recovered yet: {error}"
-                    )),
-                },
+                Ok(Recovered::Spooled(spooled)) => {
+                    match self.recover_one(&owner, spooled, Left::ByTheDead).await {
+                        Ok(made) => recovered += u64::from(made),
+                        Err(error) => self.client.note(&format!(
+                            "what a process that died had received is not recovered yet: {error}"
+                        )),
+                    }
+                }
                 Ok(Recovered::Torn(torn)) => {
                     self.client.note(&format!(
                         "{} holds no answer: {}",
@@ -60,24 +82,43 @@ impl Desk {
         Ok(recovered)
     }
 
-    /// Ends what dead instances had begun and never heard of, and removes the files of those that left nothing.
-    async fn bury(&self, owner: &Principal, instances: &Instances, spools: &Path) -> Result<(), AgentError> {
-        let dead: BTreeSet<String> = instances
-            .list()
-            .map_err(failed)?
-            .into_iter()
-            .filter(|found| !found.alive)
-            .map(|found| found.id.to_string())
-            .collect();
-        if dead.is_empty() {
-            return Ok(());
+    /// Makes nodes of what this process received for sessions that were taken over. What fails here is found again
+    /// when the process has ended.
+    pub(crate) async fn recover_own(&self) {
+        let spools = match self.home.dir(HomeDir::Spool) {
+            Ok(dir) => recover(&dir, |id| id != self.instance).map_err(failed),
+            Err(error) => Err(failed(error)),
+        };
+        let found = match spools {
+            Ok(found) => found,
+            Err(error) => return tracing::warn!(%error, "what was received is not looked for"),
+        };
+        for found in found {
+            // Others than those nobody here writes any more are locked, and not found.
+            let done = match found {
+                Ok(Recovered::Spooled(spooled)) => {
+                    self.recover_one(&Principal::Owner, spooled, Left::Here).await.map(drop)
+                }
+                Ok(Recovered::Torn(_)) => Ok(()),
+                Err(error) => Err(failed(error)),
+            };
+            if let Err(error) = done {
+                tracing::warn!(%error, "what was received is not a node yet");
+            }
         }
+    }
+
+    /// Ends what instances that are gone had begun and never heard of, however they went, and removes the files of
+    /// those that left nothing.
+    async fn bury(&self, owner: &Principal, instances: &Instances, spools: &Path) -> Result<(), AgentError> {
+        // An owner that cannot be asked about counts as alive.
+        let is_gone = |id: InstanceId| id != self.instance && !instances.is_alive(id).unwrap_or(true);
         let filter =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let mut left = BTreeSet::new();
         for generation in self.store.generations(owner, filter).await? {
-            let instance = generation.tenure.owner.to_string();
-            if !dead.contains(&instance) {
+            let Ok(instance) = generation.tenure.owner.to_string().parse::<InstanceId>() else { continue };
+            if !is_gone(instance) {
                 continue;
             }
             if spools.join(generation.row.id.to_string()).exists() {
@@ -96,21 +137,34 @@ impl Desk {
             let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
             self.apply_rows(owner, begun.row.tree, with).await?;
         }
-        // Before the files of the dead are gone: those say whose a temporary session was.
-        let forgotten = self.forget_left(owner, |id| dead.contains(&id.to_string())).await?;
+        let dead: BTreeSet<InstanceId> = instances
+            .list()
+            .map_err(failed)?
+            .into_iter()
+            .filter(|found| !found.alive)
+            .map(|found| found.id)
+            .collect();
+        if dead.is_empty() {
+            return Ok(());
+        }
+        // Before the files of the dead are gone: those say that there may be a temporary session of theirs.
+        let forgotten = self.forget_left(owner, is_gone).await?;
         if forgotten > 0 {
             self.client.note("a temporary conversation that was not closed is forgotten");
         }
         instances
-            .remove_dead(|found| {
-                dead.contains(&found.id.to_string()) && !left.contains(&found.id.to_string())
-            })
+            .remove_dead(|found| dead.contains(&found.id) && !left.contains(&found.id))
             .map_err(failed)?;
         Ok(())
     }
 
     /// One spool. Returns whether a node was made of it.
-    async fn recover_one(&self, owner: &Principal, mut spooled: Spooled) -> Result<bool, AgentError> {
+    async fn recover_one(
+        &self,
+        owner: &Principal,
+        mut spooled: Spooled,
+        left: Left,
+    ) -> Result<bool, AgentError> {
         let name = spooled.header().generation.to_string();
         let filter =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
@@ -144,7 +198,7 @@ impl Desk {
                 parser_version: PARSER_VERSION,
                 usage: None,
                 masked: Vec::new(),
-                interrupted: Some("process_ended".to_owned()),
+                interrupted: Some(left.code().to_owned()),
                 model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
             };
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
@@ -171,7 +225,9 @@ impl Desk {
             prices: manifest.as_ref().and_then(prices_of),
             sent: manifest.as_ref().map_or(0, |manifest| manifest.tokens),
         };
-        let nodes = store_reading(self, owner, &begun, origin, reading, None, true).await?;
+        // The conversation of a session that was taken over stays where it went.
+        let follow = left == Left::ByTheDead;
+        let nodes = store_reading(self, owner, &begun, origin, reading, None, follow).await?;
         spooled.committed().map_err(failed)?;
         if let Some(node) = nodes.first() {
             self.client.note(&format!("an answer that was cut off is kept as node {}", node.short_id));

@@ -1,8 +1,10 @@
 //! A turn: what was said is durable, a model is asked, its answer is kept (spec: agent §1).
 //!
-//! The turn holds its session's lease from before the first write until after the last. What others say to the
-//! session meanwhile is handed to it ([`crate::handover`]) and joins at the next model call; the door is closed
-//! before the lease is given back, so that nothing that was taken in is left lying.
+//! The turn holds its session's lease from before the first write until after the last. What is said to the session
+//! meanwhile, by other processes or by whoever sits at this one, is handed to it through one door
+//! ([`crate::handover`]) and joins at the next model call: it becomes a node when the call that runs has ended, and
+//! the same turn asks again. The door is closed before the lease is given back, so that nothing that was taken in is
+//! left lying. A turn that loses its session stops what it asks for as soon as it finds that out.
 
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use context::{Bootstrap, Zone};
 use loom::plan::{EditAs, NewText};
 use loom::{Digest, NodeId, Op, PositionId, Refusal, Role, Seq, TreeId, ViewName};
 use model::{Cancel, Model, Params, Usage};
-use store::{Guard, Principal, StoreError, With};
+use store::{Principal, StoreError, With};
 
 use crate::desk::Desk;
 use crate::error::AgentError;
@@ -98,63 +100,182 @@ pub struct Replied {
     pub error: Option<AgentError>,
 }
 
-/// Says something in a session and has it answered.
+/// Something said in a turn that is a node, and has no answer yet.
+pub struct Kept {
+    /// The node of what was said; the last one, if several texts are answered together.
+    pub node: NodeId,
+    /// The texts that joined the turn, in order; none where it began.
+    pub joined: Vec<String>,
+    view: ViewName,
+    part_of: Option<Seq>,
+    /// The message of another process, which waits for the answer.
+    handed: Option<Handed>,
+}
+
+impl Kept {
+    /// Whether another process said it.
+    pub fn is_of_another(&self) -> bool {
+        self.handed.is_some()
+    }
+}
+
+/// A turn under way. It has its session until [`Turn::end`], or until it is dropped.
 ///
-/// # Errors
-/// [`AgentError::Busy`] when a turn is under way elsewhere: nothing was written then. Once what was said is
-/// durable, what goes wrong is in the reply.
-pub async fn turn(
-    desk: &Desk,
-    who: &Principal,
-    entered: &Entered,
-    manner: &Manner,
-    said: Said,
-    doors: &Doors,
+/// ```text
+/// begin -> Kept, answer it; while next() -> Kept, answer it; end()
+/// ```
+pub struct Turn {
+    desk: Desk,
+    who: Principal,
+    entered: Entered,
+    manner: Manner,
+    held: Held,
+    door: Door,
+    /// Stops it, by whoever began it.
     cancel: Cancel,
-) -> Result<Turned, AgentError> {
-    desk.require_space()?;
-    let held = Held::take(desk, who, &entered.session).await?;
-    let door = doors.open(&entered.session, held.fence());
-    let turn = Turn { desk, who, entered, manner, guard: held.guard(), cancel };
-    let done = turn.run(said, door).await;
-    held.release().await;
-    done
+    /// Model calls begun.
+    calls: usize,
+    /// What was taken in here and not said.
+    unsaid: Vec<String>,
 }
 
-/// A turn under way.
-struct Turn<'a> {
-    desk: &'a Desk,
-    who: &'a Principal,
-    entered: &'a Entered,
-    manner: &'a Manner,
-    guard: Guard,
-    cancel: Cancel,
-}
+impl Turn {
+    /// Takes a session, and makes what is said there a node.
+    ///
+    /// # Errors
+    /// [`AgentError::Busy`] when a turn is under way elsewhere: nothing was written then.
+    pub async fn begin(
+        desk: &Desk,
+        who: &Principal,
+        entered: &Entered,
+        manner: &Manner,
+        said: Said,
+        doors: &Doors,
+        cancel: Cancel,
+    ) -> Result<(Self, Kept), AgentError> {
+        desk.require_space()?;
+        let held = Held::take(desk, who, &entered.session, cancel.clone()).await?;
+        let door = doors.open(&entered.session, held.fence());
+        let turn = Self {
+            desk: desk.clone(),
+            who: who.clone(),
+            entered: entered.clone(),
+            manner: manner.clone(),
+            held,
+            door,
+            cancel,
+            calls: 0,
+            unsaid: Vec::new(),
+        };
+        match turn.first(said).await {
+            Ok(kept) => Ok((turn, kept)),
+            Err(error) => {
+                turn.end().await;
+                Err(error)
+            }
+        }
+    }
 
-impl Turn<'_> {
-    async fn run(&self, said: Said, mut door: Door) -> Result<Turned, AgentError> {
-        let view = &self.entered.view;
+    async fn first(&self, said: Said) -> Result<Kept, AgentError> {
+        let view = self.entered.view.clone();
         let ops = match said {
             Said::New(texts) => texts.into_iter().map(Op::Append).collect(),
             Said::Instead { of, text } => vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }],
         };
         let mut kept = None;
         for op in ops {
-            kept = Some(self.keep(view, op, None).await?);
+            kept = Some(self.keep(&view, op, None).await?);
         }
-        let (node, seq) = kept.ok_or(Refusal::Empty)?;
-        let turned = Turned { said: node, reply: self.ask(view, seq).await };
-        // What was handed over is said and answered before the session is free again.
-        let mut calls = 1;
-        while let Some(handed) = door.next() {
-            if calls == MAX_CALLS || self.cancel.is_cancelled() {
-                handed.give_back().await;
-                continue;
+        let (node, part_of) = kept.ok_or(Refusal::Empty)?;
+        Ok(Kept { node, joined: Vec::new(), view, part_of, handed: None })
+    }
+
+    /// Asks the model for the answer to what was said. Another process that said it hears how it went.
+    pub async fn answer(&mut self, kept: Kept) -> Turned {
+        self.calls += 1;
+        let reply = self.ask(&kept.view, kept.part_of).await;
+        if let Some(handed) = &kept.handed {
+            handed.end(kept.node, &reply).await;
+        }
+        Turned { said: kept.node, reply }
+    }
+
+    /// From now on nobody here hears what is answered: it is other processes that do.
+    pub fn unheard(&mut self) {
+        self.desk.client = Arc::new(());
+    }
+
+    /// What was said meanwhile and is answered next; none when the turn is at its end, which nothing joins from then
+    /// on. What several lines said in this process is answered together; another process waits for an answer of its
+    /// own. Of a turn that was stopped, or has asked a model 40 times, what waits is given back unsaid.
+    pub async fn next(&mut self) -> Option<Kept> {
+        while let Some(handed) = self.door.next() {
+            if self.calls >= MAX_CALLS || self.cancel.is_cancelled() {
+                self.give_back(handed).await;
+            } else if handed.is_own() {
+                if let Some(kept) = self.keep_own(handed).await {
+                    return Some(kept);
+                }
+            } else if let Some(kept) = self.keep_handed(handed).await {
+                return Some(kept);
             }
-            self.answer(handed).await;
-            calls += 1;
         }
-        Ok(turned)
+        None
+    }
+
+    /// Gives the session back. What was taken in here and not said is to be said in another turn.
+    pub async fn end(mut self) -> Vec<String> {
+        // Not before the door is closed: nothing that is taken in is left lying.
+        while let Some(handed) = self.door.next() {
+            self.give_back(handed).await;
+        }
+        self.held.release().await;
+        self.unsaid
+    }
+
+    async fn give_back(&mut self, handed: Handed) {
+        if handed.is_own() {
+            self.unsaid.push(handed.text);
+        } else {
+            handed.give_back().await;
+        }
+    }
+
+    /// Makes what was said here nodes, with all that was said right after it. What cannot be kept is given back:
+    /// the turn in which it is said says why.
+    async fn keep_own(&mut self, first: Handed) -> Option<Kept> {
+        let view = first.view.clone();
+        let (mut kept, mut joined, mut next) = (None, Vec::new(), Some(first));
+        while let Some(handed) = next {
+            match self.keep(&view, said(handed.text.clone()), None).await {
+                Ok(done) => {
+                    kept = Some(done);
+                    joined.push(handed.text);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "what joined a turn could not be kept");
+                    self.unsaid.push(handed.text);
+                }
+            }
+            next = self.door.next_own(&view);
+        }
+        kept.map(|(node, part_of)| Kept { node, joined, view, part_of, handed: None })
+    }
+
+    /// Makes what another process handed over a node.
+    async fn keep_handed(&self, handed: Handed) -> Option<Kept> {
+        let text = self.desk.masker.mask(&handed.text).text.into_owned();
+        match self.keep(&handed.view, said(text.clone()), Some(&handed)).await {
+            Ok((node, part_of)) => {
+                handed.kept(node).await;
+                let view = handed.view.clone();
+                return Some(Kept { node, joined: vec![text], view, part_of, handed: Some(handed) });
+            }
+            // Nothing is written under this lease any more: whoever said it asks who has the session now.
+            Err(AgentError::TakenOver { .. }) => handed.give_back().await,
+            Err(error) => handed.refuse(&error.to_string()).await,
+        }
+        None
     }
 
     /// Makes what was said a node. Of what was handed over its sender hears beforehand which node.
@@ -164,11 +285,11 @@ impl Turn<'_> {
         op: Op,
         handed: Option<&Handed>,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
-        let with = With { guards: vec![self.guard.clone()], ..With::nothing() };
+        let with = With { guards: vec![self.held.guard()], ..With::nothing() };
         let tree = self.entered.tree;
         let applied = match handed {
-            None => self.desk.change(self.who, tree, view, op, with).await,
-            Some(handed) => self.desk.change_announced(self.who, (tree, view), op, with, handed).await,
+            None => self.desk.change(&self.who, tree, view, op, with).await,
+            Some(handed) => self.desk.change_announced(&self.who, (tree, view), op, with, handed).await,
         };
         let applied = self.named(applied).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;
@@ -177,15 +298,19 @@ impl Turn<'_> {
 
     /// Asks the model once.
     async fn ask(&self, view: &ViewName, part_of: Option<Seq>) -> Result<Replied, AgentError> {
-        let answered = self.request(view, part_of).alone(self.desk, self.who).await;
-        Ok(self.replied(self.named(answered).await?))
+        let answered = self.request(view, part_of).alone(&self.desk, &self.who).await;
+        let answered = self.named(answered).await;
+        if let Err(AgentError::TakenOver { .. }) = &answered {
+            self.desk.recover_own().await;
+        }
+        Ok(self.replied(answered?))
     }
 
     /// What was done, or who took the session over, if that is why it was not.
     async fn named<T>(&self, done: Result<T, AgentError>) -> Result<T, AgentError> {
         match done {
-            Err(AgentError::Store(StoreError::Fenced { what })) if what == self.guard.lease => {
-                let lease = self.desk.store.lease(self.who, &what).await.ok().flatten();
+            Err(AgentError::Store(StoreError::Fenced { what })) if what == self.held.guard().lease => {
+                let lease = self.desk.store.lease(&self.who, &what).await.ok().flatten();
                 let holder = lease.and_then(|lease| lease.holder);
                 let by = holder.map_or_else(|| "another process".to_owned(), |by| self.desk.name_of(&by));
                 Err(AgentError::TakenOver { by })
@@ -197,8 +322,9 @@ impl Turn<'_> {
     fn request(&self, view: &ViewName, part_of: Option<Seq>) -> Ask {
         Ask {
             part_of,
-            guards: vec![self.guard.clone()],
-            cancel: self.cancel.clone(),
+            guards: vec![self.held.guard()],
+            // Stopped as well when the session is lost: its result would be refused.
+            cancel: self.held.cancel(),
             ..self.manner.next(self.entered.tree, view)
         }
     }
@@ -219,20 +345,9 @@ impl Turn<'_> {
             error: answered.error,
         }
     }
+}
 
-    /// Says and answers what another process handed over; it hears how.
-    async fn answer(&self, handed: Handed) {
-        let text = self.desk.masker.mask(&handed.text).text.into_owned();
-        match self.keep(&handed.view, Op::Append(NewText::owner(text, Some(Role::User))), Some(&handed)).await
-        {
-            Ok((node, seq)) => {
-                handed.kept(node).await;
-                let reply = self.ask(&handed.view, seq).await;
-                handed.end(node, reply).await;
-            }
-            // Nothing is written under this lease any more: whoever said it asks who has the session now.
-            Err(AgentError::TakenOver { .. }) => handed.give_back().await,
-            Err(error) => handed.refuse(&error.to_string()).await,
-        }
-    }
+/// What was said, as a node of its own.
+fn said(text: String) -> Op {
+    Op::Append(NewText::owner(text, Some(Role::User)))
 }

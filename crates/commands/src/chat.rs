@@ -1,31 +1,32 @@
 //! Conversations: what is said in a session, by whom it is answered, and the answer.
 
+mod asked;
+mod beside;
 mod move_on;
 mod sessions;
 pub(crate) mod stand;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::handover::{Answer, HandedOver, hand_over};
 use agent::session::Name;
-use agent::{AgentError, Chosen, Entered, Manner, Replied, Said, Turned};
+use agent::{AgentError, Chosen, Entered, Manner, Replied, Said, Turn, Turned};
 use context::Zone;
 use loom::plan::NewText;
 use loom::{Author, Block, Role, Trust, ViewName};
-use model::{Cancel, Params};
+use model::Cancel;
 use store::SessionKind;
 
 use crate::app::App;
 use crate::args::chat::Chat;
 use crate::error::CommandError;
-use crate::generate;
 use crate::results::chat::Chatted;
 use crate::results::tree::UsageShown;
 use crate::results::{Done, Outcome};
 use crate::rights::{Asker, Right};
 use crate::slash::{self, Input, Slashed};
 
+pub use beside::{Beside, Steered};
 pub(crate) use sessions::sessions;
 
 /// How long a busy session is waited for whose process takes no messages.
@@ -38,13 +39,18 @@ pub struct Conversation {
     chosen: Chosen,
     /// The view of the session's tree it goes on in: a fork, unless it is the main one.
     view: ViewName,
-    manner: Manner,
+    /// The preset by which a model is asked.
+    preset: Option<String>,
+    /// How a model is asked; none before one is needed.
+    manner: Option<Manner>,
     /// Whether the next thing said begins a new tree.
     anew: bool,
     /// What goes along with the next thing said.
     attached: Vec<NewText>,
     /// The last request of which was said that it leaves this machine: session and provider.
     told: Option<(String, String)>,
+    /// The turn under way, which has its session, and where.
+    turn: Option<(Turn, Entered)>,
 }
 
 /// `chat -m`.
@@ -70,10 +76,10 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: Chat) -> Result<Outcome
 }
 
 impl Conversation {
-    /// Opens a session; nothing is written before something is said.
+    /// Opens a session; nothing is written, and no model is looked for, before something is said.
     ///
     /// # Errors
-    /// When the name is none, no model can be had, or a file cannot be read.
+    /// When the name is none, or a file cannot be read.
     pub fn open(app: &App, args: &Chat) -> Result<Self, CommandError> {
         let (name, view, kind) = if args.temp {
             let id = app.desk().new_id::<loom::TreeId>()?;
@@ -83,9 +89,9 @@ impl Conversation {
             (name, view, SessionKind::Main)
         };
         let chosen = Chosen { workspace: app.workspace.key.clone(), name, kind };
-        let manner = manner(app, args.preset.as_deref(), kind)?;
-        let attached = attachments(app, args)?;
-        Ok(Self { chosen, view, manner, anew: args.new, attached, told: None })
+        let (preset, attached) = (args.preset.clone(), attachments(app, args)?);
+        let (anew, manner, told, turn) = (args.new, None, None, None);
+        Ok(Self { chosen, view, preset, manner, anew, attached, told, turn })
     }
 
     /// What it is called: `SESSION`, `SESSION:FORK` in a fork.
@@ -103,11 +109,6 @@ impl Conversation {
     /// Whether it is forgotten when it is closed.
     pub fn is_temporary(&self) -> bool {
         self.chosen.kind == SessionKind::Temporary
-    }
-
-    /// The model that is asked.
-    pub fn model(&self) -> &model::ModelInfo {
-        self.manner.model.info()
     }
 
     /// Where the session stands; none before anything was said.
@@ -136,12 +137,8 @@ impl Conversation {
         Ok(last.await?.map(|last| last.zone()))
     }
 
-    /// The request that would be sent now.
-    pub(crate) fn next(&self, entered: &Entered) -> agent::Ask {
-        self.manner.next(entered.tree, &entered.view)
-    }
-
-    /// Takes in an input line of a person: a text for the model, or a command.
+    /// Takes in an input line of a person: a text for the model, or a command. A turn that this began goes on until
+    /// [`Self::next`] says that nothing joined it, and [`Self::end_turn`].
     ///
     /// # Errors
     /// Whatever keeps it from being done. A command that is not known is no text: nothing is sent.
@@ -200,11 +197,12 @@ impl Conversation {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
+        let manner = self.manner(app)?.clone();
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
-        for (name, why) in &self.manner.bootstrap.left_out {
+        for (name, why) in &manner.bootstrap.left_out {
             app.talk.note(&format!("{name} is left out: {why}"));
         }
-        if let Some(about) = app.models.about(self.model())
+        if let Some(about) = app.models.about(manner.model.info())
             && self.entered(app, asker).await?.is_none()
         {
             app.talk.note(&about);
@@ -267,15 +265,19 @@ impl Conversation {
         words: Option<&str>,
         cancel: Cancel,
     ) -> Result<Either, CommandError> {
-        let (desk, who) = (app.desk(), &asker.principal);
-        self.tell_place(app, asker, entered).await?;
+        self.finish(app).await;
+        let (desk, who, manner) = (app.desk(), &asker.principal, self.manner(app)?.clone());
+        self.tell_place(app, asker, entered, manner.model.info()).await?;
         let mut waits_since = Instant::now();
         loop {
-            let said = said.clone();
-            let turned =
-                agent::turn(&desk, who, entered, &self.manner, said, &app.doors, cancel.clone()).await;
-            let (instance, by) = match turned {
-                Ok(turned) => return Ok(Either::Here(Box::new(turned))),
+            let (said, cancel) = (said.clone(), cancel.clone());
+            let begun = Turn::begin(&desk, who, entered, &manner, said, &app.doors, cancel.clone()).await;
+            let (instance, by) = match begun {
+                Ok((mut turn, kept)) => {
+                    let turned = turn.answer(kept).await;
+                    self.turn = Some((turn, entered.clone()));
+                    return Ok(Either::Here(Box::new(turned)));
+                }
                 Err(AgentError::Busy { instance, by }) => (instance, by),
                 Err(error) => return Err(error.into()),
             };
@@ -309,8 +311,13 @@ impl Conversation {
     }
 
     /// Says, before the first request of a session that leaves this machine, that it does (spec: agent §2 *Place*).
-    async fn tell_place(&mut self, app: &App, asker: &Asker, entered: &Entered) -> Result<(), CommandError> {
-        let info = self.manner.model.info();
+    async fn tell_place(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        entered: &Entered,
+        info: &model::ModelInfo,
+    ) -> Result<(), CommandError> {
         let told = Some((entered.name.clone(), info.provider.clone()));
         if info.place == model::Place::Local || self.told == told {
             return Ok(());
@@ -393,7 +400,8 @@ impl Conversation {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn close(self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+    pub async fn close(mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        self.finish(app).await;
         if self.chosen.kind == SessionKind::Temporary {
             app.desk().forget_session(&asker.principal, &self.chosen).await?;
         }
@@ -453,17 +461,4 @@ fn attachments(app: &App, args: &Chat) -> Result<Vec<NewText>, CommandError> {
         })
     });
     attached.collect()
-}
-
-fn manner(app: &App, preset: Option<&str>, kind: SessionKind) -> Result<Manner, CommandError> {
-    let preset = generate::preset(app, preset)?;
-    let name = app.settings.model.as_deref().or(preset.model.as_deref());
-    let workspace = &app.workspace;
-    let bootstrap = agent::boot::bootstrap(workspace.root.as_ref(), &workspace.accepted, kind, &app.masker);
-    Ok(Manner {
-        model: app.models.find(name)?,
-        agent: "main".to_owned(),
-        params: Params { n: 1, ..generate::params(&preset, &crate::args::tree::Sampling::default()) },
-        bootstrap: Arc::new(bootstrap),
-    })
 }

@@ -6,14 +6,18 @@
 //! process or a model says (spec: security §5).
 
 mod complete;
+mod export;
 mod input;
 mod run;
 
 pub use complete::{Candidates, Known, complete};
-pub use input::{Input, parse};
+pub use input::{Input, as_text, parse};
 pub use run::Slashed;
 
+use std::path::PathBuf;
+
 use crate::args::cost::Cost;
+use crate::args::tree::FormatArg;
 use crate::results::slash::ContextForm;
 use crate::rights::Right;
 
@@ -79,6 +83,13 @@ pub enum SlashCommand {
     },
     /// Verifies the session's tree.
     Verify,
+    /// Writes the conversation to a new file.
+    Export {
+        /// How; as the file's ending says, else Markdown, if none.
+        format: Option<FormatArg>,
+        /// Where; named after the session, if none.
+        file: Option<PathBuf>,
+    },
     /// Looks whether everything works.
     Doctor,
     /// Stops the answer that is coming.
@@ -109,9 +120,9 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 19] = [
+pub const TABLE: [Row; 20] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, COST, SEARCH,
-    VERIFY, DOCTOR, QUEUE, STOP, QUIT,
+    VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
 const HELP: Row = Row {
@@ -185,7 +196,7 @@ const FORK: Row = Row {
     name: "fork",
     arguments: "[NAME]",
     right: Right::Write,
-    help: "go on beside this point; what is here stays as it is",
+    help: "go on beside this point in a view of the same tree; what is here stays as it is",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Fork { name: word(rest)? }),
 };
@@ -259,6 +270,14 @@ const VERIFY: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Verify),
 };
+const EXPORT: Row = Row {
+    name: "export",
+    arguments: "[FORMAT] [FILE]",
+    right: Right::Admin,
+    help: "write this conversation to a new file: as Markdown, or as the format or the file's ending says",
+    candidates: Candidates::Words(&export::FORMATS),
+    read: export::read,
+};
 const DOCTOR: Row = Row {
     name: "doctor",
     arguments: "",
@@ -271,7 +290,7 @@ const QUEUE: Row = Row {
     name: "queue",
     arguments: "TEXT",
     right: Right::Act,
-    help: "while an answer comes: say this once it is there",
+    help: "while an answer comes: say this once the turn is done, not in it",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Queue { text: some(rest)? }),
 };
@@ -279,7 +298,7 @@ const STOP: Row = Row {
     name: "stop",
     arguments: "",
     right: Right::Act,
-    help: "while an answer comes: stop it, as Ctrl-C does; what came is kept",
+    help: "while an answer comes: stop the turn, as Ctrl-C does; what came is kept",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Stop),
 };
@@ -311,6 +330,7 @@ impl SlashCommand {
             Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,
             Self::Verify => VERIFY,
+            Self::Export { .. } => EXPORT,
             Self::Doctor => DOCTOR,
             Self::Queue { .. } => QUEUE,
             Self::Stop => STOP,

@@ -245,6 +245,34 @@ async fn a_known_secret_is_masked_in_edits_and_queues() {
 }
 
 #[tokio::test]
+async fn an_export_is_a_new_file_of_what_the_conversation_shows() {
+    for home in homes() {
+        let mut talk = Talk::new(&home);
+        let file = |name: &str| home.dir.path().join(name);
+        let to = |name: &str| format!("{}", file(name).display());
+        assert_eq!(talk.err(&format!("/export {}", to("a.md"))).await.exit, 3, "nothing was said yet");
+        talk.ok("one").await;
+        talk.ok("/fork alt").await;
+        talk.ok("two").await;
+        talk.ok(&format!("/export {}", to("a.md"))).await;
+        talk.ok("/switch main").await;
+        let done = talk.ok(&format!("/export text {}", to("b.md"))).await;
+        assert_eq!(done["file"], json!(to("b.md")));
+        let read = |name: &str| std::fs::read_to_string(file(name)).unwrap();
+        assert!(read("a.md").contains("two") && !read("b.md").contains("two"), "the fork it is in");
+        for (name, begins) in [("c.html", "<!doctype html"), ("c.jsonl", "{")] {
+            talk.ok(&format!("/export {}", to(name))).await;
+            assert!(read(name).to_lowercase().starts_with(begins), "{name}");
+        }
+        let before = read("a.md");
+        let refused = talk.err(&format!("/export html {}", to("a.md"))).await;
+        assert_eq!((refused.code, refused.exit), ("exists", 2), "it was not even asked for");
+        assert_eq!(read("a.md"), before);
+        assert_eq!(talk.err("/export pdf").await.exit, 2);
+    }
+}
+
+#[tokio::test]
 async fn the_first_request_that_leaves_the_machine_is_said() {
     for home in homes() {
         let told = || {

@@ -32,6 +32,10 @@ struct Arguments {
     script: PathBuf,
 }
 
+/// Rounds with one tree. What a step needs grows with its tree; begun anew, the work stays the same for hours, and
+/// what grows all the same is a leak.
+const ROUNDS: u64 = 256;
+
 /// A command as a person types it.
 #[derive(Parser)]
 #[command(no_binary_name = true)]
@@ -69,10 +73,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             cancel: Cancel::never(),
             purse: Arc::default(),
         };
-        let worker = Worker { app, tree: arguments.name };
-        worker.run(&["tree", "new", "--title", &worker.tree, "--text", "It rained."]).await?;
+        let mut worker = Worker { app, tree: arguments.name.clone() };
         let mut round = 0_u64;
         while !ended.load(Ordering::Relaxed) {
+            if round.is_multiple_of(ROUNDS) {
+                worker.tree = format!("{} from {round}", arguments.name);
+                worker.run(&["tree", "new", "--title", &worker.tree, "--text", "It rained."]).await?;
+            }
             round += 1;
             worker.round(round).await?;
         }

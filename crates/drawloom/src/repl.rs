@@ -1,26 +1,27 @@
 //! The conversation at a terminal: `drawloom chat` without `-m` (spec: cli §2, agent §7).
 //!
 //! One line is typed, one turn is done, and the next line is typed. While a turn runs, Ctrl-C stops it and keeps
-//! what came; lines that are typed meanwhile wait their turn ([`ahead`]). Only what comes from the terminal's input
-//! line may be a command. However the conversation ends (Ctrl-D, `/quit`, a signal), a temporary one is forgotten.
+//! what came; a text that is typed meanwhile joins it at its next model call, and a command waits until it is done
+//! ([`meanwhile`]). Only what comes from the terminal's input line may be a command. However the conversation ends
+//! (Ctrl-D, `/quit`, a signal), a temporary one is forgotten.
 
 mod ahead;
 mod editor;
 mod ending;
 mod history;
 mod lines;
+mod meanwhile;
 mod prompt;
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
-use std::pin::pin;
 use std::sync::Arc;
 
 use commands::chat::Conversation;
 use commands::results::chat::Chatted;
-use commands::slash::Slashed;
+use commands::slash::{Slashed, as_text};
 use commands::{App, Asker, CommandError, Outcome};
-use model::{Cancel, Place};
+use model::{Cancel, ModelInfo, Place};
 use text::terminal::one_line;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -32,9 +33,9 @@ use crate::output::Output;
 use crate::places::Places;
 use crate::render;
 use crate::talk::Person;
-use ahead::Ahead;
 use editor::{Editor, Typed};
 use ending::{Endings, Terminal};
+use meanwhile::{Meanwhile, Waiting};
 use prompt::Standing;
 
 /// Refuses a conversation where nobody can type, or nobody would read.
@@ -94,6 +95,9 @@ pub(crate) fn hold(
         let _listening = opened.listen().await;
         let app = Arc::clone(&opened.app);
         let mut conversation = Conversation::open(&app, args)?;
+        // Here a model is needed sooner or later: better to say at once that there is none.
+        let begins = begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app)?);
+        person.notice(&begins);
         let repl = Repl { app, person, output, places, layers };
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
@@ -112,18 +116,17 @@ impl Repl<'_> {
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
         let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output.color())?;
-        self.person.notice(&begins(conversation));
-        let mut waiting = VecDeque::new();
+        let mut waiting = VecDeque::<Waiting>::new();
         let code = loop {
             let line = match waiting.pop_front() {
-                Some(line) => {
+                Some(Waiting { line, .. }) => {
                     self.person.notice(&format!("{}> {line}", conversation.name()));
                     line
                 }
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    waiting.extend(ahead::lines_there());
+                    waiting.extend(ahead::lines_there().into_iter().map(Waiting::in_order));
                     if !waiting.is_empty() {
                         continue;
                     }
@@ -150,56 +153,47 @@ impl Repl<'_> {
         Ok(code)
     }
 
-    /// Does what a line asks for, and shows what comes of it.
+    /// Does what a line asks for, and shows what comes of it; then what joins the turn that it began.
     async fn turn(
         &self,
         conversation: &mut Conversation,
         line: &str,
-        waiting: &mut VecDeque<String>,
+        waiting: &mut VecDeque<Waiting>,
         endings: &mut Endings,
     ) -> Result<Flow, CommandError> {
-        let (done, mut flow) = {
-            let (stop, cancel) = Cancel::new();
-            let owner = Asker::owner();
-            let mut work = pin!(conversation.take(&self.app, &owner, line, cancel));
-            let mut ahead = Ahead::of_terminal();
-            let mut interrupts =
-                signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-            let mut flow = Flow::GoesOn;
-            loop {
-                tokio::select! {
-                    biased;
-                    done = &mut work => {
-                        waiting.extend(ahead.finish());
-                        break (done, flow);
-                    }
-                    _ = interrupts.recv() => stop.cancel(),
-                    code = endings.next() => {
-                        stop.cancel();
-                        flow = Flow::Ends(code);
-                    }
-                    typed = ahead.line() => match typed.trim() {
-                        "/stop" => stop.cancel(),
-                        _ => waiting.push_back(typed),
-                    },
-                }
-            }
-        };
-        self.person.end_line();
+        let (stop, cancel) = Cancel::new();
+        let (app, owner) = (&self.app, Asker::owner());
+        let beside = conversation.beside(waiting.iter().any(|waiting| !waiting.queued));
+        let mut meanwhile = Meanwhile::listen(self, beside, stop, endings, waiting)?;
+        let done = meanwhile.during(conversation.take(app, &owner, line, cancel)).await;
+        let (mut next, mut quits) = (Vec::new(), false);
         match done {
             Ok(Slashed::Done(outcome)) => self.show(&outcome)?,
             // Nothing is under way: it is its turn.
-            Ok(Slashed::Queue(text)) => waiting.push_front(lines::as_text(&text)),
+            Ok(Slashed::Queue(text)) => next.push(as_text(&text)),
             Ok(Slashed::Stop) => self.person.notice("nothing is under way"),
             Ok(Slashed::Doctor) => match self.examine() {
                 Ok(outcome) => self.show(&outcome)?,
-                Err(error) => self.output.failure(&error),
+                Err(error) => self.failed(&error),
             },
-            Ok(Slashed::Quit) => flow = Flow::Ends(0),
-            Err(error) if error.code == "cancelled" => self.person.notice(&error.message),
-            Err(error) => self.output.failure(&error),
+            Ok(Slashed::Quit) => quits = true,
+            Err(error) => self.failed(&error),
         }
-        Ok(flow)
+        while let Some(kept) = meanwhile.during(conversation.next()).await {
+            let by = if kept.is_of_another() { " (another process)" } else { "" };
+            for text in &kept.joined {
+                self.person.notice(&format!("{}>{by} {text}", conversation.name()));
+            }
+            match meanwhile.during(conversation.answer(app, kept)).await {
+                Ok(done) => self.show(&Outcome::Chatted(done))?,
+                Err(error) => self.failed(&error),
+            }
+        }
+        next.extend(conversation.end_turn().await.iter().map(|text| as_text(text)));
+        let flow = meanwhile.end();
+        // What was stopped before it could be said goes before what was to wait.
+        next.into_iter().rev().for_each(|line| waiting.push_front(Waiting::in_order(line)));
+        Ok(if quits { Flow::Ends(0) } else { flow })
     }
 
     /// It may wait for threads of its own.
@@ -207,7 +201,16 @@ impl Repl<'_> {
         tokio::task::block_in_place(|| doctor::examine(true, self.places, self.layers))
     }
 
+    fn failed(&self, error: &CommandError) {
+        self.person.end_line();
+        match error.code {
+            "cancelled" => self.person.notice(&error.message),
+            _ => self.output.failure(error),
+        }
+    }
+
     fn show(&self, outcome: &Outcome) -> Result<(), CommandError> {
+        self.person.end_line();
         match outcome {
             Outcome::Chatted(done) if done.streamed => self.cost(done),
             other => self.output.outcome(other)?,
@@ -222,13 +225,12 @@ impl Repl<'_> {
 }
 
 /// The line a conversation begins with: session, model, and where text goes.
-fn begins(conversation: &Conversation) -> String {
-    let info = conversation.model();
-    let place = match info.place {
+fn begins(name: &str, is_temporary: bool, model: &ModelInfo) -> String {
+    let place = match model.place {
         Place::Local => "local",
         Place::Remote => "remote: what you say leaves this machine",
     };
-    let forgotten = if conversation.is_temporary() { ", forgotten when you leave" } else { "" };
-    let model = one_line(&format!("{}/{}", info.provider, info.name)).into_owned();
-    format!("{}{forgotten} · {model} · {place} · /help shows the commands", conversation.name())
+    let forgotten = if is_temporary { ", forgotten when you leave" } else { "" };
+    let model = one_line(&format!("{}/{}", model.provider, model.name)).into_owned();
+    format!("{name}{forgotten} · {model} · {place} · /help shows the commands")
 }

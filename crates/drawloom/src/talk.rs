@@ -94,6 +94,11 @@ impl Person {
         ask(&terminal, question).ok().flatten()
     }
 
+    /// A line was typed while text was shown: the cursor stands at the beginning of the next.
+    pub(crate) fn typed(&self) {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).open = false;
+    }
+
     /// Ends the line of text that was being shown, with what was held back of it.
     pub(crate) fn end_line(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);

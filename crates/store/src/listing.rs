@@ -29,7 +29,8 @@ pub struct TreeEntry {
     pub updated_at: Millis,
 }
 
-/// Which trees a list holds.
+/// Which trees a list holds. Of one that was purged and holds nothing since, only tombstones are left: it is no tree
+/// to choose, and stands in the list of all alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TreeFilter {
     /// Those not archived.
@@ -49,6 +50,11 @@ impl TreeFilter {
             Self::Archived => archived,
             Self::All => true,
         }
+    }
+
+    /// Whether a list holds trees of which only tombstones are left.
+    pub(crate) const fn holds_tombstones(self) -> bool {
+        matches!(self, Self::All)
     }
 }
 

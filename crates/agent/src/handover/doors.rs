@@ -1,4 +1,5 @@
-//! The doors of the sessions whose turns run in this process: what others say is taken in while they are open.
+//! The doors of the sessions whose turns run in this process: what is said meanwhile is taken in while they are open,
+//! by other processes ([`super::hand_over`]) and by whoever sits at this one ([`Doors::join`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,16 +32,23 @@ pub(crate) struct Handed {
     pub(crate) view: ViewName,
     /// What is said.
     pub(crate) text: String,
-    replies: mpsc::Sender<Told>,
+    /// Where another process hears what becomes of it; none for what was said in this one, which runs the turn.
+    replies: Option<mpsc::Sender<Told>>,
 }
 
 impl Handed {
+    /// Whether it was said in this process.
+    pub(crate) fn is_own(&self) -> bool {
+        self.replies.is_none()
+    }
+
     /// Tells what became of it. When this returns, the other has it, or is gone: what they said is dealt with all
     /// the same.
     async fn tell(&self, reply: Reply) {
+        let Some(replies) = &self.replies else { return };
         let (written, heard) = oneshot::channel();
         let told = async {
-            if self.replies.send(Told { reply, written }).await.is_ok() {
+            if replies.send(Told { reply, written }).await.is_ok() {
                 // An error means that whoever it was for is gone.
                 let _ = heard.await;
             }
@@ -71,15 +79,18 @@ impl Handed {
     }
 
     /// It was said, and answered.
-    pub(crate) async fn end(self, said: NodeId, reply: Result<Replied, AgentError>) {
+    pub(crate) async fn end(&self, said: NodeId, reply: &Result<Replied, AgentError>) {
         let answer = match reply {
             Ok(reply) => Answer {
                 said,
-                node: reply.answer.map(|made| (made.id, made.short_id, made.text, made.finish)),
+                node: reply
+                    .answer
+                    .as_ref()
+                    .map(|made| (made.id, made.short_id.clone(), made.text.clone(), made.finish.clone())),
                 manifest: Some(reply.manifest),
                 usage: reply.usage,
                 share: reply.share,
-                error: reply.error.map(|error| error.to_string()),
+                error: reply.error.as_ref().map(ToString::to_string),
             },
             Err(error) => Answer {
                 said,
@@ -111,7 +122,19 @@ impl Doors {
         let (sender, messages) = mpsc::channel(MAX_WAITING);
         // The door of an earlier turn, whose lease was taken over, takes in nothing from now on.
         self.lock().insert(session.clone(), Open { fence, messages: sender });
-        Door { doors: self.clone(), session: session.clone(), fence, messages, open: true }
+        Door { doors: self.clone(), session: session.clone(), fence, messages, next: None, open: true }
+    }
+
+    /// Says something in the turn that a session has in this process, from beside it: it joins at the next model
+    /// call. What became of it is seen by whoever runs the turn ([`crate::Turn`]).
+    ///
+    /// # Errors
+    /// The text, when no turn takes it in now: none runs here, it is ending, or 64 messages wait for it.
+    pub fn join(&self, session: &SessionId, view: &ViewName, text: String) -> Result<(), String> {
+        let doors = self.lock();
+        let Some(door) = doors.get(session) else { return Err(text) };
+        let sent = door.messages.try_send(Handed { view: view.clone(), text, replies: None });
+        sent.map_err(|unsent| unsent.into_inner().text)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Open>> {
@@ -124,7 +147,7 @@ impl Doors {
         let doors = self.lock();
         let door = doors.get(&message.session).filter(|door| door.fence == message.fence());
         let door = door.ok_or(Reply::Closed)?;
-        let handed = Handed { view: message.view, text: message.text, replies };
+        let handed = Handed { view: message.view, text: message.text, replies: Some(replies) };
         match door.messages.try_send(handed) {
             Ok(()) => Ok(heard),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Reply::Closed),
@@ -142,17 +165,29 @@ pub(crate) struct Door {
     session: SessionId,
     fence: Fence,
     messages: mpsc::Receiver<Handed>,
+    /// One that was looked at and left for later.
+    next: Option<Handed>,
     open: bool,
 }
 
 impl Door {
     /// The next message. The door closes when none waits: whatever was taken in before comes out first.
     pub(crate) fn next(&mut self) -> Option<Handed> {
-        if let Ok(handed) = self.messages.try_recv() {
+        if let Some(handed) = self.next.take().or_else(|| self.messages.try_recv().ok()) {
             return Some(handed);
         }
         self.close();
         self.messages.try_recv().ok()
+    }
+
+    /// The next message, if it was said in this process and in this view.
+    pub(crate) fn next_own(&mut self, view: &ViewName) -> Option<Handed> {
+        let handed = self.next.take().or_else(|| self.messages.try_recv().ok())?;
+        if handed.is_own() && handed.view == *view {
+            return Some(handed);
+        }
+        self.next = Some(handed);
+        None
     }
 
     /// Nothing is taken in from now on.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use loom::NodeId;
 use loom::plan::MAX_NODE_BYTES;
+use model::Cancel;
 use store::{Lease, Principal};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -100,7 +101,7 @@ async fn is_past(desk: &Desk, who: &Principal, entered: &Entered, then: &Lease) 
     if desk.now() < lease.expires && desk.lives(&lease)? {
         return Ok(false);
     }
-    match Held::take(desk, who, &entered.session).await {
+    match Held::take(desk, who, &entered.session, Cancel::never()).await {
         Ok(held) => {
             held.release().await;
             Ok(true)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use context::segment::{Decision, Source};
 use context::{Manifest, Zone};
 use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Manner, boot, turn};
+use drawloom_agent::{AgentError, Manner, boot};
 use loom::plan::NewText;
 use loom::{Finish, Role};
 use model::Cancel;
@@ -138,10 +138,7 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     let manner = Manner { bootstrap: Arc::new(bootstrap), ..manner(&script(r#"{"text": "Yes."}"#)) };
     let entered = process.enter().await;
     let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
-    let turned =
-        turn(&process.desk, &WHO, &entered, &manner, Said::New(said), &process.doors, Cancel::never())
-            .await
-            .unwrap();
+    let (turned, _, _) = process.run(&manner, Said::New(said), Cancel::never()).await.unwrap();
     let digest = turned.reply.unwrap().manifest;
     let bytes =
         process.desk.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use drawloom_agent::{AgentError, LEASE};
 use loom::{Finish, Role};
-use store::{Holder, StoreError};
+use store::{GenerationState, Holder, StoreError};
 
 use crate::support::{FIRST, Gated, House, REST, WHO, script};
 
@@ -55,23 +55,65 @@ async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_n
         house.pass(PAST);
         let turned = other.say(&script(r#"{"text": "I am here"}"#), "anybody?").await.unwrap();
         assert!(turned.reply.unwrap().error.is_none());
+        assert_eq!(other.spools(), 1);
+        assert_eq!(other.desk.recover().await.unwrap(), 0, "nothing is taken while it lives");
         drop(asked);
     });
     let refused = turned.unwrap().reply;
     let Err(AgentError::TakenOver { by }) = &refused else { panic!("{refused:?}") };
     assert!(!by.is_empty());
     let path = ["hello", "anybody?", "I am here"];
-    assert_eq!(other.texts().await, path);
-    assert_eq!(other.spools(), 1, "what it received is kept");
-    assert_eq!(other.desk.recover().await.unwrap(), 0, "nothing is taken while it lives");
-
-    let reserved = sleeper.generations().await.first().unwrap().row.reserved.clone();
-    sleeper.die();
-    assert_eq!(other.desk.recover().await.unwrap(), 1);
     assert_eq!(other.texts().await, path, "the tip stays where the conversation went");
+    let reserved = sleeper.generations().await.first().unwrap().row.reserved.clone();
     let (text, _) = other.node(*reserved.first().unwrap()).await.unwrap();
     assert_eq!(text, format!("{FIRST}{REST}"));
     assert_eq!(other.spools(), 0);
+    sleeper.die();
+    assert_eq!(other.desk.recover().await.unwrap(), 0, "once");
+}
+
+/// By both clocks: when a sleeper wakes, its renewal is due at once.
+#[tokio::test(start_paused = true)]
+async fn who_lost_the_session_stops_what_they_asked_for_and_keeps_what_came_beside() {
+    let house = House::new();
+    let (sleeper, other) = (house.process("chat"), house.process("chat"));
+    let (model, mut requests) = Gated::gated();
+    let (turned, held) = tokio::join!(sleeper.say(&model, "hello"), async {
+        let asked = requests.recv().await.unwrap();
+        house.pass(PAST);
+        let turned = other.say(&script(r#"{"text": "I am here"}"#), "anybody?").await.unwrap();
+        assert!(turned.reply.unwrap().error.is_none());
+        // The model never goes on by itself.
+        asked
+    });
+    assert!(matches!(turned.unwrap().reply, Err(AgentError::TakenOver { .. })));
+    assert_eq!(other.texts().await, ["hello", "anybody?", "I am here"]);
+    let reserved = sleeper.generations().await.first().unwrap().row.reserved.clone();
+    let (text, finish) = other.node(*reserved.first().unwrap()).await.unwrap();
+    assert_eq!((text.as_str(), finish), (FIRST, Some(Finish::Interrupted("taken_over".to_owned()))));
+    assert_eq!(other.spools(), 0);
+    drop(held);
+}
+
+/// A process may leave between the row of a request and its spool, for one by a second Ctrl-C.
+#[tokio::test]
+async fn a_request_that_was_never_sent_is_ended_even_if_its_process_left_in_order() {
+    let house = House::new();
+    let (left, other) = (house.process("chat"), house.process("chat"));
+    let (model, mut requests) = Gated::gated();
+    tokio::select! {
+        turned = left.say(&model, "hello") => panic!("{turned:?}"),
+        asked = requests.recv() => std::mem::forget(asked),
+    }
+    left.forget_spools();
+    assert_eq!(other.desk.recover().await.unwrap(), 0);
+    let states = async || other.generations().await.into_iter().map(|found| found.state).collect::<Vec<_>>();
+    assert_eq!(states().await, [GenerationState::Started], "the control: its process lives");
+    // It leaves nothing that says that it was there.
+    left.die();
+    assert_eq!(other.desk.recover().await.unwrap(), 0);
+    assert_eq!(states().await, [GenerationState::Cancelled]);
+    assert_eq!(other.texts().await, ["hello"], "no node is made of nothing");
 }
 
 #[tokio::test]

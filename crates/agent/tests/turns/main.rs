@@ -5,6 +5,7 @@
 
 mod answering;
 mod handing;
+mod joining;
 mod leases;
 mod spending;
 mod support;

@@ -8,7 +8,7 @@ use context::Bootstrap;
 use drawloom_agent::handover::{Doors, Listener};
 use drawloom_agent::session::Name;
 use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, Fallbacks, LEASE, Manner, Turned, turn};
+use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, Fallbacks, LEASE, Manner, Turn, Turned};
 use loom::path::Exceptions;
 use loom::plan::NewText;
 use loom::render::{Passage, tip, window};
@@ -105,9 +105,27 @@ impl Process {
         text: &str,
         cancel: Cancel,
     ) -> Result<Turned, AgentError> {
-        let entered = self.enter().await;
         let said = vec![NewText::owner(text.to_owned(), Some(Role::User))];
-        turn(&self.desk, &WHO, &entered, &manner(model), Said::New(said), &self.doors, cancel).await
+        Ok(self.run(&manner(model), Said::New(said), cancel).await?.0)
+    }
+
+    /// A turn to its end: what came of the first call, of those for what joined, and what was given back.
+    pub(crate) async fn run(
+        &self,
+        manner: &Manner,
+        said: Said,
+        cancel: Cancel,
+    ) -> Result<(Turned, Vec<(Vec<String>, Turned)>, Vec<String>), AgentError> {
+        let entered = self.enter().await;
+        let begun = Turn::begin(&self.desk, &WHO, &entered, manner, said, &self.doors, cancel).await;
+        let (mut turn, kept) = begun?;
+        let first = turn.answer(kept).await;
+        let mut further = Vec::new();
+        while let Some(kept) = turn.next().await {
+            let joined = kept.joined.clone();
+            further.push((joined, turn.answer(kept).await));
+        }
+        Ok((first, further, turn.end().await))
     }
 
     /// Listens for what other processes say.
@@ -151,6 +169,14 @@ impl Process {
     pub(crate) fn spools(&self) -> usize {
         let spool = self.desk.home.dir(store::home::HomeDir::Spool).unwrap();
         std::fs::read_dir(spool).unwrap().count()
+    }
+
+    /// Nothing was received: it had come to the row, and not to the spool.
+    pub(crate) fn forget_spools(&self) {
+        let spool = self.desk.home.dir(store::home::HomeDir::Spool).unwrap();
+        for found in std::fs::read_dir(spool).unwrap() {
+            std::fs::remove_file(found.unwrap().path()).unwrap();
+        }
     }
 
     /// The process ends without a word, as far as its leases go.

@@ -3,14 +3,13 @@
 use agent::Chosen;
 use agent::session::Name;
 use loom::{Author, Op, ViewName};
-use model::Place;
 use store::SessionKind;
 
 use super::sessions::{forks_of, taken};
-use super::{Conversation, fork_name, leaves, place};
+use super::{Conversation, fork_name, place};
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::slash::{ModelShown, Went};
+use crate::results::slash::Went;
 use crate::rights::Asker;
 use crate::slash::Known;
 
@@ -96,27 +95,6 @@ impl Conversation {
         app.change(asker, entered.tree, &entered.view, op).await?;
         self.view = name;
         self.went(app, asker).await
-    }
-
-    /// Asks another model from now on, or shows which one is asked.
-    pub(crate) fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelShown, CommandError> {
-        let before = (self.model().place, self.model().provider.clone());
-        if let Some(name) = name {
-            self.manner.model = app.models.find(Some(name))?;
-        }
-        let mut shown = self.model_shown();
-        let info = self.model();
-        if info.place == Place::Remote && before != (Place::Remote, info.provider.clone()) {
-            shown.notice = Some(leaves(info));
-        }
-        Ok(shown)
-    }
-
-    /// The model that is asked, as it is shown.
-    pub(crate) fn model_shown(&self) -> ModelShown {
-        let info = self.model();
-        let model = format!("{}/{}", info.provider, info.name);
-        ModelShown { model, place: info.place, window: info.window, notice: None }
     }
 
     /// Names for the completion of the next input line. What cannot be read is not offered.

@@ -56,8 +56,10 @@ pub struct Status {
     pub title: String,
     /// The node it stands at, by its short id.
     pub tip: Option<String>,
-    /// Who is asked.
-    pub model: ModelShown,
+    /// Who is asked; none before a model was needed.
+    pub model: Option<ModelShown>,
+    /// The model as flags, configuration or preset name it; none where they name none.
+    pub named: Option<String>,
     /// Tokens of the last request and its answer; none where no model was asked yet.
     pub used: Option<u64>,
     /// The used share of the window, 0 to 1.
@@ -70,6 +72,8 @@ pub struct Status {
     pub workspace: String,
     /// Whether what it brings is loaded.
     pub loaded: bool,
+    /// Whether its folder is there.
+    pub exists: bool,
 }
 
 /// How `/context` is shown.

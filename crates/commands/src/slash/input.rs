@@ -49,6 +49,11 @@ pub fn parse(line: &str) -> Input {
     }
 }
 
+/// An input line that says a text, whatever the text begins with.
+pub fn as_text(text: &str) -> String {
+    if text.starts_with('/') { format!("/{text}") } else { text.to_owned() }
+}
+
 /// Typing errors a name may have to be taken for another.
 const MAX_ERRORS: usize = 3;
 
@@ -103,6 +108,13 @@ mod tests {
         assert_eq!(parse(" /status"), Input::Say(" /status".into()));
         assert_eq!(parse("/etc/hosts is odd"), Input::Say("/etc/hosts is odd".into()));
         assert_eq!(parse(""), Input::Say(String::new()));
+    }
+
+    #[test]
+    fn a_text_is_said_whatever_it_begins_with() {
+        for text in ["/status", "//x", "plain"] {
+            assert_eq!(parse(&as_text(text)), Input::Say(text.to_owned()));
+        }
     }
 
     #[test]

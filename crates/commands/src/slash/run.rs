@@ -3,7 +3,7 @@
 use loom::{Op, TreeId, ViewName};
 use model::Cancel;
 
-use super::{SlashCommand, TABLE, input};
+use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::care::Search;
 use crate::args::chat::SessionsCommand;
@@ -85,6 +85,9 @@ impl App {
                 let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
                 verify::verify(self, asker, args).await?
             }
+            SlashCommand::Export { format, file } => {
+                export::export(self, asker, conversation, format, file).await?
+            }
             SlashCommand::Doctor => return Ok(Slashed::Doctor),
             SlashCommand::Queue { text } => return Ok(Slashed::Queue(self.masked(&text))),
             SlashCommand::Stop => return Ok(Slashed::Stop),
@@ -112,7 +115,7 @@ fn help(topic: Option<&str>) -> Result<Help, CommandError> {
 }
 
 /// Tree and view of a conversation in which something was said.
-async fn place(
+pub(super) async fn place(
     app: &App,
     asker: &Asker,
     conversation: &Conversation,
@@ -154,12 +157,14 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         title: String::new(),
         tip: None,
         model: conversation.model_shown(),
+        named: conversation.model_named(app),
         used: None,
         share: None,
         zone: None,
         tainted_by: None,
         workspace: app.workspace.key.clone(),
         loaded: app.workspace.root.is_some(),
+        exists: app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir()),
     };
     if let Some(entered) = entered {
         let view = entered.view;
@@ -179,7 +184,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
 async fn standing(
     app: &App,
     asker: &Asker,
-    conversation: &Conversation,
+    conversation: &mut Conversation,
     form: ContextForm,
 ) -> Result<Standing, CommandError> {
     let Some(entered) = conversation.entered(app, asker).await? else {
@@ -187,7 +192,7 @@ async fn standing(
     };
     let view = entered.view.clone();
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
-    let next = conversation.next(&entered).prepare(&app.desk(), &asker.principal).await?;
+    let next = conversation.request(app, &entered)?.prepare(&app.desk(), &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
     Ok(Standing { last: stand.last.as_ref().map(sent), next: Some(next), form })
 }

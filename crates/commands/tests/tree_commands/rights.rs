@@ -88,7 +88,7 @@ fn rows() -> Vec<(&'static str, Right)> {
 
 /// Every slash command as typed, with the right its row must name.
 fn slash_rows() -> Vec<(&'static str, Right)> {
-    use Right::{Act, Read, Write};
+    use Right::{Act, Admin, Read, Write};
     vec![
         ("/help", Read),
         ("/status", Read),
@@ -105,6 +105,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/cost", Read),
         ("/search x", Read),
         ("/verify", Read),
+        ("/export", Admin),
         ("/doctor", Read),
         ("/queue x", Act),
         ("/stop", Act),

@@ -42,22 +42,32 @@ pub(super) fn status(found: &Status, to: Plain) -> String {
         }
         _ => line("tree", "nothing was said yet"),
     }
-    line("model", &model_line(&found.model, to));
-    match (found.used, found.share, found.zone) {
-        (Some(used), Some(share), Some(zone)) => {
-            line(
-                "window",
-                &format!("{used} of {} tokens, {:.0} %: {zone}", found.model.window, share * 100.0),
-            );
+    let model = match (&found.model, &found.named) {
+        (Some(model), _) => model_line(model, to),
+        (None, Some(named)) => format!("{}, not needed yet", to.line(named)),
+        (None, None) => "none is named".to_owned(),
+    };
+    line("model", &model);
+    let of = found.model.as_ref().map_or_else(String::new, |model| format!(" of {}", model.window));
+    let window = match (found.used, found.share, found.zone, &found.model) {
+        (Some(used), Some(share), Some(zone), _) => {
+            format!("{used}{of} tokens, {:.0} %: {zone}", share * 100.0)
         }
-        _ => line("window", &format!("{} tokens, nothing was asked yet", found.model.window)),
-    }
+        (.., Some(model)) => format!("{} tokens, nothing was asked yet", model.window),
+        (.., None) => "nothing was asked yet".to_owned(),
+    };
+    line("window", &window);
     if let Some(node) = found.tainted_by {
         line("tainted by", &to.paint("31", &format!("{node}: text from outside")));
     }
-    let loaded = if found.loaded { "loaded" } else { "what it brings is not loaded" };
-    let workspace = if found.workspace.is_empty() { "none" } else { &found.workspace };
-    line("workspace", &format!("{} ({loaded})", to.line(workspace)));
+    let folder = to.line(&found.workspace);
+    let workspace = match (found.workspace.is_empty(), found.exists, found.loaded) {
+        (true, ..) => "none".to_owned(),
+        (_, false, _) => format!("none: there is no folder {folder}"),
+        (.., true) => format!("{folder} (loaded)"),
+        (.., false) => format!("{folder} (what it brings is not loaded)"),
+    };
+    line("workspace", &workspace);
     out
 }
 

@@ -1,4 +1,4 @@
-//! When a line is whole, and what text it is.
+//! When a line is whole, and what it says.
 
 /// Whether more lines belong to what is typed: it ends with a backslash, or inside a fence of code.
 pub(super) fn is_open(typed: &str) -> bool {
@@ -30,11 +30,6 @@ pub(super) fn joined(typed: &str) -> String {
     out
 }
 
-/// An input line that says a text, whatever the text begins with.
-pub(super) fn as_text(text: &str) -> String {
-    if text.starts_with('/') { format!("/{text}") } else { text.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,13 +50,5 @@ mod tests {
         assert_eq!(joined("a\nb"), "a\nb");
         assert_eq!(joined("a\\\\\nb"), "a\\\\\nb");
         assert_eq!(joined("```\nls \\\n -l\n```"), "```\nls \\\n -l\n```");
-    }
-
-    #[test]
-    fn a_text_is_said_whatever_it_begins_with() {
-        for text in ["/status", "//x", "plain"] {
-            let said = commands::slash::parse(&as_text(text));
-            assert_eq!(said, commands::slash::Input::Say(text.to_owned()));
-        }
     }
 }

@@ -146,6 +146,81 @@ fn what_is_typed_while_an_answer_comes_is_not_lost() {
     assert_eq!(asked, ["go", "second", "unfinished"]);
 }
 
+/// The words of an answer that takes its time, as a model says them.
+fn slowly(words: usize, delay_ms: u64) -> Value {
+    let deltas: Vec<String> = (0..words).map(|number| format!("w{number} ")).collect();
+    json!({"deltas": deltas, "delta_delay_ms": delay_ms})
+}
+
+#[test]
+fn what_is_typed_while_an_answer_comes_joins_the_turn() {
+    let world = World::new();
+    let lines = [
+        slowly(120, 20),
+        json!({"text": "answer two", "expect": ["more", "and more"]}),
+        json!({"text": "answer three", "expect": "at the end"}),
+    ];
+    let mut terminal = talk(&world, &["--model", &script(&world, &lines), "chat"]);
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("w1 ");
+    terminal.types("/queue at the end\rmore\r");
+    terminal.shows("this waits until the turn is done");
+    terminal.shows("this joins the turn");
+    terminal.types("and more\r/stauts\r");
+    terminal.shows("did you mean /status?");
+    terminal.shows("w119");
+    terminal.shows("main> more");
+    terminal.shows("main> and more");
+    terminal.shows("answer two");
+    terminal.shows("main> at the end");
+    terminal.shows("answer three");
+    terminal.at_prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    let found = texts(&world);
+    assert_eq!(found[2..], ["more", "and more", "answer two", "at the end", "answer three"]);
+    assert!(found[1].ends_with("w119 "), "the answer under way was not cut");
+}
+
+#[test]
+fn what_joined_a_turn_that_is_stopped_is_said_next() {
+    let world = World::new();
+    let mut terminal = talk(&world, &["--model", &slow(&world), "chat"]);
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("w1 ");
+    terminal.types("/queue later\rno, in French\r");
+    terminal.shows("this joins the turn");
+    terminal.types("/stop\r");
+    terminal.shows("stopped: what was received is kept");
+    terminal.shows("the second answer");
+    terminal.shows("the third answer");
+    terminal.at_prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    let asked: Vec<String> = texts(&world).into_iter().step_by(2).collect();
+    assert_eq!(asked, ["go", "no, in French", "later"]);
+}
+
+#[test]
+fn what_is_typed_behind_a_command_waits_with_it() {
+    let world = World::new();
+    let mut terminal = talk(&world, &["--model", &script(&world, &[slowly(60, 20)]), "chat"]);
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("w1 ");
+    terminal.types("/new other\rhello\r");
+    // A script is counted by the session: the other one is told the same.
+    terminal.shows("other> hello");
+    terminal.at_prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(texts(&world).len(), 2, "nothing joined the turn before the command");
+    let (_, other) = world.json(&["sessions", "show", "other"]);
+    assert_eq!(other["title"], "hello");
+}
+
 #[test]
 fn a_model_that_fails_ends_nothing() {
     let world = World::new();
@@ -287,11 +362,7 @@ fn a_temporary_conversation_is_forgotten_however_it_ends() {
         assert_eq!(terminal.ended(), code, "{how}");
         // The next start forgets what a killed process could not.
         let (_, trees) = world.json(&["tree", "list"]);
-        for tree in trees["trees"].as_array().unwrap() {
-            assert_eq!(tree["title"], "", "{how}");
-            let (_, text) = world.json(&["tree", "text", tree["tree"].as_str().unwrap()]);
-            assert_eq!(text["text"], "", "{how}");
-        }
+        assert_eq!(trees["trees"], json!([]), "{how}");
         let (_, hits) = world.json(&["search", "secretly"]);
         assert_eq!(hits["hits"], json!([]), "{how}");
         assert!(!world.home().join("cache/history").exists(), "{how}");
@@ -348,6 +419,27 @@ fn without_a_terminal_it_names_the_way_to_say_one_thing() {
     assert_eq!(code, Some(2));
     assert!(answer["error"]["hint"].as_str().unwrap().contains("-m TEXT"), "{answer}");
     assert!(!world.home().exists(), "nothing was made");
+}
+
+#[test]
+fn a_command_that_asks_no_model_needs_none() {
+    let world = World::new();
+    for line in ["/help", "/status", "/sessions", "/search x", "/stop", "/quit"] {
+        let run = world.run(&["chat", "-m", line]);
+        assert_eq!(run.code, Some(0), "{line}: {run:?}");
+    }
+    let (_, status) = world.json(&["chat", "-m", "/status"]);
+    assert_eq!((&status["model"], &status["named"]), (&Value::Null, &Value::Null));
+    assert_eq!(status["exists"], false, "the home's own workspace is made when something is put there");
+    let run = world.run(&["chat", "-m", "/status"]);
+    assert!(run.out.contains("none is named") && run.out.contains("none: there is no folder"), "{run:?}");
+    let (_, status) = world.json(&["--model", "script:echo", "chat", "-m", "/status"]);
+    assert_eq!(status["named"], "script:echo");
+    for line in ["hello", "/model", "//help"] {
+        let run = world.run(&["chat", "-m", line]);
+        assert!(run.code == Some(2) && run.err.contains("no model is named"), "the control: {line}: {run:?}");
+    }
+    assert!(!world.home().join("spool").read_dir().is_ok_and(|mut found| found.next().is_some()));
 }
 
 #[test]

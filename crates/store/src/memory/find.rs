@@ -17,8 +17,9 @@ use crate::search::{Hit, Hits, Occurrences, SearchScope, scores};
 
 impl State {
     pub(super) fn trees(&self, who: &Principal, filter: TreeFilter) -> Vec<TreeEntry> {
-        let mut entries: Vec<_> =
-            self.seen(who).map(Self::entry).filter(|entry| filter.holds(entry.archived)).collect();
+        let is_left = |tree: &&Tree| filter.holds_tombstones() || !tree.is_tombstones();
+        let entries = self.seen(who).filter(is_left).map(Self::entry);
+        let mut entries: Vec<_> = entries.filter(|entry| filter.holds(entry.archived)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.updated_at, entry.id)));
         entries
     }

@@ -60,6 +60,13 @@ impl Tree {
         }
     }
 
+    /// Whether it was purged, and holds nothing since.
+    pub(super) fn is_tombstones(&self) -> bool {
+        let title = self.cell_now(&CellKey::Title).value;
+        let holds = |row: &NodeRow| !loom::content::is_empty(&row.node.content);
+        self.purged && title.as_text().is_none_or(str::is_empty) && !self.nodes.values().any(holds)
+    }
+
     pub(super) fn cell_now(&self, key: &CellKey) -> Cell {
         self.cells.get(key).cloned().unwrap_or_default()
     }

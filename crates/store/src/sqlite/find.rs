@@ -17,8 +17,12 @@ use crate::search::{Hit, Hits, Occurrences, RANKED, SearchScope, scores};
 /// As [`crate::Store::trees`].
 pub(super) fn trees(db: &Db<'_>, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
     let (seen, param) = seen(who);
-    let sql = format!("SELECT {ENTRY} FROM trees t WHERE {seen} ORDER BY t.updated DESC, t.id DESC");
-    let mut entries = db.all(&sql, [param], read_entry)?;
+    let sql = format!(
+        "SELECT {ENTRY} FROM trees t WHERE {seen} AND (?2 OR t.purged = 0 OR t.title <> ''
+            OR EXISTS (SELECT 1 FROM nodes n WHERE n.tree = t.pk AND n.content <> ''))
+         ORDER BY t.updated DESC, t.id DESC"
+    );
+    let mut entries = db.all(&sql, (&param, filter.holds_tombstones()), read_entry)?;
     entries.retain(|entry| filter.holds(entry.archived));
     Ok(entries)
 }

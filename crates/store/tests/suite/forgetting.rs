@@ -1,7 +1,7 @@
 //! Forget and purge: the text is gone from every place, the hashes stay.
 
 use loom::{CellKey, Mode, NodeId, Op, Slot, ViewName};
-use store::{DraftEdit, DraftName, Forget, NewJob, Place, SearchScope, StoreError, read};
+use store::{DraftEdit, DraftName, Forget, NewJob, Place, SearchScope, StoreError, TreeFilter, read};
 
 use super::both::each;
 use super::generations::{answer, start};
@@ -156,9 +156,16 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         assert!(rows.iter().any(|row| row.node.id == node && row.purged));
         let entry = home.store.tree(OWNER, page.tree).await.unwrap();
         assert!(entry.purged && entry.title.is_empty());
+        let listed = async |filter| {
+            let trees = home.store.trees(OWNER, filter).await.unwrap();
+            trees.into_iter().filter(|entry| entry.id == page.tree).count()
+        };
+        assert_eq!((listed(TreeFilter::Current).await, listed(TreeFilter::All).await), (0, 1));
         assert!(home.store.search(OWNER, "canary", SearchScope::All, 9).await.unwrap().hits.is_empty());
         assert!(home.store.search(OWNER, "typing", SearchScope::All, 9).await.unwrap().hits.is_empty());
         assert_eq!(other.text().await, "words that stay");
         assert_eq!(home.store.tree(OWNER, other.tree).await.unwrap().title, "other title");
+        page.append("begun again").await;
+        assert_eq!(listed(TreeFilter::Current).await, 1, "what is written there later is found");
     });
 }
