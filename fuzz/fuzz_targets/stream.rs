@@ -8,7 +8,11 @@ use model::{DialectName, Event, ParseError, Reply, reparse};
 
 fuzz_target!(|input: &[u8]| {
     let [kind, seed, body @ ..] = input else { return };
-    let dialect = if kind & 1 == 0 { DialectName::OpenAiChat } else { DialectName::OpenAiCompletions };
+    let dialect = match kind & 5 {
+        0 => DialectName::OpenAiChat,
+        1 => DialectName::OpenAiCompletions,
+        _ => DialectName::OpenAiResponses,
+    };
     let streamed = kind & 2 == 0;
     let (whole, end) = events(dialect, streamed, &[body]);
     let (cut, cut_end) = events(dialect, streamed, &pieces(body, seed.saturating_add(1)));
