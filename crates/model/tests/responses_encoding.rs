@@ -100,7 +100,18 @@ fn a_conversation_is_encoded_with_every_part_marked() {
     let encoded = encode(Quirks::default(), conversation(), &Params::default()).unwrap();
     assert_eq!((encoded.path(), encoded.dialect()), ("responses", DialectName::OpenAiResponses));
     let lines = marked(&encoded).replace(",{\"type\":\"message", "\n,{\"type\":\"message");
-    insta::assert_snapshot!(lines.replace(",{\"type\":\"function", "\n,{\"type\":\"function"), @"");
+    insta::assert_snapshot!(lines.replace(",{\"type\":\"function", "\n,{\"type\":\"function"), @r#"
+{"model":"m","store":false,"stream":true,"tools":[⟨0:{"type":"function","name":"read","description":"Reads a file.","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"strict":false}⟩],"input":[{"type":"message","role":"system","content":[{"type":"input_text","text":"⟨1:Be \"kind\".⟩"},{"type":"input_text","text":"⟨2:AGENTS\n⟩"}]}
+,{"type":"message","role":"user","content":[{"type":"input_text","text":"⟨3:Read a and b — 中⟩"},{"type":"input_image","detail":"auto","image_url":"data:image/webp;base64,⟨4:iVBORw0K⟩"},{"type":"input_text","text":"⟨5:Card: files⟩"}]},⟨6:{"type":"reasoning","encrypted_content":"first","summary":[]}⟩
+,{"type":"message","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"⟨7:Both.⟩"}]}
+,{"type":"function_call","call_id":"call_11","name":"⟨11:read⟩","arguments":"⟨11:{\"path\":\"a\"}⟩"},⟨8:{"type":"reasoning","encrypted_content":"second","summary":[]}⟩
+,{"type":"function_call","call_id":"call_9","name":"⟨9:read⟩","arguments":"⟨9:{\"path\":\"b\"}⟩"}
+,{"type":"function_call_output","call_id":"call_11","output":"⟨12:A\t1⟩"}
+,{"type":"function_call_output","call_id":"call_9","output":[{"type":"input_text","text":"⟨10:⟩"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,⟨10:iVBORw0K⟩"}]}
+,{"type":"message","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"⟨13:Done.⟩"}]}
+,{"type":"message","role":"system","content":[{"type":"input_text","text":"⟨14:Be short.⟩"}]}
+,{"type":"message","role":"user","content":[{"type":"input_text","text":"⟨15:Thanks⟩"}]}]}
+"#);
 }
 
 #[test]
@@ -128,7 +139,7 @@ fn every_parameter_has_its_field() {
         messages: vec![ChatPart::System(text(1, "Be kind.")), ChatPart::User(text(2, "Hi"))],
         ..Chat::default()
     };
-    insta::assert_snapshot!(marked(&encode(quirks, chat, &params).unwrap()), @"");
+    insta::assert_snapshot!(marked(&encode(quirks, chat, &params).unwrap()), @r#"{"model":"m","store":false,"include":["reasoning.encrypted_content","message.output_text.logprobs"],"temperature":0.7,"top_p":0.9,"max_output_tokens":64,"top_logprobs":4,"reasoning":{"effort":"high","summary":"auto"},"text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object"},"strict":true}},"prompt_cache_key":"tree-7","tools":[⟨0:{"type":"function","name":"read","description":"Reads a file.","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"strict":false}⟩],"tool_choice":{"type":"function","name":"read"},"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"⟨1:Be kind.⟩"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"⟨2:Hi⟩"}]}]}"#);
 }
 
 #[test]

@@ -495,6 +495,7 @@ proptest! {
         let (head, tail) = body.as_bytes().split_at(cut.index(body.len() + 1));
         let (events, end) = parse_pieces(true, [head, tail]);
         prop_assert_eq!((&events, &end), (&parse_bytes(body.as_bytes()).0, &parse_bytes(body.as_bytes()).1));
-        prop_assert!(events.iter().skip(1).all(|event| !matches!(event, Event::Start { .. })));
+        let again = events.iter().skip(1).any(|event| matches!(event, Event::Start { .. }));
+        prop_assert!(!again);
     }
 }
