@@ -9,26 +9,51 @@
 //! Work is proportional to the window, never to the tree: [`document`] and [`dialogue`] read the path from its
 //! end until the budget is full.
 
+pub mod activation;
 pub mod body;
 pub mod bootstrap;
 pub mod budget;
+mod choice;
 pub mod cover;
+pub mod coverage;
 pub mod dialogue;
 pub mod document;
 pub mod estimate;
 pub mod held;
+mod history;
+pub mod injection;
 pub mod manifest;
+pub mod memory;
+mod messages;
+mod pairs;
 pub mod piece;
+pub mod prefix;
+pub mod reuse;
 pub mod segment;
+pub mod skills;
+pub mod spoken;
 mod tail;
+pub mod target;
+pub mod tools;
+pub mod trim;
 pub mod zone;
 
+pub use activation::{ChangedFiles, Previous};
 pub use body::{BodyDelta, StoredBody};
 pub use bootstrap::{BootFile, Bootstrap};
 pub use budget::Budget;
 pub use cover::cover;
+pub use coverage::{Coverage, Covered, NothingRemembered};
 pub use estimate::Estimator;
-pub use manifest::{Manifest, ModelRef, PathRun, Way};
+pub use injection::Offer;
+pub use manifest::{CallCut, KeptOfCall, Manifest, ModelRef, PathRun, Way};
+pub use memory::{Memory, Observation};
 pub use piece::{Assembled, ContextError, Piece};
+pub use prefix::Prefix;
 pub use segment::{Decision, Kind, Segment, Source};
+pub use skills::{SkillEntry, SkillsIndex};
+pub use spoken::{NoPictures, Pictures};
+pub use target::Target;
+pub use tools::ToolSpec;
+pub use trim::Strategy;
 pub use zone::Zone;
