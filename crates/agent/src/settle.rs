@@ -19,10 +19,19 @@ pub struct Answered {
     pub nodes: Vec<Made>,
     /// Tokens of its request, estimated.
     pub tokens: u64,
+    /// Those of them that a cache could reuse, estimated; none where no request was before it.
+    pub reusable: Option<u64>,
     /// What the model reported.
     pub usage: Option<Usage>,
     /// Why it did not end well; what was received is in `nodes`.
     pub error: Option<AgentError>,
+}
+
+impl Answered {
+    /// Whether the model found the request too long for it.
+    pub(crate) fn is_too_long(&self) -> bool {
+        matches!(self.error, Some(AgentError::Model { code: "context_too_long", .. }))
+    }
 }
 
 /// A node a model made.
@@ -76,7 +85,8 @@ pub(crate) async fn settle(
         None if empty => Some(AgentError::Empty),
         None => None,
     };
-    Ok(Answered { manifest: prepared.digest, nodes, tokens: prepared.manifest.tokens, usage, error })
+    let (manifest, tokens) = (prepared.digest, prepared.manifest.tokens);
+    Ok(Answered { manifest, nodes, tokens, reusable: prepared.manifest.reused_tokens, usage, error })
 }
 
 /// A response as read.

@@ -200,6 +200,7 @@ impl Conversation {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
+        self.read_files(app);
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &self.manner.bootstrap.left_out {
             app.talk.note(&format!("{name} is left out: {why}"));
@@ -233,6 +234,7 @@ impl Conversation {
         text: String,
         cancel: Cancel,
     ) -> Result<Chatted, CommandError> {
+        self.read_files(app);
         let missing = || {
             CommandError::not_found(
                 "text of yours",
@@ -255,6 +257,11 @@ impl Conversation {
         let said = Said::Instead { of: of.ok_or_else(missing)?, text };
         let done = self.turn(app, asker, &entered, said, None, cancel).await?;
         self.result(app, &entered, done)
+    }
+
+    /// Reads the files that stand above the conversation: what of them is sent, and when, is decided with the request.
+    fn read_files(&mut self, app: &App) {
+        self.manner.bootstrap = bootstrap(app, self.chosen.kind);
     }
 
     /// One turn, once the session is free. `words` may be handed to the process that has it instead.
@@ -336,7 +343,7 @@ impl Conversation {
 
     fn answered(&self, app: &App, entered: &Entered, turned: Turned) -> Result<Chatted, CommandError> {
         let said = turned.said;
-        let Replied { answer, manifest, usage, share, zone, error } = turned.reply?;
+        let Replied { answer, manifest, usage, reusable, share, zone, error } = turned.reply?;
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
                 session: self.name(),
@@ -346,6 +353,7 @@ impl Conversation {
                 said,
                 text: answer.text,
                 usage: UsageShown::of(usage),
+                reusable,
                 share,
                 zone,
                 manifest: Some(manifest),
@@ -381,6 +389,7 @@ impl Conversation {
             said: answer.said,
             text,
             usage: UsageShown::of(answer.usage),
+            reusable: None,
             share: answer.share,
             zone: Zone::of(answer.share),
             manifest: answer.manifest,
@@ -457,12 +466,15 @@ fn attachments(app: &App, args: &Chat) -> Result<Vec<NewText>, CommandError> {
 fn manner(app: &App, preset: Option<&str>, kind: SessionKind) -> Result<Manner, CommandError> {
     let preset = generate::preset(app, preset)?;
     let name = app.settings.model.as_deref().or(preset.model.as_deref());
-    let workspace = &app.workspace;
-    let bootstrap = agent::boot::bootstrap(workspace.root.as_ref(), &workspace.accepted, kind, &app.masker);
     Ok(Manner {
         model: app.models.find(name)?,
         agent: "main".to_owned(),
         params: Params { n: 1, ..generate::params(&preset, &crate::args::tree::Sampling::default()) },
-        bootstrap: Arc::new(bootstrap),
+        bootstrap: bootstrap(app, kind),
     })
+}
+
+fn bootstrap(app: &App, kind: SessionKind) -> Arc<context::Bootstrap> {
+    let workspace = &app.workspace;
+    Arc::new(agent::boot::bootstrap(workspace.root.as_ref(), &workspace.accepted, kind, &app.masker))
 }

@@ -117,7 +117,8 @@ impl FileChange<'_> {
             _ => "has changed since it was read; the difference to what stands above",
         };
         let fence = text::frame::fence(diff);
-        let shown = if self.after.is_some() { format!(":\n{fence}diff\n{diff}{more}\n{fence}") } else { ".".into() };
+        let shown =
+            if self.after.is_some() { format!(":\n{fence}diff\n{diff}{more}\n{fence}") } else { ".".into() };
         let trust = self.after.or(self.before).map_or(loom::Trust::Workspace, |text| text.trust);
         Offer {
             topic: topic(self.name),

@@ -81,32 +81,32 @@ impl Bootstrap {
 
 /// The files within their caps, in at most `room` tokens as far as that can be.
 pub(crate) fn fit<'a>(files: &'a [BootFile], room: u64, estimator: &Estimator) -> Vec<Fitted<'a>> {
-        let sizes: Vec<usize> = files.iter().map(|file| file.text.chars().count()).collect();
-        let mut caps: Vec<usize> = sizes.iter().map(|size| (*size).min(FILE_CAP)).collect();
-        let mut order: Vec<usize> = (0..files.len()).collect();
-        order.sort_by_key(|index| gives_way(&files[*index].name));
-        let over = caps.iter().sum::<usize>().saturating_sub(TOTAL_CAP);
-        shrink(&mut caps, &order, over);
-        // Characters for tokens, as the estimate has it for these very texts.
-        let estimate = |caps: &[usize]| -> u64 {
-            files.iter().zip(caps).map(|(file, cap)| estimator.of(&headed(file, *cap).0)).sum()
-        };
-        let mut used = estimate(&caps);
-        while used > room {
-            let total: usize = caps.iter().sum();
-            let wanted = (total as u64 * room / used.max(1)) as usize;
-            let before = caps.clone();
-            shrink(&mut caps, &order, total.saturating_sub(wanted).max(1));
-            if caps == before {
-                break;
-            }
-            used = estimate(&caps);
+    let sizes: Vec<usize> = files.iter().map(|file| file.text.chars().count()).collect();
+    let mut caps: Vec<usize> = sizes.iter().map(|size| (*size).min(FILE_CAP)).collect();
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|index| gives_way(&files[*index].name));
+    let over = caps.iter().sum::<usize>().saturating_sub(TOTAL_CAP);
+    shrink(&mut caps, &order, over);
+    // Characters for tokens, as the estimate has it for these very texts.
+    let estimate = |caps: &[usize]| -> u64 {
+        files.iter().zip(caps).map(|(file, cap)| estimator.of(&headed(file, *cap).0)).sum()
+    };
+    let mut used = estimate(&caps);
+    while used > room {
+        let total: usize = caps.iter().sum();
+        let wanted = (total as u64 * room / used.max(1)) as usize;
+        let before = caps.clone();
+        shrink(&mut caps, &order, total.saturating_sub(wanted).max(1));
+        if caps == before {
+            break;
         }
-        let fitted = files.iter().zip(sizes).zip(caps).map(|((file, size), cap)| {
-            let (text, kept) = headed(file, cap);
-            Fitted { file, text, cut: (kept < size).then_some((size, kept)) }
-        });
-        fitted.collect()
+        used = estimate(&caps);
+    }
+    let fitted = files.iter().zip(sizes).zip(caps).map(|((file, size), cap)| {
+        let (text, kept) = headed(file, cap);
+        Fitted { file, text, cut: (kept < size).then_some((size, kept)) }
+    });
+    fitted.collect()
 }
 
 /// Who gives way first (spec: context §3 *Give way*).

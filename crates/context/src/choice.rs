@@ -59,10 +59,11 @@ impl Chosen {
     /// The lowest trust of what is sent, and the first node of trust `outside`.
     pub(crate) fn trust(&self) -> (Trust, Option<NodeId>) {
         let said = self.first.iter().chain(&self.spoken[self.from..]).filter(|said| said.counts());
-        let (trust, tainted) = said.fold((Trust::Owner, None), |(lowest, tainted): (Trust, Option<NodeId>), said| {
-            let taints = (said.trust == Trust::Outside).then_some(said.node);
-            (lowest.min(said.trust), tainted.or(taints))
-        });
+        let (trust, tainted) =
+            said.fold((Trust::Owner, None), |(lowest, tainted): (Trust, Option<NodeId>), said| {
+                let taints = (said.trust == Trust::Outside).then_some(said.node);
+                (lowest.min(said.trust), tainted.or(taints))
+            });
         let shown = self.injected.iter().map(|shown| shown.trust).min().unwrap_or(Trust::Owner);
         (trust.min(shown), tainted)
     }
@@ -117,7 +118,8 @@ impl Choice<'_> {
             self.fit(&mut chosen, &offers, complete)?;
         }
         if chosen.from > 0 || !complete {
-            chosen.moved = chosen.spoken.get(chosen.from).map(|said| Place { position: said.position.id, at: 0 });
+            chosen.moved =
+                chosen.spoken.get(chosen.from).map(|said| Place { position: said.position.id, at: 0 });
             chosen.prefix.start = chosen.moved.map(|place| place.position);
         }
         let begins = chosen.spoken.get(chosen.from).map_or(0, |said| said.position.depth);
@@ -195,6 +197,10 @@ impl Choice<'_> {
         }
         let (window, strategy) = ((room, complete), self.request.strategy);
         chosen.from = fit(&chosen.spoken, &mut chosen.pairs, window, strategy, self.around.estimator)?;
+        // The genesis says nothing: a window of everything behind it has not moved.
+        if complete && !chosen.spoken[..chosen.from].iter().any(Spoken::says) {
+            chosen.from = 0;
+        }
         Ok(chosen.from == 0 && complete)
     }
 
@@ -208,9 +214,11 @@ impl Choice<'_> {
             _ => self.tokens(chosen, &costs),
         };
         offers.extend(Offer::zone(Zone::of(used as f64 / window as f64)));
-        let Some(last) = chosen.spoken.last().filter(|last| {
-            !last.excluded && matches!(last.position.role, Some(Role::User | Role::Tool))
-        }) else {
+        let Some(last) = chosen
+            .spoken
+            .last()
+            .filter(|last| !last.excluded && matches!(last.position.role, Some(Role::User | Role::Tool)))
+        else {
             return;
         };
         let stands = Standing::of(chosen.spoken[chosen.from..].iter().flat_map(|said| &said.injections));
@@ -246,12 +254,17 @@ impl Choice<'_> {
             let cost = all.saturating_sub(kept + tools);
             let sent = chosen.injected.iter().any(|shown| shown.source.starts_with(&topic(change.name)));
             let digest = change.digest();
-            let cost = format!("to have it read anew now (`/reload`) would cost the cache about {cost} tokens");
+            let cost =
+                format!("to have it read anew now (`/reload`) would cost the cache about {cost} tokens");
             if sent {
-                chosen.notices.push(format!("{} has changed: the difference goes along; {cost}", change.name));
+                chosen
+                    .notices
+                    .push(format!("{} has changed: the difference goes along; {cost}", change.name));
             } else if self.request.bootstrap.changed_files == ChangedFiles::NextSession {
                 if !self.request.previous.told.contains(&(change.name.to_owned(), digest)) {
-                    chosen.notices.push(format!("{} has changed: the next session has it; {cost}", change.name));
+                    chosen
+                        .notices
+                        .push(format!("{} has changed: the next session has it; {cost}", change.name));
                 }
                 let source = Source::File { path: change.name.to_owned(), digest };
                 untold.push(Piece::left_out(Kind::File, source, "it has changed: the next session has it"));

@@ -148,7 +148,13 @@ fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> 
     let newest = turns(&chosen.spoken).into_iter().rfind(|turn| *turn >= chosen.from).unwrap_or(chosen.from);
     let all = chosen.spoken.len();
     let unseen = chosen.spoken[chosen.from..].iter().map(|said| said.unseen).sum::<u64>();
-    messages.say(&mut chosen.spoken, chosen.from..newest, &chosen.pairs, &costs, (of_run, "newest first, fits"));
+    messages.say(
+        &mut chosen.spoken,
+        chosen.from..newest,
+        &chosen.pairs,
+        &costs,
+        (of_run, "newest first, fits"),
+    );
     for row in pinned.context.iter().chain(pinned.note.iter().map(|(row, _)| row)) {
         messages.pinned(Kind::ExtraInput, "context you named", row, ChatPart::Injected);
     }
@@ -158,8 +164,11 @@ fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> 
     }
     let list = messages.list;
     for (index, run) in left.iter().enumerate() {
-        let mut piece =
-            Piece::left_out(Kind::History, Source::Left { left: index }, &around.coverage.covered(run).reason());
+        let mut piece = Piece::left_out(
+            Kind::History,
+            Source::Left { left: index },
+            &around.coverage.covered(run).reason(),
+        );
         (piece.chars, piece.tokens) = (run.chars, run.tokens);
         build.pieces.push(piece);
     }

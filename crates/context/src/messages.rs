@@ -175,7 +175,9 @@ impl<'b, 'e> Messages<'b, 'e> {
         let call = call.clone();
         let result = pair.result.and_then(|(node, line)| {
             let short_id = spoken[node].short_id.clone();
-            let Line::Result { status, text, media, .. } = &mut spoken[node].lines[line].0 else { return None };
+            let Line::Result { status, text, media, .. } = &mut spoken[node].lines[line].0 else {
+                return None;
+            };
             let text = match cut {
                 Some(_) => shortened(text, &short_id),
                 None => std::mem::take(text),
@@ -183,7 +185,8 @@ impl<'b, 'e> Messages<'b, 'e> {
             let media = if cut.is_some() { Vec::new() } else { std::mem::take(media) };
             Some(ToolResult { status: *status, text, media })
         });
-        let unknown = || ToolResult { status: ToolStatus::Unknown, text: UNKNOWN.to_owned(), media: Vec::new() };
+        let unknown =
+            || ToolResult { status: ToolStatus::Unknown, text: UNKNOWN.to_owned(), media: Vec::new() };
         Some(ToolExchange {
             before,
             call_part: self.next(),

@@ -137,8 +137,7 @@ pub(crate) fn shortened(text: &str, node: &str) -> String {
         return text.to_owned();
     }
     let at = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(at, _)| at);
-    let (head, tail) =
-        (text::grapheme::floor(text, at(HEAD)), text::grapheme::ceil(text, at(chars - TAIL)));
+    let (head, tail) = (text::grapheme::floor(text, at(HEAD)), text::grapheme::ceil(text, at(chars - TAIL)));
     let kept = text[..head].chars().count() + text[tail..].chars().count();
     format!(
         "{}\n[{} characters of this result are left out here; the whole of it is node {node}]\n{}",

@@ -87,7 +87,13 @@ impl Prefix {
         let schemas = self.schemas(build);
         let mut texts = Vec::new();
         for text in &self.texts {
-            texts.push(build.part(text.kind, text.source.clone(), &text.reason, Some(text.trust), &text.text));
+            texts.push(build.part(
+                text.kind,
+                text.source.clone(),
+                &text.reason,
+                Some(text.trust),
+                &text.text,
+            ));
             if let Some(piece) = build.pieces.last_mut() {
                 piece.decision = text.decision.clone();
             }
@@ -243,7 +249,8 @@ impl<'a> Fitting<'a> {
 
     fn tokens(&self) -> u64 {
         let tools: u64 = self.prefix.tools.iter().map(|tool| tool.tokens(self.estimator)).sum();
-        let skills = self.boot.skills.as_ref().map_or(0, |skills| self.estimator.of(&skills.text(self.listed)));
+        let skills =
+            self.boot.skills.as_ref().map_or(0, |skills| self.estimator.of(&skills.text(self.listed)));
         let memory = self.boot.memory.as_ref();
         let observed = memory.map_or(0, |memory| self.estimator.of(&memory.observed(&self.observed)));
         let messages = self.estimator.of_messages(self.files.len() + 3);
@@ -254,7 +261,14 @@ impl<'a> Fitting<'a> {
     fn finish(mut self) -> Prefix {
         if !self.boot.identity.is_empty() {
             let source = Source::Product { name: "identity".to_owned() };
-            self.text(Kind::Identity, source, "always", Trust::Owner, self.boot.identity.clone(), Decision::Sent);
+            self.text(
+                Kind::Identity,
+                source,
+                "always",
+                Trust::Owner,
+                self.boot.identity.clone(),
+                Decision::Sent,
+            );
         }
         let files = std::mem::take(&mut self.files);
         let fitted = fit(&files, self.room, self.estimator);
@@ -269,7 +283,9 @@ impl<'a> Fitting<'a> {
                 };
                 let decision = match fitted.cut {
                     Some((from, to)) => {
-                        self.prefix.notices.push(format!("{}: {to} of {from} characters are sent", file.name));
+                        self.prefix
+                            .notices
+                            .push(format!("{}: {to} of {from} characters are sent", file.name));
                         Decision::Trimmed { from: from as u64, to: to as u64 }
                     }
                     None => Decision::Sent,
@@ -296,11 +312,14 @@ impl<'a> Fitting<'a> {
     }
 
     fn skills(&mut self) {
-        let Some(skills) = self.boot.skills.as_ref().filter(|skills| !skills.entries.is_empty()) else { return };
+        let Some(skills) = self.boot.skills.as_ref().filter(|skills| !skills.entries.is_empty()) else {
+            return;
+        };
         let source = Source::Product { name: "skills".to_owned() };
         let text = skills.text(self.listed);
         if text.is_empty() {
-            let why = if self.prefix.tools.is_empty() { "no tool could read them" } else { "there is no room" };
+            let why =
+                if self.prefix.tools.is_empty() { "no tool could read them" } else { "there is no room" };
             self.prefix.notices.push(format!("the list of skills is left out: {why}"));
             self.prefix.left_out.push(NotSent { kind: Kind::SkillsIndex, source, why: why.to_owned() });
             return;
@@ -312,7 +331,14 @@ impl<'a> Fitting<'a> {
             let from = whole(skills).chars().count() as u64;
             Decision::Trimmed { from, to: text.chars().count() as u64 }
         };
-        self.text(Kind::SkillsIndex, source, "the skills of this workspace", Trust::Workspace, text, decision);
+        self.text(
+            Kind::SkillsIndex,
+            source,
+            "the skills of this workspace",
+            Trust::Workspace,
+            text,
+            decision,
+        );
     }
 
     fn observations(&mut self) {
@@ -330,7 +356,15 @@ impl<'a> Fitting<'a> {
         }
     }
 
-    fn text(&mut self, kind: Kind, source: Source, reason: &str, trust: Trust, text: String, decision: Decision) {
+    fn text(
+        &mut self,
+        kind: Kind,
+        source: Source,
+        reason: &str,
+        trust: Trust,
+        text: String,
+        decision: Decision,
+    ) {
         let reason = reason.to_owned();
         self.prefix.texts.push(FrozenText { kind, source, reason, trust, decision, text });
     }

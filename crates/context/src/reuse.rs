@@ -59,8 +59,5 @@ fn shared(part: &[u8], before: &[u8], at: &mut Option<usize>) -> usize {
 }
 
 fn find(within: &[u8], part: &[u8]) -> Option<usize> {
-    if part.is_empty() {
-        return Some(0);
-    }
-    within.windows(part.len()).position(|window| window == part)
+    memchr::memmem::find(within, part)
 }

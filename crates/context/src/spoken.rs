@@ -136,7 +136,8 @@ impl Speaker<'_> {
         };
         let lines: Vec<(Line, u64)> = lines.into_iter().map(counted).collect();
         let shown = if excluded { Vec::new() } else { injections };
-        let told: u64 = shown.iter().map(|shown| self.estimator.of(&shown.text) + self.estimator.of_messages(1)).sum();
+        let told: u64 =
+            shown.iter().map(|shown| self.estimator.of(&shown.text) + self.estimator.of_messages(1)).sum();
         let messages = if lines.is_empty() { 0 } else { self.estimator.of_messages(1) };
         Spoken {
             tokens: lines.iter().map(|(_, tokens)| tokens).sum::<u64>() + told + messages,
@@ -158,10 +159,13 @@ impl Speaker<'_> {
             Line::Text { text, .. } => self.estimator.of(text),
             Line::Media(_) => PICTURE,
             Line::Opaque { thinking, json } => {
-                self.estimator.of(&json.to_string()) + thinking.as_deref().map_or(0, |text| self.estimator.of(text))
+                self.estimator.of(&json.to_string())
+                    + thinking.as_deref().map_or(0, |text| self.estimator.of(text))
             }
             Line::Call(call) => {
-                self.estimator.of(&call.id) + self.estimator.of(&call.name) + self.estimator.of(&call.arguments)
+                self.estimator.of(&call.id)
+                    + self.estimator.of(&call.name)
+                    + self.estimator.of(&call.arguments)
             }
             Line::Result { call, text, media, .. } => {
                 self.estimator.of(call) + self.estimator.of(text) + PICTURE * media.len() as u64

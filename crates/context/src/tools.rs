@@ -66,7 +66,8 @@ pub(crate) fn offered(tools: &[ToolSpec], defer: bool) -> (Vec<ToolSpec>, Vec<St
 fn tool_search() -> ToolSpec {
     ToolSpec {
         name: "tool_search".to_owned(),
-        description: "Find further tools by what they do. Returns their names, descriptions and schemas.".to_owned(),
+        description: "Find further tools by what they do. Returns their names, descriptions and schemas."
+            .to_owned(),
         parameters: json!({
             "type": "object",
             "properties": {"query": {"type": "string", "description": "What the tool should do."}},

@@ -48,7 +48,11 @@ pub(crate) fn fit(
         return Ok(0);
     }
     if strategy == Strategy::StopAtLimit {
-        return Err(ContextError::TooLong { what: "the conversation".to_owned(), needed: total, budget: room });
+        return Err(ContextError::TooLong {
+            what: "the conversation".to_owned(),
+            needed: total,
+            budget: room,
+        });
     }
     let target = room * LEAVES / 100;
     let starts = turns(spoken);
@@ -57,7 +61,11 @@ pub(crate) fn fit(
     if used > room {
         used = cut(spoken, pairs, from, used, target, estimator);
         if used > room {
-            return Err(ContextError::TooLong { what: "the newest turn".to_owned(), needed: used, budget: room });
+            return Err(ContextError::TooLong {
+                what: "the newest turn".to_owned(),
+                needed: used,
+                budget: room,
+            });
         }
     }
     for start in starts.into_iter().rev().skip(1) {

@@ -6,4 +6,5 @@
 mod answering;
 mod handing;
 mod leases;
+mod sending;
 mod support;

@@ -196,6 +196,7 @@ fn sent(last: &Last) -> ContextShown {
     shown.manifest = Some(last.digest);
     shown.used = last.used();
     shown.estimated = last.usage.is_none();
+    shown.cache_read = last.usage.map(|usage| usage.cache_read);
     shown.zone = Some(last.zone().to_string());
     shown
 }
