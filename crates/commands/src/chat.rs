@@ -476,5 +476,6 @@ fn manner(app: &App, preset: Option<&str>, kind: SessionKind) -> Result<Manner, 
 
 fn bootstrap(app: &App, kind: SessionKind) -> Arc<context::Bootstrap> {
     let workspace = &app.workspace;
-    Arc::new(agent::boot::bootstrap(workspace.root.as_ref(), &workspace.accepted, kind, &app.masker))
+    let read = agent::boot::bootstrap(workspace.root.as_ref(), &workspace.accepted, kind, &app.masker);
+    Arc::new(context::Bootstrap { changed_files: app.settings.changed_files, ..read })
 }

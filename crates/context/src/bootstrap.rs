@@ -68,6 +68,11 @@ pub struct Fitted<'a> {
 }
 
 impl Bootstrap {
+    /// Whether nothing is known of what may stand above: whoever asks without it goes on with what was frozen.
+    pub fn is_unread(&self) -> bool {
+        *self == Self { changed_files: self.changed_files, reload: self.reload, ..Self::default() }
+    }
+
     /// The lowest trust among the files.
     pub fn trust(&self) -> Trust {
         self.files.iter().map(|file| file.trust).min().unwrap_or(Trust::Owner)

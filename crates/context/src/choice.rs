@@ -38,6 +38,8 @@ pub(crate) struct Choice<'a> {
 /// What is sent of the path, below what.
 pub(crate) struct Chosen {
     pub(crate) prefix: Prefix,
+    /// Tokens of it: counting them takes as long as counting a page of history.
+    above: u64,
     /// The nodes that were read.
     pub(crate) spoken: Vec<Spoken>,
     pub(crate) pairs: Pairs,
@@ -78,10 +80,12 @@ impl Choice<'_> {
         let speaker = Speaker { target, estimator, pictures: self.around.pictures };
         let History { spoken, complete, start } =
             History::read(self.rows, view, self.path, start, &speaker, budget.budget)?;
-        let frozen = previous.prefix.as_ref();
-        let frozen = frozen.filter(|frozen| !previous.cold && !bootstrap.reload && frozen.start == start);
+        let unread = bootstrap.is_unread();
+        let frozen = previous.prefix.as_ref().filter(|frozen| {
+            unread || (!previous.cold && !bootstrap.reload && frozen.start == start)
+        });
         let fresh = match frozen {
-            Some(frozen) if !differs(frozen, bootstrap) => None,
+            Some(frozen) if unread || !differs(frozen, bootstrap) => None,
             _ => Some(self.fresh(start)),
         };
         let activate = bootstrap.changed_files == ChangedFiles::Activate && fresh.is_some();
@@ -92,8 +96,10 @@ impl Choice<'_> {
             }
             _ => Vec::new(),
         };
+        let prefix = frozen.cloned().or_else(|| fresh.clone()).unwrap_or_default();
         let mut chosen = Chosen {
-            prefix: frozen.cloned().or_else(|| fresh.clone()).unwrap_or_default(),
+            above: prefix.tokens(estimator),
+            prefix,
             pairs: Pairs::of(&spoken, &previous.calls),
             spoken,
             from: 0,
@@ -109,9 +115,10 @@ impl Choice<'_> {
             chosen.first = self.first_turn(&speaker)?;
         }
         let fits = self.fit(&mut chosen, &offers, complete)?;
-        if !fits && !activated {
+        if !fits && !activated && !unread {
             // The cache is lost from here on: what has changed above becomes active in the same request.
             chosen.prefix = fresh.clone().unwrap_or_else(|| self.fresh(start));
+            chosen.above = chosen.prefix.tokens(estimator);
             activated = true;
             offers.truncate(self.request.offers.len());
             chosen.pairs = Pairs::of(&chosen.spoken, &previous.calls);
@@ -166,7 +173,7 @@ impl Choice<'_> {
     /// Tokens above the conversation, and of what is pinned.
     fn fixed(&self, chosen: &Chosen) -> u64 {
         let estimator = self.around.estimator;
-        chosen.prefix.tokens(estimator)
+        chosen.above
             + self.pinned.tokens(estimator)
             + estimator.of_messages(self.pinned.rows().count())
     }
@@ -255,7 +262,7 @@ impl Choice<'_> {
             let sent = chosen.injected.iter().any(|shown| shown.source.starts_with(&topic(change.name)));
             let digest = change.digest();
             let cost =
-                format!("to have it read anew now (`/reload`) would cost the cache about {cost} tokens");
+                format!("to have it read anew now would cost the cache about {cost} tokens");
             if sent {
                 chosen
                     .notices

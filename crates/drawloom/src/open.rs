@@ -142,6 +142,7 @@ pub(crate) fn open(
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
+        changed_files: config.context.changed_files,
     };
     // What stands in a workspace is run for nobody, trusted or not.
     let closed = places.workspace().ok().map(|chosen| chosen.folder);

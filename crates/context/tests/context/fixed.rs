@@ -222,6 +222,8 @@ fn a_changed_file_waits_for_the_next_session_or_is_read_at_once_as_configured() 
     for previous in [Previous { cold: true, ..after(&first) }, Previous::default()] {
         assert!(drawn(&next(changed(ChangedFiles::Inject), previous, &desk))[1].contains("be bold"));
     }
+    let unread = drawn(&next(Bootstrap::default(), Previous { cold: true, ..after(&first) }, &desk));
+    assert_eq!(unread, drawn(&first), "who asks without files goes on with those that were frozen");
     let reload = Bootstrap { reload: true, ..changed(ChangedFiles::Inject) };
     assert!(drawn(&next(reload, after(&first), &desk))[1].contains("be bold"));
 }

@@ -121,7 +121,7 @@ impl Dice {
 
 #[test]
 fn two_hundred_turns_never_send_a_request_over_its_budget() {
-    for window in [4_000_u64, 8_000, 32_000] {
+    for window in [4_000_u64, 8_000, 16_000] {
         let mut session = Session::new(window, full());
         let mut dice = Dice(window);
         let most = window as usize / 40;
@@ -166,7 +166,7 @@ proptest! {
 
 #[test]
 fn a_long_session_with_tools_reuses_nearly_everything() {
-    for (window, most) in [(32_000, 80), (100_000, 200)] {
+    for (window, most) in [(32_000, 80), (64_000, 100)] {
         let mut session = Session::new(window, full());
         let mut dice = Dice(7);
         for turn in 0..60 {
@@ -207,11 +207,8 @@ fn a_turn_that_grows_too_long_gives_up_its_oldest_results_and_they_stay_gone() {
     assert_eq!(drawn[0], "user read everything");
     assert!(drawn.iter().any(|line| line.contains("characters of this result are left out here; the whole of it is node")));
     assert!(drawn.len() < 31, "whole pairs have left");
-    let newest = drawn[drawn.len() - 3..].join("\n");
-    assert!(
-        newest.contains("result 28: ") && newest.contains("result 29: ") || newest.contains("result 27: "),
-        "{newest}"
-    );
+    let newest = drawn[drawn.len() - 4..].join("\n");
+    assert!(newest.contains("result 28: ") && newest.contains("c29 Unknown"), "{newest}");
 }
 
 #[test]
@@ -238,10 +235,8 @@ fn a_trim_activates_what_has_changed_above() {
     for turn in 0..40 {
         session.say(&format!("question {turn} {}", words(200, turn)));
         let mut boot = full();
-        boot.files[0] = crate::fixed::file(
-            "AGENTS.md",
-            &format!("version {turn} of the rules: be careful.\n").repeat(20),
-        );
+        let text = format!("version {turn}\n{}", "AGENTS.md says: be careful.\n".repeat(19));
+        boot.files[0] = crate::fixed::file("AGENTS.md", &text);
         session.request.bootstrap = Arc::new(boot);
         let before = session.request.previous.prefix.clone();
         let assembled = session.ask();
