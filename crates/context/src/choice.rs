@@ -24,7 +24,7 @@ pub(crate) const GAP: &str = "[Turns between these are left out here. They are k
 /// The part of the room, one in so many, that the first turn may have where it stays.
 const FIRST_TURN: u64 = 4;
 /// Tokens kept free for notices that are short.
-const NOTICES: u64 = 160;
+const NOTICES: u64 = 256;
 
 /// A request under way.
 pub(crate) struct Choice<'a> {
@@ -60,7 +60,7 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// The lowest trust of what is sent, and the first node of trust `outside`.
     pub(crate) fn trust(&self) -> (Trust, Option<NodeId>) {
-        let said = self.first.iter().chain(&self.spoken[self.from..]).filter(|said| said.counts());
+        let said = self.first.iter().chain(&self.spoken[self.from..]).filter(|said| said.says());
         let (trust, tainted) =
             said.fold((Trust::Owner, None), |(lowest, tainted): (Trust, Option<NodeId>), said| {
                 let taints = (said.trust == Trust::Outside).then_some(said.node);
@@ -81,9 +81,10 @@ impl Choice<'_> {
         let History { spoken, complete, start } =
             History::read(self.rows, view, self.path, start, &speaker, budget.budget)?;
         let unread = bootstrap.is_unread();
-        let frozen = previous.prefix.as_ref().filter(|frozen| {
-            unread || (!previous.cold && !bootstrap.reload && frozen.start == start)
-        });
+        let frozen = previous
+            .prefix
+            .as_ref()
+            .filter(|frozen| unread || (!previous.cold && !bootstrap.reload && frozen.start == start));
         let fresh = match frozen {
             Some(frozen) if unread || !differs(frozen, bootstrap) => None,
             _ => Some(self.fresh(start)),
@@ -173,9 +174,7 @@ impl Choice<'_> {
     /// Tokens above the conversation, and of what is pinned.
     fn fixed(&self, chosen: &Chosen) -> u64 {
         let estimator = self.around.estimator;
-        chosen.above
-            + self.pinned.tokens(estimator)
-            + estimator.of_messages(self.pinned.rows().count())
+        chosen.above + self.pinned.tokens(estimator) + estimator.of_messages(self.pinned.rows().count())
     }
 
     fn shown(&self, text: &str) -> u64 {
@@ -261,8 +260,7 @@ impl Choice<'_> {
             let cost = all.saturating_sub(kept + tools);
             let sent = chosen.injected.iter().any(|shown| shown.source.starts_with(&topic(change.name)));
             let digest = change.digest();
-            let cost =
-                format!("to have it read anew now would cost the cache about {cost} tokens");
+            let cost = format!("to have it read anew now would cost the cache about {cost} tokens");
             if sent {
                 chosen
                     .notices
@@ -283,7 +281,7 @@ impl Choice<'_> {
 
 /// Whether the files that stand above are not those there are.
 fn differs(frozen: &Prefix, bootstrap: &Bootstrap) -> bool {
-    let now = bootstrap.files.iter().filter(|file| file.name != crate::prefix::HANDOFF);
+    let now = bootstrap.files.iter().filter(|file| file.name != crate::fitting::HANDOFF);
     let now = now.map(|file| (file.name.as_str(), file.digest));
     !now.eq(standing(frozen).map(|(name, digest, _)| (name, digest)))
 }

@@ -19,6 +19,7 @@ pub mod coverage;
 pub mod dialogue;
 pub mod document;
 pub mod estimate;
+mod fitting;
 pub mod held;
 mod history;
 pub mod injection;

@@ -79,11 +79,6 @@ impl Spoken {
         self.position.role == Some(Role::User) && !self.excluded
     }
 
-    /// Whether its trust is that of the request.
-    pub(crate) fn counts(&self) -> bool {
-        self.says()
-    }
-
     /// Whether it says something.
     pub(crate) fn says(&self) -> bool {
         !self.excluded && !(self.lines.is_empty() && self.injections.is_empty())

@@ -29,7 +29,7 @@ async fn between(page: &Page, who: &Principal, from: NodeId, before: Option<Node
 #[test]
 fn what_is_shown_with_nodes_comes_in_their_order_and_once() {
     each(|home| async move {
-        let page = home.create(Mode::Dialogue, "").await;
+        let page = home.create(Mode::Buffer, "").await;
         let (first, second) = (page.append("one").await, page.append("two").await);
         let all = vec![shown(second, 1, "d"), shown(first, 0, "a"), shown(second, 0, "c")];
         keep(&page, all).await.unwrap();
@@ -46,7 +46,7 @@ fn what_is_shown_with_nodes_comes_in_their_order_and_once() {
 #[test]
 fn nothing_is_shown_with_a_node_of_another_tree() {
     each(|home| async move {
-        let (page, other) = (home.create(Mode::Dialogue, "").await, home.create(Mode::Dialogue, "").await);
+        let (page, other) = (home.create(Mode::Buffer, "").await, home.create(Mode::Buffer, "").await);
         let node = other.append("elsewhere").await;
         let refused = keep(&page, vec![shown(node, 0, "a")]).await;
         assert!(matches!(refused, Err(StoreError::NotFound("node"))), "{refused:?}");
