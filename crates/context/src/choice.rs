@@ -4,7 +4,7 @@ use loom::path::Exceptions;
 use loom::rows::Injection;
 use loom::{NodeId, Place, PositionId, Role, Rows, Trust};
 
-use crate::activation::{ChangedFiles, changes, reverted, standing, topic};
+use crate::activation::{ChangedFiles, FileChange, changes, reverted, standing, topic};
 use crate::bootstrap::Bootstrap;
 use crate::dialogue::{Around, DialogueRequest};
 use crate::document::Pinned;
@@ -93,7 +93,7 @@ impl Choice<'_> {
         let frozen = frozen.filter(|_| !activate);
         let told = match (frozen, &fresh) {
             (Some(frozen), Some(fresh)) if bootstrap.changed_files == ChangedFiles::Inject => {
-                changes(frozen, fresh).iter().map(|change| change.offer()).collect()
+                changes(frozen, fresh).iter().map(FileChange::offer).collect()
             }
             _ => Vec::new(),
         };

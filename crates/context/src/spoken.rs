@@ -81,7 +81,7 @@ impl Spoken {
 
     /// Whether it says something.
     pub(crate) fn says(&self) -> bool {
-        !self.excluded && !(self.lines.is_empty() && self.injections.is_empty())
+        !self.excluded && (!self.lines.is_empty() || !self.injections.is_empty())
     }
 }
 
