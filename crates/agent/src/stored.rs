@@ -92,7 +92,7 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
                 json: json.clone(),
             }),
             Piece::Media(media) => {
-                blocks.push(Block::Image { blob: Digest::of(&media.data), mime: media.mime.clone() })
+                blocks.push(Block::Image { blob: Digest::of(&media.data), mime: media.mime.clone() });
             }
         }
     }
