@@ -155,7 +155,10 @@ impl Tree {
         loop {
             let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
             match plan(&request, &slice, &mut entropy) {
-                Ok(made) => return drop(self.rows.apply(made).unwrap()),
+                Ok(made) => {
+                    self.rows.apply(made).unwrap();
+                    return;
+                }
                 Err(PlanError::Needs(needs)) => slice.load(&needs, &self.rows).unwrap(),
                 Err(PlanError::Refused(refusal)) => unreachable!("{refusal}"),
             }

@@ -188,7 +188,8 @@ async fn standing(
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
     let next = conversation.next(&entered).prepare(&app.desk(), &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
-    Ok(Standing { last: stand.last.as_ref().map(sent), next: Some(next), form })
+    let last = stand.last.as_ref().map(|last| Box::new(sent(last)));
+    Ok(Standing { last, next: Some(Box::new(next)), form })
 }
 
 fn sent(last: &Last) -> ContextShown {
