@@ -11,6 +11,7 @@
 
 pub mod boot;
 pub mod desk;
+mod earlier;
 pub mod error;
 pub mod exchange;
 pub mod fallback;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context::Manifest;
+use context::{ContextError, Manifest};
 use loom::{GenerationId, GenerationRow, NodeId};
 use model::{Cancel, Encoded, Model, Params, SiblingSlot};
 use store::Principal;
@@ -17,6 +17,7 @@ use crate::settle::{self, Answered};
 
 impl Ask {
     /// Asks, keeps what comes and makes its nodes. A sibling waits at its gate until the first has its first token.
+    /// What the provider finds too long is shortened and sent once more.
     ///
     /// # Errors
     /// When nothing was sent. What went wrong afterwards is in the answer, beside what was received.
@@ -31,7 +32,7 @@ impl Ask {
         fallback::ask(self, desk, who, slot, gate).await
     }
 
-    /// Asks this one model.
+    /// Asks this one model. What it finds too long is shortened and sent once more.
     pub(crate) async fn attempt(
         &self,
         desk: &Desk,
@@ -39,8 +40,33 @@ impl Ask {
         slot: SiblingSlot,
         gate: &Passed<'_>,
     ) -> Result<Answered, AgentError> {
-        let prepared = self.prepare(desk, who).await?;
+        let first = self.try_once(desk, who, slot.clone(), gate, None).await?;
+        if !(first.nodes.is_empty() && first.is_too_long()) {
+            return Ok(first);
+        }
+        match self.try_once(desk, who, slot, gate, Some(first.tokens)).await {
+            // Nothing is left that could leave: what the provider said stands.
+            Err(AgentError::Context(ContextError::TooLong { .. })) => Ok(first),
+            second => second,
+        }
+    }
+
+    async fn try_once(
+        &self,
+        desk: &Desk,
+        who: &Principal,
+        slot: SiblingSlot,
+        gate: &Passed<'_>,
+        refused: Option<u64>,
+    ) -> Result<Answered, AgentError> {
+        let prepared = self.prepare_within(desk, who, refused).await?;
         let reserved = desk.purse.admit(desk, self, &prepared).await?;
+        if let Some(tokens) = refused {
+            desk.client.note(&format!(
+                "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \
+                 and sent once more"
+            ));
+        }
         let begun = prepared.begin(desk, who, self).await?;
         let heard = exchange::send(desk, self, &prepared, &begun, slot, gate).await;
         let answered = settle::settle(desk, who, self, &prepared, begun, heard).await?;

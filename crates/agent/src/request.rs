@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use context::body::{self, Base};
-use context::dialogue::{DialogueRequest, dialogue};
+use context::dialogue::{Around, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::manifest::{Endpoint, VERSION};
 use context::{
-    Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, StoredBody, Way, cover,
+    Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, NoPictures, NothingRemembered,
+    Prefix, Target, Way, cover, reuse,
 };
+use loom::content::NotCanonical;
 use loom::{
-    Digest, GenerationId, GenerationRow, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq, TreeId,
-    ViewName, render, resolve,
+    Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq,
+    TreeId, ViewName, render, resolve,
 };
 use model::{Cancel, Encoded, Model, Params};
 use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
 
 use crate::desk::Desk;
+use crate::earlier::Earlier;
 use crate::error::AgentError;
 use crate::stored;
 
@@ -65,6 +68,8 @@ pub struct Prepared {
     pub(crate) parent: PositionId,
     parent_node: NodeId,
     middle: Vec<u8>,
+    /// What stands above its cache boundary, as it is kept.
+    prefix: Option<Vec<u8>>,
     /// Bodies its own rests on, which must be kept as long as it is.
     cited: Vec<Digest>,
 }
@@ -85,40 +90,45 @@ struct Read {
     base: Option<Earlier>,
 }
 
-/// An earlier request on the path, against whose body a new one is stored.
-struct Earlier {
-    manifest: Digest,
-    /// Its body and those it rests on.
-    chain: Vec<StoredBody>,
-    body: Vec<u8>,
-}
-
 impl Ask {
     /// Assembles and encodes the request. Nothing is written.
     ///
     /// # Errors
     /// When it does not fit, there is nothing to continue, or the model cannot take it.
     pub async fn prepare(&self, desk: &Desk, who: &Principal) -> Result<Prepared, AgentError> {
+        self.prepare_within(desk, who, None).await
+    }
+
+    /// The same, for a window that has refused a request of so many tokens by this estimate.
+    pub(crate) async fn prepare_within(
+        &self,
+        desk: &Desk,
+        who: &Principal,
+        refused: Option<u64>,
+    ) -> Result<Prepared, AgentError> {
         let info = self.model.info();
         let asked = self.params.max_tokens.map(u64::from);
         let budget = Budget::new(u64::from(info.window), u64::from(info.output_limit), asked);
+        let budget = refused.map_or(budget, |tokens| budget.without(tokens));
         let estimator = Estimator::default();
-        let (ask, way, fit) = (self.clone(), Way::of(info), estimator.clone());
-        let read = desk.read(who, self.tree, move |rows| ask.read(rows, way, budget, &fit)).await?;
+        let (ask, now, fit) = (self.clone(), desk.now(), estimator.clone());
+        let read = desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, &fit)).await?;
         let assembled = read.assembled?;
         let encoded = self.model.encode(&assembled.prompt, &self.params)?;
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
         let base = read.base.as_ref().and_then(|earlier| {
-            let stored = earlier.chain.first()?;
-            Some(Base { manifest: earlier.manifest, stored, body: &earlier.body })
+            let (chain, body) = earlier.stored.as_ref()?;
+            Some(Base { manifest: earlier.digest, stored: chain.first()?, body })
         });
+        let reused_tokens = base.map(|base| reuse::reused(&encoded, &assembled.pieces, base.body));
         let (stored, middle) = body::store(encoded.body(), base);
         let middle = middle.to_vec();
         let rests_on = if stored.delta.is_some() {
-            read.base.map(|earlier| earlier.chain).unwrap_or_default()
+            read.base.and_then(|earlier| earlier.stored).map(|(chain, _)| chain).unwrap_or_default()
         } else {
             Vec::new()
         };
+        let prefix = assembled.prefix.as_ref().map(frozen).transpose()?;
         let manifest = Manifest {
             version: VERSION,
             purpose: Purpose::Turn,
@@ -143,6 +153,9 @@ impl Ask {
             held: assembled.held.clone(),
             segments,
             runs: assembled.runs.clone(),
+            left: assembled.left.clone(),
+            prefix: prefix.as_deref().map(Digest::of),
+            reused_tokens,
             body: stored,
         };
         let bytes = manifest.to_bytes()?;
@@ -156,6 +169,7 @@ impl Ask {
             parent: read.parent,
             parent_node: read.parent_node,
             middle,
+            prefix,
             cited: rests_on.into_iter().map(|stored| stored.middle).collect(),
         })
     }
@@ -163,8 +177,8 @@ impl Ask {
     fn read(
         &self,
         rows: &dyn Rows,
-        way: Way,
         budget: Budget,
+        now: Millis,
         estimator: &Estimator,
     ) -> Result<Read, RowError> {
         let parent = match self.from {
@@ -172,11 +186,12 @@ impl Ask {
             None => render::tip(rows, &self.view)?,
         };
         let parent_node = resolve::shown(rows, &self.view, parent)?;
+        let base = Earlier::read(rows, parent)?;
         let (view, from) = (self.view.clone(), self.from);
         let (context, instruction) = (self.context.clone(), self.instruction.clone());
         let assembled = match rows.tree()?.mode {
             Mode::Buffer => {
-                let drafts = self.drafts;
+                let (way, drafts) = (Way::of(self.model.info()), self.drafts);
                 document(
                     rows,
                     &DocumentRequest { view, from, way, budget, drafts, context, instruction },
@@ -184,34 +199,28 @@ impl Ask {
                 )
             }
             Mode::Dialogue => {
-                let bootstrap = (*self.bootstrap).clone();
-                dialogue(
-                    rows,
-                    &DialogueRequest { view, from, budget, bootstrap, context, instruction },
-                    estimator,
-                )
+                let target = Target::of(self.model.info());
+                let previous =
+                    base.as_ref().map(|earlier| earlier.previous(&target, now)).unwrap_or_default();
+                let request = DialogueRequest {
+                    from,
+                    bootstrap: Arc::clone(&self.bootstrap),
+                    previous,
+                    context,
+                    instruction,
+                    ..DialogueRequest::new(view, target, budget)
+                };
+                let around = Around { estimator, coverage: &NothingRemembered, pictures: &NoPictures };
+                assemble(rows, &request, &around)
             }
         };
-        Ok(Read { assembled, parent, parent_node, base: base(rows, parent)? })
+        Ok(Read { assembled, parent, parent_node, base })
     }
 }
 
-/// Positions looked at upwards for an earlier request to store the body against.
-const LOOK_UP: usize = 8;
-
-/// The nearest earlier request on the path.
-fn base(rows: &dyn Rows, parent: PositionId) -> Result<Option<Earlier>, RowError> {
-    for position in rows.upwards(parent, LOOK_UP)? {
-        let generation = rows.node(position.id.original())?.and_then(|row| row.node.generation);
-        let Some(generation) = generation else { continue };
-        let Some(row) = rows.generation(generation)? else { continue };
-        let Some(manifest) = stored::manifest(rows, row.manifest)? else { continue };
-        let Some(chain) = stored::chain(rows, &manifest)? else { continue };
-        if let Some(body) = stored::rebuilt(rows, &chain)? {
-            return Ok(Some(Earlier { manifest: row.manifest, chain, body }));
-        }
-    }
-    Ok(None)
+/// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.
+fn frozen(prefix: &Prefix) -> Result<Vec<u8>, NotCanonical> {
+    serde_json::to_vec(prefix).map_err(|error| NotCanonical(error.to_string()))
 }
 
 impl Prepared {
@@ -225,14 +234,15 @@ impl Prepared {
     ) -> Result<(Self, Begun), AgentError> {
         let digest = earlier.manifest;
         let tree = earlier.tree;
-        let (bytes, middle, cited) = desk
+        let (bytes, middle, prefix, cited) = desk
             .read(who, tree, {
                 let manifest = manifest.clone();
                 move |rows| {
                     let chain = stored::chain(rows, &manifest)?.unwrap_or_default();
                     let middle = rows.body(manifest.body.middle)?.unwrap_or_default();
+                    let prefix = manifest.prefix.map(|digest| rows.body(digest)).transpose()?.flatten();
                     let cited: Vec<Digest> = chain.iter().skip(1).map(|stored| stored.middle).collect();
-                    Ok((rows.manifest(digest)?.unwrap_or_default(), middle, cited))
+                    Ok((rows.manifest(digest)?.unwrap_or_default(), middle, prefix, cited))
                 }
             })
             .await?;
@@ -242,6 +252,10 @@ impl Prepared {
             pieces: Vec::new(),
             trust: segments.min().unwrap_or(loom::Trust::Agent),
             runs: manifest.runs.clone(),
+            left: manifest.left.clone(),
+            prefix: None,
+            injected: Vec::new(),
+            notices: Vec::new(),
             way: manifest.way,
             held: manifest.held.clone(),
             new_start: None,
@@ -257,6 +271,7 @@ impl Prepared {
             parent: earlier.parent,
             parent_node: earlier.parent_node,
             middle,
+            prefix,
             cited,
             manifest,
         };
@@ -281,17 +296,27 @@ impl Prepared {
             row: row.clone(),
             tenure: tenure.clone(),
             manifest: self.bytes.clone(),
-            bodies: vec![Bytes::new(self.middle.clone())],
+            bodies: [Some(&self.middle), self.prefix.as_ref()]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .map(Bytes::new)
+                .collect(),
             cited: self.cited.clone(),
         };
         let guards = guards.to_vec();
-        let with = With { generations: vec![generation], guards: guards.clone(), ..With::nothing() };
+        let injections = self.assembled.injected.clone();
+        let with =
+            With { generations: vec![generation], injections, guards: guards.clone(), ..With::nothing() };
         desk.apply_rows(who, row.tree, with).await?;
         Ok(Begun { row, tenure, guards })
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
     pub(crate) async fn begin(&self, desk: &Desk, who: &Principal, ask: &Ask) -> Result<Begun, AgentError> {
+        for notice in &self.assembled.notices {
+            desk.client.note(notice);
+        }
         if let Some(place) = self.assembled.new_start {
             let op = Op::Compact { to: Some(place), by_hand: false };
             let with = With { guards: ask.guards.clone(), ..With::nothing() };

@@ -19,6 +19,8 @@ pub struct Answered {
     pub nodes: Vec<Made>,
     /// Tokens of its request, estimated.
     pub tokens: u64,
+    /// Those of them that a cache could reuse, estimated; none where no request was before it.
+    pub reusable: Option<u64>,
     /// What the model reported.
     pub usage: Option<Usage>,
     /// What it came to; none where the price is not known.
@@ -27,6 +29,13 @@ pub struct Answered {
     pub window: u64,
     /// Why it did not end well; what was received is in `nodes`.
     pub error: Option<AgentError>,
+}
+
+impl Answered {
+    /// Whether the model found the request too long for it.
+    pub(crate) fn is_too_long(&self) -> bool {
+        matches!(self.error, Some(AgentError::Model { code: "context_too_long", .. }))
+    }
 }
 
 /// A node a model made.
@@ -82,6 +91,7 @@ pub(crate) async fn settle(
         manifest: prepared.digest,
         nodes,
         tokens: prepared.manifest.tokens,
+        reusable: prepared.manifest.reused_tokens,
         usage,
         cost,
         window,

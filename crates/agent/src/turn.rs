@@ -92,6 +92,8 @@ pub struct Replied {
     pub manifest: Digest,
     /// Tokens as reported.
     pub usage: Option<Usage>,
+    /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.
+    pub reusable: Option<u64>,
     /// The used share of the window, 0 to 1: reported, else estimated.
     pub share: f64,
     /// The zone of that share.
@@ -340,6 +342,7 @@ impl Turn {
             answer: answered.nodes.into_iter().next(),
             manifest: answered.manifest,
             usage: answered.usage,
+            reusable: answered.reusable,
             share,
             zone: Zone::of(share),
             error: answered.error,

@@ -197,6 +197,7 @@ impl Conversation {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
+        self.read_files(app);
         let manner = self.manner(app)?.clone();
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &manner.bootstrap.left_out {
@@ -231,6 +232,7 @@ impl Conversation {
         text: String,
         cancel: Cancel,
     ) -> Result<Chatted, CommandError> {
+        self.read_files(app);
         let missing = || {
             CommandError::not_found(
                 "text of yours",
@@ -253,6 +255,14 @@ impl Conversation {
         let said = Said::Instead { of: of.ok_or_else(missing)?, text };
         let done = self.turn(app, asker, &entered, said, None, cancel).await?;
         self.result(app, &entered, done)
+    }
+
+    /// Reads the files that stand above the conversation: what of them is sent, and when, is decided with the request.
+    fn read_files(&mut self, app: &App) {
+        let read = self.bootstrap(app);
+        if let Some(manner) = &mut self.manner {
+            manner.bootstrap = read;
+        }
     }
 
     /// One turn, once the session is free. `words` may be handed to the process that has it instead.
@@ -343,7 +353,7 @@ impl Conversation {
 
     fn answered(&self, app: &App, entered: &Entered, turned: Turned) -> Result<Chatted, CommandError> {
         let said = turned.said;
-        let Replied { answer, manifest, usage, share, zone, error } = turned.reply?;
+        let Replied { answer, manifest, usage, reusable, share, zone, error } = turned.reply?;
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
                 session: self.name(),
@@ -353,6 +363,7 @@ impl Conversation {
                 said,
                 text: answer.text,
                 usage: UsageShown::of(usage),
+                reusable,
                 share,
                 zone,
                 manifest: Some(manifest),
@@ -388,6 +399,7 @@ impl Conversation {
             said: answer.said,
             text,
             usage: UsageShown::of(answer.usage),
+            reusable: None,
             share: answer.share,
             zone: Zone::of(answer.share),
             manifest: answer.manifest,

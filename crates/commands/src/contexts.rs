@@ -52,6 +52,7 @@ pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<
     let reported = sent.usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write);
     let mut shown = shown(&sent.manifest, sent.body.as_deref(), args.text);
     shown.manifest = Some(sent.digest);
+    shown.cache_read = sent.usage.map(|usage| usage.cache_read);
     if let Some(reported) = reported {
         shown.used = reported;
         shown.estimated = false;
@@ -94,6 +95,8 @@ pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -
         budget: manifest.budget.budget,
         used: manifest.tokens,
         estimated: true,
+        reusable: manifest.reused_tokens,
+        cache_read: None,
         zone: manifest.way.is_none().then(|| Zone::of(manifest.share()).to_string()),
         tainted_by: manifest.tainted_by,
         manifest: None,

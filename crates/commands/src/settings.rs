@@ -53,6 +53,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, Agent>,
     /// `[limits]`.
     pub limits: Limits,
+    /// What becomes of a boot file that changes in mid-session.
+    pub changed_files: context::ChangedFiles,
 }
 
 /// What is met before something grows without end (spec: scale §4).

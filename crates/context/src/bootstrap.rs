@@ -7,7 +7,11 @@
 
 use loom::{Digest, Trust};
 
+use crate::activation::ChangedFiles;
 use crate::estimate::Estimator;
+use crate::memory::Memory;
+use crate::skills::SkillsIndex;
+use crate::tools::ToolSpec;
 
 /// Most characters of one file.
 pub const FILE_CAP: usize = 20_000;
@@ -30,7 +34,7 @@ pub struct BootFile {
 }
 
 /// What stands above the cache boundary.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bootstrap {
     /// Who the agent is; empty for nobody.
     pub identity: String,
@@ -38,6 +42,18 @@ pub struct Bootstrap {
     pub files: Vec<BootFile>,
     /// Files that were not read, with why.
     pub left_out: Vec<(String, String)>,
+    /// The tools of the session.
+    pub tools: Vec<ToolSpec>,
+    /// Whether tools are wanted in a window that is too small for them by itself.
+    pub tools_asked: bool,
+    /// The skills it may read.
+    pub skills: Option<SkillsIndex>,
+    /// What is remembered.
+    pub memory: Option<Memory>,
+    /// What becomes of a file that changes in mid-session.
+    pub changed_files: ChangedFiles,
+    /// Whether everything is read anew for the next request, whatever the cache has of it.
+    pub reload: bool,
 }
 
 /// A file as it is sent.
@@ -52,53 +68,63 @@ pub struct Fitted<'a> {
 }
 
 impl Bootstrap {
+    /// Whether nothing is known of what may stand above: whoever asks without it goes on with what was frozen.
+    pub fn is_unread(&self) -> bool {
+        *self == Self { changed_files: self.changed_files, reload: self.reload, ..Self::default() }
+    }
+
     /// The lowest trust among the files.
     pub fn trust(&self) -> Trust {
         self.files.iter().map(|file| file.trust).min().unwrap_or(Trust::Owner)
     }
 
-    /// The files within their caps, for a share of the window of `tokens` tokens.
+    /// The files within their caps, for a share of the window of `tokens` tokens that the identity is part of.
     pub fn fit(&self, tokens: u64, estimator: &Estimator) -> Vec<Fitted<'_>> {
-        let sizes: Vec<usize> = self.files.iter().map(|file| file.text.chars().count()).collect();
-        let mut caps: Vec<usize> = sizes.iter().map(|size| (*size).min(FILE_CAP)).collect();
-        let mut order: Vec<usize> = (0..self.files.len()).collect();
-        order.sort_by_key(|index| gives_way(&self.files[*index].name));
-        let over = caps.iter().sum::<usize>().saturating_sub(TOTAL_CAP);
-        shrink(&mut caps, &order, over);
-        // Characters for tokens, as the estimate has it for these very texts.
-        let estimate = |caps: &[usize]| -> u64 {
-            self.files.iter().zip(caps).map(|(file, cap)| estimator.of(&headed(file, *cap).0)).sum()
-        };
-        let room = tokens.saturating_sub(estimator.of(&self.identity));
-        let mut used = estimate(&caps);
-        while used > room {
-            let total: usize = caps.iter().sum();
-            let wanted = (total as u64 * room / used.max(1)) as usize;
-            let before = caps.clone();
-            shrink(&mut caps, &order, total.saturating_sub(wanted).max(1));
-            if caps == before {
-                break;
-            }
-            used = estimate(&caps);
-        }
-        let fitted = self.files.iter().zip(sizes).zip(caps).map(|((file, size), cap)| {
-            let (text, kept) = headed(file, cap);
-            Fitted { file, text, cut: (kept < size).then_some((size, kept)) }
-        });
-        fitted.collect()
+        fit(&self.files, tokens.saturating_sub(estimator.of(&self.identity)), estimator)
     }
+}
+
+/// The files within their caps, in at most `room` tokens as far as that can be.
+pub(crate) fn fit<'a>(files: &'a [BootFile], room: u64, estimator: &Estimator) -> Vec<Fitted<'a>> {
+    let sizes: Vec<usize> = files.iter().map(|file| file.text.chars().count()).collect();
+    let mut caps: Vec<usize> = sizes.iter().map(|size| (*size).min(FILE_CAP)).collect();
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|index| gives_way(&files[*index].name));
+    let over = caps.iter().sum::<usize>().saturating_sub(TOTAL_CAP);
+    shrink(&mut caps, &order, over);
+    // Characters for tokens, as the estimate has it for these very texts.
+    let estimate = |caps: &[usize]| -> u64 {
+        files.iter().zip(caps).map(|(file, cap)| estimator.of(&headed(file, *cap).0)).sum()
+    };
+    let mut used = estimate(&caps);
+    while used > room {
+        let total: usize = caps.iter().sum();
+        let wanted = (total as u64 * room / used.max(1)) as usize;
+        let before = caps.clone();
+        shrink(&mut caps, &order, total.saturating_sub(wanted).max(1));
+        if caps == before {
+            break;
+        }
+        used = estimate(&caps);
+    }
+    let fitted = files.iter().zip(sizes).zip(caps).map(|((file, size), cap)| {
+        let (text, kept) = headed(file, cap);
+        Fitted { file, text, cut: (kept < size).then_some((size, kept)) }
+    });
+    fitted.collect()
 }
 
 /// Who gives way first (spec: context §3 *Give way*).
 fn gives_way(name: &str) -> usize {
     match name {
-        "USER.md" => 1,
-        "IDENTITY.md" => 2,
-        "AGENTS.md" => 3,
-        "SOUL.md" => 4,
-        "HANDOFF.md" => 5,
+        "MEMORY.md" => 0,
+        "USER.md" => 2,
+        "IDENTITY.md" => 3,
+        "AGENTS.md" => 4,
+        "SOUL.md" => 5,
+        "HANDOFF.md" => 6,
         // TOOLS.md, and what is not listed: nobody's instructions.
-        _ => 0,
+        _ => 1,
     }
 }
 

@@ -25,6 +25,13 @@ impl Budget {
         let margin = MARGIN.min(window / 8);
         Self { window, reserved_output, budget: window.saturating_sub(reserved_output + margin) }
     }
+
+    /// The same, for a provider that found a request of `tokens` tokens, by estimate, too long: its tokens are
+    /// larger than those of the estimate.
+    #[must_use]
+    pub fn without(self, tokens: u64) -> Self {
+        Self { budget: self.budget.min(tokens * 9 / 10), ..self }
+    }
 }
 
 #[cfg(test)]

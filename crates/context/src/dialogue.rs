@@ -1,17 +1,34 @@
-//! The request for a dialogue: turns by role, newest first, whole turns (spec: context §3 *History*).
+//! The request for a dialogue: what stands above the cache boundary, the turns, and what is new (spec: context §2,
+//! §3).
+//!
+//! A request is the one before it and more at the end, byte for byte, as long as that can be: what was frozen stays
+//! frozen, what was shown is shown again, what was cut stays cut. Everything here is told from values and rows;
+//! time and files are the caller's.
+
+use std::sync::Arc;
 
 use loom::path::Exceptions;
-use loom::render::{Passage, tip};
-use loom::{Block, CellKey, NodeId, PositionId, Role, Rows, ToolStatus, Trust, ViewName};
-use model::{Chat, ChatPart, PartId, Prompt, TextPart, ToolCall, ToolExchange, ToolResult};
+use loom::render::tip;
+use loom::{CellKey, NodeId, PositionId, Rows, ViewName};
+use model::{Chat, ChatPart, Prompt};
 
+use crate::activation::Previous;
 use crate::bootstrap::Bootstrap;
 use crate::budget::Budget;
+use crate::choice::{Choice, Chosen, GAP};
+use crate::coverage::{Coverage, NothingRemembered};
 use crate::document::{Build, Pinned};
 use crate::estimate::Estimator;
+use crate::history::{run, turns};
+use crate::injection::Offer;
+use crate::manifest::PathRun;
+use crate::messages::Messages;
+use crate::pairs::Pairs;
 use crate::piece::{Assembled, ContextError, Piece};
-use crate::segment::{Decision, Kind, Source};
-use crate::tail::Tail;
+use crate::segment::{Kind, Source};
+use crate::spoken::{NoPictures, Pictures, Spoken};
+use crate::target::Target;
+use crate::trim::Strategy;
 
 /// What a turn is asked with.
 #[derive(Debug, Clone)]
@@ -20,273 +37,162 @@ pub struct DialogueRequest {
     pub view: ViewName,
     /// Where to answer; the view's tip, if none.
     pub from: Option<PositionId>,
+    /// Who is asked.
+    pub target: Target,
     /// The tokens it may have.
     pub budget: Budget,
-    /// What stands above the cache boundary.
-    pub bootstrap: Bootstrap,
+    /// What there is to stand above the cache boundary.
+    pub bootstrap: Arc<Bootstrap>,
+    /// The request before it.
+    pub previous: Previous,
+    /// What is to be shown, unless it stands in the window.
+    pub offers: Vec<Offer>,
+    /// How a conversation that is too long is cut.
+    pub strategy: Strategy,
     /// Nodes sent before the newest turn.
     pub context: Vec<NodeId>,
     /// Nodes sent before everything else, as instructions.
     pub instruction: Vec<NodeId>,
 }
 
-/// The part of the window, one in so many, that may stand above the cache boundary (spec: context §3 *Fixed share*).
-const FIXED_SHARE: u64 = 5;
-
-/// Who the agent is and the owner's files, each with its piece.
-fn prefix(build: &mut Build<'_>, bootstrap: &Bootstrap, tokens: u64) -> Vec<TextPart> {
-    let mut parts = Vec::new();
-    if !bootstrap.identity.is_empty() {
-        let source = Source::Product { name: "identity".to_owned() };
-        let identity = &bootstrap.identity;
-        parts.push(build.part(Kind::Identity, source, "always", Some(Trust::Owner), identity));
-    }
-    for fitted in bootstrap.fit(tokens, build.estimator) {
-        let file = fitted.file;
-        let source = Source::File { path: file.name.clone(), digest: file.digest };
-        let kind = if file.name == "HANDOFF.md" { Kind::Handoff } else { Kind::File };
-        parts.push(build.part(kind, source, "of this session's kind", Some(file.trust), &fitted.text));
-        if let (Some((from, to)), Some(piece)) = (fitted.cut, build.pieces.last_mut()) {
-            piece.decision = Decision::Trimmed { from: from as u64, to: to as u64 };
+impl DialogueRequest {
+    /// A request at the tip of a view, with nothing around the conversation.
+    pub fn new(view: ViewName, target: Target, budget: Budget) -> Self {
+        Self {
+            view,
+            from: None,
+            target,
+            budget,
+            bootstrap: Arc::default(),
+            previous: Previous::default(),
+            offers: Vec::new(),
+            strategy: Strategy::default(),
+            context: Vec::new(),
+            instruction: Vec::new(),
         }
     }
-    for piece in &mut build.pieces {
-        piece.stable = true;
-    }
-    for (name, why) in &bootstrap.left_out {
-        build.pieces.push(Piece {
-            parts: Vec::new(),
-            kind: Kind::File,
-            source: Source::Product { name: name.clone() },
-            reason: "of this session's kind".to_owned(),
-            chars: 0,
-            tokens: 0,
-            stable: true,
-            trust: None,
-            decision: Decision::LeftOut { why: why.clone() },
-        });
-    }
-    parts
+}
+
+/// What a request is put together with.
+pub struct Around<'a> {
+    /// What tokens are estimated with.
+    pub estimator: &'a Estimator,
+    /// What remembers the nodes that are not sent.
+    pub coverage: &'a dyn Coverage,
+    /// Where pictures come from.
+    pub pictures: &'a dyn Pictures,
+}
+
+/// Puts the request for a dialogue together, where nothing is remembered and no picture is at hand.
+///
+/// # Errors
+/// As [`assemble`].
+pub fn dialogue(
+    rows: &dyn Rows,
+    request: &DialogueRequest,
+    estimator: &Estimator,
+) -> Result<Assembled, ContextError> {
+    assemble(rows, request, &Around { estimator, coverage: &NothingRemembered, pictures: &NoPictures })
 }
 
 /// Puts the request for a dialogue together.
 ///
 /// # Errors
 /// [`ContextError::Empty`] when nothing was said yet, [`ContextError::TooLong`] when the newest turn alone
-/// does not fit.
-pub fn dialogue(
+/// does not fit, or nothing may leave.
+pub fn assemble(
     rows: &dyn Rows,
     request: &DialogueRequest,
-    estimator: &Estimator,
+    around: &Around<'_>,
 ) -> Result<Assembled, ContextError> {
-    let mut build = Build { estimator, next: 0, pieces: Vec::new() };
-    let pinned = Pinned::of(rows, &request.view, &request.context, &request.instruction)?;
-    let share = request.budget.window / FIXED_SHARE;
-    let begun = prefix(&mut build, &request.bootstrap, share);
-    let fixed = pinned.tokens(estimator)
-        + build.pieces.iter().map(|piece| piece.tokens).sum::<u64>()
-        + estimator.of_messages(begun.len());
-    let room = request.budget.budget.saturating_sub(fixed);
     let at = match request.from {
         Some(from) => from,
         None => tip(rows, &request.view)?,
     };
     let path = Exceptions::read(rows, &request.view, at)?;
+    let pinned = Pinned::of(rows, &request.view, &request.context, &request.instruction)?;
     let start = rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place();
-    let mut tail = Tail::read(rows, &request.view, &path, start, estimator, room)?;
-    let mut new_start = None;
-    if !tail.complete || cost(&tail.passages, estimator) > room {
-        // Rare and large: the window starts anew at most at 60 % of what history may have.
-        let first = fitting(&tail.passages, room * 6 / 10, room, estimator)?;
-        tail.passages.drain(..first);
-        new_start = tail.passages.first().map(|passage| loom::Place { position: passage.position.id, at: 0 });
-    }
-    // Turns are sent whole, wherever in one the window was set to start.
-    tail.cut = 0;
-    let said: Vec<&Passage> = tail.passages.iter().filter(|passage| !passage.excluded).collect();
-    if said.iter().all(|passage| passage.row.node.content.is_empty()) {
+    let choice = Choice { rows, request, around, path: &path, pinned: &pinned };
+    let chosen = choice.choose(start)?;
+    if !chosen.spoken[chosen.from..].iter().any(Spoken::says) {
         return Err(ContextError::Empty);
     }
-    let mut messages: Vec<ChatPart> = begun.into_iter().map(ChatPart::System).collect();
+    let left = choice.left(&chosen)?;
+    Ok(put_together(&choice, chosen, left))
+}
+
+/// Writes down what was chosen: parts, and the pieces that cover them.
+fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> Assembled {
+    let Choice { around, path, pinned, .. } = choice;
+    let estimator = around.estimator;
+    let mut build = Build { estimator, next: 0, pieces: Vec::new() };
+    let (tools, above) = chosen.prefix.parts(&mut build);
+    let stable = above.len();
+    let mut messages = Messages::after(&mut build, above.into_iter().map(ChatPart::System).collect());
     for row in pinned.head.iter().chain(&pinned.instruction) {
-        let source = Source::Node { node: row.node.id, position: row.node.position };
-        let text = row.node.text().into_owned();
-        messages.push(ChatPart::System(build.part(
-            Kind::Head,
-            source,
-            "pinned by the owner",
-            Some(row.node.trust),
-            &text,
-        )));
+        messages.pinned(Kind::Head, "pinned by the owner", row, ChatPart::System);
     }
-    let (trust, tainted_by) = tail.trust();
-    let newest = said.iter().rposition(|passage| passage.position.role == Some(Role::User));
-    let (older, latest) = said.split_at(newest.unwrap_or(0));
-    history(&mut build, &mut messages, older, trust, "newest first, fits");
+    let mut runs = Vec::new();
+    if !chosen.first.is_empty() {
+        let pairs = Pairs::of(&chosen.first, &[]);
+        let costs = pairs.costs(&chosen.first, estimator);
+        runs.extend(run(&chosen.first, path, 0, &pairs, costs.iter().sum()));
+        let all = 0..chosen.first.len();
+        messages.say(&mut chosen.first, all, &pairs, &costs, (0, "the first turn stays"));
+        messages.product("gap", "turns between the first and these have left", GAP);
+    }
+    let costs = chosen.pairs.costs(&chosen.spoken, estimator);
+    let of_run = runs.len();
+    let tokens = costs[chosen.from..].iter().sum();
+    runs.extend(run(&chosen.spoken, path, chosen.from, &chosen.pairs, tokens));
+    let newest = turns(&chosen.spoken).into_iter().rfind(|turn| *turn >= chosen.from).unwrap_or(chosen.from);
+    let all = chosen.spoken.len();
+    let unseen = chosen.spoken[chosen.from..].iter().map(|said| said.unseen).sum::<u64>();
+    messages.say(
+        &mut chosen.spoken,
+        chosen.from..newest,
+        &chosen.pairs,
+        &costs,
+        (of_run, "newest first, fits"),
+    );
     for row in pinned.context.iter().chain(pinned.note.iter().map(|(row, _)| row)) {
-        let source = Source::Node { node: row.node.id, position: row.node.position };
-        let text = row.node.text().into_owned();
-        let part = build.part(Kind::ExtraInput, source, "context you named", Some(row.node.trust), &text);
-        messages.push(ChatPart::Injected(part));
+        messages.pinned(Kind::ExtraInput, "context you named", row, ChatPart::Injected);
     }
-    history(&mut build, &mut messages, latest, trust, "the newest turn");
-    // Turns count their own messages; the pinned ones are added here.
-    let around = estimator.of_messages(messages.len().saturating_sub(said.len()));
-    let tokens = build.pieces.iter().map(|piece| piece.tokens).sum::<u64>() + around;
-    let chars = tail.passages.iter().map(|passage| passage.text.chars().count() as u64).sum();
-    let run = tail.run(&path, chars, cost(&tail.passages, estimator));
-    Ok(Assembled {
-        prompt: Prompt::Chat(Chat { messages, ..Chat::default() }),
+    messages.say(&mut chosen.spoken, newest..all, &chosen.pairs, &costs, (of_run, "the newest turn"));
+    for shown in &chosen.injected {
+        messages.injection(shown, "shown now, for the first time");
+    }
+    let list = messages.list;
+    for (index, run) in left.iter().enumerate() {
+        let mut piece = Piece::left_out(
+            Kind::History,
+            Source::Left { left: index },
+            &around.coverage.covered(run).reason(),
+        );
+        (piece.chars, piece.tokens) = (run.chars, run.tokens);
+        build.pieces.push(piece);
+    }
+    if unseen > 0 {
+        let source = Source::Product { name: "pictures and sounds".to_owned() };
+        let why = format!("{unseen} are not sent: this model takes none, or they are not here");
+        build.pieces.push(Piece::left_out(Kind::History, source, &why));
+    }
+    build.pieces.append(&mut chosen.untold);
+    let (trust, tainted_by) = chosen.trust();
+    Assembled {
+        prompt: Prompt::Chat(Chat { tools, messages: list, prefill: None, stable }),
+        tokens: choice.tokens(&chosen, &costs),
         pieces: build.pieces,
-        runs: run.into_iter().collect(),
+        runs,
+        left,
+        injected: chosen.injected,
+        notices: chosen.notices,
         way: None,
         held: String::new(),
-        new_start,
+        new_start: chosen.moved,
         inputs: pinned.inputs.clone(),
-        tokens,
-        trust: pinned.trust().min(trust).min(request.bootstrap.trust()),
+        trust: pinned.trust().min(trust).min(chosen.prefix.trust()),
         tainted_by: tainted_by.or(pinned.tainted),
-    })
-}
-
-/// Tokens of passages as messages.
-fn cost(passages: &[Passage], estimator: &Estimator) -> u64 {
-    let said = passages.iter().filter(|passage| !passage.excluded);
-    said.map(|passage| passage_cost(passage, estimator)).sum()
-}
-
-fn passage_cost(passage: &Passage, estimator: &Estimator) -> u64 {
-    passage.row.node.content.iter().map(|block| estimator.of(&spoken(block))).sum::<u64>()
-        + estimator.of_messages(1)
-}
-
-/// The index of the first passage of a window of whole turns with at most `target` tokens. The newest turn is
-/// always kept, if it fits into `room` at all.
-fn fitting(
-    passages: &[Passage],
-    target: u64,
-    room: u64,
-    estimator: &Estimator,
-) -> Result<usize, ContextError> {
-    let mut used = 0;
-    let mut first = None;
-    for (index, passage) in passages.iter().enumerate().rev() {
-        if !passage.excluded {
-            used += passage_cost(passage, estimator);
-        }
-        let begins_turn = passage.position.role == Some(Role::User);
-        if begins_turn && (used <= target || first.is_none()) {
-            if used > room {
-                return Err(ContextError::TooLong {
-                    what: "the newest turn".to_owned(),
-                    needed: used,
-                    budget: room,
-                });
-            }
-            first = Some(index);
-        } else if used > target && first.is_some() {
-            break;
-        }
-    }
-    Ok(first.unwrap_or(passages.len().saturating_sub(1)))
-}
-
-/// Adds turns as messages, and one piece that covers them.
-fn history(
-    build: &mut Build<'_>,
-    messages: &mut Vec<ChatPart>,
-    said: &[&Passage],
-    trust: Trust,
-    reason: &str,
-) {
-    let before = build.next;
-    let mut round: Vec<ToolExchange> = Vec::new();
-    let mut chars = 0;
-    let mut tokens = 0;
-    for passage in said {
-        let node = &passage.row.node;
-        chars += passage.text.chars().count() as u64;
-        tokens += passage_cost(passage, build.estimator);
-        let text = passage.text.clone();
-        match passage.position.role {
-            Some(Role::Tool) => {
-                for block in &node.content {
-                    answer(&mut round, block);
-                }
-                continue;
-            }
-            _ => flush(messages, &mut round),
-        }
-        if !text.is_empty() {
-            let part = TextPart::new(next(build), text);
-            messages.push(match passage.position.role {
-                Some(Role::System) => ChatPart::System(part),
-                Some(Role::Assistant) => ChatPart::Assistant(part),
-                _ => ChatPart::User(part),
-            });
-        }
-        for block in &node.content {
-            if let Block::ToolCall { id, name, arguments } = block {
-                let call = ToolCall { id: id.clone(), name: name.clone(), arguments: arguments.to_string() };
-                let unknown =
-                    ToolResult { status: ToolStatus::Unknown, text: String::new(), media: Vec::new() };
-                round.push(ToolExchange {
-                    before: Vec::new(),
-                    call_part: next(build),
-                    call,
-                    result_part: next(build),
-                    result: unknown,
-                });
-            }
-        }
-    }
-    flush(messages, &mut round);
-    if build.next > before {
-        build.pieces.push(Piece {
-            parts: (before..build.next).map(PartId).collect(),
-            kind: Kind::History,
-            source: Source::Run { run: 0 },
-            reason: reason.to_owned(),
-            chars,
-            tokens,
-            stable: false,
-            trust: Some(trust),
-            decision: Decision::Sent,
-        });
-    }
-}
-
-fn next(build: &mut Build<'_>) -> PartId {
-    let id = PartId(build.next);
-    build.next += 1;
-    id
-}
-
-/// Pairs a result with its call; one without a call is left out.
-fn answer(round: &mut [ToolExchange], block: &Block) {
-    let Block::ToolResult { call_id, status, blocks } = block else { return };
-    let Some(exchange) = round.iter_mut().find(|exchange| exchange.call.id == *call_id) else { return };
-    exchange.result = ToolResult {
-        status: *status,
-        text: loom::content::plain_text(blocks).into_owned(),
-        media: Vec::new(),
-    };
-}
-
-fn flush(messages: &mut Vec<ChatPart>, round: &mut Vec<ToolExchange>) {
-    if !round.is_empty() {
-        messages.push(ChatPart::ToolRound(std::mem::take(round)));
-    }
-}
-
-/// The words of a block, for the estimate.
-fn spoken(block: &Block) -> String {
-    match block {
-        Block::Text { text } => text.clone(),
-        Block::ToolCall { name, arguments, .. } => format!("{name}{arguments}"),
-        Block::ToolResult { blocks, .. } => blocks.iter().map(spoken).collect(),
-        Block::Thinking { .. } | Block::Image { .. } | Block::Audio { .. } | Block::Opaque { .. } => {
-            String::new()
-        }
+        prefix: Some(chosen.prefix),
     }
 }

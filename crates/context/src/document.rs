@@ -115,6 +115,10 @@ pub fn document(
         prompt,
         pieces: build.pieces,
         runs: run.into_iter().collect(),
+        left: Vec::new(),
+        prefix: None,
+        injected: Vec::new(),
+        notices: Vec::new(),
         way: Some(request.way),
         held: held.to_owned(),
         new_start,
@@ -185,7 +189,7 @@ impl Pinned {
         Ok(row.filter(|row| !row.node.text().is_empty()))
     }
 
-    fn rows(&self) -> impl Iterator<Item = &NodeRow> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &NodeRow> {
         let note = self.note.iter().map(|(row, _)| row);
         self.head.iter().chain(note).chain(&self.context).chain(&self.instruction)
     }

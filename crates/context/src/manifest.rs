@@ -57,6 +57,30 @@ pub struct PathRun {
     /// Bytes of the first position's text that were cut off.
     #[serde(default)]
     pub cut: u64,
+    /// Tool calls in it that were shortened or left out; they stay so in later requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallCut>,
+}
+
+/// What became of a tool call, for lack of room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CallCut {
+    /// The position of the answer that made the call.
+    pub answer: PositionId,
+    /// Which of its calls, from 0.
+    pub call: u32,
+    /// What is sent of it.
+    pub kept: KeptOfCall,
+}
+
+/// What is sent of a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptOfCall {
+    /// The call, and the head and the tail of its result.
+    Shortened,
+    /// Neither call nor result.
+    Nothing,
 }
 
 /// The model a request went to.
@@ -114,6 +138,15 @@ pub struct Manifest {
     pub segments: Vec<Segment>,
     /// The runs of the path it holds.
     pub runs: Vec<PathRun>,
+    /// The runs of the path that were not sent: what of them is covered, says the segment that names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<PathRun>,
+    /// Digest of what stands above the cache boundary, frozen, as it is kept among the bodies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Digest>,
+    /// Tokens at its beginning, estimated, that are those of the request before it: what a cache can reuse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_tokens: Option<u64>,
     /// How its body is stored.
     pub body: StoredBody,
 }

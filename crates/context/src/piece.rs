@@ -1,9 +1,11 @@
 //! Pieces: what an assembled request is made of, before a dialect gives it bytes.
 
+use loom::rows::Injection;
 use loom::{NodeId, OriginRole, Place, RowError, Run, Trust};
 use model::{PartId, Prompt};
 
 use crate::manifest::{PathRun, Way};
+use crate::prefix::Prefix;
 use crate::segment::{Decision, Kind, Source};
 
 /// One piece of a request: a segment without its bytes.
@@ -29,6 +31,23 @@ pub struct Piece {
     pub decision: Decision,
 }
 
+impl Piece {
+    /// Something that is not sent.
+    pub(crate) fn left_out(kind: Kind, source: Source, why: &str) -> Self {
+        Self {
+            parts: Vec::new(),
+            kind,
+            source,
+            reason: "considered".to_owned(),
+            chars: 0,
+            tokens: 0,
+            stable: false,
+            trust: None,
+            decision: Decision::LeftOut { why: why.to_owned() },
+        }
+    }
+}
+
 /// A request put together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assembled {
@@ -38,6 +57,14 @@ pub struct Assembled {
     pub pieces: Vec<Piece>,
     /// The runs of the path in the window, for the manifest.
     pub runs: Vec<PathRun>,
+    /// The runs of the path that are not sent.
+    pub left: Vec<PathRun>,
+    /// What stands above the cache boundary, to be frozen; none in a document.
+    pub prefix: Option<Prefix>,
+    /// What is shown for the first time, to be stored with its node.
+    pub injected: Vec<Injection>,
+    /// Lines for the owner: what gave way, what has changed.
+    pub notices: Vec<String>,
     /// The way a document is continued; none in a dialogue.
     pub way: Option<Way>,
     /// White space held back from the end.

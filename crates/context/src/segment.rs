@@ -60,6 +60,25 @@ pub enum Source {
         /// Digest of its bytes.
         digest: Digest,
     },
+    /// Index of a stretch of the path that is not sent, in [`crate::Manifest::left`].
+    Left {
+        /// Index into `left`.
+        left: usize,
+    },
+    /// Tools, by name.
+    Tools {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Something shown with a node, from then on sent again unchanged.
+    Injection {
+        /// The node it is sent with.
+        node: NodeId,
+        /// Its place among those of the node, from 0.
+        ordinal: u32,
+        /// What it is about, and which version of that: `zone#yellow`.
+        name: String,
+    },
     /// The working buffer of the view.
     WorkingBuffer,
     /// A text of the product itself, by name.
@@ -69,6 +88,22 @@ pub enum Source {
     },
     /// The form of the dialect.
     Dialect,
+}
+
+impl Source {
+    /// What a person calls it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File { path, .. } => path.clone(),
+            Self::Product { name } | Self::Injection { name, .. } => name.clone(),
+            Self::Tools { names } => format!("{} tools", names.len()),
+            Self::Node { node, .. } => format!("node {node}"),
+            Self::Run { .. } => "the conversation".to_owned(),
+            Self::Left { .. } => "what left the window".to_owned(),
+            Self::WorkingBuffer => "the working buffer".to_owned(),
+            Self::Dialect => "form".to_owned(),
+        }
+    }
 }
 
 /// What became of a segment.

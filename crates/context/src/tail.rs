@@ -118,6 +118,7 @@ impl Tail {
             digest: path.digest(&first.position, &last.position),
             excluded: excluded.map(|passage| passage.position.id).collect(),
             cut: self.cut as u64,
+            calls: Vec::new(),
         })
     }
 

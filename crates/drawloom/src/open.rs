@@ -143,6 +143,7 @@ pub(crate) fn open(
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
+        changed_files: config.context.changed_files,
     };
     let budget = config.budget.of_the_agent();
     // What stands in a workspace is run for nobody, trusted or not.

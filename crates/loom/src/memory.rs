@@ -16,7 +16,7 @@ use crate::node::{Node, NodeRow};
 use crate::operation::{OpRecord, Timeline};
 use crate::plan::{DraftChange, Plan};
 use crate::position::{Position, PositionKind};
-use crate::rows::{Order, RowError, Rows};
+use crate::rows::{Injection, Order, RowError, Rows};
 use crate::seal::Seal;
 use crate::short_id;
 use crate::tree::TreeRow;
@@ -35,6 +35,7 @@ pub struct MemoryTree {
     generations: BTreeMap<GenerationId, GenerationRow>,
     seals: Vec<Seal>,
     short_ids: BTreeSet<String>,
+    injections: BTreeMap<(Order, u32), Injection>,
 }
 
 /// Why a plan was not applied. Nothing has changed.
@@ -150,6 +151,17 @@ impl MemoryTree {
     /// Adds a generation row.
     pub fn add_generation(&mut self, row: GenerationRow) {
         self.generations.insert(row.id, row);
+    }
+
+    /// Adds what is shown with a node; nothing if the node is not there.
+    pub fn add_injection(&mut self, injection: Injection) {
+        if let Some(order) = self.order_of(injection.node) {
+            self.injections.insert((order, injection.ordinal), injection);
+        }
+    }
+
+    fn order_of(&self, node: NodeId) -> Option<Order> {
+        self.nodes.get(&node).map(|row| (row.seq, row.place))
     }
 
     /// Adds a seal.
@@ -312,5 +324,15 @@ impl Rows for MemoryTree {
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
         Ok(self.generations.get(&id).cloned())
+    }
+
+    fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
+        let Some(from) = self.order_of(from) else { return Ok(Vec::new()) };
+        let before = before.and_then(|node| self.order_of(node));
+        let shown = self.injections.range((from, 0)..);
+        Ok(shown
+            .take_while(|((order, _), _)| before.is_none_or(|before| *order < before))
+            .map(|(_, injection)| injection.clone())
+            .collect())
     }
 }

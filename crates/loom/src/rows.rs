@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
 use crate::generation::{GenerationId, GenerationRow};
 use crate::id::{NodeId, PositionId, Seq, ViewName};
-use crate::node::NodeRow;
+use crate::node::{NodeRow, Trust};
 use crate::operation::{OpRecord, Timeline};
 use crate::position::Position;
 use crate::seal::Seal;
@@ -63,6 +63,23 @@ pub struct OriginalText {
     /// How many positions stand above it.
     pub depth: u32,
     /// The text.
+    pub text: String,
+}
+
+/// Something that was shown to a model with a node, and is sent with it from then on, unchanged: a card, a notice, a
+/// difference of a file (spec: context §2 *Injections*). It is no part of the tree: no hash binds it, the manifests
+/// of the requests that sent it do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Injection {
+    /// The node it goes with.
+    pub node: NodeId,
+    /// Its place among those of the node, from 0.
+    pub ordinal: u32,
+    /// What it is about, and which version of that: `zone#yellow`.
+    pub source: String,
+    /// How far it is believed.
+    pub trust: Trust,
+    /// The text, as it was sent.
     pub text: String,
 }
 
@@ -157,6 +174,11 @@ pub trait Rows {
     /// What came back for a generation of the tree; none where the reader has none or may not see it.
     fn answer(&self, _generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
         Ok(None)
+    }
+    /// What was shown with nodes of the tree that are not older than `from` and older than `before`, by node and
+    /// place; none where the reader has none or may not see it.
+    fn injections(&self, _from: NodeId, _before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
+        Ok(Vec::new())
     }
     /// A manifest by its digest; none where the reader has none or may not see it.
     fn manifest(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use loom::rows::Injection;
 use loom::{Cell, CellChange, CellKey, CellValue, NodeId, Operation, Plan, Seq, Slot, Timeline, ViewName};
 
 use crate::adopt::ImportNote;
@@ -20,6 +21,8 @@ pub struct With {
     pub generations: Vec<NewGeneration>,
     /// Generations that end.
     pub outcomes: Vec<Outcome>,
+    /// What is shown with nodes of the tree, to be sent with them from now on. One that is there stays as it is.
+    pub injections: Vec<Injection>,
     /// Leases that must still be held; else nothing of it is written.
     pub guards: Vec<Guard>,
     /// A session that begins with the plan's tree.
@@ -42,7 +45,7 @@ impl With {
 
     /// Whether there is nothing to write.
     pub(crate) const fn is_empty(&self) -> bool {
-        self.generations.is_empty() && self.outcomes.is_empty()
+        self.generations.is_empty() && self.outcomes.is_empty() && self.injections.is_empty()
     }
 }
 

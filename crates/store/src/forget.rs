@@ -49,6 +49,13 @@ pub enum Place {
         /// Which draft.
         slot: Slot,
     },
+    /// What was shown to a model with a node.
+    Shown {
+        /// The tree.
+        tree: TreeId,
+        /// The node.
+        node: NodeId,
+    },
     /// Words in a title, bookmark or tag.
     Label {
         /// The tree.
@@ -89,6 +96,7 @@ impl Place {
         match self {
             Self::Node { tree, .. }
             | Self::Draft { tree, .. }
+            | Self::Shown { tree, .. }
             | Self::Label { tree }
             | Self::Operation { tree, .. } => Some(*tree),
             Self::Response { .. } | Self::Manifest { .. } | Self::Body { .. } | Self::Job { .. } => None,
@@ -340,6 +348,11 @@ impl Target {
                 self.needles.occur_in(plain_text(blocks).as_bytes()) || self.needles.occur_in(&json)
             }
         }
+    }
+
+    /// Whether what was shown with a node goes.
+    pub(crate) fn takes_shown(&self, tree: TreeId, node: NodeId, text: &[u8]) -> bool {
+        self.tree == Some(tree) || self.nodes.contains(&(tree, node)) || self.needles.occur_in(text)
     }
 
     /// What is taken out of the labels and operations of a tree.

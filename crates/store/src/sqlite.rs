@@ -26,6 +26,7 @@ mod rows;
 mod schema;
 mod sent;
 mod session_row;
+mod shown;
 mod tree_row;
 mod upkeep;
 mod watcher;

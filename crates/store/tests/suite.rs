@@ -16,6 +16,7 @@ mod suite {
     mod principals;
     mod searching;
     mod sessions;
+    mod showing;
     mod twins;
     mod views;
     mod work;

@@ -7,5 +7,6 @@ mod answering;
 mod handing;
 mod joining;
 mod leases;
+mod sending;
 mod spending;
 mod support;

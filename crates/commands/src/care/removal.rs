@@ -110,6 +110,7 @@ fn removed(places: &[Place], dry_run: bool) -> Removed {
         let name = match place {
             Place::Node { .. } => "nodes",
             Place::Draft { .. } => "drafts",
+            Place::Shown { .. } => "notices shown with nodes",
             Place::Label { .. } => "titles, bookmarks and tags",
             Place::Operation { .. } => "operation records",
             Place::Response { .. } => "responses",

@@ -44,15 +44,20 @@ impl Conversation {
 
     fn manner_with(&self, app: &App, model: Arc<dyn Model>) -> Result<Manner, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
-        let workspace = &app.workspace;
-        let (root, kind) = (workspace.root.as_ref(), self.chosen.kind);
-        let bootstrap = agent::boot::bootstrap(root, &workspace.accepted, kind, &app.masker);
         Ok(Manner {
             model,
             agent: "main".to_owned(),
             params: Params { n: 1, ..generate::params(&preset, &Sampling::default()) },
-            bootstrap: Arc::new(bootstrap),
+            bootstrap: self.bootstrap(app),
         })
+    }
+
+    /// What stands above the cache boundary, as the owner's files say it now.
+    pub(super) fn bootstrap(&self, app: &App) -> Arc<context::Bootstrap> {
+        let workspace = &app.workspace;
+        let (root, kind) = (workspace.root.as_ref(), self.chosen.kind);
+        let read = agent::boot::bootstrap(root, &workspace.accepted, kind, &app.masker);
+        Arc::new(context::Bootstrap { changed_files: app.settings.changed_files, ..read })
     }
 
     /// Asks another model from now on, or shows which one is asked.

@@ -6,7 +6,7 @@ use loom::{Digest, NodeId, Position, PositionId, Role, RowError, Rows, ViewName,
 use model::Usage;
 
 /// Positions looked at upwards for the last request of a session.
-const LOOK_UP: usize = 8;
+const LOOK_UP: usize = 64;
 /// Positions looked at upwards for the last thing the owner said.
 const LOOK_UP_SAID: usize = 256;
 

@@ -23,6 +23,8 @@ pub struct Chatted {
     pub text: String,
     /// Tokens.
     pub usage: UsageShown,
+    /// Tokens of the request that a cache could reuse, estimated; none for the first, or when another process asked.
+    pub reusable: Option<u64>,
     /// The used share of the window, 0 to 1.
     pub share: f64,
     /// The zone of that share.

@@ -17,6 +17,12 @@ pub struct ContextShown {
     pub used: u64,
     /// Whether `used` is an estimate.
     pub estimated: bool,
+    /// Tokens at its beginning that a cache can reuse, estimated; none where no request was before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reusable: Option<u64>,
+    /// Tokens that the provider read from its cache, as reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
     /// The zone of a dialogue; none for a document.
     pub zone: Option<String>,
     /// A node of trust `outside` that was sent.

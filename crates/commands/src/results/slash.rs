@@ -94,9 +94,9 @@ pub enum ContextForm {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
     /// The last request on the path; none where no model was asked yet.
-    pub last: Option<ContextShown>,
+    pub last: Option<Box<ContextShown>>,
     /// What would be sent now; none before anything was said.
-    pub next: Option<ContextShown>,
+    pub next: Option<Box<ContextShown>>,
     /// How it is shown to a person.
     #[serde(skip)]
     pub form: ContextForm,

@@ -194,7 +194,8 @@ async fn standing(
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
     let next = conversation.request(app, &entered)?.prepare(&app.desk(), &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
-    Ok(Standing { last: stand.last.as_ref().map(sent), next: Some(next), form })
+    let last = stand.last.as_ref().map(|last| Box::new(sent(last)));
+    Ok(Standing { last, next: Some(Box::new(next)), form })
 }
 
 fn sent(last: &Last) -> ContextShown {
@@ -202,6 +203,7 @@ fn sent(last: &Last) -> ContextShown {
     shown.manifest = Some(last.digest);
     shown.used = last.used();
     shown.estimated = last.usage.is_none();
+    shown.cache_read = last.usage.map(|usage| usage.cache_read);
     shown.zone = Some(last.zone().to_string());
     shown
 }

@@ -2,7 +2,7 @@
 
 use context::dialogue::{DialogueRequest, dialogue};
 use context::document::{DocumentRequest, document};
-use context::{Bootstrap, Budget, ContextError, Estimator, Way};
+use context::{Budget, ContextError, Estimator, Target, Way};
 use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
 use loom::{
     CellKey, Mode, Op, Place, Position, PositionId, PositionKind, Refusal, Role, RowError, Rows, ViewName,
@@ -27,11 +27,13 @@ pub(super) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     };
     // Without a model nothing limits what would be sent.
     let model = app.models.find(app.settings.model.as_deref()).ok();
-    let budget =
-        model.map(|model| Budget::new(model.info().window.into(), model.info().output_limit.into(), None));
+    let asked = model.map(|model| {
+        let info = model.info();
+        (Budget::new(info.window.into(), info.output_limit.into(), None), Target::of(info))
+    });
     let name = view.clone();
     let found = look(app, asker, tree, &view, move |rows, tip| {
-        let window = Window::read(rows, &name, tip, budget)?;
+        let window = Window::read(rows, &name, tip, asked)?;
         match to {
             Some(to) => window.from(to),
             None => window.half(),
@@ -70,11 +72,11 @@ impl<'a> Window<'a> {
         rows: &'a dyn Rows,
         view: &'a ViewName,
         tip: PositionId,
-        budget: Option<Budget>,
+        asked: Option<(Budget, Target)>,
     ) -> Result<Self, RowError> {
         let tree = rows.tree()?;
-        let sent = match budget {
-            Some(budget) => sent(rows, view, tree.mode, budget)?,
+        let sent = match asked {
+            Some((budget, target)) => sent(rows, view, tree.mode, budget, target)?,
             None => None,
         };
         let (first, cut) = match sent {
@@ -187,21 +189,18 @@ fn sent(
     view: &ViewName,
     mode: Mode,
     budget: Budget,
+    target: Target,
 ) -> Result<Option<(PositionId, usize)>, RowError> {
-    let (view, from) = (view.clone(), None);
-    let (context, instruction) = (Vec::new(), Vec::new());
+    let view = view.clone();
     let estimator = Estimator::default();
     let assembled = match mode {
         Mode::Buffer => {
-            let way = Way::Raw;
+            let (way, from) = (Way::Raw, None);
+            let (context, instruction) = (Vec::new(), Vec::new());
             let request = DocumentRequest { view, from, way, budget, drafts: false, context, instruction };
             document(rows, &request, &estimator)
         }
-        Mode::Dialogue => dialogue(
-            rows,
-            &DialogueRequest { view, from, budget, bootstrap: Bootstrap::default(), context, instruction },
-            &estimator,
-        ),
+        Mode::Dialogue => dialogue(rows, &DialogueRequest::new(view, target, budget), &estimator),
     };
     match assembled {
         Ok(assembled) => {

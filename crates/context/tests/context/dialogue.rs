@@ -1,21 +1,15 @@
 //! What is sent for a dialogue: whole turns, newest first; calls with their results.
 
 use drawloom_context::dialogue::{DialogueRequest, dialogue};
-use drawloom_context::{Bootstrap, Budget, ContextError, Estimator, cover};
+use drawloom_context::{Budget, ContextError, Estimator, Target, cover};
 use loom::{Block, Mode, Role, ToolStatus, ViewName};
-use model::{ChatPart, Model, Params, Prompt};
+use model::{ChatPart, DialectName, Model, Params, Prompt};
 
 use crate::support::{Desk, echo, prompt_text};
 
 fn request(window: u64) -> DialogueRequest {
-    DialogueRequest {
-        bootstrap: Bootstrap::default(),
-        view: ViewName::default(),
-        from: None,
-        budget: Budget::new(window, 256, Some(64)),
-        context: Vec::new(),
-        instruction: Vec::new(),
-    }
+    let target = Target { dialect: DialectName::OpenAiChat, model: "m".into(), tools: true, pictures: true };
+    DialogueRequest::new(ViewName::default(), target, Budget::new(window, 256, Some(64)))
 }
 
 fn turns(count: usize) -> Desk {
@@ -52,7 +46,8 @@ fn a_long_one_starts_at_a_user_turn_and_leaves_room() {
     assert!(assembled.tokens <= ask.budget.budget * 7 / 10, "{} of {}", assembled.tokens, ask.budget.budget);
     let Prompt::Chat(chat) = &assembled.prompt else { panic!("a dialogue is a chat") };
     assert!(matches!(chat.messages.first(), Some(ChatPart::User(_))));
-    assert!(prompt_text(&assembled.prompt).ends_with("The last question"));
+    let said = chat.messages.iter().rfind(|part| !matches!(part, ChatPart::Injected(_)));
+    assert!(matches!(said, Some(ChatPart::User(part)) if part.text == "The last question"));
 }
 
 #[test]

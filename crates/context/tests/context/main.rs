@@ -4,4 +4,7 @@
 
 mod dialogue;
 mod document;
+mod fixed;
+mod sending;
+mod session;
 mod support;

@@ -2,13 +2,14 @@
 
 use loom::id::Entropy;
 use loom::memory::MemoryTree;
-use loom::plan::{DraftChange, NewText, NewTree, Request, plan};
+use loom::plan::{DraftChange, EditAs, NewText, NewTree, Request, plan};
+use loom::rows::Injection;
 use loom::{
-    Author, Block, Draft, IdSource, Millis, Mode, NodeId, Op, PlanError, Role, Slice, Slot, TreeId, Trust,
-    ViewName,
+    Author, Block, Choice, Digest, Draft, IdSource, Millis, Mode, ModelSource, NodeId, Op, PlanError, Role,
+    Rows, Slice, Slot, SourceKind, TreeId, Trust, ViewName,
 };
 use model::script::ScriptOptions;
-use model::{ChatPart, Prompt, ScriptModel};
+use model::{ChatPart, DialectName, Prompt, ScriptModel};
 
 /// Someone at a tree.
 pub(crate) struct Desk {
@@ -63,11 +64,52 @@ impl Desk {
         self.run(Op::Append(text)).unwrap()
     }
 
+    /// Something a model said.
+    pub(crate) fn answer(&mut self, content: Vec<Block>, source: ModelSource) -> NodeId {
+        let node = self.say(Role::Assistant, content);
+        let mut row = self.tree.node(node).unwrap().unwrap();
+        row.node.source = Some(source);
+        self.tree.restore_node(row);
+        node
+    }
+
+    /// Says it in other words, as a version.
+    pub(crate) fn edit(&mut self, node: NodeId, text: &str) {
+        let position = node.as_position();
+        self.run(Op::Edit { position, text: text.to_owned(), edit_as: EditAs::Version });
+    }
+
+    /// Shows something with a node.
+    pub(crate) fn shown(&mut self, node: NodeId, source: &str, text: &str) {
+        let ordinal =
+            self.tree.injections(node, None).unwrap().iter().filter(|shown| shown.node == node).count();
+        self.tree.add_injection(Injection {
+            node,
+            ordinal: ordinal as u32,
+            source: source.to_owned(),
+            trust: Trust::Owner,
+            text: text.to_owned(),
+        });
+    }
+
     pub(crate) fn draft(&mut self, text: &str) {
         let draft = Draft::new(None, text);
         let change =
             DraftChange { view: ViewName::default(), slot: Slot::Buffer, expected: None, new: Some(draft) };
         self.tree.set_draft(change).unwrap();
+    }
+}
+
+/// Where an answer of a model comes from.
+pub(crate) fn said_by(model: &str, dialect: DialectName) -> ModelSource {
+    ModelSource {
+        provider: "p".into(),
+        model: model.into(),
+        dialect: dialect.as_str().into(),
+        kind: SourceKind::Remote,
+        manifest: Digest::ZERO,
+        response: None,
+        choice: Choice::Index(0),
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) store: Store,
     /// `[limits]`.
     pub(crate) limits: Limits,
+    /// `[context]`.
+    pub(crate) context: Context,
     /// `[log]`.
     pub(crate) log: Log,
 }
@@ -187,6 +189,14 @@ impl Limits {
             paste: self.paste.0,
         }
     }
+}
+
+/// `[context]`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Context {
+    /// What becomes of a boot file that changes in mid-session.
+    pub(crate) changed_files: context::ChangedFiles,
 }
 
 /// `[log]`.

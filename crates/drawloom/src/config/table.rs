@@ -183,6 +183,12 @@ pub(crate) const KEYS: &[Key] = &[
     .or("\"64 MiB\"")
     .in_unit("bytes"),
     Key::new(
+        "context.changed_files",
+        Choice(&["inject", "next_session", "activate"]),
+        "A boot file that changes in mid-session: its difference is sent, the next session has it, or all is read anew.",
+    )
+    .or("\"inject\""),
+    Key::new(
         "log.level",
         Choice(&["error", "warn", "info", "debug", "trace"]),
         "What is logged to standard error; --verbose means debug.",

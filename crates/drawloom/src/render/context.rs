@@ -19,6 +19,11 @@ pub(super) fn show(found: &ContextShown, to: Plain) -> String {
         found.budget,
         found.window
     );
+    if let Some(reusable) = found.reusable {
+        let read =
+            found.cache_read.map_or_else(String::new, |read| format!(", {read} were read from a cache"));
+        let _ = writeln!(out, "≈ {reusable} tokens are those of the request before{read}");
+    }
     if let Some(node) = found.tainted_by {
         let _ = writeln!(out, "{}", to.paint("31", &format!("holds text from outside: {node}")));
     }

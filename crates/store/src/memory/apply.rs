@@ -51,6 +51,13 @@ impl State {
             for generation in with.generations {
                 self.start(id, generation)?;
             }
+            let tree = self.tree_mut(who, id)?;
+            for shown in with.injections {
+                if !tree.nodes.contains_key(&shown.node) {
+                    return Err(StoreError::NotFound("node"));
+                }
+                tree.injections.entry((shown.node, shown.ordinal)).or_insert(shown);
+            }
             for outcome in with.outcomes {
                 self.end(id, outcome)?;
             }

@@ -64,6 +64,7 @@ impl State {
             shown.extend(blobs);
             made_by.extend(generations);
             tree.forget_drafts(target, &mut places);
+            tree.forget_shown(target, &mut places);
             tree.forget_labels(target, &mut places);
             tree.purged |= target.tree == Some(tree.row.id);
         }
@@ -178,6 +179,17 @@ impl Tree {
             }
             if let Some(clean) = clean {
                 *draft = clean;
+            }
+            !gone
+        });
+    }
+
+    fn forget_shown(&mut self, target: &Target, places: &mut BTreeSet<Place>) {
+        let tree = self.row.id;
+        self.injections.retain(|(node, _), shown| {
+            let gone = target.takes_shown(tree, *node, shown.text.as_bytes());
+            if gone {
+                places.insert(Place::Shown { tree, node: *node });
             }
             !gone
         });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loom::cell::CellScope;
-use loom::rows::{Order, StoredResponse};
+use loom::rows::{Injection, Order, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
@@ -30,6 +30,8 @@ pub(super) struct Tree {
     pub(super) drafts: BTreeMap<(ViewName, Slot), Draft>,
     pub(super) seals: Vec<Seal>,
     pub(super) imports: Vec<Import>,
+    /// What was shown with nodes, by node and place.
+    pub(super) injections: BTreeMap<(NodeId, u32), Injection>,
 }
 
 impl Tree {
@@ -57,6 +59,7 @@ impl Tree {
             drafts: BTreeMap::new(),
             seals: Vec::new(),
             imports: Vec::new(),
+            injections: BTreeMap::new(),
         }
     }
 
@@ -207,6 +210,17 @@ impl Rows for View<'_> {
         let own = self.state.generations.get(&generation);
         let own = own.filter(|own| own.row.tree == self.tree.row.id && self.who.sees_context());
         Ok(own.and_then(|own| self.state.responses.get(&own.row.id).cloned()))
+    }
+
+    fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
+        let order = |node: NodeId| self.tree.nodes.get(&node).map(|row| (row.seq, row.place));
+        let Some(from) = order(from).filter(|_| self.who.sees_context()) else { return Ok(Vec::new()) };
+        let before = before.and_then(order);
+        let within = |at: Order| at >= from && before.is_none_or(|before| at < before);
+        let shown = self.tree.injections.values().filter_map(|shown| Some((order(shown.node)?, shown)));
+        let mut shown: Vec<_> = shown.filter(|(at, _)| within(*at)).collect();
+        shown.sort_by_key(|(at, shown)| (*at, shown.ordinal));
+        Ok(shown.into_iter().map(|(_, shown)| shown.clone()).collect())
     }
 
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

@@ -9,7 +9,8 @@ use super::db::{Db, digest, get, unsigned};
 use super::rows::SqliteRows;
 use super::tree_row::{TreeRef, find_mut};
 use super::{
-    adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, session_row, tree_row, work,
+    adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, session_row, shown, tree_row,
+    work,
 };
 use crate::adopt::Import;
 use crate::apply::{
@@ -71,6 +72,9 @@ pub(super) fn apply(
     }
     if let Some(op) = &plan.op {
         append_planned(db, tree, plan, op, &with.absent, &mut applied)?;
+    }
+    for shown in &with.injections {
+        shown::keep(db, tree, shown)?;
     }
     for outcome in &with.outcomes {
         sent::end(db, tree, outcome)?;

@@ -120,6 +120,7 @@ impl<'a, 'c> Removal<'a, 'c> {
                 self.made_by.extend(self.db.all(sql, [tree.pk], |row| get::<i64>(row, 0))?);
             }
         }
+        self.shown()?;
         self.responses()?;
         self.sent()?;
         self.jobs()?;
@@ -217,6 +218,25 @@ impl<'a, 'c> Removal<'a, 'c> {
                 }
             }
         }
+    }
+
+    /// What was shown with nodes: with those that go, and what holds what is searched for.
+    fn shown(&mut self) -> Result<(), StoreError> {
+        let sql = "SELECT t.id, n.id, i.tree, i.node, i.ordinal, i.text FROM injections i
+            JOIN nodes n ON n.pk = i.node JOIN trees t ON t.pk = i.tree";
+        let target = self.target;
+        let found = self.db.all(sql, [], |row| {
+            let tree = TreeId::from_bytes(id16(row, 0)?);
+            let node = NodeId::from_bytes(id16(row, 1)?);
+            let gone = target.takes_shown(tree, node, &unpack(bytes_of(row, 5)?)?);
+            let key: (i64, i64, i64) = (get(row, 2)?, get(row, 3)?, get(row, 4)?);
+            Ok(gone.then_some((tree, node, key)))
+        })?;
+        for (tree, node, key) in found.into_iter().flatten() {
+            self.db.run("DELETE FROM injections WHERE tree = ?1 AND node = ?2 AND ordinal = ?3", key)?;
+            self.places.insert(Place::Shown { tree, node });
+        }
+        Ok(())
     }
 
     fn responses(&mut self) -> Result<(), StoreError> {

@@ -150,12 +150,15 @@ fn drop_old_copies(path: &Path, newest: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::STEPS;
+    use super::super::schema::{STEPS, VERSION};
     use super::*;
 
-    /// Steps of a later program: each counts the versions it was through.
+    /// Steps of a later program, by how many versions later they are.
     fn later(steps: &'static [(u32, &'static str)]) -> Vec<Step> {
-        let added = steps.iter().map(|(to, sql)| Step { to: *to, min_reader: 1, min_writer: *to, sql });
+        let added = steps.iter().map(|(after, sql)| {
+            let to = VERSION + after;
+            Step { to, min_reader: 1, min_writer: to, sql }
+        });
         STEPS.iter().copied().chain(added).collect()
     }
 
@@ -171,37 +174,38 @@ mod tests {
         let path = folder.path().join("loom.db");
         bring_up(&mut open(&path), &path, STEPS).unwrap();
         let broken = later(&[(
-            2,
+            1,
             "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);",
         )]);
         assert!(bring_up(&mut open(&path), &path, &broken).is_err());
         let conn = open(&path);
-        assert_eq!(version(&conn).unwrap(), 1);
+        assert_eq!(version(&conn).unwrap(), VERSION);
         assert!(conn.prepare("SELECT * FROM two").is_err());
         drop(conn);
-        let whole = later(&[(2, "CREATE TABLE two (x);"), (3, "CREATE TABLE three (x);")]);
+        let whole = later(&[(1, "CREATE TABLE two (x);"), (2, "CREATE TABLE three (x);")]);
         bring_up(&mut open(&path), &path, &whole).unwrap();
         let conn = open(&path);
-        assert_eq!(version(&conn).unwrap(), 3);
+        assert_eq!(version(&conn).unwrap(), VERSION + 2);
         let writer: u32 =
             conn.query_row("SELECT value FROM meta WHERE key = 'min_writer'", [], |row| row.get(0)).unwrap();
-        assert_eq!(writer, 3);
-        let old = Connection::open(copy_of(&path, 1)).unwrap();
-        assert_eq!(version(&old).unwrap(), 1);
+        assert_eq!(writer, VERSION + 2);
+        let old = Connection::open(copy_of(&path, VERSION)).unwrap();
+        assert_eq!(version(&old).unwrap(), VERSION);
     }
 
     #[test]
     fn the_last_two_copies_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loom.db");
-        let steps = later(&[(2, ""), (3, ""), (4, "")]);
-        for end in 1..=4 {
+        let steps = later(&[(1, ""), (2, ""), (3, "")]);
+        for end in STEPS.len()..=steps.len() {
             bring_up(&mut open(&path), &path, &steps[..end]).unwrap();
         }
-        let kept: Vec<_> = (0..5).filter(|version| copy_of(&path, *version).exists()).collect();
-        assert_eq!(kept, [2, 3]);
-        let mode =
-            std::os::unix::fs::PermissionsExt::mode(&copy_of(&path, 3).metadata().unwrap().permissions());
+        let kept: Vec<_> = (0..VERSION + 4).filter(|version| copy_of(&path, *version).exists()).collect();
+        assert_eq!(kept, [VERSION + 1, VERSION + 2]);
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &copy_of(&path, VERSION + 2).metadata().unwrap().permissions(),
+        );
         assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use loom::cell::CellScope;
-use loom::rows::{Order, OriginalText, StoredResponse};
+use loom::rows::{Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
@@ -12,7 +12,7 @@ use loom::{
 
 use super::db::{Db, get};
 use super::tree_row::TreeRef;
-use super::{cell_row, draft_row, node_row, op_row, position_row, sent, tree_row};
+use super::{cell_row, draft_row, node_row, op_row, position_row, sent, shown, tree_row};
 use crate::error::StoreError;
 use crate::principal::Principal;
 use crate::store::ReadFn;
@@ -320,6 +320,13 @@ impl Rows for SqliteRows<'_, '_> {
 
     fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
         optional(sent::answer(self.db, self.who, self.tree, generation))
+    }
+
+    fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
+        if !self.who.sees_context() {
+            return Ok(Vec::new());
+        }
+        shown::between(self.db, self.tree, from, before).map_err(StoreError::into_row_error)
     }
 
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

@@ -12,10 +12,23 @@ use super::migrate::Step;
 pub(super) const APPLICATION_ID: i32 = 0x4472_4c6d;
 
 /// The version of the schema this program writes.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// The steps, each from the version before it. A step that was released is never changed.
-pub(super) const STEPS: &[Step] = &[Step { to: 1, min_reader: 1, min_writer: 1, sql: FIRST }];
+pub(super) const STEPS: &[Step] = &[
+    Step { to: 1, min_reader: 1, min_writer: 1, sql: FIRST },
+    // A program that does not know of them would not forget them.
+    Step { to: 2, min_reader: 1, min_writer: 2, sql: INJECTIONS },
+];
+
+const INJECTIONS: &str = "
+-- What was shown to a model with a node, and is sent with it again.
+CREATE TABLE injections (
+    tree INTEGER NOT NULL, node INTEGER NOT NULL, ordinal INTEGER NOT NULL, source TEXT NOT NULL,
+    trust INTEGER NOT NULL, text BLOB NOT NULL,
+    PRIMARY KEY (tree, node, ordinal)
+) WITHOUT ROWID;
+";
 
 const FIRST: &str = r#"
 CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;

@@ -6,6 +6,7 @@ use store::{DraftEdit, DraftName, Forget, NewJob, Place, SearchScope, StoreError
 use super::both::each;
 use super::generations::{answer, start};
 use super::home::{OWNER, Page};
+use super::showing::show;
 
 const CANARY: &str = "canary sentence nobody else writes";
 
@@ -14,6 +15,7 @@ async fn with_canary(page: &Page) -> NodeId {
     let node = page.append(CANARY).await;
     let generation = start(page, CANARY).await;
     answer(page, &generation, &format!("answering {CANARY}")).await;
+    show(page, node, &format!("shown {CANARY}")).await;
     page.change(Op::Bookmark { position: node.as_position(), title: Some(format!("about {CANARY}")) }).await;
     page.change(Op::Tag { position: node.as_position(), tag: CANARY.into(), on: true }).await;
     page.change(Op::Rename(format!("Title {CANARY}"))).await;
@@ -46,7 +48,8 @@ fn a_forgotten_text_is_in_no_row() {
         );
         let done = home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(77)).await.unwrap();
         assert_eq!(preview, done.places);
-        for wanted in ["Node", "Draft", "Label", "Operation", "Response", "Manifest", "Body", "Job"] {
+        for wanted in ["Node", "Draft", "Label", "Operation", "Response", "Manifest", "Body", "Job", "Shown"]
+        {
             assert!(done.places.iter().any(|place| format!("{place:?}").starts_with(wanted)), "{wanted}");
         }
         let after = read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
@@ -66,6 +69,7 @@ fn a_forgotten_text_is_in_no_row() {
             all += &format!("{:?}", rows.cells(&loom::cell::CellScope::AllTags)?);
             all += &format!("{:?}", rows.cells(&loom::cell::CellScope::Bookmarks)?);
             all += &format!("{:?}", rows.cell(&CellKey::Title)?);
+            all += &format!("{:?}", rows.injections(rows.tree()?.root.original(), None)?);
             Ok(all)
         });
         let dump = dump.await.unwrap();

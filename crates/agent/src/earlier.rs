@@ -1,0 +1,75 @@
+//! The request before: what a new one shares with it, and what is known from it.
+//!
+//! It is found on the way from the place that is asked from to the top, so that a request on another branch goes on
+//! from what was sent there, and after a restart of the process from what was sent before it.
+
+use context::{Manifest, Prefix, Previous, Source, StoredBody, Target, activation};
+use loom::{Digest, Millis, NodeId, PositionId, RowError, Rows};
+
+use crate::stored::{self, ResponseMeta};
+
+/// Positions looked at upwards: results of tools and texts of the owner stand between two answers.
+const LOOK_UP: usize = 64;
+
+/// An earlier request on the path.
+pub(crate) struct Earlier {
+    /// Digest of its manifest.
+    pub(crate) digest: Digest,
+    pub(crate) manifest: Manifest,
+    /// When it was answered.
+    at: Millis,
+    /// Tokens of it and its answer.
+    used: u64,
+    /// Its body and those that rests on; none where a part is not there any more.
+    pub(crate) stored: Option<(Vec<StoredBody>, Vec<u8>)>,
+    prefix: Option<Prefix>,
+}
+
+impl Earlier {
+    /// The nearest one at or above a position.
+    pub(crate) fn read(rows: &dyn Rows, parent: PositionId) -> Result<Option<Self>, RowError> {
+        for position in rows.upwards(parent, LOOK_UP)? {
+            let Some(row) = rows.node(position.id.original())? else { continue };
+            let Some(generation) = row.node.generation else { continue };
+            let Some(generation) = rows.generation(generation)? else { continue };
+            let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };
+            let stored = match stored::chain(rows, &manifest)? {
+                Some(chain) => stored::rebuilt(rows, &chain)?.map(|body| (chain, body)),
+                None => None,
+            };
+            let prefix = match manifest.prefix {
+                // A prefix that cannot be read any more is read anew.
+                Some(digest) => rows.body(digest)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+                None => None,
+            };
+            let used = used(rows, row.node.id)?.unwrap_or(manifest.tokens);
+            let (digest, at) = (generation.manifest, row.node.created_at);
+            return Ok(Some(Self { digest, manifest, at, used, stored, prefix }));
+        }
+        Ok(None)
+    }
+
+    /// What a request to `target` made at `now` goes on from.
+    pub(crate) fn previous(&self, target: &Target, now: Millis) -> Previous {
+        let left_out = self.manifest.segments.iter().filter(|segment| segment.bytes.is_none());
+        let told = left_out.filter_map(|segment| match &segment.source {
+            Source::File { path, digest } => Some((path.clone(), *digest)),
+            _ => None,
+        });
+        Previous {
+            prefix: self.prefix.clone(),
+            cold: activation::is_cold(&self.manifest.model, self.at, target, now),
+            calls: self.manifest.runs.iter().flat_map(|run| run.calls.clone()).collect(),
+            used: Some(self.used),
+            told: told.collect(),
+        }
+    }
+}
+
+/// Tokens of the request a node was made of and of its answer, as reported.
+fn used(rows: &dyn Rows, node: NodeId) -> Result<Option<u64>, RowError> {
+    let Some(response) = rows.response(node)?.filter(|response| !response.purged) else { return Ok(None) };
+    let meta: Option<ResponseMeta> = serde_json::from_str(&response.metadata).ok();
+    let usage = meta.and_then(|meta| meta.usage);
+    Ok(usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output))
+}

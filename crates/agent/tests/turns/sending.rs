@@ -1,0 +1,78 @@
+//! What is sent from one turn to the next: what was frozen stays, what was shown is kept, what is too long is cut.
+
+use std::sync::Arc;
+
+use context::{BootFile, Bootstrap, Manifest, PathRun};
+use drawloom_agent::Manner;
+use drawloom_agent::turn::{Said, turn};
+use loom::plan::NewText;
+use loom::rows::Injection;
+use loom::{Digest, Role, Trust};
+use model::{Cancel, Model};
+
+use crate::support::{House, Process, WHO, manner, script};
+
+fn rules(text: &str) -> Arc<Bootstrap> {
+    let (text, digest) = (text.to_owned(), Digest::of(text.as_bytes()));
+    let file = BootFile { name: "AGENTS.md".to_owned(), text, digest, trust: Trust::Workspace };
+    Arc::new(Bootstrap { files: vec![file], ..Bootstrap::default() })
+}
+
+/// Says something below these rules, and returns what was sent.
+async fn say(process: &Process, model: &Arc<dyn Model>, bootstrap: Arc<Bootstrap>) -> Manifest {
+    let entered = process.enter().await;
+    let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
+    let manner = Manner { bootstrap, ..manner(model) };
+    let turned =
+        turn(&process.desk, &WHO, &entered, &manner, Said::New(said), &process.doors, Cancel::never());
+    let reply = turned.await.unwrap().reply.unwrap();
+    assert!(reply.error.is_none(), "{:?}", reply.error);
+    let digest = reply.manifest;
+    let bytes = process.desk.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap();
+    Manifest::from_bytes(&bytes.unwrap()).unwrap()
+}
+
+async fn shown(process: &Process) -> Vec<Injection> {
+    let tree = process.enter().await.tree;
+    process.desk.read(&WHO, tree, |rows| rows.injections(rows.tree()?.root.original(), None)).await.unwrap()
+}
+
+const YES: &str = r#"{"text": "Yes.", "loop": true}"#;
+
+#[tokio::test]
+async fn what_stands_above_outlives_the_process_and_a_change_is_told_of_once() {
+    let house = House::new();
+    let first = house.process("chat");
+    let before = say(&first, &script(YES), rules("Be kind.\n")).await;
+    assert!(before.prefix.is_some() && before.reused_tokens.is_none());
+    first.die();
+    let second = house.process("chat");
+    let after = say(&second, &script(YES), rules("Be bold.\n")).await;
+    assert_eq!(after.prefix, before.prefix);
+    let told = shown(&second).await;
+    assert_eq!(told.len(), 1);
+    assert!(told[0].source.starts_with("file:AGENTS.md#") && told[0].text.contains("+Be bold."), "{told:?}");
+    assert!(second.heard.notes.lock().unwrap().iter().any(|note| note.contains("AGENTS.md has changed")));
+    let again = say(&second, &script(YES), rules("Be bold.\n")).await;
+    assert_eq!((again.prefix, shown(&second).await.len()), (before.prefix, 1));
+    assert!(again.reused_tokens.unwrap() * 3 > again.tokens, "{:?} of {}", again.reused_tokens, again.tokens);
+    house.pass(3 * 60 * 60 * 1_000);
+    let cold = say(&second, &script(YES), rules("Be bold.\n")).await;
+    assert_ne!(cold.prefix, before.prefix, "no cache has it any more");
+}
+
+#[tokio::test]
+async fn what_a_provider_finds_too_long_is_cut_and_sent_once_more() {
+    let house = House::new();
+    let process = house.process("chat");
+    for _ in 0..12 {
+        say(&process, &script(YES), rules("Be kind.\n")).await;
+    }
+    let too_long = "{\"fault\": \"context_too_long\"}\n{\"text\": \"Yes.\"}";
+    let sent = say(&process, &script(too_long), rules("Be kind.\n")).await;
+    let count = |runs: &[PathRun]| runs.iter().map(|run| run.count).sum::<u64>();
+    assert!(count(&sent.left) > 0, "something has left");
+    let notes = process.heard.notes.lock().unwrap().clone();
+    assert!(notes.iter().any(|note| note.contains("found the request too long")), "{notes:?}");
+    assert_eq!(process.generations().await.len(), 14);
+}

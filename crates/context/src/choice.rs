@@ -1,0 +1,287 @@
+//! What of a conversation is sent, below what: the choices, before anything is written down.
+
+use loom::path::Exceptions;
+use loom::rows::Injection;
+use loom::{NodeId, Place, PositionId, Role, Rows, Trust};
+
+use crate::activation::{ChangedFiles, FileChange, changes, reverted, standing, topic};
+use crate::bootstrap::Bootstrap;
+use crate::dialogue::{Around, DialogueRequest};
+use crate::document::Pinned;
+use crate::history::{History, unsent};
+use crate::injection::{Offer, Standing};
+use crate::manifest::PathRun;
+use crate::pairs::Pairs;
+use crate::piece::{ContextError, Piece};
+use crate::prefix::Prefix;
+use crate::segment::{Kind, Source};
+use crate::spoken::{Speaker, Spoken};
+use crate::trim::{Strategy, fit};
+use crate::zone::Zone;
+
+/// Stands where turns between the first and the recent ones have left.
+pub(crate) const GAP: &str = "[Turns between these are left out here. They are kept, and not shown.]";
+/// The part of the room, one in so many, that the first turn may have where it stays.
+const FIRST_TURN: u64 = 4;
+/// Tokens kept free for notices that are short.
+const NOTICES: u64 = 256;
+
+/// A request under way.
+pub(crate) struct Choice<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    pub(crate) request: &'a DialogueRequest,
+    pub(crate) around: &'a Around<'a>,
+    pub(crate) path: &'a Exceptions,
+    pub(crate) pinned: &'a Pinned,
+}
+
+/// What is sent of the path, below what.
+pub(crate) struct Chosen {
+    pub(crate) prefix: Prefix,
+    /// Tokens of it: counting them takes as long as counting a page of history.
+    above: u64,
+    /// The nodes that were read.
+    pub(crate) spoken: Vec<Spoken>,
+    pub(crate) pairs: Pairs,
+    /// The first of them that is sent.
+    pub(crate) from: usize,
+    /// Where the window starts now, if it had to move.
+    pub(crate) moved: Option<Place>,
+    /// The first turn of all, where it stays.
+    pub(crate) first: Vec<Spoken>,
+    /// What is shown for the first time.
+    pub(crate) injected: Vec<Injection>,
+    /// Lines for the owner.
+    pub(crate) notices: Vec<String>,
+    /// Files that have changed and are not told of.
+    pub(crate) untold: Vec<Piece>,
+}
+
+impl Chosen {
+    /// The lowest trust of what is sent, and the first node of trust `outside`.
+    pub(crate) fn trust(&self) -> (Trust, Option<NodeId>) {
+        let said = self.first.iter().chain(&self.spoken[self.from..]).filter(|said| said.says());
+        let (trust, tainted) =
+            said.fold((Trust::Owner, None), |(lowest, tainted): (Trust, Option<NodeId>), said| {
+                let taints = (said.trust == Trust::Outside).then_some(said.node);
+                (lowest.min(said.trust), tainted.or(taints))
+            });
+        let shown = self.injected.iter().map(|shown| shown.trust).min().unwrap_or(Trust::Owner);
+        (trust.min(shown), tainted)
+    }
+}
+
+impl Choice<'_> {
+    /// Chooses: the prefix of the request before, as long as its beginning is that of this one, else a fresh one;
+    /// then what fits below it.
+    pub(crate) fn choose(&self, start: Option<Place>) -> Result<Chosen, ContextError> {
+        let DialogueRequest { view, target, budget, previous, bootstrap, strategy, .. } = self.request;
+        let estimator = self.around.estimator;
+        let speaker = Speaker { target, estimator, pictures: self.around.pictures };
+        let History { spoken, complete, start } =
+            History::read(self.rows, view, self.path, start, &speaker, budget.budget)?;
+        let unread = bootstrap.is_unread();
+        let frozen = previous
+            .prefix
+            .as_ref()
+            .filter(|frozen| unread || (!previous.cold && !bootstrap.reload && frozen.start == start));
+        let fresh = match frozen {
+            Some(frozen) if unread || !differs(frozen, bootstrap) => None,
+            _ => Some(self.fresh(start)),
+        };
+        let activate = bootstrap.changed_files == ChangedFiles::Activate && fresh.is_some();
+        let frozen = frozen.filter(|_| !activate);
+        let told = match (frozen, &fresh) {
+            (Some(frozen), Some(fresh)) if bootstrap.changed_files == ChangedFiles::Inject => {
+                changes(frozen, fresh).iter().map(FileChange::offer).collect()
+            }
+            _ => Vec::new(),
+        };
+        let prefix = frozen.cloned().or_else(|| fresh.clone()).unwrap_or_default();
+        let mut chosen = Chosen {
+            above: prefix.tokens(estimator),
+            prefix,
+            pairs: Pairs::of(&spoken, &previous.calls),
+            spoken,
+            from: 0,
+            moved: None,
+            first: Vec::new(),
+            injected: Vec::new(),
+            notices: Vec::new(),
+            untold: Vec::new(),
+        };
+        let mut activated = frozen.is_none();
+        let mut offers = [self.request.offers.clone(), told].concat();
+        if *strategy == Strategy::TruncateMiddle {
+            chosen.first = self.first_turn(&speaker)?;
+        }
+        let fits = self.fit(&mut chosen, &offers, complete)?;
+        if !fits && !activated && !unread {
+            // The cache is lost from here on: what has changed above becomes active in the same request.
+            chosen.prefix = fresh.clone().unwrap_or_else(|| self.fresh(start));
+            chosen.above = chosen.prefix.tokens(estimator);
+            activated = true;
+            offers.truncate(self.request.offers.len());
+            chosen.pairs = Pairs::of(&chosen.spoken, &previous.calls);
+            self.fit(&mut chosen, &offers, complete)?;
+        }
+        if chosen.from > 0 || !complete {
+            chosen.moved =
+                chosen.spoken.get(chosen.from).map(|said| Place { position: said.position.id, at: 0 });
+            chosen.prefix.start = chosen.moved.map(|place| place.position);
+        }
+        let begins = chosen.spoken.get(chosen.from).map_or(0, |said| said.position.depth);
+        if chosen.first.last().is_none_or(|last| last.position.depth + 1 >= begins) {
+            chosen.first.clear();
+        }
+        if activated {
+            chosen.notices.clone_from(&chosen.prefix.notices);
+        }
+        self.show(&mut chosen, offers);
+        if let (false, Some(fresh)) = (activated, &fresh) {
+            self.tell(&mut chosen, fresh);
+        }
+        Ok(chosen)
+    }
+
+    /// Tokens of a request, estimated.
+    pub(crate) fn tokens(&self, chosen: &Chosen, costs: &[u64]) -> u64 {
+        let said: u64 = costs[chosen.from..].iter().sum();
+        let shown = chosen.injected.iter().map(|shown| self.shown(&shown.text)).sum::<u64>();
+        said + self.first_tokens(chosen) + shown + self.fixed(chosen)
+    }
+
+    /// The runs of the path that are not sent.
+    pub(crate) fn left(&self, chosen: &Chosen) -> Result<Vec<PathRun>, ContextError> {
+        let Some(begins) = chosen.spoken.get(chosen.from).map(|said| said.position.depth) else {
+            return Ok(Vec::new());
+        };
+        let above = chosen.first.last().map_or(0, |last| last.position.depth) + 1;
+        let left = unsent(self.rows, self.path, above..=begins.saturating_sub(1))?;
+        Ok(left.into_iter().collect())
+    }
+
+    fn fresh(&self, start: Option<PositionId>) -> Prefix {
+        let DialogueRequest { bootstrap, budget, target, .. } = self.request;
+        Prefix { start, ..Prefix::fit(bootstrap, budget.window, target, self.around.estimator) }
+    }
+
+    fn first_turn(&self, speaker: &Speaker<'_>) -> Result<Vec<Spoken>, ContextError> {
+        let before = self.path.tip.depth + 1;
+        Ok(History::first_turn(self.rows, &self.request.view, self.path, before, speaker)?)
+    }
+
+    /// Tokens above the conversation, and of what is pinned.
+    fn fixed(&self, chosen: &Chosen) -> u64 {
+        let estimator = self.around.estimator;
+        chosen.above + self.pinned.tokens(estimator) + estimator.of_messages(self.pinned.rows().count())
+    }
+
+    fn shown(&self, text: &str) -> u64 {
+        self.around.estimator.of(text) + self.around.estimator.of_messages(1)
+    }
+
+    fn first_tokens(&self, chosen: &Chosen) -> u64 {
+        if chosen.first.is_empty() {
+            return 0;
+        }
+        let estimator = self.around.estimator;
+        let costs = Pairs::of(&chosen.first, &[]).costs(&chosen.first, estimator);
+        costs.iter().sum::<u64>() + self.shown(GAP)
+    }
+
+    /// Finds the first node of a window that fits. Returns whether it fitted as it was.
+    fn fit(&self, chosen: &mut Chosen, offers: &[Offer], complete: bool) -> Result<bool, ContextError> {
+        let shown = offers.iter().map(|offer| self.shown(&offer.text)).sum::<u64>();
+        let taken = self.fixed(chosen) + shown + NOTICES.min(self.request.budget.budget / 16);
+        let mut room = self.request.budget.budget.saturating_sub(taken);
+        let first = self.first_tokens(chosen);
+        if first > room / FIRST_TURN {
+            chosen.first.clear();
+        } else {
+            room -= first;
+        }
+        let (window, strategy) = ((room, complete), self.request.strategy);
+        chosen.from = fit(&chosen.spoken, &mut chosen.pairs, window, strategy, self.around.estimator)?;
+        // The genesis says nothing: a window of everything behind it has not moved.
+        if complete && !chosen.spoken[..chosen.from].iter().any(Spoken::says) {
+            chosen.from = 0;
+        }
+        Ok(chosen.from == 0 && complete)
+    }
+
+    /// Shows what does not stand in the window, with its newest node. Nothing is shown after an answer: the request
+    /// would end with the user.
+    fn show(&self, chosen: &mut Chosen, mut offers: Vec<Offer>) {
+        let costs = chosen.pairs.costs(&chosen.spoken, self.around.estimator);
+        let window = self.request.budget.window.max(1);
+        let used = match (chosen.moved, self.request.previous.used) {
+            (None, Some(used)) => used,
+            _ => self.tokens(chosen, &costs),
+        };
+        offers.extend(Offer::zone(Zone::of(used as f64 / window as f64)));
+        let Some(last) = chosen
+            .spoken
+            .last()
+            .filter(|last| !last.excluded && matches!(last.position.role, Some(Role::User | Role::Tool)))
+        else {
+            return;
+        };
+        let stands = Standing::of(chosen.spoken[chosen.from..].iter().flat_map(|said| &said.injections));
+        for (file, digest, trust) in standing(&chosen.prefix) {
+            let changed = offers.iter().any(|offer| offer.topic == topic(file));
+            let told = stands.version(&topic(file));
+            if !changed && told.is_some_and(|told| told != digest.to_string()) {
+                offers.push(reverted(file, digest, trust));
+            }
+        }
+        let new = offers.iter().filter(|offer| stands.lacks(offer));
+        let first = last.injections.len() as u32;
+        let injected = (first..).zip(new).map(|(ordinal, offer)| Injection {
+            node: last.node,
+            ordinal,
+            source: offer.source(),
+            trust: offer.trust,
+            text: offer.text.clone(),
+        });
+        chosen.injected = injected.collect();
+    }
+
+    /// Tells the owner which files have changed, and what it would cost to have them active at once.
+    fn tell(&self, chosen: &mut Chosen, fresh: &Prefix) {
+        let estimator = self.around.estimator;
+        let costs = chosen.pairs.costs(&chosen.spoken, estimator);
+        let all = self.tokens(chosen, &costs);
+        let mut untold = Vec::new();
+        for change in changes(&chosen.prefix, fresh) {
+            let above = chosen.prefix.texts.iter().take_while(|text| !change.is(text));
+            let kept: u64 = above.map(|text| estimator.of(&text.text)).sum();
+            let tools: u64 = chosen.prefix.tools.iter().map(|tool| tool.tokens(estimator)).sum();
+            let cost = all.saturating_sub(kept + tools);
+            let sent = chosen.injected.iter().any(|shown| shown.source.starts_with(&topic(change.name)));
+            let digest = change.digest();
+            let cost = format!("to have it read anew now would cost the cache about {cost} tokens");
+            if sent {
+                chosen
+                    .notices
+                    .push(format!("{} has changed: the difference goes along; {cost}", change.name));
+            } else if self.request.bootstrap.changed_files == ChangedFiles::NextSession {
+                if !self.request.previous.told.contains(&(change.name.to_owned(), digest)) {
+                    chosen
+                        .notices
+                        .push(format!("{} has changed: the next session has it; {cost}", change.name));
+                }
+                let source = Source::File { path: change.name.to_owned(), digest };
+                untold.push(Piece::left_out(Kind::File, source, "it has changed: the next session has it"));
+            }
+        }
+        chosen.untold = untold;
+    }
+}
+
+/// Whether the files that stand above are not those there are.
+fn differs(frozen: &Prefix, bootstrap: &Bootstrap) -> bool {
+    let now = bootstrap.files.iter().filter(|file| file.name != crate::fitting::HANDOFF);
+    let now = now.map(|file| (file.name.as_str(), file.digest));
+    !now.eq(standing(frozen).map(|(name, digest, _)| (name, digest)))
+}

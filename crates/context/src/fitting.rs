@@ -1,0 +1,268 @@
+//! What gives way above the cache boundary, and in which order (spec: context §3 *Fixed share*).
+//!
+//! First schemas wait until they are searched for, then the list of skills gets shorter, then observations leave by
+//! value, then files are cut. Each step stands in the prefix, for the manifest and for the owner.
+
+use loom::{Digest, Trust};
+
+use crate::bootstrap::{BootFile, Bootstrap, FILE_CAP, TOTAL_CAP, fit};
+use crate::estimate::Estimator;
+use crate::prefix::{FIXED_SHARE, FrozenText, NotSent, Prefix};
+use crate::segment::{Decision, Kind, Source};
+use crate::skills::{Listed, SkillsIndex};
+use crate::target::Target;
+use crate::tools::{LEAST_WINDOW, MOST_TOOLS, SCHEMA_SHARE, offered};
+
+/// A prefix in the making.
+pub(crate) struct Fitting<'a> {
+    boot: &'a Bootstrap,
+    estimator: &'a Estimator,
+    /// Tokens it may have.
+    share: u64,
+    /// Boot files, and the file of memory as one of them.
+    files: Vec<BootFile>,
+    prefix: Prefix,
+    listed: Listed,
+    /// The observations that stay, by place.
+    observed: Vec<usize>,
+    /// Most tokens of the files.
+    room: u64,
+}
+
+impl<'a> Fitting<'a> {
+    pub(crate) fn new(boot: &'a Bootstrap, window: u64, target: &Target, estimator: &'a Estimator) -> Self {
+        let mut files = boot.files.clone();
+        let mut observed = Vec::new();
+        if let Some(memory) = &boot.memory {
+            let capped: usize = files.iter().map(|file| file.text.chars().count().min(FILE_CAP)).sum();
+            let cap = memory.cap(capped.min(TOTAL_CAP)) as u64;
+            observed = memory.kept(cap, |text| text.chars().count() as u64);
+            if !memory.text.is_empty() {
+                let digest = Digest::of(memory.text.as_bytes());
+                let text = memory.text.clone();
+                files.push(BootFile { name: MEMORY.to_owned(), text, digest, trust: memory.trust });
+            }
+        }
+        let mut fitting = Self {
+            boot,
+            estimator,
+            share: window / FIXED_SHARE,
+            files,
+            prefix: Prefix::default(),
+            listed: if target.tools { Listed::Whole } else { Listed::Nothing },
+            observed,
+            room: u64::MAX,
+        };
+        fitting.choose_tools(window, target);
+        fitting
+    }
+
+    pub(crate) fn fitted(mut self) -> Prefix {
+        if self.tokens() > self.share {
+            self.defer("the schemas do not fit the share of the window that is fixed");
+        }
+        while self.tokens() > self.share && self.listed != Listed::Nothing {
+            self.listed = self.listed.less();
+        }
+        let over = self.tokens().saturating_sub(self.share);
+        if let (Some(memory), true) = (&self.boot.memory, over > 0) {
+            let estimator = self.estimator;
+            let now = estimator.of(&memory.observed(&self.observed));
+            let kept = memory.kept(now.saturating_sub(over), |text| estimator.of(text));
+            self.observed.retain(|index| kept.contains(index));
+        }
+        let over = self.tokens().saturating_sub(self.share);
+        if over > 0 {
+            self.room = self.file_tokens().saturating_sub(over);
+        }
+        self.finish()
+    }
+
+    fn choose_tools(&mut self, window: u64, target: &Target) {
+        let tools = &self.boot.tools;
+        let why = if !target.tools {
+            Some("this model takes no tools")
+        } else if window < LEAST_WINDOW && !self.boot.tools_asked {
+            Some("the window has fewer than 16,000 tokens; tools are sent there only if asked for")
+        } else {
+            None
+        };
+        if let (Some(why), false) = (why, tools.is_empty()) {
+            let names = tools.iter().map(|tool| tool.name.clone()).collect();
+            self.prefix.left_out.push(NotSent {
+                kind: Kind::Schemas,
+                source: Source::Tools { names },
+                why: why.to_owned(),
+            });
+        }
+        if why.is_some() {
+            return;
+        }
+        self.prefix.tools = offered(tools, false).0;
+        let tokens: u64 = tools.iter().map(|tool| tool.tokens(self.estimator)).sum();
+        if tools.len() > MOST_TOOLS {
+            self.defer("there are more than 40 tools");
+        } else if tokens > window / SCHEMA_SHARE {
+            self.defer("the schemas exceed a tenth of the window");
+        }
+    }
+
+    /// Has the tools that are not of the core wait until they are searched for.
+    fn defer(&mut self, why: &str) {
+        let deferred = self.prefix.left_out.iter().any(|not| not.kind == Kind::Schemas);
+        let (sent, names) = offered(&self.boot.tools, true);
+        if deferred || names.is_empty() {
+            return;
+        }
+        self.prefix.notices.push(format!("{} tools are found by search, not listed: {why}", names.len()));
+        let why = format!("deferred to tool_search: {why}");
+        self.prefix.left_out.push(NotSent { kind: Kind::Schemas, source: Source::Tools { names }, why });
+        self.prefix.tools = sent;
+    }
+
+    fn file_tokens(&self) -> u64 {
+        let files = fit(&self.files, self.room, self.estimator);
+        files.iter().map(|fitted| self.estimator.of(&fitted.text)).sum()
+    }
+
+    fn tokens(&self) -> u64 {
+        let tools: u64 = self.prefix.tools.iter().map(|tool| tool.tokens(self.estimator)).sum();
+        let skills =
+            self.boot.skills.as_ref().map_or(0, |skills| self.estimator.of(&skills.text(self.listed)));
+        let memory = self.boot.memory.as_ref();
+        let observed = memory.map_or(0, |memory| self.estimator.of(&memory.observed(&self.observed)));
+        let messages = self.estimator.of_messages(self.files.len() + 3);
+        tools + self.estimator.of(&self.boot.identity) + self.file_tokens() + skills + observed + messages
+    }
+
+    /// Writes everything down in its order.
+    fn finish(mut self) -> Prefix {
+        if !self.boot.identity.is_empty() {
+            let source = Source::Product { name: "identity".to_owned() };
+            self.text(
+                Kind::Identity,
+                source,
+                "always",
+                Trust::Owner,
+                self.boot.identity.clone(),
+                Decision::Sent,
+            );
+        }
+        let files = std::mem::take(&mut self.files);
+        let fitted = fit(&files, self.room, self.estimator);
+        let late = |name: &str| name == HANDOFF || name == MEMORY;
+        for after_skills in [false, true] {
+            for fitted in fitted.iter().filter(|fitted| late(&fitted.file.name) == after_skills) {
+                let file = fitted.file;
+                let kind = match file.name.as_str() {
+                    HANDOFF => Kind::Handoff,
+                    MEMORY => Kind::Memory,
+                    _ => Kind::File,
+                };
+                let decision = match fitted.cut {
+                    Some((from, to)) => {
+                        self.prefix
+                            .notices
+                            .push(format!("{}: {to} of {from} characters are sent", file.name));
+                        Decision::Trimmed { from: from as u64, to: to as u64 }
+                    }
+                    None => Decision::Sent,
+                };
+                let source = Source::File { path: file.name.clone(), digest: file.digest };
+                self.text(kind, source, OF_KIND, file.trust, fitted.text.clone(), decision);
+            }
+            if !after_skills {
+                self.skills();
+            }
+        }
+        self.observations();
+        for (name, why) in &self.boot.left_out {
+            let source = Source::Product { name: name.clone() };
+            self.prefix.left_out.push(NotSent { kind: Kind::File, source, why: why.clone() });
+        }
+        let used = self.prefix.tokens(self.estimator);
+        if used > self.share {
+            let share = self.share;
+            let line = format!("{} takes about {used} tokens, where {share} are its share", self.largest());
+            self.prefix.notices.push(line);
+        }
+        self.prefix
+    }
+
+    fn skills(&mut self) {
+        let Some(skills) = self.boot.skills.as_ref().filter(|skills| !skills.entries.is_empty()) else {
+            return;
+        };
+        let source = Source::Product { name: "skills".to_owned() };
+        let text = skills.text(self.listed);
+        if text.is_empty() {
+            let why =
+                if self.prefix.tools.is_empty() { "no tool could read them" } else { "there is no room" };
+            self.prefix.notices.push(format!("the list of skills is left out: {why}"));
+            self.prefix.left_out.push(NotSent { kind: Kind::SkillsIndex, source, why: why.to_owned() });
+            return;
+        }
+        let decision = if self.listed == Listed::Whole {
+            Decision::Sent
+        } else {
+            self.prefix.notices.push(format!("the list of skills is sent {}", self.listed.as_str()));
+            let from = whole(skills).chars().count() as u64;
+            Decision::Trimmed { from, to: text.chars().count() as u64 }
+        };
+        self.text(
+            Kind::SkillsIndex,
+            source,
+            "the skills of this workspace",
+            Trust::Workspace,
+            text,
+            decision,
+        );
+    }
+
+    fn observations(&mut self) {
+        let Some(memory) = self.boot.memory.as_ref() else { return };
+        let text = memory.observed(&self.observed);
+        let gone = memory.observations.len() - self.observed.len();
+        let source = Source::Product { name: "observations".to_owned() };
+        if gone > 0 {
+            let why = format!("{gone} observations of the least value gave way");
+            self.prefix.notices.push(why.clone());
+            self.prefix.left_out.push(NotSent { kind: Kind::Memory, source: source.clone(), why });
+        }
+        if !text.is_empty() {
+            self.text(Kind::Memory, source, "what was observed", memory.trust, text, Decision::Sent);
+        }
+    }
+
+    fn text(
+        &mut self,
+        kind: Kind,
+        source: Source,
+        reason: &str,
+        trust: Trust,
+        text: String,
+        decision: Decision,
+    ) {
+        let reason = reason.to_owned();
+        self.prefix.texts.push(FrozenText { kind, source, reason, trust, decision, text });
+    }
+
+    /// What fills the window most.
+    fn largest(&self) -> String {
+        let texts = self.prefix.texts.iter().map(|text| (self.estimator.of(&text.text), text.source.name()));
+        let tools = self.prefix.tools.iter().map(|tool| tool.tokens(self.estimator)).sum();
+        let mut all: Vec<(u64, String)> = texts.chain([(tools, "tools".to_owned())]).collect();
+        all.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
+        let named = all.iter().take(3).filter(|(tokens, _)| *tokens > 0);
+        let named: Vec<String> = named.map(|(tokens, name)| format!("{name} ({tokens})")).collect();
+        format!("what stands above the conversation ({})", named.join(", "))
+    }
+}
+
+pub(crate) const HANDOFF: &str = "HANDOFF.md";
+const MEMORY: &str = "MEMORY.md";
+const OF_KIND: &str = "of this session's kind";
+
+fn whole(skills: &SkillsIndex) -> String {
+    skills.text(Listed::Whole)
+}

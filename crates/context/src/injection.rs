@@ -1,0 +1,96 @@
+//! What is shown once, where the request ends at that moment, and sent again unchanged (spec: context §2
+//! *Injections*, §5).
+
+use std::collections::HashMap;
+
+use loom::Trust;
+use loom::rows::Injection;
+
+use crate::zone::Zone;
+
+/// Something to be shown, unless it stands in the window already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// What it is about: `zone`, `file:AGENTS.md`, `card:ID`. Without `#`.
+    pub topic: String,
+    /// Which version of that.
+    pub version: String,
+    /// How far it is believed.
+    pub trust: Trust,
+    /// The text.
+    pub text: String,
+}
+
+impl Offer {
+    /// The notice that the window is this full; none while there is room.
+    pub fn zone(zone: Zone) -> Option<Self> {
+        let text = match zone {
+            Zone::Green => return None,
+            Zone::Yellow => {
+                "[More than a quarter of the context window is in use. Load on purpose: read what you need of a file, \
+                 not the whole of it.]"
+            }
+            Zone::Orange => {
+                "[More than two fifths of the context window are in use. Load nothing that is not needed, bring what \
+                 is under way to an end; a handover to a new session is prepared.]"
+            }
+            Zone::Red => {
+                "[More than half of the context window is in use. Finish the step you are at and begin no new one: \
+                 this session is to be handed over to a new one.]"
+            }
+        };
+        let (topic, version) = (ZONE.to_owned(), zone.as_str().to_owned());
+        Some(Self { topic, version, trust: Trust::Owner, text: text.to_owned() })
+    }
+
+    /// How it is stored.
+    pub(crate) fn source(&self) -> String {
+        format!("{}#{}", self.topic, self.version)
+    }
+}
+
+/// The topic of notices of zones.
+pub(crate) const ZONE: &str = "zone";
+
+/// The version of each topic that was shown last and still stands in the window.
+#[derive(Debug, Default)]
+pub(crate) struct Standing<'a>(HashMap<&'a str, &'a str>);
+
+impl<'a> Standing<'a> {
+    /// Of what stands in the window, oldest first.
+    pub(crate) fn of(injections: impl Iterator<Item = &'a Injection>) -> Self {
+        Self(injections.filter_map(|injection| injection.source.split_once('#')).collect())
+    }
+
+    /// The version of a topic that stands.
+    pub(crate) fn version(&self, topic: &str) -> Option<&'a str> {
+        self.0.get(topic).copied()
+    }
+
+    /// Whether something is to be shown.
+    pub(crate) fn lacks(&self, offer: &Offer) -> bool {
+        self.version(&offer.topic) != Some(offer.version.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loom::NodeId;
+
+    #[test]
+    fn what_was_shown_last_is_not_shown_again_and_a_change_back_is() {
+        let shown = |source: &str| Injection {
+            node: NodeId::from_bytes([1; 16]),
+            ordinal: 0,
+            source: source.into(),
+            trust: Trust::Owner,
+            text: String::new(),
+        };
+        let all = [shown("zone#yellow"), shown("zone#orange")];
+        let standing = Standing::of(all.iter());
+        assert!(!standing.lacks(&Offer::zone(Zone::Orange).unwrap()));
+        assert!(standing.lacks(&Offer::zone(Zone::Yellow).unwrap()));
+        assert!(Offer::zone(Zone::Green).is_none());
+    }
+}

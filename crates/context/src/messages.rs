@@ -1,0 +1,208 @@
+//! From nodes to messages: texts, opaque material where it stood, rounds of tool use, what was shown with them.
+
+use loom::{ToolStatus, Trust};
+use model::{ChatPart, MediaPart, OpaquePart, PartId, TextPart, ToolExchange, ToolResult};
+
+use crate::document::Build;
+use crate::manifest::KeptOfCall;
+use crate::pairs::{Pair, Pairs, UNKNOWN, shortened};
+use crate::piece::Piece;
+use crate::segment::{Decision, Kind, Source};
+use crate::spoken::{Line, Spoken, Voice};
+
+/// Messages under construction, with the pieces that cover them.
+pub(crate) struct Messages<'b, 'e> {
+    pub(crate) build: &'b mut Build<'e>,
+    pub(crate) list: Vec<ChatPart>,
+    /// Nodes since the last piece that was closed.
+    open: Open,
+}
+
+/// History that no piece covers yet.
+struct Open {
+    from: u32,
+    chars: u64,
+    tokens: u64,
+    trust: Trust,
+}
+
+impl<'b, 'e> Messages<'b, 'e> {
+    /// After what stands above the boundary.
+    pub(crate) fn after(build: &'b mut Build<'e>, list: Vec<ChatPart>) -> Self {
+        let from = build.next;
+        Self { build, list, open: Open { from, chars: 0, tokens: 0, trust: Trust::Owner } }
+    }
+
+    /// Adds the nodes of a stretch, whose texts are taken out of them, and covers them by pieces of run `run`.
+    /// `spoken` is the whole window the calls were paired in.
+    pub(crate) fn say(
+        &mut self,
+        spoken: &mut [Spoken],
+        range: std::ops::Range<usize>,
+        pairs: &Pairs,
+        costs: &[u64],
+        (run, reason): (usize, &str),
+    ) {
+        self.open.from = self.build.next;
+        let mut next = pairs.all.partition_point(|pair| pair.call.0 < range.start);
+        for index in range {
+            if spoken[index].excluded {
+                continue;
+            }
+            let calls = pairs.all[next..].partition_point(|pair| pair.call.0 == index);
+            self.node(spoken, index, pairs, &pairs.all[next..next + calls]);
+            next += calls;
+            let said = &mut spoken[index];
+            self.open.chars += said.chars;
+            self.open.tokens += costs[index].saturating_sub(said.told);
+            self.open.trust = self.open.trust.min(said.trust);
+            for shown in std::mem::take(&mut said.injections) {
+                self.close(run, reason);
+                self.injection(&shown, "shown with this node before, sent again unchanged");
+            }
+        }
+        self.close(run, reason);
+    }
+
+    /// Adds a node that is pinned or named, as a piece of its own.
+    pub(crate) fn pinned(
+        &mut self,
+        kind: Kind,
+        reason: &str,
+        row: &loom::NodeRow,
+        place: impl Fn(TextPart) -> ChatPart,
+    ) {
+        let source = Source::Node { node: row.node.id, position: row.node.position };
+        let part = self.build.part(kind, source, reason, Some(row.node.trust), &row.node.text());
+        self.list.push(place(part));
+        self.open.from = self.build.next;
+    }
+
+    /// Adds words of the product's own in the user's place.
+    pub(crate) fn product(&mut self, name: &str, reason: &str, text: &str) {
+        let source = Source::Product { name: name.to_owned() };
+        let part = self.build.part(Kind::Injection, source, reason, Some(Trust::Owner), text);
+        self.list.push(ChatPart::Injected(part));
+        self.open.from = self.build.next;
+    }
+
+    /// Adds something shown, as a piece of its own.
+    pub(crate) fn injection(&mut self, shown: &loom::rows::Injection, reason: &str) {
+        let source =
+            Source::Injection { node: shown.node, ordinal: shown.ordinal, name: shown.source.clone() };
+        let part = self.build.part(Kind::Injection, source, reason, Some(shown.trust), &shown.text);
+        self.list.push(ChatPart::Injected(part));
+        self.open.from = self.build.next;
+    }
+
+    /// Covers what was said since the last piece.
+    fn close(&mut self, run: usize, reason: &str) {
+        let to = self.build.next;
+        let Open { from, chars, tokens, trust } = self.open;
+        self.open = Open { from: to, chars: 0, tokens: 0, trust: Trust::Owner };
+        if to > from {
+            self.build.pieces.push(Piece {
+                parts: (from..to).map(PartId).collect(),
+                kind: Kind::History,
+                source: Source::Run { run },
+                reason: reason.to_owned(),
+                chars,
+                tokens,
+                stable: false,
+                trust: Some(trust),
+                decision: Decision::Sent,
+            });
+        }
+    }
+
+    /// Adds what a node says. Its calls stand at its end, where their results follow them.
+    fn node(&mut self, spoken: &mut [Spoken], index: usize, pairs: &Pairs, calls: &[Pair]) {
+        let mut calls = calls.iter();
+        let mut opaque: Vec<OpaquePart> = Vec::new();
+        let mut round: Vec<ToolExchange> = Vec::new();
+        let mut called = false;
+        for line in 0..spoken[index].lines.len() {
+            match &mut spoken[index].lines[line].0 {
+                Line::Text { voice, text } => {
+                    let (voice, text) = (*voice, std::mem::take(text));
+                    self.flush(&mut opaque);
+                    let part = TextPart::new(self.next(), text);
+                    self.list.push(match voice {
+                        Voice::System => ChatPart::System(part),
+                        Voice::User => ChatPart::User(part),
+                        Voice::Assistant => ChatPart::Assistant(part),
+                    });
+                }
+                Line::Media(media) => {
+                    let media = media.clone();
+                    self.flush(&mut opaque);
+                    let part = MediaPart { id: self.next(), media };
+                    self.list.push(ChatPart::Media(part));
+                }
+                Line::Opaque { thinking, json } => {
+                    let (thinking, json) = (thinking.take(), json.take());
+                    opaque.push(OpaquePart { id: self.next(), thinking, json });
+                }
+                Line::Call(_) => {
+                    called = true;
+                    let Some(pair) = calls.next() else { continue };
+                    let before = std::mem::take(&mut opaque);
+                    let cut = pairs.cut(spoken, pair);
+                    if cut != Some(KeptOfCall::Nothing) {
+                        round.extend(self.exchange(spoken, pair, cut, before));
+                    }
+                }
+                Line::Result { .. } => {}
+            }
+        }
+        // What stood with calls that have left would be taken for the beginning of others.
+        if !called || !round.is_empty() {
+            self.flush(&mut opaque);
+        }
+        if !round.is_empty() {
+            self.list.push(ChatPart::ToolRound(round));
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        spoken: &mut [Spoken],
+        pair: &Pair,
+        cut: Option<KeptOfCall>,
+        before: Vec<OpaquePart>,
+    ) -> Option<ToolExchange> {
+        let Line::Call(call) = &spoken[pair.call.0].lines[pair.call.1].0 else { return None };
+        let call = call.clone();
+        let result = pair.result.and_then(|(node, line)| {
+            let short_id = spoken[node].short_id.clone();
+            let Line::Result { status, text, media, .. } = &mut spoken[node].lines[line].0 else {
+                return None;
+            };
+            let text = match cut {
+                Some(_) => shortened(text, &short_id),
+                None => std::mem::take(text),
+            };
+            let media = if cut.is_some() { Vec::new() } else { std::mem::take(media) };
+            Some(ToolResult { status: *status, text, media })
+        });
+        let unknown =
+            || ToolResult { status: ToolStatus::Unknown, text: UNKNOWN.to_owned(), media: Vec::new() };
+        Some(ToolExchange {
+            before,
+            call_part: self.next(),
+            call,
+            result_part: self.next(),
+            result: result.unwrap_or_else(unknown),
+        })
+    }
+
+    fn flush(&mut self, opaque: &mut Vec<OpaquePart>) {
+        self.list.extend(opaque.drain(..).map(ChatPart::Opaque));
+    }
+
+    fn next(&mut self) -> PartId {
+        let id = PartId(self.build.next);
+        self.build.next += 1;
+        id
+    }
+}

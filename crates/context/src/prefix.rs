@@ -1,0 +1,136 @@
+//! What stands above the cache boundary, fitted into its share of the window and then frozen (spec: context §2, §3).
+//!
+//! The order is fixed: tools, identity, files, skills, handover, memory. Everything together takes at most a fifth
+//! of the window, so that a new session starts green; what gives way, and in which order, is fixed too, and each
+//! step stands in the manifest and is said to the owner. Once fitted it is sent unchanged, byte for byte, until it
+//! is activated anew ([`crate::activation`]): so it is a value that is kept with the requests it was sent in.
+
+use loom::{PositionId, Trust};
+use model::{PartId, TextPart, ToolSchema};
+use serde::{Deserialize, Serialize};
+
+use crate::bootstrap::Bootstrap;
+use crate::document::Build;
+use crate::estimate::Estimator;
+use crate::fitting::Fitting;
+use crate::piece::Piece;
+use crate::segment::{Decision, Kind, Source};
+use crate::target::Target;
+use crate::tools::ToolSpec;
+
+/// The part of the window, one in so many, that may stand above the cache boundary.
+pub const FIXED_SHARE: u64 = 5;
+
+/// What stands above the cache boundary, as it is sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prefix {
+    /// Where the view's window started when it was activated; none for the top.
+    pub start: Option<PositionId>,
+    /// The tools, sorted.
+    pub tools: Vec<ToolSpec>,
+    /// The texts, in order.
+    pub texts: Vec<FrozenText>,
+    /// What is not in it, with why.
+    pub left_out: Vec<NotSent>,
+    /// What gave way, a line each.
+    pub notices: Vec<String>,
+}
+
+/// A text above the boundary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrozenText {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it comes from.
+    pub source: Source,
+    /// Why it is there.
+    pub reason: String,
+    /// How far it is believed.
+    pub trust: Trust,
+    /// What became of it.
+    pub decision: Decision,
+    /// The text, as it is sent.
+    pub text: String,
+}
+
+/// Something that is not above the boundary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotSent {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it comes from.
+    pub source: Source,
+    /// Why it is not sent.
+    pub why: String,
+}
+
+impl Prefix {
+    /// What of `boot` stands above the boundary in a window of so many tokens.
+    pub fn fit(boot: &Bootstrap, window: u64, target: &Target, estimator: &Estimator) -> Self {
+        Fitting::new(boot, window, target, estimator).fitted()
+    }
+
+    /// Tokens of it, estimated.
+    pub fn tokens(&self, estimator: &Estimator) -> u64 {
+        let tools: u64 = self.tools.iter().map(|tool| tool.tokens(estimator)).sum();
+        let texts: u64 = self.texts.iter().map(|text| estimator.of(&text.text)).sum();
+        tools + texts + estimator.of_messages(self.texts.len())
+    }
+
+    /// The lowest trust of what is in it.
+    pub(crate) fn trust(&self) -> Trust {
+        self.texts.iter().map(|text| text.trust).min().unwrap_or(Trust::Owner)
+    }
+
+    /// Its parts and their pieces.
+    pub(crate) fn parts(&self, build: &mut Build<'_>) -> (Vec<ToolSchema>, Vec<TextPart>) {
+        let schemas = self.schemas(build);
+        let mut texts = Vec::new();
+        for text in &self.texts {
+            texts.push(build.part(
+                text.kind,
+                text.source.clone(),
+                &text.reason,
+                Some(text.trust),
+                &text.text,
+            ));
+            if let Some(piece) = build.pieces.last_mut() {
+                piece.decision = text.decision.clone();
+            }
+        }
+        for not in &self.left_out {
+            build.pieces.push(Piece::left_out(not.kind, not.source.clone(), &not.why));
+        }
+        for piece in &mut build.pieces {
+            piece.stable = true;
+        }
+        (schemas, texts)
+    }
+
+    /// The schemas, which are one piece.
+    fn schemas(&self, build: &mut Build<'_>) -> Vec<ToolSchema> {
+        let first = build.next;
+        let schema = |(id, tool): (u32, &ToolSpec)| ToolSchema {
+            id: PartId(id),
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        };
+        let schemas: Vec<ToolSchema> = (first..).zip(&self.tools).map(schema).collect();
+        build.next += schemas.len() as u32;
+        if !schemas.is_empty() {
+            build.pieces.push(Piece {
+                parts: (first..build.next).map(PartId).collect(),
+                kind: Kind::Schemas,
+                source: Source::Tools { names: self.tools.iter().map(|tool| tool.name.clone()).collect() },
+                reason: "the tools of this session".to_owned(),
+                chars: self.tools.iter().map(ToolSpec::chars).sum(),
+                tokens: self.tools.iter().map(|tool| tool.tokens(build.estimator)).sum(),
+                stable: true,
+                trust: Some(Trust::Owner),
+                decision: Decision::Sent,
+            });
+        }
+        schemas
+    }
+}

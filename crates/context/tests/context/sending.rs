@@ -1,0 +1,191 @@
+//! In which form what was said is sent: blocks in order, opaque material to its own model, rounds of tool use.
+
+use drawloom_context::dialogue::{Around, DialogueRequest, assemble, dialogue};
+use drawloom_context::{
+    Assembled, Budget, Decision, Estimator, Kind, NothingRemembered, Pictures, Source, Target, cover,
+};
+use loom::{Block, Digest, Mode, Role, ToolStatus, ViewName};
+use model::{ChatPart, DialectName, Model, Params, Prompt};
+use serde_json::json;
+
+use crate::support::{Desk, echo, said_by};
+
+fn target(model: &str) -> Target {
+    Target { dialect: DialectName::OpenAiChat, model: model.into(), tools: true, pictures: true }
+}
+
+fn sent(desk: &Desk, target: Target) -> Vec<String> {
+    let request = DialogueRequest::new(ViewName::default(), target, Budget::new(32_000, 1_000, None));
+    drawn(&dialogue(&desk.tree, &request, &Estimator::default()).unwrap())
+}
+
+/// Each message in a word and its text.
+pub(crate) fn drawn(assembled: &Assembled) -> Vec<String> {
+    let Prompt::Chat(chat) = &assembled.prompt else { panic!("a dialogue is a chat") };
+    let draw = |part: &ChatPart| match part {
+        ChatPart::System(part) => format!("system {}", part.text),
+        ChatPart::User(part) => format!("user {}", part.text),
+        ChatPart::Injected(part) => format!("shown {}", part.text),
+        ChatPart::Assistant(part) => format!("assistant {}", part.text),
+        ChatPart::Media(part) => format!("media {}", part.media.mime),
+        ChatPart::Opaque(part) => {
+            format!("opaque {:?} {}", part.thinking.as_deref().unwrap_or(""), part.json)
+        }
+        ChatPart::ToolRound(round) => {
+            let calls = round.iter().map(|exchange| {
+                let before: String = exchange.before.iter().map(|part| format!("<{}>", part.json)).collect();
+                format!("{before}{} {:?} {}", exchange.call.id, exchange.result.status, exchange.result.text)
+            });
+            format!("round {}", calls.collect::<Vec<_>>().join(" | "))
+        }
+    };
+    chat.messages.iter().map(draw).collect()
+}
+
+fn call(id: &str) -> Block {
+    Block::ToolCall { id: id.into(), name: "read".into(), arguments: json!({"path": id}) }
+}
+
+fn result(id: &str, text: &str) -> Block {
+    Block::ToolResult { call_id: id.into(), status: ToolStatus::Ok, blocks: vec![Block::text(text)] }
+}
+
+fn thought(text: &str, opaque: i32) -> Block {
+    Block::Thinking { text: text.into(), opaque: Some(json!(opaque)) }
+}
+
+fn opaque(model: &str, json: i32) -> Block {
+    Block::Opaque { dialect: "openai_chat".into(), model: model.into(), json: json!(json) }
+}
+
+/// A question and the answer of model `m`, with everything an answer may hold.
+fn answered() -> Desk {
+    let mut desk = Desk::of(Mode::Dialogue);
+    desk.say(Role::User, vec![Block::text("look")]);
+    let content = vec![
+        thought("hm", 1),
+        opaque("m", 2),
+        Block::text("I look."),
+        opaque("m", 3),
+        call("a"),
+        opaque("m", 4),
+        call("b"),
+    ];
+    desk.answer(content, said_by("m", DialectName::OpenAiChat));
+    desk
+}
+
+#[test]
+fn an_answer_keeps_the_order_of_its_blocks_for_the_model_that_made_it() {
+    let mut desk = answered();
+    desk.say(Role::Tool, vec![result("b", "second")]);
+    desk.say(Role::Tool, vec![result("a", "first")]);
+    assert_eq!(
+        sent(&desk, target("m")),
+        [
+            "user look",
+            "opaque \"hm\" 1",
+            "opaque \"\" 2",
+            "assistant I look.",
+            "round <3>a Ok first | <4>b Ok second"
+        ]
+    );
+}
+
+#[test]
+fn another_model_gets_the_words_under_the_name_and_nothing_opaque() {
+    let mut desk = answered();
+    desk.say(Role::Tool, vec![result("a", "first"), result("b", "second")]);
+    let expected = ["user look", "user m: I look.", "round a Ok first | b Ok second"];
+    assert_eq!(sent(&desk, target("other")), expected);
+    let mut same_model = target("m");
+    same_model.dialect = DialectName::OpenAiResponses;
+    assert_eq!(
+        sent(&desk, same_model),
+        ["user look", "assistant I look.", "round a Ok first | b Ok second"],
+        "opaque material holds for one dialect"
+    );
+}
+
+#[test]
+fn an_edited_answer_keeps_nothing_opaque() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    desk.say(Role::User, vec![Block::text("look")]);
+    let node = desk.answer(vec![thought("hm", 1), Block::text("yes")], said_by("m", DialectName::OpenAiChat));
+    assert_eq!(sent(&desk, target("m")), ["user look", "opaque \"hm\" 1", "assistant yes"]);
+    desk.edit(node, "no");
+    assert_eq!(sent(&desk, target("m")), ["user look", "assistant no"]);
+}
+
+#[test]
+fn a_missing_result_is_unknown_and_one_without_a_call_is_nobodys() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    desk.say(Role::User, vec![Block::text("go")]);
+    desk.say(Role::Assistant, vec![call("a"), call("a")]);
+    desk.say(Role::Tool, vec![result("a", "one")]);
+    desk.say(Role::Tool, vec![result("z", "nobody asked")]);
+    desk.say(Role::Assistant, vec![Block::text("done")]);
+    desk.say(Role::Tool, vec![result("a", "too late")]);
+    let sent = sent(&desk, target("m"));
+    assert_eq!(sent[..1], ["user go"]);
+    assert!(
+        sent[1].starts_with("round a Ok one | a Unknown [The outcome of this call is unknown"),
+        "{sent:?}"
+    );
+    assert_eq!(sent[2..], ["assistant done"]);
+}
+
+#[test]
+fn a_model_without_tools_reads_what_was_called() {
+    let mut desk = answered();
+    desk.say(Role::Tool, vec![result("a", "first")]);
+    let mut plain = target("m");
+    plain.tools = false;
+    let sent = sent(&desk, plain);
+    assert!(sent.iter().all(|line| !line.starts_with("round")), "{sent:?}");
+    assert!(sent.contains(&"user [its result]\nfirst".to_owned()), "{sent:?}");
+}
+
+struct Gallery;
+
+impl Pictures for Gallery {
+    fn picture(&self, blob: Digest) -> Option<bytes::Bytes> {
+        (blob == Digest::of(b"png")).then(|| bytes::Bytes::from_static(b"png"))
+    }
+}
+
+#[test]
+fn a_picture_goes_to_who_takes_it_and_else_a_line_says_so() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    let picture = Block::Image { blob: Digest::of(b"png"), mime: "image/png".into() };
+    desk.say(Role::User, vec![Block::text("see"), picture]);
+    let estimator = Estimator::default();
+    let around = Around { estimator: &estimator, coverage: &NothingRemembered, pictures: &Gallery };
+    let assembled = |pictures: bool| {
+        let target = Target { pictures, ..target("m") };
+        let request = DialogueRequest::new(ViewName::default(), target, Budget::new(32_000, 1_000, None));
+        assemble(&desk.tree, &request, &around).unwrap()
+    };
+    assert_eq!(drawn(&assembled(true)), ["user see", "media image/png"]);
+    let without = assembled(false);
+    assert_eq!(drawn(&without), ["user see[picture left out: image/png]"]);
+    let said = without.pieces.iter().any(|piece| {
+        matches!(&piece.decision, Decision::LeftOut { why } if why.starts_with("1 are not sent"))
+            && piece.kind == Kind::History
+    });
+    assert!(said, "{:?}", without.pieces);
+}
+
+#[test]
+fn every_byte_of_a_request_with_everything_in_it_has_a_piece() {
+    let mut desk = answered();
+    let node = desk.say(Role::Tool, vec![result("a", "first")]);
+    desk.shown(node, "zone#yellow", "[half full]");
+    desk.say(Role::User, vec![Block::text("and?")]);
+    let request = DialogueRequest::new(ViewName::default(), target("x"), Budget::new(32_000, 1_000, None));
+    let assembled = dialogue(&desk.tree, &request, &Estimator::default()).unwrap();
+    let encoded = echo().encode(&assembled.prompt, &Params::default()).unwrap();
+    let segments = cover(&encoded, &assembled.pieces, &Estimator::default()).unwrap();
+    let shown = segments.iter().filter(|segment| matches!(segment.source, Source::Injection { .. }));
+    assert_eq!(shown.count(), 1);
+}

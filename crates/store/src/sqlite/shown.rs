@@ -1,0 +1,59 @@
+//! What was shown with nodes, as rows.
+
+use loom::rows::Injection;
+use loom::{NodeId, Trust};
+use rusqlite::{Row, params};
+
+use super::bytes::{pack, unpack};
+use super::codes::Code;
+use super::db::{Db, bytes_of, get, id16, unsigned};
+use super::tree_row::TreeRef;
+use crate::error::StoreError;
+
+/// Keeps what is shown with a node of the tree. One that is there stays as it is.
+pub(super) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), StoreError> {
+    let node = db.node_pk(tree.pk, shown.node)?.ok_or(StoreError::NotFound("node"))?;
+    db.run(
+        "INSERT OR IGNORE INTO injections (tree, node, ordinal, source, trust, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            tree.pk,
+            node,
+            shown.ordinal,
+            shown.source,
+            shown.trust.code(),
+            pack(shown.text.as_bytes(), None)?
+        ],
+    )?;
+    Ok(())
+}
+
+/// As [`loom::Rows::injections`]. Numbers of nodes grow in the order of commits.
+pub(super) fn between(
+    db: &Db<'_>,
+    tree: TreeRef,
+    from: NodeId,
+    before: Option<NodeId>,
+) -> Result<Vec<Injection>, StoreError> {
+    let Some(from) = db.node_pk(tree.pk, from)? else { return Ok(Vec::new()) };
+    let before = match before {
+        Some(before) => db.node_pk(tree.pk, before)?,
+        None => None,
+    };
+    db.all(
+        "SELECT n.id, i.ordinal, i.source, i.trust, i.text FROM injections i JOIN nodes n ON n.pk = i.node
+         WHERE i.tree = ?1 AND i.node >= ?2 AND i.node < ?3 ORDER BY i.node, i.ordinal",
+        (tree.pk, from, before.unwrap_or(i64::MAX)),
+        read,
+    )
+}
+
+fn read(row: &Row<'_>) -> Result<Injection, StoreError> {
+    let text = String::from_utf8(unpack(bytes_of(row, 4)?)?);
+    Ok(Injection {
+        node: NodeId::from_bytes(id16(row, 0)?),
+        ordinal: u32::try_from(unsigned(row, 1)?).unwrap_or(u32::MAX),
+        source: get(row, 2)?,
+        trust: Trust::from_code(get(row, 3)?)?,
+        text: text.map_err(|_| StoreError::Damaged("what was shown with a node is no text".to_owned()))?,
+    })
+}
