@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use context::{Features, Fit};
 use loom::Digest;
-use model::{ModelInfo, Usage};
+use model::{ModelInfo, SourceKind, Usage};
 use serde::{Deserialize, Serialize};
 use store::home::{Home, HomeDir};
 
@@ -34,20 +34,23 @@ pub fn known(home: &Home, info: &ModelInfo) -> Fit {
         Ok(kept)
     });
     match kept {
-        Ok(kept) if kept.model == name && kept.fit.family() == info.tokenizer => kept.fit,
-        _ => Fit::new(info.tokenizer),
+        Ok(kept) if kept.model == name && kept.fit.family() == info.tokenizer.as_str() => kept.fit,
+        _ => Fit::new(info.tokenizer.as_str()),
     }
 }
 
-/// Learns from a response: what was sent and what was reported for it.
-pub fn learn(home: &Home, info: &ModelInfo, features: &Features, usage: &Usage) {
+/// Learns from a response: what was sent and what was reported for it. A script reports what it likes.
+pub(crate) fn learn(home: &Home, info: &ModelInfo, features: &Features, usage: &Usage) {
+    if info.kind == SourceKind::Script {
+        return;
+    }
     let mut fit = known(home, info);
     fit.observe(features, usage.input_uncached + usage.cache_read + usage.cache_write);
     keep(home, info, fit);
 }
 
 /// Learns from a refusal: the request was longer than the window, although its estimate was not.
-pub fn too_long(home: &Home, info: &ModelInfo, features: &Features) {
+pub(crate) fn too_long(home: &Home, info: &ModelInfo, features: &Features) {
     let mut fit = known(home, info);
     fit.was_too_long(features, u64::from(info.window));
     keep(home, info, fit);
@@ -76,4 +79,54 @@ fn file(home: &Home, name: &str) -> io::Result<PathBuf> {
     std::fs::create_dir_all(&folder)?;
     let digest = Digest::of(name.as_bytes()).to_string();
     Ok(folder.join(format!("{}.json", &digest[..16])))
+}
+
+#[cfg(test)]
+mod tests {
+    use store::home::HomeOptions;
+    use text::class::ClassCounts;
+
+    use super::*;
+
+    fn model(name: &str) -> ModelInfo {
+        ModelInfo::local("box", name, 8_192, 1_024)
+    }
+
+    fn features() -> Features {
+        let counts = ClassCounts { latin: 4_000, spaces: 800, runs: 800, ..ClassCounts::default() };
+        Features { counts, messages: 4, schema_chars: 0 }
+    }
+
+    fn usage(input: u64) -> Usage {
+        Usage { input_uncached: input, ..Usage::default() }
+    }
+
+    #[test]
+    fn what_was_learned_is_there_for_the_next_process_and_for_this_model_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(folder.path(), &HomeOptions::default()).unwrap();
+        let before = known(&home, &model("a")).estimator().of_features(&features());
+        for _ in 0..20 {
+            learn(&home, &model("a"), &features(), &usage(700));
+        }
+        let after = known(&home, &model("a")).estimator().of_features(&features());
+        assert!((700..=805).contains(&after) && after < before, "{before} became {after}");
+        assert_eq!(known(&home, &model("b")).responses(), 0);
+        let script = ModelInfo { kind: SourceKind::Script, ..model("c") };
+        learn(&home, &script, &features(), &usage(700));
+        assert_eq!(known(&home, &script).responses(), 0, "a script teaches nothing");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_nothing_learned() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(folder.path(), &HomeOptions::default()).unwrap();
+        learn(&home, &model("a"), &features(), &usage(700));
+        let kept = file(&home, "box/a").unwrap();
+        assert!(kept.exists());
+        std::fs::write(&kept, "{").unwrap();
+        assert_eq!(known(&home, &model("a")).responses(), 0);
+        too_long(&home, &model("a"), &features());
+        assert_eq!(known(&home, &model("a")).responses(), 3);
+    }
 }

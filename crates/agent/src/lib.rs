@@ -15,6 +15,7 @@ mod earlier;
 pub mod error;
 pub mod exchange;
 pub mod fallback;
+pub mod fits;
 pub mod handover;
 mod lease;
 pub mod once;

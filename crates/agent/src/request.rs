@@ -21,6 +21,7 @@ use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With}
 use crate::desk::Desk;
 use crate::earlier::Earlier;
 use crate::error::AgentError;
+use crate::fits;
 use crate::stored;
 
 /// What is asked, of whom, where.
@@ -110,7 +111,7 @@ impl Ask {
         let asked = self.params.max_tokens.map(u64::from);
         let budget = Budget::new(u64::from(info.window), u64::from(info.output_limit), asked);
         let budget = refused.map_or(budget, |tokens| budget.without(tokens));
-        let estimator = Estimator::default();
+        let estimator = fits::known(&desk.home, info).estimator();
         let (ask, now, fit) = (self.clone(), desk.now(), estimator.clone());
         let read = desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, &fit)).await?;
         let assembled = read.assembled?;

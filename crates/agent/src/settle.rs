@@ -1,5 +1,6 @@
 //! From a response to nodes: node, response and usage in one transaction.
 
+use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
 use model::{FinishReason, ModelError, Money, Prices, RawResponse, Usage};
 use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
@@ -7,6 +8,7 @@ use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Rec
 use crate::desk::Desk;
 use crate::error::AgentError;
 use crate::exchange::Heard;
+use crate::fits;
 use crate::request::{Ask, Begun, Prepared};
 use crate::stored::{self, ResponseMeta};
 
@@ -85,6 +87,15 @@ pub(crate) async fn settle(
         None => None,
     };
     let info = ask.model.info();
+    if let Some(features) = Features::of(&prepared.assembled.prompt) {
+        match (&usage, &error) {
+            (_, Some(AgentError::Model { code: "context_too_long", .. })) => {
+                fits::too_long(&desk.home, info, &features);
+            }
+            (Some(usage), _) => fits::learn(&desk.home, info, &features, usage),
+            (None, _) => {}
+        }
+    }
     let cost = usage.and_then(|usage| Some(info.prices?.cost(&usage)));
     let window = u64::from(info.window);
     Ok(Answered {

@@ -109,27 +109,27 @@ mod tests {
     #[test]
     fn an_answer_that_was_given_before_is_a_sign() {
         let again = format!("{A} Perhaps.");
-        let lately = |answers| Lately { answers, ..Lately::default() };
-        assert_eq!(Signal::of(&lately(&[A, B, &again])), Some(Signal::RepeatedAnswer));
-        assert_eq!(Signal::of(&lately(&[A, B])), None);
-        assert_eq!(Signal::of(&lately(&["yes", "yes"])), None);
+        let sign = |answers: &[&str]| Signal::of(&Lately { answers, ..Lately::default() });
+        assert_eq!(sign(&[A, B, &again]), Some(Signal::RepeatedAnswer));
+        assert_eq!(sign(&[A, B]), None);
+        assert_eq!(sign(&["yes", "yes"]), None);
         let han = "潮水退了，船停在岸边，没有人说话，只有海鸟在叫。";
-        assert_eq!(Signal::of(&lately(&[han, han])), Some(Signal::RepeatedAnswer));
+        assert_eq!(sign(&[han, han]), Some(Signal::RepeatedAnswer));
     }
 
     #[test]
     fn a_question_asked_twice_is_a_sign_whatever_its_case() {
-        let lately = |questions| Lately { questions, ..Lately::default() };
+        let sign = |questions: &[&str]| Signal::of(&Lately { questions, ..Lately::default() });
         let questions = ["Why does it fail here?", "And there?", "why does it fail here"];
-        assert_eq!(Signal::of(&lately(&questions)), Some(Signal::RepeatedQuestion));
-        assert_eq!(Signal::of(&lately(&["go on", "go on"])), None);
+        assert_eq!(sign(&questions), Some(Signal::RepeatedQuestion));
+        assert_eq!(sign(&["go on", "go on"]), None);
     }
 
     #[test]
     fn the_same_call_failing_three_times_is_a_sign() {
-        let lately = |failed_calls| Lately { failed_calls, ..Lately::default() };
-        assert_eq!(Signal::of(&lately(&["ls a", "ls a", "ls b", "ls a"])), Some(Signal::FailingCall));
-        assert_eq!(Signal::of(&lately(&["ls a", "ls a", "ls b"])), None);
+        let sign = |failed_calls: &[&str]| Signal::of(&Lately { failed_calls, ..Lately::default() });
+        assert_eq!(sign(&["ls a", "ls a", "ls b", "ls a"]), Some(Signal::FailingCall));
+        assert_eq!(sign(&["ls a", "ls a", "ls b"]), None);
     }
 
     #[test]

@@ -38,10 +38,8 @@ impl ToolSpec {
 
     /// Tokens of its schema, estimated.
     pub(crate) fn tokens(&self, estimator: &Estimator) -> u64 {
-        estimator.of(&self.name)
-            + estimator.of(&self.description)
-            + estimator.of(&self.parameters.to_string())
-            + estimator.of_messages(1)
+        let chars = self.name.len() + self.description.len() + self.parameters.to_string().len();
+        estimator.of_schema(chars) + estimator.of_messages(1)
     }
 }
 

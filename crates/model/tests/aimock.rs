@@ -42,7 +42,8 @@ impl Mock {
             .spawn()
             .unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let url = lines.map(Result::unwrap).find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()));
+        let url =
+            lines.map(Result::unwrap).find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()));
         Self { process, url: url.expect("it ended before it listened") }
     }
 
@@ -181,7 +182,11 @@ async fn thinking_is_kept_apart_from_the_answer() {
     let mock = Mock::start();
     for dialect in DIALECTS {
         let choice = answer(&mock, dialect, asking("please think"), true).await;
-        assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("Two and two.", "Four."), "{dialect}");
+        assert_eq!(
+            (choice.thinking().as_str(), choice.text().as_str()),
+            ("Two and two.", "Four."),
+            "{dialect}"
+        );
     }
 }
 
@@ -194,7 +199,9 @@ async fn failures_have_their_kinds() {
             [("slow down", FailureKind::RateLimited), ("overloaded", FailureKind::Unavailable)]
         {
             let (_, end) = send(&mock, dialect, asking(question), true).await;
-            let Err(ModelError::Server { failure, .. }) = end else { panic!("{dialect}, {question}: {end:?}") };
+            let Err(ModelError::Server { failure, .. }) = end else {
+                panic!("{dialect}, {question}: {end:?}")
+            };
             assert_eq!(failure.kind, kind, "{dialect}, {question}");
         }
     }
@@ -218,7 +225,10 @@ async fn garbage_and_hung_up_connections_are_named() {
     let mock = Mock::start();
     for dialect in DIALECTS {
         let (_, end) = send(&mock, dialect, asking("garbage"), true).await;
-        assert!(matches!(end, Err(ModelError::Garbage { .. } | ModelError::Cut { .. })), "{dialect}: {end:?}");
+        assert!(
+            matches!(end, Err(ModelError::Garbage { .. } | ModelError::Cut { .. })),
+            "{dialect}: {end:?}"
+        );
         let (_, end) = send(&mock, dialect, asking("hang up"), true).await;
         assert!(matches!(end, Err(ModelError::Cut { .. })), "{dialect}: {end:?}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use context::{BootFile, Bootstrap, Manifest, PathRun};
 use drawloom_agent::Manner;
-use drawloom_agent::turn::{Said, turn};
+use drawloom_agent::turn::Said;
 use loom::plan::NewText;
 use loom::rows::Injection;
 use loom::{Digest, Role, Trust};
@@ -20,15 +20,14 @@ fn rules(text: &str) -> Arc<Bootstrap> {
 
 /// Says something below these rules, and returns what was sent.
 async fn say(process: &Process, model: &Arc<dyn Model>, bootstrap: Arc<Bootstrap>) -> Manifest {
-    let entered = process.enter().await;
+    let tree = process.enter().await.tree;
     let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
     let manner = Manner { bootstrap, ..manner(model) };
-    let turned =
-        turn(&process.desk, &WHO, &entered, &manner, Said::New(said), &process.doors, Cancel::never());
-    let reply = turned.await.unwrap().reply.unwrap();
+    let (turned, ..) = process.run(&manner, Said::New(said), Cancel::never()).await.unwrap();
+    let reply = turned.reply.unwrap();
     assert!(reply.error.is_none(), "{:?}", reply.error);
     let digest = reply.manifest;
-    let bytes = process.desk.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap();
+    let bytes = process.desk.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
     Manifest::from_bytes(&bytes.unwrap()).unwrap()
 }
 

@@ -29,7 +29,8 @@ pub(super) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     let model = app.models.find(app.settings.model.as_deref()).ok();
     let asked = model.map(|model| {
         let info = model.info();
-        (Budget::new(info.window.into(), info.output_limit.into(), None), Target::of(info))
+        let budget = Budget::new(info.window.into(), info.output_limit.into(), None);
+        Asked { budget, target: Target::of(info), estimator: agent::fits::known(&app.home, info).estimator() }
     });
     let name = view.clone();
     let found = look(app, asker, tree, &view, move |rows, tip| {
@@ -72,11 +73,11 @@ impl<'a> Window<'a> {
         rows: &'a dyn Rows,
         view: &'a ViewName,
         tip: PositionId,
-        asked: Option<(Budget, Target)>,
+        asked: Option<Asked>,
     ) -> Result<Self, RowError> {
         let tree = rows.tree()?;
         let sent = match asked {
-            Some((budget, target)) => sent(rows, view, tree.mode, budget, target)?,
+            Some(asked) => sent(rows, view, tree.mode, asked)?,
             None => None,
         };
         let (first, cut) = match sent {
@@ -183,16 +184,22 @@ fn nothing() -> CommandError {
     CommandError::new("nothing_to_compact", 3, "the window cannot be halved", hint)
 }
 
+/// The model whose window it is.
+struct Asked {
+    budget: Budget,
+    target: Target,
+    estimator: Estimator,
+}
+
 /// Where the next request would begin, if one could be made.
 fn sent(
     rows: &dyn Rows,
     view: &ViewName,
     mode: Mode,
-    budget: Budget,
-    target: Target,
+    asked: Asked,
 ) -> Result<Option<(PositionId, usize)>, RowError> {
     let view = view.clone();
-    let estimator = Estimator::default();
+    let Asked { budget, target, estimator } = asked;
     let assembled = match mode {
         Mode::Buffer => {
             let (way, from) = (Way::Raw, None);
