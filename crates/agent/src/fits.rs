@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn what_was_learned_is_there_for_the_next_process_and_for_this_model_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::create(folder.path(), &HomeOptions::default()).unwrap();
+        let home = Home::open(&folder.path().join("home"), HomeOptions::default()).unwrap();
         let before = known(&home, &model("a")).estimator().of_features(&features());
         for _ in 0..20 {
             learn(&home, &model("a"), &features(), &usage(700));
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_nothing_learned() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::create(folder.path(), &HomeOptions::default()).unwrap();
+        let home = Home::open(&folder.path().join("home"), HomeOptions::default()).unwrap();
         learn(&home, &model("a"), &features(), &usage(700));
         let kept = file(&home, "box/a").unwrap();
         assert!(kept.exists());

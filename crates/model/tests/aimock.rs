@@ -8,12 +8,12 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use drawloom_model::dialect::FailureKind;
-use drawloom_model::http_model::{ApiKey, Connection, HttpModel};
+use drawloom_model::http_model::HttpModel;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
-    Call, Cancel, Chat, ChatPart, Choice, DialectName, Event, Exchange, FinishReason, Model, ModelError,
-    ModelInfo, Params, PartId, Place, Prompt, Purpose, Quirks, Reply, SourceKind, TextPart, ToolExchange,
+    ApiKey, Call, Cancel, Chat, ChatPart, Choice, Connection, DialectName, Event, Exchange, FinishReason,
+    Model, ModelError, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, Reply, TextPart, ToolExchange,
     ToolResult, ToolSchema,
 };
 
@@ -53,24 +53,11 @@ impl Mock {
             DialectName::Gemini => ("gemini-2.5-flash", format!("{}/v1beta", self.url)),
             _ => ("gpt-5-mini", format!("{}/v1", self.url)),
         };
-        let info = ModelInfo {
-            provider: "mock".to_owned(),
-            name: name.to_owned(),
-            dialect,
-            place: Place::Local,
-            kind: SourceKind::Local,
-            window: 32_768,
-            output_limit: 4_096,
-            honours_n: false,
-            prefill: false,
-            logprobs: false,
-            completion_endpoint: false,
-            tools: true,
-            ..ModelInfo::default()
-        };
+        let local = ModelInfo::local("mock", name, 32_768, 4_096);
+        let info = ModelInfo { dialect, tools: true, ..local };
         let connection = Connection {
             key: Some(ApiKey::new("test-key")),
-            retry: RetryPolicy::once(),
+            retry: RetryPolicy::never(),
             ..Connection::new(base)
         };
         HttpModel::new(info, Quirks::default(), connection).unwrap()
