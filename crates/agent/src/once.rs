@@ -46,7 +46,7 @@ impl Ask {
         }
         match self.try_once(desk, who, slot, gate, Some(first.tokens)).await {
             // Nothing is left that could leave: what the provider said stands.
-            Err(AgentError::Context(ContextError::TooLong { .. })) => Ok(first),
+            Err(AgentError::Context(ContextError::TooLong { .. } | ContextError::Empty)) => Ok(first),
             second => second,
         }
     }

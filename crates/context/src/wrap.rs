@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::zone::Zone;
 
-/// What is freed must be at least this share of the window.
-const LEAST_FREED: f64 = 0.20;
+/// What is freed must be at least one part in so many of the window.
+const LEAST_FREED: u64 = 5;
 /// A session with fewer finished turns has nothing to hand over.
 const LEAST_TURNS: u32 = 2;
 /// No second hand-over within this many turns: what fills the window that fast would fill the next one too.
@@ -71,7 +71,7 @@ impl Load {
         }
         let fresh = self.fresh as f64 / self.window.max(1) as f64;
         let lower = Zone::of(fresh) < Zone::Red;
-        let frees = self.share() - fresh >= LEAST_FREED;
+        let frees = self.used.saturating_sub(self.fresh).saturating_mul(LEAST_FREED) >= self.window;
         let grown = self.finished_turns >= LEAST_TURNS;
         let apart = self.since_wrap.is_none_or(|turns| turns > APART);
         match mode {
