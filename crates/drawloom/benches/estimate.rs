@@ -67,7 +67,8 @@ fn read(folder: &Path) -> String {
 
 /// A piece of 40 to 4,000 characters, the same for the same turn and session.
 fn piece(text: &str, turn: usize, session: usize) -> String {
-    let mut state = (turn as u64 + 1) * 0x9E37_79B9_7F4A_7C15 ^ (session as u64 + 1) * 0xD1B5_4A32_D192_ED03;
+    let turn = (turn as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut state = turn ^ (session as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03);
     let mut draw = || {
         state ^= state << 13;
         state ^= state >> 7;

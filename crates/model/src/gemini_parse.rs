@@ -314,7 +314,8 @@ impl ChoiceState {
 
     fn finish(&self) -> Option<FinishReason> {
         Some(match self.reason.as_deref()? {
-            "STOP" if self.calls > 0 => FinishReason::ToolUse,
+            // Gateways say of a call what it is, the provider itself only that it stopped.
+            "STOP" | "FUNCTION_CALL" | "TOOL_CALL" if self.calls > 0 => FinishReason::ToolUse,
             "STOP" => FinishReason::Stop,
             "MAX_TOKENS" => FinishReason::Length,
             "SAFETY"

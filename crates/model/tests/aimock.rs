@@ -32,7 +32,8 @@ struct Mock {
 
 impl Mock {
     fn start() -> Self {
-        let script = std::env::var_os("DRAWLOOM_AIMOCK").expect("DRAWLOOM_AIMOCK names the script of aimock");
+        let script =
+            std::env::var_os("DRAWLOOM_AIMOCK").unwrap_or_else(|| panic!("DRAWLOOM_AIMOCK names no script"));
         let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/aimock.json");
         let mut process = Command::new("node")
             .arg(script)
@@ -44,7 +45,7 @@ impl Mock {
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let url =
             lines.map(Result::unwrap).find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()));
-        Self { process, url: url.expect("it ended before it listened") }
+        Self { process, url: url.unwrap_or_else(|| panic!("it ended before it listened")) }
     }
 
     fn model(&self, dialect: DialectName) -> HttpModel {
