@@ -2,144 +2,15 @@
 
 use crate::anthropic_blocks::Blocks;
 use crate::anthropic_wire::{WireEvent, WireKind, WireMessage, WireStopDetails, WireUsage};
+use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{Event, FinishReason};
 use crate::server_text::excerpt;
-use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
 use crate::{anthropic_error, anthropic_wire};
 
 /// A parser for one answer.
 pub(crate) fn parser(streamed: bool) -> Box<dyn Parse> {
-    if streamed { Box::new(Streamed::default()) } else { Box::new(Whole::default()) }
-}
-
-/// A stream of server-sent events.
-#[derive(Default)]
-struct Streamed {
-    answer: Answer,
-    sse: SseReader,
-    /// Whether the answer said that it is complete.
-    done: bool,
-    /// Whether anything was understood.
-    any: bool,
-    failed: Option<ParseError>,
-}
-
-impl Streamed {
-    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        for frame in frames {
-            if self.done {
-                break;
-            }
-            let result = match frame {
-                Frame::Data(data) => self.data(&data, events),
-                Frame::Stray(line) => Err(stray(&line)),
-            };
-            result.inspect_err(|error| self.failed = Some(error.clone()))?;
-        }
-        Ok(())
-    }
-
-    fn data(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let data = data.trim_ascii();
-        if data.is_empty() || self.done {
-            return Ok(());
-        }
-        // Gateways that speak several dialects end their streams so.
-        if data == b"[DONE]" {
-            self.done = self.answer.started;
-            self.answer.close(events);
-            return Ok(());
-        }
-        let result = self.answer.event(data, events);
-        // A server that sends no blank line between events: each line is an event of its own.
-        if matches!(result, Err(ParseError::Garbage { .. })) && data.contains(&b'\n') {
-            for line in data.split(|&b| b == b'\n') {
-                self.data(line, events)?;
-            }
-            return Ok(());
-        }
-        self.any |= result.is_ok();
-        self.done |= result?;
-        Ok(())
-    }
-
-    fn too_long(&mut self) -> ParseError {
-        let error = ParseError::TooLong { limit: MAX_EVENT_BYTES };
-        self.failed = Some(error.clone());
-        error
-    }
-}
-
-impl Parse for Streamed {
-    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        if self.done {
-            return Ok(());
-        }
-        let mut frames = Vec::new();
-        let read = self.sse.feed(bytes, &mut frames);
-        self.frames(frames, events)?;
-        match read {
-            Err(TooLong) if !self.done => Err(self.too_long()),
-            _ => Ok(()),
-        }
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let mut frames = Vec::new();
-        if !self.done && self.sse.finish(&mut frames).is_err() {
-            return Err(self.too_long());
-        }
-        let in_event = matches!(frames.last(), Some(Frame::Data(_)));
-        match self.frames(frames, events) {
-            // An event that breaks off with the stream is no garbage: the stream was cut in it.
-            Err(ParseError::Garbage { .. }) if self.any || in_event => Err(ParseError::Cut),
-            Err(error) => Err(error),
-            Ok(()) if self.done || self.answer.finished => Ok(()),
-            Ok(()) => Err(ParseError::Cut),
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.done
-    }
-}
-
-/// One JSON body.
-#[derive(Default)]
-struct Whole {
-    answer: Answer,
-    body: Vec<u8>,
-}
-
-impl Parse for Whole {
-    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<Event>) -> Result<(), ParseError> {
-        self.body.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let body = std::mem::take(&mut self.body);
-        let body = body.trim_ascii();
-        if body.is_empty() {
-            return Err(ParseError::Cut);
-        }
-        match anthropic_wire::read::<WireMessage>(body) {
-            Ok(message) => self.answer.whole(message, body, events),
-            Err(error) if error.is_eof() => Err(ParseError::Cut),
-            Err(_) => Err(garbage(body)),
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        false
-    }
+    body_reader::parser(Answer::default(), streamed)
 }
 
 /// What has been read of an answer.
@@ -153,14 +24,15 @@ struct Answer {
     /// may be repeated, and would be counted twice.
     usage_waits: bool,
     finished: bool,
+    /// The answer said that it is complete.
+    done: bool,
 }
 
 impl Answer {
-    /// Takes one event of a stream; whether it was the last one.
-    fn event(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<bool, ParseError> {
+    fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
         let wire = match anthropic_wire::read::<WireEvent>(json) {
             Ok(wire) => wire,
-            Err(_) if is_unknown(json) => return Ok(false),
+            Err(_) if is_unknown(json) => return Ok(()),
             Err(_) => return Err(garbage(json)),
         };
         if let Some(error) = failure(wire.error.is_some() || wire.kind.as_deref() == Some("error"), json) {
@@ -194,7 +66,8 @@ impl Answer {
             }
             Some("message_stop") => {
                 self.close(events);
-                return Ok(self.started);
+                self.done = self.started;
+                return Ok(());
             }
             Some(_) => {}
             None => return Err(garbage(json)),
@@ -203,11 +76,10 @@ impl Answer {
             self.usage_waits = false;
             events.extend(self.usage.usage().map(Event::Usage));
         }
-        Ok(false)
+        Ok(())
     }
 
-    /// Takes a whole answer.
-    fn whole(&mut self, wire: WireMessage, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn message(&mut self, wire: WireMessage, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
         let WireMessage { id, model, content, stop_reason, stop_details, usage, error } = wire;
         if let Some(error) = failure(error.is_some(), json) {
             return Err(error);
@@ -277,6 +149,42 @@ impl Answer {
     }
 }
 
+impl body_reader::Answer for Answer {
+    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        // Gateways that speak several dialects end their streams so.
+        if data == b"[DONE]" {
+            self.done = self.started;
+            self.close(events);
+            return Ok(());
+        }
+        self.json(data, events)
+    }
+
+    /// A server's failure written plainly, or garbage.
+    fn stray(&mut self, line: &[u8]) -> Result<(), ParseError> {
+        let value = serde_json::from_slice::<serde_json::Value>(line).ok();
+        let reported = value.is_some_and(|value| value.get("error").is_some_and(|error| !error.is_null()));
+        Err(failure(reported, line).unwrap_or_else(|| garbage(line)))
+    }
+
+    fn ended(&mut self, _events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if self.finished { Ok(()) } else { Err(ParseError::Cut) }
+    }
+
+    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let message = anthropic_wire::read::<WireMessage>(body).map_err(|_| garbage(body))?;
+        self.message(message, body, events)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done
+    }
+
+    fn garbage(&self, bytes: &[u8]) -> ParseError {
+        garbage(bytes)
+    }
+}
+
 /// Whether an event is of a kind this version does not read, so that its fields may be anything.
 fn is_unknown(json: &[u8]) -> bool {
     let kind = serde_json::from_slice::<WireKind>(json).ok().and_then(|wire| wire.kind);
@@ -298,13 +206,6 @@ fn is_unknown(json: &[u8]) -> bool {
 fn failure(reported: bool, json: &[u8]) -> Option<ParseError> {
     let value = reported.then(|| serde_json::from_slice(json).ok()).flatten()?;
     Some(ParseError::Server(anthropic_error::from_value(&value)))
-}
-
-/// A line of a stream that is no event: a server's failure written plainly, or garbage.
-fn stray(line: &[u8]) -> ParseError {
-    let value = serde_json::from_slice::<serde_json::Value>(line).ok();
-    let reported = value.is_some_and(|value| value.get("error").is_some_and(|error| !error.is_null()));
-    failure(reported, line).unwrap_or_else(|| garbage(line))
 }
 
 fn garbage(bytes: &[u8]) -> ParseError {

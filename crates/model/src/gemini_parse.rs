@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
+use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{CallBegin, Event, FinishReason, Usage};
 use crate::gemini_error;
@@ -15,7 +16,6 @@ use crate::gemini_wire::{WireBlob, WireBody, WireCall, WireCandidate, WireLogpro
 use crate::openai_wire::WireText;
 use crate::prompt::Media;
 use crate::server_text::excerpt;
-use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader};
 use crate::text_joiner::TextJoiner;
 
 /// The longest failure that is read from lines of a stream that are no events, in bytes.
@@ -23,136 +23,7 @@ const MAX_PLAIN_BYTES: usize = 16 * 1024;
 
 /// A parser for one answer.
 pub(crate) fn parser(streamed: bool) -> Box<dyn Parse> {
-    if streamed { Box::new(Streamed::default()) } else { Box::new(Whole::default()) }
-}
-
-/// A stream of server-sent events.
-#[derive(Default)]
-struct Streamed {
-    answer: Answer,
-    sse: SseReader,
-    /// Lines that are no events: a failure in the middle of a stream may be written plainly, over several.
-    plain: Vec<u8>,
-    any: bool,
-    failed: Option<ParseError>,
-}
-
-impl Streamed {
-    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        for frame in frames {
-            let result = match frame {
-                Frame::Data(_) if !self.plain.is_empty() => Err(garbage(&self.plain)),
-                Frame::Data(data) => self.data(data.trim_ascii(), events),
-                Frame::Stray(line) => self.stray(&line),
-            };
-            result.inspect_err(|error| self.failed = Some(error.clone()))?;
-        }
-        Ok(())
-    }
-
-    fn data(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        self.answer.json(data, events)?;
-        self.any = true;
-        Ok(())
-    }
-
-    fn stray(&mut self, line: &[u8]) -> Result<(), ParseError> {
-        self.plain.extend_from_slice(line);
-        self.plain.push(b'\n');
-        let text = self.plain.trim_ascii();
-        let begins = text.starts_with(b"{") || text.starts_with(b"[");
-        if !begins || text.len() > MAX_PLAIN_BYTES {
-            return Err(garbage(line));
-        }
-        // Read only where it may have ended, so that many lines cost no more than few.
-        if !text.ends_with(b"}") && !text.ends_with(b"]") {
-            return Ok(());
-        }
-        match serde_json::from_slice::<Value>(text) {
-            Ok(value) => {
-                Err(gemini_error::reported(&value).map_or_else(|| garbage(text), ParseError::Server))
-            }
-            Err(error) if error.is_eof() => Ok(()),
-            Err(_) => Err(garbage(text)),
-        }
-    }
-
-    fn too_long(&mut self) -> ParseError {
-        let error = ParseError::TooLong { limit: MAX_EVENT_BYTES };
-        self.failed = Some(error.clone());
-        error
-    }
-}
-
-impl Parse for Streamed {
-    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let mut frames = Vec::new();
-        let read = self.sse.feed(bytes, &mut frames);
-        self.frames(frames, events)?;
-        read.map_err(|_| self.too_long())
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let mut frames = Vec::new();
-        if self.sse.finish(&mut frames).is_err() {
-            return Err(self.too_long());
-        }
-        let in_event = matches!(frames.last(), Some(Frame::Data(_)));
-        match self.frames(frames, events) {
-            // An event that breaks off with the stream is no garbage: the stream was cut in it.
-            Err(ParseError::Garbage { .. }) if self.any || in_event => Err(ParseError::Cut),
-            Err(error) => Err(error),
-            Ok(()) if !self.plain.is_empty() => Err(ParseError::Cut),
-            Ok(()) => self.answer.end(events),
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        false
-    }
-}
-
-/// One JSON body.
-#[derive(Default)]
-struct Whole {
-    answer: Answer,
-    body: Vec<u8>,
-}
-
-impl Parse for Whole {
-    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<Event>) -> Result<(), ParseError> {
-        self.body.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let body = std::mem::take(&mut self.body);
-        let body = body.trim_ascii();
-        if body.is_empty() {
-            return Err(ParseError::Cut);
-        }
-        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(body) {
-            return Err(if error.is_eof() { ParseError::Cut } else { garbage(body) });
-        }
-        self.answer.json(body, events)?;
-        if !self.answer.started {
-            return Err(garbage(body));
-        }
-        self.answer.end(events)
-    }
-
-    fn is_complete(&self) -> bool {
-        false
-    }
+    body_reader::parser(Answer::default(), streamed)
 }
 
 fn garbage(bytes: &[u8]) -> ParseError {
@@ -169,6 +40,8 @@ struct Answer {
     counts: WireUsage,
     usage: Option<Usage>,
     choices: BTreeMap<u32, ChoiceState>,
+    /// Lines that are no events: a failure in the middle of a stream may be written plainly, over several.
+    plain: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -242,6 +115,51 @@ impl Answer {
             }
         }
         if complete { Ok(()) } else { Err(ParseError::Cut) }
+    }
+}
+
+impl body_reader::Answer for Answer {
+    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if self.plain.is_empty() { self.json(data, events) } else { Err(garbage(&self.plain)) }
+    }
+
+    fn stray(&mut self, line: &[u8]) -> Result<(), ParseError> {
+        self.plain.extend_from_slice(line);
+        self.plain.push(b'\n');
+        let text = self.plain.trim_ascii();
+        let begins = text.starts_with(b"{") || text.starts_with(b"[");
+        if !begins || text.len() > MAX_PLAIN_BYTES {
+            return Err(garbage(line));
+        }
+        // Read only where it may have ended, so that many lines cost no more than few.
+        if !text.ends_with(b"}") && !text.ends_with(b"]") {
+            return Ok(());
+        }
+        match serde_json::from_slice::<Value>(text) {
+            Ok(value) => {
+                Err(gemini_error::reported(&value).map_or_else(|| garbage(text), ParseError::Server))
+            }
+            Err(error) if error.is_eof() => Ok(()),
+            Err(_) => Err(garbage(text)),
+        }
+    }
+
+    fn ended(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if self.plain.is_empty() { self.end(events) } else { Err(ParseError::Cut) }
+    }
+
+    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        self.json(body, events)?;
+        if self.started { self.end(events) } else { Err(garbage(body)) }
+    }
+
+    /// Nothing in a stream says it.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn garbage(&self, bytes: &[u8]) -> ParseError {
+        garbage(bytes)
     }
 }
 

@@ -51,6 +51,7 @@ mod anthropic_parse;
 mod anthropic_request;
 mod anthropic_turns;
 mod anthropic_wire;
+mod body_reader;
 mod credential;
 #[cfg(feature = "embedded-model")]
 mod embedded_body;

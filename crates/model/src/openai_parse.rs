@@ -2,151 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{Event, FinishReason};
 use crate::openai_calls::Calls;
 use crate::openai_thinking::Run;
 use crate::openai_wire::{WireBody, WireChoice, WireText};
 use crate::server_text::excerpt;
-use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
 use crate::text_joiner::TextJoiner;
 use crate::{openai_error, openai_logprobs, openai_media, openai_thinking, openai_wire};
 
 /// A parser for one answer.
 pub(crate) fn parser(dialect: DialectName, streamed: bool) -> Box<dyn Parse> {
-    let answer = Answer::new(dialect);
-    if streamed {
-        Box::new(Streamed { answer, sse: SseReader::default(), done: false, any: false, failed: None })
-    } else {
-        Box::new(Whole { answer, body: Vec::new() })
-    }
-}
-
-/// A stream of server-sent events.
-struct Streamed {
-    answer: Answer,
-    sse: SseReader,
-    done: bool,
-    any: bool,
-    failed: Option<ParseError>,
-}
-
-impl Streamed {
-    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        for frame in frames {
-            if self.done {
-                break;
-            }
-            let result = match frame {
-                Frame::Data(data) => self.data(&data, events),
-                Frame::Stray(line) => Err(self.answer.stray(&line)),
-            };
-            result.inspect_err(|error| self.failed = Some(error.clone()))?;
-        }
-        Ok(())
-    }
-
-    fn data(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let data = data.trim_ascii();
-        if data == b"[DONE]" {
-            self.done = true;
-            self.answer.close(events);
-            return Ok(());
-        }
-        if data.is_empty() {
-            return Ok(());
-        }
-        let result = self.answer.json(data, events);
-        // A server that sends no blank line between events: each line is an event of its own.
-        if matches!(result, Err(ParseError::Garbage { .. })) && data.contains(&b'\n') {
-            for line in data.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
-                self.data(line, events)?;
-            }
-            return Ok(());
-        }
-        self.any |= result.is_ok();
-        result
-    }
-
-    fn too_long(&mut self) -> ParseError {
-        let error = ParseError::TooLong { limit: MAX_EVENT_BYTES };
-        self.failed = Some(error.clone());
-        error
-    }
-}
-
-impl Parse for Streamed {
-    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        if self.done {
-            return Ok(());
-        }
-        let mut frames = Vec::new();
-        let read = self.sse.feed(bytes, &mut frames);
-        self.frames(frames, events)?;
-        match read {
-            Err(TooLong) if !self.done => Err(self.too_long()),
-            _ => Ok(()),
-        }
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let mut frames = Vec::new();
-        if !self.done && self.sse.finish(&mut frames).is_err() {
-            return Err(self.too_long());
-        }
-        let in_event = matches!(frames.last(), Some(Frame::Data(_)));
-        match self.frames(frames, events) {
-            // An event that breaks off with the stream is no garbage: the stream was cut in it.
-            Err(ParseError::Garbage { .. }) if self.any || in_event => Err(ParseError::Cut),
-            Err(error) => Err(error),
-            Ok(()) if self.done || self.answer.is_finished() => Ok(()),
-            Ok(()) => Err(ParseError::Cut),
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.done
-    }
-}
-
-/// One JSON body.
-struct Whole {
-    answer: Answer,
-    body: Vec<u8>,
-}
-
-impl Parse for Whole {
-    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<Event>) -> Result<(), ParseError> {
-        self.body.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let body = std::mem::take(&mut self.body);
-        let body = body.trim_ascii();
-        if body.is_empty() {
-            return Err(ParseError::Cut);
-        }
-        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(body) {
-            return Err(if error.is_eof() { ParseError::Cut } else { self.answer.garbage(body) });
-        }
-        self.answer.json(body, events)?;
-        if !self.answer.started {
-            return Err(self.answer.garbage(body));
-        }
-        self.answer.close(events);
-        Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        false
-    }
+    body_reader::parser(Answer::new(dialect), streamed)
 }
 
 /// What has been read of an answer.
@@ -154,6 +22,8 @@ struct Answer {
     dialect: DialectName,
     response: String,
     started: bool,
+    /// The stream said that it is done.
+    done: bool,
     choices: BTreeMap<u32, ChoiceState>,
 }
 
@@ -170,12 +40,12 @@ struct ChoiceState {
 
 impl Answer {
     fn new(dialect: DialectName) -> Self {
-        Self { dialect, response: String::new(), started: false, choices: BTreeMap::new() }
+        Self { dialect, response: String::new(), started: false, done: false, choices: BTreeMap::new() }
     }
 
     /// Takes one chunk, or the whole body.
     fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let body = openai_wire::read(json).map_err(|_| self.garbage(json))?;
+        let body = openai_wire::read(json).map_err(|_| body_reader::Answer::garbage(self, json))?;
         self.failure(&body, json)?;
         let usage = body.usage();
         let WireBody { id, model, choices, .. } = body;
@@ -259,19 +129,44 @@ impl Answer {
             state.finish(choice, "stop", events);
         }
     }
+}
 
-    fn is_finished(&self) -> bool {
-        !self.choices.is_empty() && self.choices.values().all(|choice| choice.finished)
+impl body_reader::Answer for Answer {
+    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if data == b"[DONE]" {
+            self.done = true;
+            self.close(events);
+            return Ok(());
+        }
+        self.json(data, events)
     }
 
-    /// A line of a stream that is no event: a server's failure written plainly, or garbage.
-    fn stray(&self, line: &[u8]) -> ParseError {
-        match serde_json::from_slice::<serde_json::Value>(line) {
+    /// A server's failure written plainly, or garbage.
+    fn stray(&mut self, line: &[u8]) -> Result<(), ParseError> {
+        Err(match serde_json::from_slice::<serde_json::Value>(line) {
             Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
                 ParseError::Server(openai_error::from_value(&value))
             }
             _ => self.garbage(line),
+        })
+    }
+
+    fn ended(&mut self, _events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let finished = !self.choices.is_empty() && self.choices.values().all(|choice| choice.finished);
+        if finished { Ok(()) } else { Err(ParseError::Cut) }
+    }
+
+    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        self.json(body, events)?;
+        if !self.started {
+            return Err(self.garbage(body));
         }
+        self.close(events);
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done
     }
 
     fn garbage(&self, bytes: &[u8]) -> ParseError {

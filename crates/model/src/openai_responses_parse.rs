@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{Event, FinishReason};
 use crate::openai_error;
@@ -12,138 +13,10 @@ use crate::openai_responses_items::{Fault, Form, Items, Place, Slot};
 use crate::openai_responses_wire::{WireEvent, WireItem, WireResponse, WireType, read};
 use crate::openai_wire::WireText;
 use crate::server_text::excerpt;
-use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
 
 /// A parser for one answer.
 pub(crate) fn parser(streamed: bool) -> Box<dyn Parse> {
-    let answer = Answer::default();
-    if streamed {
-        Box::new(Streamed { answer, sse: SseReader::default(), any: false, failed: None })
-    } else {
-        Box::new(Whole { answer, body: Vec::new() })
-    }
-}
-
-/// A stream of server-sent events.
-struct Streamed {
-    answer: Answer,
-    sse: SseReader,
-    any: bool,
-    failed: Option<ParseError>,
-}
-
-impl Streamed {
-    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        for frame in frames {
-            if self.answer.ended {
-                break;
-            }
-            let result = match frame {
-                Frame::Data(data) => self.data(&data, events),
-                Frame::Stray(line) => Err(failure(&line).unwrap_or_else(|| garbage(&line))),
-            };
-            result.inspect_err(|error| self.failed = Some(error.clone()))?;
-        }
-        Ok(())
-    }
-
-    fn data(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let data = data.trim_ascii();
-        if data.is_empty() || data == b"[DONE]" {
-            return Ok(());
-        }
-        let result = self.answer.event(data, events);
-        // A server that sends no blank line between events: each line is an event of its own.
-        if matches!(result, Err(ParseError::Garbage { .. })) && data.contains(&b'\n') {
-            for line in data.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
-                self.data(line, events)?;
-            }
-            return Ok(());
-        }
-        self.any |= result.is_ok();
-        result
-    }
-
-    fn too_long(&mut self) -> ParseError {
-        let error = ParseError::TooLong { limit: MAX_EVENT_BYTES };
-        self.failed = Some(error.clone());
-        error
-    }
-}
-
-impl Parse for Streamed {
-    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        if self.answer.ended {
-            return Ok(());
-        }
-        let mut frames = Vec::new();
-        let read = self.sse.feed(bytes, &mut frames);
-        self.frames(frames, events)?;
-        match read {
-            Err(TooLong) if !self.answer.ended => Err(self.too_long()),
-            _ => Ok(()),
-        }
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let mut frames = Vec::new();
-        if !self.answer.ended && self.sse.finish(&mut frames).is_err() {
-            return Err(self.too_long());
-        }
-        let in_event = matches!(frames.last(), Some(Frame::Data(_)));
-        match self.frames(frames, events) {
-            // An event that breaks off with the stream is no garbage: the stream was cut in it.
-            Err(ParseError::Garbage { .. }) if self.any || in_event => Err(ParseError::Cut),
-            Err(error) => Err(error),
-            Ok(()) if self.answer.ended => Ok(()),
-            Ok(()) => Err(ParseError::Cut),
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.answer.ended
-    }
-}
-
-/// One JSON body.
-struct Whole {
-    answer: Answer,
-    body: Vec<u8>,
-}
-
-impl Parse for Whole {
-    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<Event>) -> Result<(), ParseError> {
-        self.body.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
-        let body = std::mem::take(&mut self.body);
-        let body = body.trim_ascii();
-        if body.is_empty() {
-            return Err(ParseError::Cut);
-        }
-        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(body) {
-            return Err(if error.is_eof() { ParseError::Cut } else { garbage(body) });
-        }
-        let response: WireResponse = read(body).map_err(|_| garbage(body))?;
-        let known = response.output.is_some() || response.object.as_deref() == Some("response");
-        if !known {
-            return Err(failure(body).unwrap_or_else(|| garbage(body)));
-        }
-        let raw = raw(body, "/output", response.output.iter().flatten());
-        self.answer.end(response, "response.completed", raw.as_ref(), events)
-    }
-
-    fn is_complete(&self) -> bool {
-        false
-    }
+    body_reader::parser(Answer::default(), streamed)
 }
 
 /// What has been read of an answer.
@@ -155,8 +28,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Takes one event.
-    fn event(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
         let kind: WireType = serde_json::from_slice(json).map_err(|_| garbage(json))?;
         let Some(kind) = kind.kind else { return failure(json).map_or(Ok(()), Err) };
         let Some(step) = Step::of(&kind) else { return Ok(()) };
@@ -264,6 +136,38 @@ impl Answer {
             ("completed", _) => FinishReason::Stop,
             (status, detail) => FinishReason::Other(excerpt(detail.unwrap_or(status).as_bytes())),
         }
+    }
+}
+
+impl body_reader::Answer for Answer {
+    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        if data == b"[DONE]" { Ok(()) } else { self.json(data, events) }
+    }
+
+    fn stray(&mut self, line: &[u8]) -> Result<(), ParseError> {
+        Err(failure(line).unwrap_or_else(|| garbage(line)))
+    }
+
+    fn ended(&mut self, _events: &mut Vec<Event>) -> Result<(), ParseError> {
+        Err(ParseError::Cut)
+    }
+
+    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+        let response: WireResponse = read(body).map_err(|_| garbage(body))?;
+        let known = response.output.is_some() || response.object.as_deref() == Some("response");
+        if !known {
+            return Err(failure(body).unwrap_or_else(|| garbage(body)));
+        }
+        let raw = raw(body, "/output", response.output.iter().flatten());
+        self.end(response, "response.completed", raw.as_ref(), events)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.ended
+    }
+
+    fn garbage(&self, bytes: &[u8]) -> ParseError {
+        garbage(bytes)
     }
 }
 
