@@ -27,7 +27,7 @@ use crate::rights::{Asker, Right};
 use crate::slash::{self, Input, Slashed};
 
 pub use beside::{Beside, Steered};
-pub(crate) use sessions::sessions;
+pub(crate) use sessions::{session_named, sessions};
 
 /// How long a busy session is waited for whose process takes no messages.
 const PATIENCE: Duration = Duration::from_secs(5);

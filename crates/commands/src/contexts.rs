@@ -2,16 +2,19 @@
 
 use context::{Manifest, Segment, Zone};
 use loom::{Digest, RowError};
-use model::{Encoded, PartId, PartKind, PartRange};
+use model::{Encoded, PartId, PartKind, PartRange, Place};
+
+use agent::session::Name;
+use agent::{Ask, stored};
 
 use crate::app::App;
 use crate::args::context::{Diff, Replay, ShowContext};
+use crate::chat::session_named;
 use crate::error::CommandError;
+use crate::generate::MANY_TOKENS;
 use crate::results::Outcome;
 use crate::results::context::{Changed, ContextDiff, ContextShown, Replayed, SegmentShown};
 use crate::rights::Asker;
-use agent::Ask;
-use agent::stored;
 
 /// A request as it was sent.
 struct Sent {
@@ -51,6 +54,7 @@ pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<
     let sent = sent(app, asker, args.node.as_deref().unwrap_or_default()).await?;
     let reported = sent.usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write);
     let mut shown = shown(&sent.manifest, sent.body.as_deref(), args.text);
+    shown.map = args.map;
     shown.manifest = Some(sent.digest);
     shown.cache_read = sent.usage.map(|usage| usage.cache_read);
     if let Some(reported) = reported {
@@ -62,7 +66,15 @@ pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<
 
 /// What would be sent next.
 async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Result<Outcome, CommandError> {
-    let tree = app.tree_named(asker, tree).await?;
+    let tree = if tree.is_empty() {
+        let session = args.session.clone().unwrap_or_else(|| Name::default().to_string());
+        let tree = session_named(app, asker, &session, false).await?.tree();
+        tree.ok_or_else(|| {
+            CommandError::not_found("conversation of the session", &session, "say something first")
+        })?
+    } else {
+        app.tree_named(asker, tree).await?
+    };
     let ask = Ask {
         tree,
         view: args.view.name()?,
@@ -80,7 +92,8 @@ async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Resul
         cancel: app.cancel.clone(),
     };
     let prepared = ask.prepare(&app.desk(), &asker.principal).await?;
-    Ok(Outcome::Context(shown(&prepared.manifest, Some(prepared.encoded.body()), args.text)))
+    let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
+    Ok(Outcome::Context(ContextShown { map: args.map, ..shown }))
 }
 
 pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {
@@ -106,6 +119,7 @@ pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -
             .iter()
             .map(|segment| SegmentShown { segment: segment.clone(), text: text(segment) })
             .collect(),
+        map: false,
     }
 }
 
@@ -164,6 +178,14 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Out
             format!("that request went to {name}, and its bytes can only be sent there again"),
             format!("use --model {name}"),
         ));
+    }
+    let tokens = sent.manifest.tokens;
+    if !args.yes && info.place == Place::Remote && tokens > MANY_TOKENS {
+        let what = format!("a request of about {tokens} tokens to {name}");
+        if !app.talk.confirm(&format!("{what}: go on?")) {
+            let message = format!("nothing was sent: {what}");
+            return Err(CommandError::refused("not_confirmed", message, "`--yes` sends it without asking"));
+        }
     }
     let encoded = Encoded::new(
         sent.manifest.model.dialect,

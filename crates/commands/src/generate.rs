@@ -134,7 +134,7 @@ async fn run(
 }
 
 /// Tokens above which the estimate is shown first (spec: agent §1 *Budgets*).
-const MANY_TOKENS: u64 = 50_000;
+pub(crate) const MANY_TOKENS: u64 = 50_000;
 
 /// Shows what many tokens of a model elsewhere would come to, and asks. What runs here costs nothing but time.
 async fn ask_first(app: &App, asker: &Asker, ask: Ask, shares: &[Share]) -> Result<(), CommandError> {

@@ -193,6 +193,11 @@ async fn status_and_context_say_what_was_sent() {
         assert_eq!(context["last"]["used"], 41_100);
         let kinds = |name: &str| context[name]["segments"].as_array().unwrap().len();
         assert!(kinds("next") >= kinds("last") && context["next"]["manifest"].is_null());
+        let next = home.ok(&["context", "show", "--next"]).await;
+        assert_eq!(next["sha256"], context["next"]["sha256"], "main is the session that is meant");
+        assert_eq!(home.ok(&["context", "show", "--next", "--session", "main", "--map"]).await, next);
+        let unknown = home.err(&["context", "show", "--next", "--session", "other"]).await;
+        assert_eq!((unknown.code, unknown.exit), ("not_found", 3));
     }
 }
 

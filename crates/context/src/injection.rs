@@ -31,12 +31,12 @@ impl Offer {
                  not the whole of it.]"
             }
             Zone::Orange => {
-                "[More than two fifths of the context window are in use. Load nothing that is not needed, bring what \
-                 is under way to an end; a handover to a new session is prepared.]"
+                "[More than two fifths of the context window are in use. Load nothing that is not needed, and bring \
+                 what is under way to an end.]"
             }
             Zone::Red => {
-                "[More than half of the context window is in use. Finish the step you are at and begin no new one: \
-                 this session is to be handed over to a new one.]"
+                "[More than half of the context window is in use. Finish the step you are at before anything new, and \
+                 keep answers short.]"
             }
         };
         let (topic, version) = (ZONE.to_owned(), zone.as_str().to_owned());

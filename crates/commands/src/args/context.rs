@@ -24,10 +24,14 @@ pub struct ShowContext {
     #[arg(required_unless_present = "next")]
     #[serde(default)]
     pub node: Option<String>,
-    /// What would be sent for the next continuation of this tree.
-    #[arg(long, value_name = "TREE", conflicts_with = "node")]
+    /// What would be sent next: for this tree, else for the session.
+    #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "", conflicts_with = "node")]
     #[serde(default)]
     pub next: Option<String>,
+    /// The session that `--next` is about where it names no tree [default: main].
+    #[arg(long, value_name = "NAME", requires = "next")]
+    #[serde(default)]
+    pub session: Option<String>,
     /// The view.
     #[command(flatten)]
     #[serde(flatten)]
@@ -36,6 +40,10 @@ pub struct ShowContext {
     #[arg(long)]
     #[serde(default)]
     pub text: bool,
+    /// Bars for each kind of segment instead of a line for each segment.
+    #[arg(long, conflicts_with = "text")]
+    #[serde(default)]
+    pub map: bool,
 }
 
 /// `context diff`.
@@ -56,4 +64,8 @@ pub struct Replay {
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
+    /// Send many tokens without asking.
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
 }

@@ -33,18 +33,18 @@ pub(crate) async fn sessions(
             Ok(Outcome::Sessions(Sessions { sessions }))
         }
         SessionsCommand::Show { name } => {
-            let session = named(app, asker, &name, false).await?;
+            let session = session_named(app, asker, &name, false).await?;
             Ok(Outcome::Session(shown(app, asker, session).await?))
         }
         SessionsCommand::Rename { name, to } => {
-            let session = named(app, asker, &name, false).await?;
+            let session = session_named(app, asker, &name, false).await?;
             let to = Name::new(&to)?;
             let renamed = app.store.rename_session(&asker.principal, &session.id, to.as_str()).await;
             renamed.map_err(|error| taken(error, to.as_str()))?;
             Ok(Done::outcome())
         }
         SessionsCommand::Archive { name, undo } => {
-            let session = named(app, asker, &name, undo).await?;
+            let session = session_named(app, asker, &name, undo).await?;
             let done = app.store.archive_session(&asker.principal, &session.id, !undo).await;
             done.map_err(|error| taken(error, &name))?;
             Ok(Done::outcome())
@@ -65,7 +65,12 @@ pub(super) fn taken(error: StoreError, name: &str) -> CommandError {
 }
 
 /// The session of this name; an archived one, if that is asked for.
-async fn named(app: &App, asker: &Asker, name: &str, archived: bool) -> Result<Session, CommandError> {
+pub(crate) async fn session_named(
+    app: &App,
+    asker: &Asker,
+    name: &str,
+    archived: bool,
+) -> Result<Session, CommandError> {
     let chosen =
         Chosen { workspace: app.workspace.key.clone(), name: Name::new(name)?, kind: SessionKind::Main };
     let found = if archived {

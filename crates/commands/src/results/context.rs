@@ -33,6 +33,9 @@ pub struct ContextShown {
     pub sha256: Digest,
     /// The segments, in order.
     pub segments: Vec<SegmentShown>,
+    /// Whether a person sees bars for each kind.
+    #[serde(skip)]
+    pub map: bool,
 }
 
 /// A segment, with its text if asked for.

@@ -10,6 +10,9 @@ use super::Plain;
 use super::columns::{columns, count, word};
 
 pub(super) fn show(found: &ContextShown, to: Plain) -> String {
+    if found.map {
+        return super::slash::kinds(found, to, true);
+    }
     let about = if found.estimated { "≈ " } else { "" };
     let zone = found.zone.as_ref().map_or_else(String::new, |zone| format!(", {zone}"));
     let mut out = format!(

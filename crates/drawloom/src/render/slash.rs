@@ -124,7 +124,7 @@ pub(super) fn standing(found: &Standing, to: Plain) -> String {
 }
 
 /// Tokens by kind of segment.
-fn kinds(request: &ContextShown, to: Plain, bars: bool) -> String {
+pub(super) fn kinds(request: &ContextShown, to: Plain, bars: bool) -> String {
     let share = request.used as f64 / request.window.max(1) as f64 * 100.0;
     let about = if request.estimated { "≈ " } else { "" };
     let zone = request.zone.as_deref().map_or_else(String::new, |zone| format!(": {zone}"));

@@ -63,8 +63,9 @@ pub(crate) fn answer_to(text: &str) -> String {
 fn serve(stream: TcpStream, all: &Mutex<Vec<Exchange>>, delay: Duration, pause: &dyn Fn()) -> Option<()> {
     let asked: Value = serde_json::from_slice(&request(&stream)?).ok()?;
     let last = asked["messages"].as_array()?.iter().rfind(|message| message["role"] == "user")?;
-    // What was said before and not answered stands above it.
-    let text = answer_to(last["content"].as_str()?.rsplit("\n\n").next()?);
+    // What was said before and not answered stands above it, a notice of the program below.
+    let mut told = last["content"].as_str()?.rsplit("\n\n");
+    let text = answer_to(told.find(|text| !text.starts_with('['))?);
     let at = {
         let mut all = all.lock().unwrap();
         all.push(Exchange { asked, sent: Vec::new() });
