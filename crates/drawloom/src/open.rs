@@ -10,7 +10,7 @@ use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{Ids, SqliteStore};
+use store::{Ids, SqliteStore, StoreError};
 use text::terminal::visible;
 use tokio::runtime::Runtime;
 
@@ -129,7 +129,18 @@ pub(crate) fn open(
         ..store::Limits::default()
     };
     let options = store::Options { limits, ..store::Options::default() };
-    let store = SqliteStore::open_with(&home.database(), &options)?;
+    let store = match SqliteStore::open_with(&home.database(), &options) {
+        Err(StoreError::MigrationNeeded { found, known }) => {
+            nobody_older(&home)?;
+            let store =
+                SqliteStore::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
+            person.notice(&format!(
+                "the store was brought from version {found} to {known}; what it was is kept as loom.db.v{found}.bak"
+            ));
+            store
+        }
+        opened => opened?,
+    };
     let workspace = match need {
         Need::None => Workspace::default(),
         Need::Place => workspaces::stand(places)?,
@@ -166,6 +177,21 @@ pub(crate) fn open(
         purse: Arc::new(Purse::new(budget)),
     };
     Ok(Opened { app: Arc::new(app), instance })
+}
+
+/// Refuses to bring the store up to date while a process of an older program may have it open.
+fn nobody_older(home: &Home) -> Result<(), CommandError> {
+    let older = Instances::of(home).and_then(|instances| instances.older()).map_err(instance_error)?;
+    if older.is_empty() {
+        return Ok(());
+    }
+    let older: Vec<String> = older.iter().map(ToString::to_string).collect();
+    Err(CommandError::new(
+        "migration_needed",
+        6,
+        format!("an older Drawloom wrote the store, and has it open: {}", older.join(", ")),
+        "end it and try again; nothing was changed",
+    ))
 }
 
 /// Opens the folder, and says what was repaired in it.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
 use commands::args::care::Restore;
+use commands::args::context::ContextCommand;
 use commands::args::model::ModelCommand;
 use commands::care::RestoreTo;
 use commands::{Asker, Command, CommandError, Outcome, Right};
@@ -164,6 +165,8 @@ fn with_store(
     let need = match command {
         Command::Chat(_) => Need::Load,
         Command::Sessions(_) | Command::Workspace(_) => Need::Place,
+        // The session that is meant is one of this workspace.
+        Command::Context(ContextCommand::Show(ref show)) if show.next.is_some() => Need::Place,
         _ => Need::None,
     };
     let invocation = Invocation { name: spec.name, places, need, runtime: &runtime, named: model };

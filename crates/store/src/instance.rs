@@ -66,13 +66,22 @@ pub struct About {
     pub started: i64,
     /// Version of the program.
     pub version: String,
+    /// Version of the store it writes; 0: one before this was said.
+    #[serde(default)]
+    pub schema: u32,
 }
 
 impl About {
     /// About this process.
     #[must_use]
     pub fn this_process(command: &str, version: &str, started: i64) -> Self {
-        Self { pid: std::process::id(), command: command.to_owned(), started, version: version.to_owned() }
+        Self {
+            pid: std::process::id(),
+            command: command.to_owned(),
+            started,
+            version: version.to_owned(),
+            schema: crate::sqlite::SCHEMA,
+        }
     }
 }
 
@@ -212,6 +221,19 @@ impl Instances {
             .into_iter()
             .map(|id| Ok(Found { id, alive: self.is_alive(id)?, about: self.about(id)? }))
             .collect()
+    }
+
+    /// The living instances that may have an older store open, which must end before it is brought up to date
+    /// (spec: security §22). One of this program never has: it opens none but its own version's.
+    ///
+    /// # Errors
+    /// [`InstanceError`].
+    pub fn older(&self) -> Result<Vec<Found>, InstanceError> {
+        let mut found = self.list()?;
+        found.retain(|found| {
+            found.alive && found.about.as_ref().is_none_or(|about| about.schema < crate::sqlite::SCHEMA)
+        });
+        Ok(found)
     }
 
     /// What an instance said about itself; `None` if it left nothing readable.

@@ -34,6 +34,8 @@ mod work;
 mod workspace_row;
 mod writer;
 
+pub(crate) use schema::VERSION as SCHEMA;
+
 use std::any::Any;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -88,7 +88,10 @@ async fn staged(
 /// Opens the store, gives it a new id, and looks at all that is in it.
 async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
     let owner = Principal::Owner;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path).map_err(|error| failed(&error))?);
+    // Nobody else knows of this copy.
+    let options = store::Options { may_migrate: true, ..store::Options::default() };
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open_with(path, &options).map_err(|error| failed(&error))?);
     store.renew_identity(&owner).await?;
     let mut problems = store.check(&owner).await?;
     let trees = store.trees(&owner, TreeFilter::All).await?;

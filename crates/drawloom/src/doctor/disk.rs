@@ -119,6 +119,18 @@ fn store(home: &Path) -> (Check, usize) {
         Ok((version, trees)) => {
             (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), trees)
         }
+        Err(error) if error.code == "migration_needed" => {
+            let why = "an older Drawloom wrote the store";
+            (
+                check(
+                    "store",
+                    State::Warn,
+                    why.to_owned(),
+                    "run any command: it brings the store up to date",
+                ),
+                0,
+            )
+        }
         Err(error) => (check("store", State::Fail, error.message, error.hint), 0),
     }
 }

@@ -93,6 +93,8 @@ const ROWS: &[Row] = &[
          segments.tokens segments.stable segments.decision",
     ),
     row("context show --next {tree}", "window budget used zone tainted_by segments.kind"),
+    row("chat --model script:echo -m hello", "session node text usage"),
+    row("context show --next --session main", "window budget used zone tainted_by segments.kind"),
     row("context diff {answer} {answer}", "added removed changed"),
     row("context replay {answer} --dry-run", "sha256 identical node"),
     row("context replay {answer} --model script:echo", "sha256 identical node"),

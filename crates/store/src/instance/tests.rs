@@ -120,12 +120,26 @@ fn an_id_is_taken_once_and_has_one_spelling() {
 }
 
 #[test]
+fn who_may_have_an_older_store_open_is_known_by_what_it_said_at_its_start() {
+    let (_tmp, _home, instances) = instances();
+    let _own = start(&instances);
+    assert!(instances.older().unwrap().is_empty());
+    let about = About { schema: 0, ..About::this_process("up", "0.0.1", 1) };
+    let old = instances.start(InstanceId::generate(2).unwrap(), &about).unwrap();
+    let found = instances.older().unwrap();
+    assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [old.id()]);
+    drop(old);
+    assert!(instances.older().unwrap().is_empty());
+}
+
+#[test]
 fn a_command_is_shown_without_control_characters() {
     let about = About {
         pid: 1,
         command: "up\u{1b}[2J".to_owned() + &"x".repeat(500),
         started: 0,
         version: String::new(),
+        schema: 0,
     };
     let shown = about.to_string();
     assert!(!shown.contains('\u{1b}') && shown.chars().count() < 250);

@@ -1,8 +1,8 @@
-//! Bringing a file to the version this program writes, step by step.
+//! Bringing a file to the version this program writes.
 //!
-//! Each step is one transaction that ends with the new version number, so a step that was killed has not
-//! happened, and the next start goes on from there. Before the first one a copy is put beside the file; the last
-//! two copies are kept (spec: security §22).
+//! All steps are one transaction that ends with the new version number, so what was killed has not happened, and
+//! the next start begins anew. Before them a copy is put beside the file; the last two copies are kept (spec:
+//! security §22).
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::db::failure;
+use super::open::raw;
 use super::schema::APPLICATION_ID;
 use crate::error::StoreError;
 use crate::store::StoreId;
@@ -42,39 +43,44 @@ pub(super) fn version(conn: &Connection) -> Result<u32, StoreError> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)
 }
 
-/// Takes the steps that are missing. The caller has made sure that no other process has the file open.
+/// Takes the steps that are missing, all or none: a file that is being made has the newest version or is empty.
+///
+/// Processes of this program may do so at once, the first does it; that no older one has the file open is the
+/// caller's word.
 pub(super) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Result<(), StoreError> {
-    let from = version(conn)?;
-    if from > 0 && steps.iter().any(|step| step.to > from) {
-        keep_copy(conn, path, from)?;
-    }
+    let missing = |from: u32| steps.iter().filter(move |step| step.to > from);
     // A step is a write, for which others would be waited for: a file that is up to date is only looked at.
-    for step in steps.iter().filter(|step| step.to > from) {
-        take(conn, step)?;
+    if missing(version(conn)?).next().is_none() {
+        return Ok(());
     }
-    Ok(())
-}
-
-fn take(conn: &mut Connection, step: &Step) -> Result<(), StoreError> {
     let transaction =
         conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failure)?;
     // Another process may have been first.
-    if version(&transaction)? >= step.to {
-        return Ok(());
+    let from = version(&transaction)?;
+    let Some(last) = missing(from).next_back() else { return Ok(()) };
+    if from > 0 {
+        // A connection that writes cannot be copied from.
+        keep_copy(&raw(path, true)?, path, from)?;
     }
-    transaction.execute_batch(step.sql).map_err(failure)?;
+    for step in missing(from) {
+        transaction.execute_batch(step.sql).map_err(failure)?;
+    }
+    finish(&transaction, last)?;
+    transaction.commit().map_err(failure)
+}
+
+/// Writes down what the file is now.
+fn finish(transaction: &Connection, last: &Step) -> Result<(), StoreError> {
     let mut set = transaction
         .prepare("INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value")
         .map_err(failure)?;
-    set.execute(("min_reader", step.min_reader)).map_err(failure)?;
-    set.execute(("min_writer", step.min_writer)).map_err(failure)?;
-    drop(set);
+    set.execute(("min_reader", last.min_reader)).map_err(failure)?;
+    set.execute(("min_writer", last.min_writer)).map_err(failure)?;
     transaction
         .execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?1)", [StoreId::random()?.0])
         .map_err(failure)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failure)?;
-    transaction.pragma_update(None, "user_version", step.to).map_err(failure)?;
-    transaction.commit().map_err(failure)
+    transaction.pragma_update(None, "user_version", last.to).map_err(failure)
 }
 
 /// Puts a copy of the file beside it, whole or not at all.

@@ -20,7 +20,8 @@ use crate::limits::Limits;
 pub struct Options {
     /// Whether nothing may be written. A file a newer program lets this one only read is opened so by itself.
     pub read_only: bool,
-    /// Whether an older file may be brought up to date: the caller holds the locks of all instances.
+    /// Whether an older file may be brought up to date: no process of an older program
+    /// has it open ([`crate::Instances::older`]).
     pub may_migrate: bool,
     /// Threads that read; 0: as many as there are processors, at most 4.
     pub readers: usize,
@@ -135,7 +136,7 @@ fn inspect(path: &Path) -> Result<State, StoreError> {
     })
 }
 
-fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
+pub(super) fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
     let access = if read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let conn =
         Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failure)?;
