@@ -32,6 +32,10 @@ const TIMES: usize = 300;
 
 fn main() {
     println!("window, nodes on the path, nodes sent: median, p99");
+    let only: Vec<u64> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    if let [window, nodes] = only[..] {
+        return measure(window, nodes as usize);
+    }
     for window in [32_000, 200_000] {
         for nodes in [100_usize, 1_000, 10_000, 100_000] {
             measure(window, nodes);

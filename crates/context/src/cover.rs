@@ -1,11 +1,9 @@
 //! From pieces and encoded bytes to segments that cover the body.
 
-use std::collections::HashMap;
-
-use model::{Encoded, PartId};
+use model::Encoded;
 
 use crate::estimate::Estimator;
-use crate::piece::{ContextError, Piece};
+use crate::piece::{ContextError, Owners, Piece};
 use crate::segment::{Decision, Kind, Segment, Source};
 
 /// The segments of an encoded request: every byte of the body in exactly one, pieces in the order they stand,
@@ -19,15 +17,12 @@ pub fn cover(
     pieces: &[Piece],
     estimator: &Estimator,
 ) -> Result<Vec<Segment>, ContextError> {
-    let mut owner: HashMap<PartId, usize> = HashMap::new();
-    for (index, piece) in pieces.iter().enumerate() {
-        owner.extend(piece.parts.iter().map(|part| (*part, index)));
-    }
+    let owners = Owners::of(pieces);
     // From the first to the last byte of each piece; what lies between two of its parts is its own form.
     let mut spans: Vec<(usize, u64, u64)> = Vec::new();
     for range in encoded.ranges() {
         let (from, to) = (range.bytes.start as u64, range.bytes.end as u64);
-        let piece = *owner.get(&range.part).ok_or(ContextError::Uncovered { from, to })?;
+        let piece = owners.piece(range.part).ok_or(ContextError::Uncovered { from, to })?;
         if let Some(last) = spans.last_mut().filter(|last| last.0 == piece) {
             last.2 = to;
         } else if spans.iter().any(|span| span.0 == piece) {

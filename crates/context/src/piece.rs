@@ -48,6 +48,25 @@ impl Piece {
     }
 }
 
+/// Which piece each part belongs to. Parts are numbered as they are made.
+pub(crate) struct Owners(Vec<Option<usize>>);
+
+impl Owners {
+    pub(crate) fn of(pieces: &[Piece]) -> Self {
+        let parts = pieces.iter().flat_map(|piece| &piece.parts);
+        let mut owners = vec![None; parts.map(|part| part.0 as usize + 1).max().unwrap_or(0)];
+        for (index, piece) in pieces.iter().enumerate() {
+            piece.parts.iter().for_each(|part| owners[part.0 as usize] = Some(index));
+        }
+        Self(owners)
+    }
+
+    /// The place of the piece a part belongs to.
+    pub(crate) fn piece(&self, part: PartId) -> Option<usize> {
+        self.0.get(part.0 as usize).copied().flatten()
+    }
+}
+
 /// A request put together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assembled {

@@ -71,11 +71,32 @@ impl ClassCounts {
         let mut by_class = [0_u64; 7];
         let mut runs = 0;
         let mut before = Class::Space;
-        for c in text.chars() {
-            let class = Class::of(c);
-            by_class[class as usize] += 1;
-            runs += u64::from(class != before && class.forms_runs());
-            before = class;
+        let mut rest = text;
+        while !rest.is_empty() {
+            // Most text is ASCII: a byte of this is the count of one class, full after 255 characters at the earliest.
+            let mut lanes = 0_u64;
+            let mut ascii = 0;
+            for byte in rest.bytes().take(255).take_while(u8::is_ascii) {
+                let class = ASCII[byte as usize];
+                lanes += 1 << (8 * class as u32);
+                runs += u64::from(class != before) & u64::from(class.forms_runs());
+                before = class;
+                ascii += 1;
+            }
+            for (count, lane) in by_class.iter_mut().zip(lanes.to_le_bytes()) {
+                *count += u64::from(lane);
+            }
+            rest = &rest[ascii..];
+            let wide = rest.chars().take_while(|c| !c.is_ascii());
+            let mut bytes = 0;
+            for c in wide {
+                let class = Class::of(c);
+                by_class[class as usize] += 1;
+                runs += u64::from(class != before && class.forms_runs());
+                before = class;
+                bytes += c.len_utf8();
+            }
+            rest = &rest[bytes..];
         }
         let [latin, digits, spaces, punctuation, cjk, other, emoji] = by_class;
         Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs }
@@ -255,6 +276,25 @@ mod tests {
         assert_eq!(Class::of('！'), Class::Punctuation);
         assert_eq!(Class::of('\u{3000}'), Class::Space);
         assert_eq!(Class::of('ﾊ'), Class::Cjk);
+    }
+
+    #[test]
+    fn long_texts_are_counted_as_by_hand() {
+        for text in [
+            "a b1 ".repeat(300),
+            "x".repeat(1_000),
+            "é漢 ".repeat(400),
+            "ab漢".repeat(256) + &"1".repeat(600),
+        ] {
+            let of = |wanted: Class| text.chars().filter(|c| Class::of(*c) == wanted).count() as u64;
+            let counts = ClassCounts::of(&text);
+            let shown = [counts.latin, counts.digits, counts.spaces, counts.cjk];
+            assert_eq!(shown, [Class::Latin, Class::Digit, Class::Space, Class::Cjk].map(of));
+            let begins =
+                |(before, c): (char, char)| Class::of(before) != Class::of(c) && Class::of(c).forms_runs();
+            let pairs = std::iter::once(' ').chain(text.chars()).zip(text.chars());
+            assert_eq!(counts.runs, pairs.filter(|pair| begins(*pair)).count() as u64);
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct Options {
     /// Whether nothing may be written. A file a newer program lets this one only read is opened so by itself.
     pub read_only: bool,
     /// Whether an older file may be brought up to date: no process of an older program
-    /// has it open ([`crate::Instances::older`]).
+    /// has it open ([`crate::instance::Instances::older`]).
     pub may_migrate: bool,
     /// Threads that read; 0: as many as there are processors, at most 4.
     pub readers: usize,
