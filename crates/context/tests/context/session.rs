@@ -119,25 +119,47 @@ impl Dice {
     }
 }
 
-#[test]
-fn two_hundred_turns_never_send_a_request_over_its_budget() {
-    for (window, turns) in [(4_000_u64, 200), (8_000, 200), (16_000, 50)] {
-        let mut session = Session::new(window, full());
-        let mut dice = Dice(window);
-        let most = window as usize / 40;
-        for turn in 0..turns {
-            session.say(&format!("question {turn} {}", words(dice.below(most), turn)));
+/// Two hundred turns, of up to `rounds` rounds of calls each, that fill a window several times over.
+fn two_hundred_turns(window: u64, rounds: usize) {
+    let mut session = Session::new(window, full());
+    let mut dice = Dice(window);
+    let most = window as usize / 40;
+    for turn in 0..200 {
+        session.say(&format!("question {turn} {}", words(dice.below(most), turn)));
+        session.ask();
+        for _ in 0..dice.below(rounds + 1) {
+            let results: Vec<String> = (0..=dice.below(8)).map(|n| words(1 + dice.below(most), n)).collect();
+            session.call(&results);
             session.ask();
-            for _ in 0..dice.below(3) {
-                let results: Vec<String> =
-                    (0..=dice.below(8)).map(|n| words(1 + dice.below(most), n)).collect();
-                session.call(&results);
-                session.ask();
-            }
-            session.desk.say(Role::Assistant, vec![Block::text(words(1 + dice.below(most), turn))]);
         }
-        assert!(session.trims > 0, "{window}");
+        session.desk.say(Role::Assistant, vec![Block::text(words(1 + dice.below(most), turn))]);
     }
+    assert!(session.trims > 0, "the window of {window} was never full");
+}
+
+#[test]
+fn two_hundred_turns_in_4k_never_send_a_request_over_its_budget() {
+    two_hundred_turns(4_000, 2);
+}
+
+#[test]
+fn two_hundred_turns_in_8k_never_send_a_request_over_its_budget() {
+    two_hundred_turns(8_000, 2);
+}
+
+#[test]
+fn two_hundred_turns_in_32k_never_send_a_request_over_its_budget() {
+    two_hundred_turns(32_000, 2);
+}
+
+#[test]
+fn two_hundred_turns_in_200k_never_send_a_request_over_its_budget() {
+    two_hundred_turns(200_000, 1);
+}
+
+#[test]
+fn two_hundred_turns_in_1m_never_send_a_request_over_its_budget() {
+    two_hundred_turns(1_000_000, 0);
 }
 
 proptest! {
