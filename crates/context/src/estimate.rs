@@ -1,6 +1,6 @@
 //! Tokens, estimated from characters (spec: context §4).
 //!
-//! A linear model over counts by character class, runs of one class, messages and schemas. Its weights begin as priors of the
+//! A linear model over counts by character class, places where tokenizers cut first, messages and schemas. Its weights begin as priors of the
 //! tokenizer's family and are fitted to what the provider reports ([`crate::Fit`]); a safety factor on top keeps
 //! it on the upper side. The fit is named in the manifest, so that an old estimate can be told from a new one.
 
@@ -8,8 +8,8 @@ use model::{ChatPart, Prompt};
 use serde::{Deserialize, Serialize};
 use text::class::ClassCounts;
 
-/// How many numbers the model has: seven classes, runs, messages, characters of schemas.
-pub const FEATURES: usize = 10;
+/// How many numbers the model has: seven classes, runs, gaps, humps, messages, characters of schemas.
+pub const FEATURES: usize = 12;
 
 /// What a request is counted by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,8 +90,8 @@ pub struct Estimator {
     /// The fit's name.
     pub fit: String,
     /// Tokens a character of each class: Latin letters, digits, spaces, punctuation, CJK, other scripts, emoji; and
-    /// tokens a run.
-    pub weights: [f64; 8],
+    /// tokens a run, a gap and a hump ([`ClassCounts`]).
+    pub weights: [f64; 10],
     /// Tokens a message.
     pub message: f64,
     /// Tokens a character of a tool's schema.
@@ -106,13 +106,13 @@ const UNFITTED: f64 = 1.2;
 /// Weights by family of tokenizers, as [`model::ModelInfo`] names them: measured on English, Chinese, code and JSON
 /// where a tokenizer could be asked, else those of the nearest.
 const PRIORS: [(&str, [f64; FEATURES]); 7] = [
-    ("openai_o200k", [0.051, 0.37, 0.105, 0.16, 0.80, 0.60, 2.5, 0.77, 4.0, 0.24]),
-    ("openai_cl100k", [0.052, 0.37, 0.107, 0.16, 1.30, 0.85, 2.5, 0.77, 4.0, 0.24]),
-    ("llama", [0.052, 0.40, 0.107, 0.16, 1.10, 0.80, 2.5, 0.80, 5.0, 0.26]),
-    ("qwen", [0.052, 1.00, 0.107, 0.16, 0.75, 0.90, 2.5, 0.77, 5.0, 0.26]),
-    ("claude", [0.070, 0.45, 0.110, 0.22, 1.25, 0.95, 3.0, 0.90, 5.0, 0.30]),
-    ("gemini", [0.055, 1.00, 0.100, 0.20, 0.75, 0.60, 2.5, 0.80, 4.0, 0.26]),
-    ("smollm", [0.055, 0.80, 0.050, 0.26, 1.93, 1.80, 4.0, 0.95, 5.0, 0.32]),
+    ("openai_o200k", [0.051, 0.36, 0.02, 0.12, 0.80, 0.60, 2.5, 0.79, 1.0, 1.5, 4.0, 0.24]),
+    ("openai_cl100k", [0.053, 0.36, 0.02, 0.12, 1.30, 0.85, 2.5, 0.79, 1.0, 1.7, 4.0, 0.24]),
+    ("llama", [0.053, 0.40, 0.02, 0.13, 1.10, 0.80, 2.5, 0.80, 1.0, 1.6, 5.0, 0.26]),
+    ("qwen", [0.053, 1.00, 0.02, 0.12, 0.75, 0.90, 2.5, 0.79, 1.0, 1.6, 5.0, 0.26]),
+    ("claude", [0.070, 0.45, 0.03, 0.18, 1.25, 0.95, 3.0, 0.90, 1.1, 1.7, 5.0, 0.30]),
+    ("gemini", [0.055, 1.00, 0.02, 0.16, 0.75, 0.60, 2.5, 0.80, 1.0, 1.5, 4.0, 0.26]),
+    ("smollm", [0.055, 0.80, 0.02, 0.20, 1.93, 1.80, 4.0, 0.95, 1.0, 1.5, 5.0, 0.32]),
 ];
 
 /// Families that are always known by name: an unknown model is none of theirs.
@@ -141,8 +141,8 @@ impl Estimator {
 
     /// The weights without the factor, in the order of [`Features::as_array`].
     pub(crate) fn as_array(&self) -> [f64; FEATURES] {
-        let [latin, digits, spaces, punctuation, cjk, other, emoji, runs] = self.weights;
-        [latin, digits, spaces, punctuation, cjk, other, emoji, runs, self.message, self.schema]
+        let [latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps] = self.weights;
+        [latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps, self.message, self.schema]
     }
 
     /// Tokens of text with these counts.
@@ -233,6 +233,6 @@ mod tests {
             ..Chat::default()
         };
         let features = Features::of(&Prompt::Chat(chat)).unwrap();
-        assert_eq!(features.as_array(), [3.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 3.0, 3.0, 10.0]);
+        assert_eq!(features.as_array(), [3.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 3.0, 0.0, 0.0, 3.0, 10.0]);
     }
 }

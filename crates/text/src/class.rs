@@ -1,8 +1,8 @@
 //! What kind of character this is: script classes for the token estimate, CJK for search, hidden characters
 //! for everything that is shown to a person.
 //!
-//! The token estimate (spec: context §4) is a weighted sum of counts by class, and of the runs that characters of
-//! one class form: tokenizers cut there first. Classes need not be exact in the last code point, since the weights are fitted to what a provider reports; they must be cheap and must not
+//! The token estimate (spec: context §4) is a weighted sum of counts by class, and of the places where tokenizers cut
+//! first: runs of one class, stretches of white space, capitals within words. Classes need not be exact in the last code point, since the weights are fitted to what a provider reports; they must be cheap and must not
 //! change between calls. So they are a table for ASCII and a few ranges for the rest, not script data.
 
 use std::ops::{Add, AddAssign};
@@ -61,16 +61,20 @@ pub struct ClassCounts {
     pub emoji: u64,
     /// Longest stretches of letters, digits or punctuation of one class; neither spaces, CJK nor emoji form any.
     pub runs: u64,
+    /// Longest stretches of two or more white space characters: line ends with what indents the next line.
+    pub gaps: u64,
+    /// Capitals A–Z just behind small letters a–z: words that are written together, and random letters.
+    pub humps: u64,
 }
 
 impl ClassCounts {
     /// Counts a text. Counts of characters add up: the sum over the pieces of a text, cut at any character
-    /// boundaries, is the count of the whole. A cut within a run makes it two.
+    /// boundaries, is the count of the whole. A cut within a run makes it two, one within a gap makes it two or
+    /// none, one before a hump takes it away.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let mut by_class = [0_u64; 7];
-        let mut runs = 0;
-        let mut before = Class::Space;
+        let mut cuts = Cuts::default();
         let mut rest = text;
         while !rest.is_empty() {
             // Most text is ASCII: a byte of this is the count of one class, full after 255 characters at the earliest.
@@ -79,40 +83,63 @@ impl ClassCounts {
             for byte in rest.bytes().take(255).take_while(u8::is_ascii) {
                 let class = ASCII[byte as usize];
                 lanes += 1 << (8 * class as u32);
-                runs += u64::from(class != before) & u64::from(class.forms_runs());
-                before = class;
+                cuts.pass(class, byte.is_ascii_uppercase(), byte.is_ascii_lowercase());
                 ascii += 1;
             }
             for (count, lane) in by_class.iter_mut().zip(lanes.to_le_bytes()) {
                 *count += u64::from(lane);
             }
             rest = &rest[ascii..];
-            let wide = rest.chars().take_while(|c| !c.is_ascii());
             let mut bytes = 0;
-            for c in wide {
+            for c in rest.chars().take_while(|c| !c.is_ascii()) {
                 let class = Class::of(c);
                 by_class[class as usize] += 1;
-                runs += u64::from(class != before && class.forms_runs());
-                before = class;
+                cuts.pass(class, false, false);
                 bytes += c.len_utf8();
             }
             rest = &rest[bytes..];
         }
         let [latin, digits, spaces, punctuation, cjk, other, emoji] = by_class;
-        Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs }
+        let Cuts { runs, gaps, humps, .. } = cuts;
+        Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps }
     }
 
     /// All characters.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.as_array().iter().sum::<u64>() - self.runs
+        self.as_array()[..7].iter().sum()
     }
 
-    /// The counts in the order of [`Class`], then the runs, as a regression wants them.
+    /// The counts in the order of [`Class`], then runs, gaps and humps, as a regression wants them.
     #[must_use]
-    pub fn as_array(&self) -> [u64; 8] {
-        let Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs } = *self;
-        [latin, digits, spaces, punctuation, cjk, other, emoji, runs]
+    pub fn as_array(&self) -> [u64; 10] {
+        let Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps } = *self;
+        [latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps]
+    }
+}
+
+/// Where a text is cut, counted from its beginning on.
+#[derive(Default)]
+struct Cuts {
+    runs: u64,
+    gaps: u64,
+    humps: u64,
+    before: Option<Class>,
+    in_gap: bool,
+    small: bool,
+}
+
+impl Cuts {
+    /// The next character: its class, and whether it is a capital or small letter of ASCII. Without branches: it is
+    /// called for each character of each request.
+    #[inline(always)]
+    fn pass(&mut self, class: Class, capital: bool, small: bool) {
+        let goes_on = Some(class) == self.before;
+        let gap = goes_on & (class == Class::Space);
+        self.runs += u64::from(!goes_on & class.forms_runs());
+        self.gaps += u64::from(gap & !self.in_gap);
+        self.humps += u64::from(capital & self.small);
+        (self.before, self.in_gap, self.small) = (Some(class), gap, small);
     }
 }
 
@@ -126,6 +153,8 @@ impl AddAssign for ClassCounts {
         self.other += more.other;
         self.emoji += more.emoji;
         self.runs += more.runs;
+        self.gaps += more.gaps;
+        self.humps += more.humps;
     }
 }
 
@@ -264,6 +293,8 @@ mod tests {
             other: 3,
             emoji: 4,
             runs: 5,
+            gaps: 1,
+            humps: 0,
         };
         assert_eq!(counts, expected);
         assert_eq!(counts.total(), 22);
@@ -276,6 +307,14 @@ mod tests {
         assert_eq!(Class::of('！'), Class::Punctuation);
         assert_eq!(Class::of('\u{3000}'), Class::Space);
         assert_eq!(Class::of('ﾊ'), Class::Cjk);
+    }
+
+    #[test]
+    fn indents_and_capitals_within_words_are_met() {
+        let counts = ClassCounts::of("  {\n    \"camelCase\": \"aGVsbG8\"\n} é\u{3000}\u{3000}X");
+        // The beginning, the line end with its indent, the wide spaces; `lC`, `aG`, `sb` is none, `bG`.
+        assert_eq!((counts.gaps, counts.humps), (3, 3));
+        assert_eq!(ClassCounts::of("one two\nthree éA").gaps, 0);
     }
 
     #[test]
@@ -299,12 +338,13 @@ mod tests {
 
     #[test]
     fn counts_add_over_any_cut() {
-        let text = "one 二つ three\u{FE0F} 4";
+        let text = "one 二つ  threeFour\u{FE0F} 4\n    5";
         let whole = ClassCounts::of(text);
         for (at, _) in text.char_indices() {
             let sum = ClassCounts::of(&text[..at]) + ClassCounts::of(&text[at..]);
-            assert_eq!(ClassCounts { runs: whole.runs, ..sum }, whole);
+            assert_eq!(ClassCounts { runs: whole.runs, gaps: whole.gaps, humps: whole.humps, ..sum }, whole);
             assert!((whole.runs..=whole.runs + 1).contains(&sum.runs));
+            assert!(sum.gaps.abs_diff(whole.gaps) <= 1 && whole.humps - sum.humps <= 1);
         }
     }
 
