@@ -1,84 +1,20 @@
 //! Recorded answers in the messages dialect, read whole, in pieces and byte by byte.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/recorded.rs"]
+mod recorded;
+
 use drawloom_model::dialect::FailureKind;
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{
-    Choice, DialectName, Event, FinishReason, ParseError, Piece, Reply, ToolCall, Usage, reparse,
-};
+use drawloom_model::{DialectName, Event, FinishReason, ParseError, Piece, Reply, Usage};
 use proptest::prelude::*;
+use recorded::{call, choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
-
-type Outcome = (Vec<Event>, Result<(), ParseError>);
 
 const DIALECT: DialectName = DialectName::AnthropicMessages;
 const SIGNATURE: &str = "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pk=";
 const REDACTED: &str = "EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIw";
-
-const RECORDED: &[&str] = &[
-    "anthropic_text.sse",
-    "anthropic_tool_call.sse",
-    "anthropic_parallel_calls.sse",
-    "anthropic_thinking.sse",
-    "anthropic_server_tools.sse",
-    "anthropic_refusal.sse",
-    "anthropic_max_tokens.sse",
-    "anthropic_error_midstream.sse",
-    "anthropic_cut.sse",
-    "anthropic_garbage.sse",
-    "anthropic_comments_crlf.sse",
-    "anthropic_llama.sse",
-    "anthropic_split_characters.sse",
-    "anthropic_text.json",
-    "anthropic_parallel_calls.json",
-    "anthropic_thinking.json",
-    "anthropic_server_tools.json",
-    "anthropic_refusal.json",
-    "anthropic_max_tokens.json",
-];
-
-fn wire(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/wire/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn parse_pieces<'a>(name: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-    let mut parser = DIALECT.parser(name.ends_with(".sse"));
-    let mut events = Vec::new();
-    for piece in pieces {
-        if let Err(error) = parser.feed(piece, &mut events) {
-            let heard = events.len();
-            assert_eq!(
-                parser.feed(b"data: {\"type\":\"message_stop\"}\n\n", &mut events),
-                Err(error.clone())
-            );
-            assert_eq!(events.len(), heard, "nothing follows an error");
-            return (events, Err(error));
-        }
-    }
-    let end = parser.finish(&mut events);
-    (events, end)
-}
-
-fn parse(name: &str) -> Outcome {
-    parse_pieces(name, [wire(name).as_slice()])
-}
-
-fn reply(name: &str) -> Reply {
-    let (events, end) = parse(name);
-    assert_eq!(end, Ok(()), "{name}");
-    Reply::from_events(&events)
-}
-
-fn choice(name: &str) -> Choice {
-    let mut choices = reply(name).choices;
-    assert_eq!(choices.len(), 1, "{name}");
-    choices.remove(0)
-}
-
-fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
-}
 
 fn text(text: &str) -> Event {
     Event::Text { choice: 0, text: text.to_owned() }
@@ -155,7 +91,7 @@ fn thinking_ends_with_what_goes_back() {
 #[test]
 fn thinking_that_is_not_shown_still_goes_back() {
     let body = r#"{"id":"m","content":[{"type":"thinking","thinking":"","signature":"EqQB"},{"type":"text","text":"4"}],"stop_reason":"end_turn"}"#;
-    let (events, _) = parse_pieces("x.json", [body.as_bytes()]);
+    let (events, _) = parse_pieces("anthropic_x.json", [body.as_bytes()]);
     let opaque = Some(json!({"type": "thinking", "thinking": "", "signature": "EqQB"}));
     let pieces = &Reply::from_events(&events).choices[0].pieces;
     assert_eq!(pieces[0], Piece::Thinking { text: String::new(), opaque });
@@ -182,7 +118,7 @@ fn a_block_that_was_not_understood_does_not_go_back() {
                 data: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
                 data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
                 data: {\"type\":\"message_stop\"}\n\n";
-    let (events, end) = parse_pieces("x.sse", [body.as_bytes()]);
+    let (events, end) = parse_pieces("anthropic_x.sse", [body.as_bytes()]);
     assert_eq!(end, Ok(()));
     let finish = Event::Finish { choice: 0, reason: FinishReason::Stop };
     assert_eq!(events, [Event::Start { id: None, model: None }, finish]);
@@ -201,7 +137,7 @@ fn a_block_of_an_unknown_kind_goes_back_whole_whatever_its_fields_mean() {
         "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n",
         frame(11, 0, "")
     );
-    for (name, body) in [("x.json", whole), ("x.sse", streamed)] {
+    for (name, body) in [("anthropic_x.json", whole), ("anthropic_x.sse", streamed)] {
         let (events, end) = parse_pieces(name, [body.as_bytes()]);
         assert_eq!(end, Ok(()), "{name}");
         let expected = [Piece::Opaque(block.clone()), Piece::Text("a".to_owned())];
@@ -221,7 +157,7 @@ fn every_reason_to_stop_is_known() {
         ("pause_turn", FinishReason::Other("pause_turn".to_owned())),
     ] {
         let body = json!({"content": [{"type": "text", "text": "a"}], "stop_reason": reason}).to_string();
-        let (events, _) = parse_pieces("x.json", [body.as_bytes()]);
+        let (events, _) = parse_pieces("anthropic_x.json", [body.as_bytes()]);
         assert_eq!(Reply::from_events(&events).choices[0].finish, Some(expected), "{reason}");
     }
 }
@@ -274,7 +210,7 @@ fn a_cut_stream_keeps_what_came_and_no_half_signature() {
 fn nothing_is_heard_before_an_answer_that_fails_at_once() {
     let body = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n\
                 data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
-    let (events, end) = parse_pieces("x.sse", [body.as_bytes()]);
+    let (events, end) = parse_pieces("anthropic_x.sse", [body.as_bytes()]);
     assert!(matches!(end, Err(ParseError::Server(_))));
     assert_eq!(events, [Event::Start { id: None, model: None }], "so that it can be asked again");
 }
@@ -298,7 +234,9 @@ fn a_failure_in_mid_stream_is_the_servers() {
 #[test]
 fn a_failure_in_a_whole_body_is_the_servers() {
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#;
-    let Err(ParseError::Server(failure)) = parse_pieces("x.json", [body.as_bytes()]).1 else { panic!() };
+    let Err(ParseError::Server(failure)) = parse_pieces("anthropic_x.json", [body.as_bytes()]).1 else {
+        panic!()
+    };
     assert_eq!(failure.kind, FailureKind::RateLimited);
 }
 
@@ -315,10 +253,10 @@ fn the_kind_of_an_error_response_is_known() {
 fn a_whole_answer_that_breaks_off_is_cut_and_a_page_is_garbage() {
     let whole = wire("anthropic_thinking.json");
     for end in [0, 1, whole.len() / 2, whole.len() - 2] {
-        assert_eq!(parse_pieces("x.json", [&whole[..end]]).1, Err(ParseError::Cut), "{end}");
+        assert_eq!(parse_pieces("anthropic_x.json", [&whole[..end]]).1, Err(ParseError::Cut), "{end}");
     }
     for page in ["<html></html>", "{\"status\":\"ok\"}", "[]", "null"] {
-        let end = parse_pieces("x.json", [page.as_bytes()]).1;
+        let end = parse_pieces("anthropic_x.json", [page.as_bytes()]).1;
         assert!(matches!(end, Err(ParseError::Garbage { .. })), "{page}: {end:?}");
     }
 }
@@ -326,7 +264,7 @@ fn a_whole_answer_that_breaks_off_is_cut_and_a_page_is_garbage() {
 #[test]
 fn a_stream_of_another_dialect_is_garbage() {
     let body = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
-    assert!(matches!(parse_pieces("x.sse", [body.as_slice()]).1, Err(ParseError::Garbage { .. })));
+    assert!(matches!(parse_pieces("anthropic_x.sse", [body.as_slice()]).1, Err(ParseError::Garbage { .. })));
 }
 
 #[test]
@@ -338,7 +276,7 @@ fn characters_split_over_deltas_are_whole_and_an_unfinished_one_is_dropped() {
 fn events_without_blank_lines_between_them_are_read_one_by_one() {
     let text = wire("anthropic_text.sse");
     let squeezed = String::from_utf8(text).unwrap().replace("\n\n", "\n");
-    assert_eq!(parse_pieces("x.sse", [squeezed.as_bytes()]), parse("anthropic_text.sse"));
+    assert_eq!(parse_pieces("anthropic_x.sse", [squeezed.as_bytes()]), parse("anthropic_text.sse"));
 }
 
 #[test]
@@ -352,42 +290,7 @@ fn a_line_without_end_is_refused_at_the_limit() {
     assert_eq!(fed[16], Err(ParseError::TooLong { limit: MAX_EVENT_BYTES }));
 }
 
-#[test]
-fn a_stored_response_reads_the_same_again() {
-    for name in RECORDED {
-        let (events, end) = parse(name);
-        let read = reparse(DIALECT, &wire(name), name.ends_with(".sse"));
-        let reply = Reply::from_events(&events);
-        assert_eq!(
-            (read.choices, read.usage, read.problem),
-            (reply.choices, reply.usage, end.err()),
-            "{name}"
-        );
-    }
-}
-
-#[test]
-fn one_byte_a_chunk_gives_the_same_events() {
-    for name in RECORDED {
-        let bytes = wire(name);
-        assert_eq!(parse_pieces(name, bytes.chunks(1)), parse(name), "{name}");
-    }
-}
-
 proptest! {
-    #[test]
-    fn any_chunking_gives_the_same_events(
-        name in proptest::sample::select(RECORDED),
-        cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
-    ) {
-        let bytes = wire(name);
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-        cuts.extend([0, bytes.len()]);
-        cuts.sort_unstable();
-        let pieces = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
-        prop_assert_eq!(parse_pieces(name, pieces), parse(name));
-    }
-
     #[test]
     fn any_events_are_read_without_panic_and_alike_under_any_chunking(
         frames in proptest::collection::vec((0_usize..14, 0_u32..3, "[ -~]{0,12}"), 0..12),
@@ -397,19 +300,9 @@ proptest! {
         let frames: String = frames.iter().map(|(kind, index, text)| frame(*kind, *index, text)).collect();
         let body = [frames.into_bytes(), tail].concat();
         let (head, rest) = body.split_at(cut.index(body.len() + 1));
-        prop_assert_eq!(parse_pieces("x.sse", [head, rest]), parse_pieces("x.sse", [body.as_slice()]));
+        prop_assert_eq!(parse_pieces("anthropic_x.sse", [head, rest]), parse_pieces("anthropic_x.sse", [body.as_slice()]));
     }
 
-    #[test]
-    fn a_stream_cut_anywhere_gives_a_beginning_of_its_events(
-        name in proptest::sample::select(&RECORDED[..13]),
-        cut: proptest::sample::Index,
-    ) {
-        let bytes = wire(name);
-        let whole = parse(name).0;
-        let (events, _) = parse_pieces("x.sse", [&bytes[..cut.index(bytes.len())]]);
-        prop_assert_eq!(&events[..], &whole[..events.len()]);
-    }
 }
 
 /// Events in any order, also those that make no sense.

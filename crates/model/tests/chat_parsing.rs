@@ -1,12 +1,13 @@
 //! Recorded answers of chat servers that go beyond OpenAI's: thinking to give back, pictures, counts, failures.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
-use drawloom_model::dialect::FailureKind;
-use drawloom_model::{Choice, DialectName, Event, FinishReason, ParseError, Piece, Reply, ToolCall, Usage};
-use proptest::prelude::*;
-use serde_json::json;
+#[path = "support/recorded.rs"]
+mod recorded;
 
-type Outcome = (Vec<Event>, Result<(), ParseError>);
+use drawloom_model::dialect::FailureKind;
+use drawloom_model::{DialectName, Event, FinishReason, ParseError, Piece, Reply, ToolCall, Usage};
+use recorded::{choice, parse, parse_pieces, reply, wire};
+use serde_json::json;
 
 const RECORDED: &[&str] = &[
     "chat_deepseek_thinking_call.sse",
@@ -23,38 +24,6 @@ const RECORDED: &[&str] = &[
     "chat_vllm_usage.sse",
     "chat_content_filter.json",
 ];
-
-fn wire(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/wire/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn parse_pieces<'a>(streamed: bool, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-    let mut parser = DialectName::OpenAiChat.parser(streamed);
-    let mut events = Vec::new();
-    for piece in pieces {
-        if let Err(error) = parser.feed(piece, &mut events) {
-            return (events, Err(error));
-        }
-    }
-    let end = parser.finish(&mut events);
-    (events, end)
-}
-
-fn parse(name: &str) -> Outcome {
-    parse_pieces(name.ends_with(".sse"), [wire(name).as_slice()])
-}
-
-fn reply(name: &str) -> Reply {
-    let (events, end) = parse(name);
-    assert_eq!(end, Ok(()), "{name}");
-    Reply::from_events(&events)
-}
-
-fn choice(name: &str) -> Choice {
-    let mut choices = reply(name).choices;
-    assert_eq!(choices.len(), 1, "{name}");
-    choices.remove(0)
-}
 
 fn text(text: &str) -> Piece {
     Piece::Text(text.to_owned())
@@ -119,7 +88,7 @@ fn details_alone_are_shown_as_thinking() {
         chunk(json!({"content": "Three"})),
         "data: [DONE]\n\n".to_owned(),
     ];
-    let (events, end) = parse_pieces(true, [stream.concat().as_bytes()]);
+    let (events, end) = parse_pieces("chat_x.sse", [stream.concat().as_bytes()]);
     assert_eq!(end, Ok(()));
     let kept = json!([entry("reasoning.text", "One, two", 0), entry("reasoning.text", ".", 1)]);
     let pieces = Reply::from_events(&events).choices.remove(0).pieces;
@@ -197,7 +166,7 @@ fn a_failure_in_mid_stream_is_of_the_kind_its_name_says() {
     ];
     for (name, kind) in kinds {
         let event = format!("event: error\ndata: {}\n\n", json!({"error": {"message": "no", "type": name}}));
-        let (_, end) = parse_pieces(true, [event.as_bytes()]);
+        let (_, end) = parse_pieces("chat_x.sse", [event.as_bytes()]);
         let Err(ParseError::Server(failure)) = end else { panic!("{end:?}") };
         assert_eq!(failure.kind, kind, "{name}");
     }
@@ -323,47 +292,9 @@ fn an_answer_that_breaks_off_in_its_thinking_has_nothing_to_give_back() {
     for name in ["chat_deepseek_thinking_call.sse", "chat_openrouter_details.sse"] {
         let bytes = wire(name);
         let end = bytes.windows(7).position(|w| w == b"I look." || w == b"Let me ").unwrap();
-        let (events, cut) = parse_pieces(true, [&bytes[..end]]);
+        let (events, cut) = parse_pieces("chat_x.sse", [&bytes[..end]]);
         assert_eq!(cut, Err(ParseError::Cut));
         assert!(!events.iter().any(|event| matches!(event, Event::Opaque { .. })), "{name}");
         assert!(!Reply::from_events(&events).choices[0].thinking().is_empty());
-    }
-}
-
-#[test]
-fn one_byte_a_chunk_and_other_line_ends_give_the_same_events() {
-    for name in RECORDED {
-        let bytes = wire(name);
-        let streamed = name.ends_with(".sse");
-        assert_eq!(parse_pieces(streamed, bytes.chunks(1)), parse(name), "{name}");
-        let crlf = String::from_utf8(bytes).unwrap().replace('\n', "\r\n");
-        assert_eq!(parse_pieces(streamed, [crlf.as_bytes()]), parse(name), "{name}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn any_chunking_gives_the_same_events(
-        name in proptest::sample::select(RECORDED),
-        cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
-    ) {
-        let bytes = wire(name);
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-        cuts.extend([0, bytes.len()]);
-        cuts.sort_unstable();
-        let pieces = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
-        prop_assert_eq!(parse_pieces(name.ends_with(".sse"), pieces), parse(name));
-    }
-
-    #[test]
-    fn a_stream_cut_anywhere_gives_a_beginning_of_its_events(
-        name in proptest::sample::select(RECORDED),
-        cut: proptest::sample::Index,
-    ) {
-        prop_assume!(name.ends_with(".sse"));
-        let bytes = wire(name);
-        let whole = parse(name).0;
-        let (events, _) = parse_pieces(true, [&bytes[..cut.index(bytes.len())]]);
-        prop_assert_eq!(&events[..], &whole[..events.len()]);
     }
 }

@@ -1,55 +1,13 @@
 //! Recorded answers of servers, read whole, in pieces and byte by byte.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/recorded.rs"]
+mod recorded;
+
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{
-    Choice, DialectName, Event, FinishReason, ParseError, Reply, TokenLogprob, ToolCall, TopToken, Usage,
-    reparse,
-};
-use proptest::prelude::*;
-
-type Outcome = (Vec<Event>, Result<(), ParseError>);
-
-fn wire(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/wire/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn dialect(name: &str) -> DialectName {
-    if name.starts_with("completion") { DialectName::OpenAiCompletions } else { DialectName::OpenAiChat }
-}
-
-fn parse_pieces<'a>(name: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-    let mut parser = dialect(name).parser(name.ends_with(".sse"));
-    let mut events = Vec::new();
-    for piece in pieces {
-        if let Err(error) = parser.feed(piece, &mut events) {
-            return (events, Err(error));
-        }
-    }
-    let end = parser.finish(&mut events);
-    (events, end)
-}
-
-fn parse(name: &str) -> Outcome {
-    parse_pieces(name, [wire(name).as_slice()])
-}
-
-fn choices(name: &str) -> Vec<Choice> {
-    let (events, end) = parse(name);
-    assert_eq!(end, Ok(()), "{name}");
-    Reply::from_events(&events).choices
-}
-
-fn only_choice(name: &str) -> Choice {
-    let mut choices = choices(name);
-    assert_eq!(choices.len(), 1, "{name}");
-    choices.remove(0)
-}
-
-fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
-}
+use drawloom_model::{DialectName, Event, FinishReason, ParseError, Reply, TokenLogprob, TopToken, Usage};
+use recorded::{call, choice, parse, parse_pieces, reply, wire};
 
 #[test]
 fn text_arrives_in_order_with_its_usage() {
@@ -72,7 +30,7 @@ fn text_arrives_in_order_with_its_usage() {
 
 #[test]
 fn comments_crlf_and_other_fields_change_nothing() {
-    let choice = only_choice("chat_comments_crlf.sse");
+    let choice = choice("chat_comments_crlf.sse");
     assert_eq!((choice.text().as_str(), choice.finish), ("Hi there", Some(FinishReason::Length)));
 }
 
@@ -82,14 +40,14 @@ fn a_tool_call_is_put_together_from_its_fragments() {
     let begin = CallBegin { id: "call_Yx1".to_owned(), name: "read_file".to_owned() };
     let first = Event::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
     assert_eq!(events[1], first);
-    let choice = only_choice("chat_tool_call.sse");
+    let choice = choice("chat_tool_call.sse");
     assert_eq!(choice.tool_calls(), [call("call_Yx1", "read_file", r#"{"path":"notes.md"}"#)]);
     assert_eq!(choice.finish, Some(FinishReason::ToolUse));
 }
 
 #[test]
 fn parallel_calls_stay_apart() {
-    let choice = only_choice("chat_parallel_calls.sse");
+    let choice = choice("chat_parallel_calls.sse");
     assert_eq!(choice.text(), "Both at once.");
     let expected =
         [call("call_A", "weather", r#"{"city":"Bern"}"#), call("call_B", "weather", r#"{"city":"Köln"}"#)];
@@ -98,20 +56,20 @@ fn parallel_calls_stay_apart() {
 
 #[test]
 fn calls_under_one_index_are_told_apart_by_id() {
-    let choice = only_choice("chat_calls_same_index.sse");
+    let choice = choice("chat_calls_same_index.sse");
     assert_eq!(choice.tool_calls(), [call("call_A", "a", "{}"), call("call_B", "b", r#"{"k":1}"#)]);
     assert_eq!(choice.finish, Some(FinishReason::ToolUse), "although the server said `stop`");
 }
 
 #[test]
 fn calls_without_ids_get_stable_ones_and_object_arguments_become_text() {
-    let choice = only_choice("chat_calls_without_ids.sse");
+    let choice = choice("chat_calls_without_ids.sse");
     assert_eq!(choice.tool_calls(), [call("call_x2_0_0", "a", r#"{"k":1}"#), call("call_x2_0_1", "b", "")]);
 }
 
 #[test]
 fn thinking_is_kept_apart_from_text() {
-    let choice = only_choice("chat_thinking.sse");
+    let choice = choice("chat_thinking.sse");
     assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("Two and two.", "4"));
     let usage = Reply::from_events(&parse("chat_thinking.sse").0).usage.unwrap();
     assert_eq!((usage.output, usage.reasoning), (40, 35));
@@ -119,21 +77,21 @@ fn thinking_is_kept_apart_from_text() {
 
 #[test]
 fn a_refusal_is_no_text() {
-    let choice = only_choice("chat_refusal.sse");
+    let choice = choice("chat_refusal.sse");
     assert_eq!((choice.refusal().as_str(), choice.text().as_str()), ("I'm sorry, no.", ""));
     assert_eq!(choice.finish, Some(FinishReason::Refusal));
 }
 
 #[test]
 fn interleaved_choices_are_sorted_by_index() {
-    let choices = choices("chat_two_choices.sse");
+    let choices = reply("chat_two_choices.sse").choices;
     let read: Vec<_> = choices.iter().map(|c| (c.index, c.text(), c.finish.clone().unwrap())).collect();
     assert_eq!(read, [(0, "b".to_owned(), FinishReason::Stop), (1, "aa".to_owned(), FinishReason::Length)]);
 }
 
 #[test]
 fn a_missing_done_is_forgiven_when_all_choices_ended() {
-    assert_eq!(only_choice("chat_missing_done.sse").text(), "done");
+    assert_eq!(choice("chat_missing_done.sse").text(), "done");
 }
 
 #[test]
@@ -162,7 +120,7 @@ fn a_failure_in_mid_stream_is_the_servers() {
 
 #[test]
 fn a_whole_answer_reads_like_a_streamed_one() {
-    let choices = choices("chat_whole.json");
+    let choices = reply("chat_whole.json").choices;
     assert_eq!((choices[0].thinking().as_str(), choices[0].text().as_str()), ("Hm.", "Here:"));
     assert_eq!(choices[0].tool_calls(), [call("call_1", "ls", r#"{"path":"."}"#)]);
     assert_eq!(
@@ -185,7 +143,7 @@ fn a_whole_answer_that_breaks_off_is_cut_and_a_page_is_garbage() {
 
 #[test]
 fn completions_give_tokens_bytes_and_alternatives_likeliest_first() {
-    let choice = only_choice("completion_logprobs.sse");
+    let choice = choice("completion_logprobs.sse");
     assert_eq!(choice.text(), " the sea海");
     let top = |token: &str, logprob| TopToken {
         token: token.to_owned(),
@@ -206,7 +164,7 @@ fn completions_give_tokens_bytes_and_alternatives_likeliest_first() {
 
 #[test]
 fn chat_gives_tokens_bytes_and_alternatives() {
-    let choice = only_choice("chat_logprobs.sse");
+    let choice = choice("chat_logprobs.sse");
     let joined: Vec<u8> = choice.logprobs.iter().flat_map(|token| token.bytes.clone()).collect();
     assert_eq!(joined, choice.text().as_bytes());
     assert_eq!(choice.logprobs[0].top[1].token, " a");
@@ -214,13 +172,13 @@ fn chat_gives_tokens_bytes_and_alternatives() {
 
 #[test]
 fn completions_may_bring_several_choices_in_one_body() {
-    let texts: Vec<_> = choices("completion_two_choices.json").into_iter().map(|c| c.text()).collect();
+    let texts: Vec<_> = reply("completion_two_choices.json").choices.into_iter().map(|c| c.text()).collect();
     assert_eq!(texts, [" one\n", " two"], "white space is kept");
 }
 
 #[test]
 fn characters_split_over_deltas_are_whole_and_an_unfinished_one_is_dropped() {
-    assert_eq!(only_choice("completion_split_utf8.sse").text(), "中 😀 end");
+    assert_eq!(choice("completion_split_utf8.sse").text(), "中 😀 end");
 }
 
 #[test]
@@ -250,83 +208,4 @@ fn a_large_line_below_the_limit_is_read() {
     let (events, end) = parse_pieces("x.sse", body.as_bytes().chunks(16 * 1024));
     assert_eq!(end, Ok(()));
     assert_eq!(Reply::from_events(&events).choices[0].text().len(), text.len());
-}
-
-#[test]
-fn a_stored_response_reads_the_same_again() {
-    for name in RECORDED {
-        let (events, end) = parse(name);
-        let read = reparse(dialect(name), &wire(name), name.ends_with(".sse"));
-        let reply = Reply::from_events(&events);
-        assert_eq!(
-            (read.choices, read.usage, read.problem),
-            (reply.choices, reply.usage, end.err()),
-            "{name}"
-        );
-    }
-}
-
-const RECORDED: &[&str] = &[
-    "chat_text.sse",
-    "chat_comments_crlf.sse",
-    "chat_tool_call.sse",
-    "chat_parallel_calls.sse",
-    "chat_calls_same_index.sse",
-    "chat_calls_without_ids.sse",
-    "chat_thinking.sse",
-    "chat_refusal.sse",
-    "chat_two_choices.sse",
-    "chat_missing_done.sse",
-    "chat_cut.sse",
-    "chat_error_midstream.sse",
-    "chat_logprobs.sse",
-    "chat_whole.json",
-    "completion_logprobs.sse",
-    "completion_two_choices.json",
-    "completion_split_utf8.sse",
-    "garbage.sse",
-];
-
-#[test]
-fn one_byte_a_chunk_gives_the_same_events() {
-    for name in RECORDED {
-        let bytes = wire(name);
-        assert_eq!(parse_pieces(name, bytes.chunks(1)), parse(name), "{name}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn any_chunking_gives_the_same_events(
-        name in proptest::sample::select(RECORDED),
-        cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
-    ) {
-        let bytes = wire(name);
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-        cuts.extend([0, bytes.len()]);
-        cuts.sort_unstable();
-        let pieces = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
-        prop_assert_eq!(parse_pieces(name, pieces), parse(name));
-    }
-
-    #[test]
-    fn any_bytes_are_read_without_panic_and_alike_under_any_chunking(
-        bytes in proptest::collection::vec(any::<u8>(), 0..200),
-        frames in proptest::collection::vec("(data: |: |event: )?[ -~]{0,20}(\n|\r\n|\n\n)", 0..8),
-        streamed: bool,
-        cut: proptest::sample::Index,
-    ) {
-        let body = [frames.concat().into_bytes(), bytes].concat();
-        let name = if streamed { "x.sse" } else { "x.json" };
-        let (head, tail) = body.split_at(cut.index(body.len() + 1));
-        prop_assert_eq!(parse_pieces(name, [head, tail]), parse_pieces(name, [body.as_slice()]));
-    }
-
-    #[test]
-    fn a_stream_cut_anywhere_gives_a_beginning_of_its_events(cut: proptest::sample::Index) {
-        let bytes = wire("chat_parallel_calls.sse");
-        let whole = parse("chat_parallel_calls.sse").0;
-        let (events, _) = parse_pieces("x.sse", [&bytes[..cut.index(bytes.len())]]);
-        prop_assert_eq!(&events[..], &whole[..events.len()]);
-    }
 }
