@@ -16,6 +16,7 @@ use store::{Principal, StoreError, With};
 
 use crate::desk::Desk;
 use crate::error::AgentError;
+use crate::form::Form;
 use crate::handover::{Door, Doors, Handed};
 use crate::lease::Held;
 use crate::request::Ask;
@@ -53,6 +54,7 @@ impl Manner {
             bootstrap: Arc::clone(&self.bootstrap),
             context: Vec::new(),
             instruction: Vec::new(),
+            form: Form::default(),
             part_of: None,
             guards: Vec::new(),
             cancel: Cancel::never(),

@@ -47,6 +47,10 @@ pub struct Agent {
 pub struct Settings {
     /// The model named on the command line, or the default of the configuration.
     pub model: Option<String>,
+    /// The one named on the command line.
+    pub named: Option<String>,
+    /// Models that old requests may be sent to although they went elsewhere.
+    pub replay: Vec<String>,
     /// `[presets.NAME]`.
     pub presets: BTreeMap<String, Preset>,
     /// `[agents.NAME]`.

@@ -78,8 +78,12 @@ impl Choice<'_> {
         let DialogueRequest { view, target, budget, previous, bootstrap, strategy, .. } = self.request;
         let estimator = self.around.estimator;
         let speaker = Speaker { target, estimator, pictures: self.around.pictures };
-        let History { spoken, complete, start } =
+        let History { mut spoken, complete, start } =
             History::read(self.rows, view, self.path, start, &speaker, budget.budget)?;
+        if let Some(again) = &self.request.again {
+            again.unshow(&mut spoken, estimator);
+        }
+        spoken.extend(self.request.said.clone().map(|said| speaker.speak(said, Vec::new())));
         let unread = bootstrap.is_unread();
         let frozen = previous
             .prefix
@@ -213,6 +217,9 @@ impl Choice<'_> {
     /// Shows what does not stand in the window, with its newest node. Nothing is shown after an answer: the request
     /// would end with the user.
     fn show(&self, chosen: &mut Chosen, mut offers: Vec<Offer>) {
+        if self.request.again.is_some() {
+            return;
+        }
         let costs = chosen.pairs.costs(&chosen.spoken, self.around.estimator);
         let window = self.request.budget.window.max(1);
         let used = match (chosen.moved, self.request.previous.used) {

@@ -151,6 +151,8 @@ pub(crate) fn open(
     };
     let settings = Settings {
         model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
+        named: named.map(str::to_owned),
+        replay: config.model.replay.clone(),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),

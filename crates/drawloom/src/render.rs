@@ -134,7 +134,7 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Rows(found) => Shown::new(care::rows(found, to)),
         Outcome::Context(found) => Shown::new(context::show(found, to)),
         Outcome::ContextDiff(found) => Shown::new(context::diff(found, to)),
-        Outcome::Replayed(done) => Shown::new(context::replayed(done)),
+        Outcome::Replayed(done) => Shown::new(context::replayed(done, to)),
         Outcome::Cost(found) => Shown::new(cost::costs(found, to)),
         Outcome::Done(_) => Shown::default(),
     }

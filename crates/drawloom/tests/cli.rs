@@ -23,6 +23,8 @@ mod limits;
 mod models;
 #[path = "cli/reference.rs"]
 mod reference;
+#[path = "cli/replaying.rs"]
+mod replaying;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]

@@ -204,7 +204,9 @@ fn sent(
         Mode::Buffer => {
             let (way, from) = (Way::Raw, None);
             let (context, instruction) = (Vec::new(), Vec::new());
-            let request = DocumentRequest { view, from, way, budget, drafts: false, context, instruction };
+            let drafts = false;
+            let request =
+                DocumentRequest { view, from, way, budget, drafts, context, instruction, again: None };
             document(rows, &request, &estimator)
         }
         Mode::Dialogue => dialogue(rows, &DialogueRequest::new(view, target, budget), &estimator),

@@ -54,6 +54,8 @@ pub(crate) struct Model {
     pub(crate) fallbacks: Vec<String>,
     /// Whether a remote one of them may take over from a local one.
     pub(crate) fallback_remote: bool,
+    /// Where old requests may go although they went elsewhere.
+    pub(crate) replay: Vec<String>,
 }
 
 /// `[budget]`, in dollars.

@@ -40,6 +40,12 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .or("false"),
     Key::new(
+        "model.replay",
+        Texts,
+        "Remote models that `context replay` may send to what went to this machine or to another provider: PROVIDER/NAME.",
+    )
+    .or("[]"),
+    Key::new(
         "providers.NAME.base_url",
         Address,
         "Address of the server, with or without its version. Needed, unless the provider is known by its name or kind.",
