@@ -1,5 +1,6 @@
 //! Conversations: what is said in a session, by whom it is answered, and the answer.
 
+mod ahead;
 mod asked;
 mod beside;
 mod move_on;
@@ -27,7 +28,7 @@ use crate::rights::{Asker, Right};
 use crate::slash::{self, Input, Slashed};
 
 pub use beside::{Beside, Steered};
-pub(crate) use sessions::{session_named, sessions};
+pub(crate) use sessions::sessions;
 
 /// How long a busy session is waited for whose process takes no messages.
 const PATIENCE: Duration = Duration::from_secs(5);

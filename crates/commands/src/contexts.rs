@@ -1,21 +1,21 @@
 //! What was sent: shown, compared, read back byte for byte, sent again.
 
+mod next;
 mod replay;
 
 use context::{Manifest, Segment, Zone};
 use loom::{Digest, RowError};
 
-use agent::session::Name;
-use agent::{Ask, stored};
+use agent::stored;
 
 use crate::app::App;
 use crate::args::context::{Diff, ShowContext};
-use crate::chat::session_named;
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::context::{Changed, ContextDiff, ContextShown, SegmentShown};
 use crate::rights::Asker;
 
+pub(crate) use next::unsaid;
 pub(crate) use replay::replay;
 
 /// A request as it was sent.
@@ -56,7 +56,7 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
 /// `context show`.
 pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<Outcome, CommandError> {
     if let Some(tree) = &args.next {
-        return next(app, asker, tree, &args).await;
+        return next::next(app, asker, tree, &args).await;
     }
     let sent = sent(app, asker, args.node.as_deref().unwrap_or_default()).await?;
     let reported = sent.usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write);
@@ -69,39 +69,6 @@ pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<
         shown.estimated = false;
     }
     Ok(Outcome::Context(shown))
-}
-
-/// What would be sent next.
-async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Result<Outcome, CommandError> {
-    let tree = if tree.is_empty() {
-        let session = args.session.clone().unwrap_or_else(|| Name::default().to_string());
-        let tree = session_named(app, asker, &session, false).await?.tree();
-        tree.ok_or_else(|| {
-            CommandError::not_found("conversation of the session", &session, "say something first")
-        })?
-    } else {
-        app.tree_named(asker, tree).await?
-    };
-    let ask = Ask {
-        tree,
-        view: args.view.name()?,
-        from: None,
-        follow: false,
-        drafts: true,
-        model: app.models.find(app.settings.model.as_deref())?,
-        agent: "main".to_owned(),
-        params: model::Params::default(),
-        bootstrap: std::sync::Arc::default(),
-        context: Vec::new(),
-        instruction: Vec::new(),
-        form: agent::Form::default(),
-        part_of: None,
-        guards: Vec::new(),
-        cancel: app.cancel.clone(),
-    };
-    let prepared = ask.prepare(&app.desk(), &asker.principal).await?;
-    let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
-    Ok(Outcome::Context(ContextShown { map: args.map, ..shown }))
 }
 
 pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {

@@ -340,3 +340,53 @@ impl Model for Far {
         self.echo.send(request, call, exchange).await
     }
 }
+
+#[tokio::test]
+async fn what_would_be_sent_is_what_is_sent_and_looking_writes_nothing() {
+    for home in homes() {
+        let talk = Talk::new(&home);
+        let look = async |more: &[&str]| home.ok(&[&["context", "show", "--next"], more].concat()).await;
+        for text in ["hello", "and again, at some length"] {
+            let trees = home.ok(&["tree", "list"]).await;
+            let ahead = look(&["-m", text, "--text"]).await;
+            assert_eq!(home.ok(&["tree", "list"]).await, trees, "no tree and no node is made");
+            assert!(ahead["manifest"].is_null(), "{ahead}");
+            let newest = ahead["segments"].as_array().unwrap().iter().rfind(|s| s["kind"] == "history");
+            assert!(field(newest.unwrap(), "text").contains(text), "{ahead}");
+            assert_eq!(newest.unwrap()["reason"], "the newest turn");
+            let longer = look(&["-m", &format!("{text}{}", " and more".repeat(50))]).await;
+            assert!(longer["used"].as_u64() > ahead["used"].as_u64(), "its tokens count");
+
+            let mut talk = Talk::as_set(&home);
+            let node = field(&talk.ok(text).await, "node");
+            let sent = home.ok(&["context", "show", &node]).await;
+            assert_eq!(sent["sha256"], ahead["sha256"], "byte for byte");
+            let estimates = |shown: &Value| -> u64 {
+                let segments = shown["segments"].as_array().unwrap();
+                segments.iter().map(|segment| segment["tokens"].as_u64().unwrap()).sum()
+            };
+            assert_eq!(estimates(&sent), estimates(&ahead));
+        }
+        drop(talk);
+        let masked = look(&["-m", &format!("my key is {}", home::SECRET), "--text"]).await;
+        assert!(!masked.to_string().contains(home::SECRET), "masked as what is said is: {masked}");
+        assert!(home.talk.notes.lock().unwrap().iter().any(|note| note.contains("masked")));
+        let other = look(&["--session", "not-yet", "-m", "hi"]).await;
+        assert!(other["used"].as_u64() < masked["used"].as_u64(), "the first request of another session");
+        assert_eq!(home.err(&["context", "show", "--next", "--session", "not-yet"]).await.exit, 3);
+        assert_eq!(home.err(&["context", "show", "--next", "-m", " "]).await.exit, 2);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_said_to_a_document() {
+    for home in homes() {
+        home.models.set(ScriptModel::echo(ScriptOptions::default()));
+        let tree = home.tree("buffer", "Once.").await;
+        assert_eq!(home.err(&["context", "show", "--next", &tree, "-m", "hi"]).await.code, "usage");
+        let chat = home.tree("dialogue", "Once.").await;
+        let ahead = home.ok(&["context", "show", "--next", &chat, "-m", "upon a time", "--text"]).await;
+        assert!(ahead.to_string().contains("upon a time"), "{ahead}");
+        assert!(!home.text(&chat).await.contains("upon"), "and nothing is there");
+    }
+}

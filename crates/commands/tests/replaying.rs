@@ -174,14 +174,8 @@ async fn the_window_is_that_of_then_and_what_does_not_fit_is_said() {
         let (first, tree) = say(&home, &"one ".repeat(500)).await;
         say(&home, &"two ".repeat(500)).await;
         let (node, _) = say(&home, "three").await;
-        home.ok(&[
-            "tree",
-            "compact",
-            &tree,
-            "--to",
-            &home.nodes(&tree, &[]).await[3]["id"].as_str().unwrap(),
-        ])
-        .await;
+        home.ok(&["tree", "compact", &tree, "--to", home.nodes(&tree, &[]).await[3]["id"].as_str().unwrap()])
+            .await;
         asked.lock().unwrap().clear();
         name(&mut home, Some("here/b"));
         home.ok(&["context", "replay", &node]).await;

@@ -32,6 +32,10 @@ pub struct ShowContext {
     #[arg(long, value_name = "NAME", requires = "next")]
     #[serde(default)]
     pub session: Option<String>,
+    /// As if this were said next; `-` reads standard input. Nothing is said and nothing is written.
+    #[arg(short, long, value_name = "TEXT", requires = "next")]
+    #[serde(default)]
+    pub message: Option<String>,
     /// The view.
     #[command(flatten)]
     #[serde(flatten)]
