@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use context::trim::Strategy;
-use context::{Again, ContextError, Manifest, Previous, Target};
+use context::{Again, ContextError, Manifest, Previous, Strategy, Target};
 use loom::render::Passage;
 use loom::{PositionId, RowError, Rows, ViewName};
 

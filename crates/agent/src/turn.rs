@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use context::{Bootstrap, Zone};
+use context::{Bootstrap, Strategy, Zone};
 use loom::plan::{EditAs, NewText};
 use loom::{Digest, NodeId, Op, PositionId, Refusal, Role, Seq, TreeId, ViewName};
 use model::{Cancel, Model, Params, Usage};
@@ -37,6 +37,8 @@ pub struct Manner {
     pub params: Params,
     /// What stands above the cache boundary.
     pub bootstrap: Arc<Bootstrap>,
+    /// How a conversation that is too long is cut.
+    pub strategy: Strategy,
 }
 
 impl Manner {
@@ -54,7 +56,7 @@ impl Manner {
             bootstrap: Arc::clone(&self.bootstrap),
             context: Vec::new(),
             instruction: Vec::new(),
-            form: Form::default(),
+            form: Form { strategy: self.strategy, ..Form::default() },
             part_of: None,
             guards: Vec::new(),
             cancel: Cancel::never(),

@@ -4,6 +4,7 @@ mod ahead;
 mod asked;
 mod beside;
 mod move_on;
+mod reload;
 mod sessions;
 pub(crate) mod stand;
 
@@ -46,6 +47,8 @@ pub struct Conversation {
     manner: Option<Manner>,
     /// Whether the next thing said begins a new tree.
     anew: bool,
+    /// Whether the next request reads everything above it anew.
+    reload: bool,
     /// What goes along with the next thing said.
     attached: Vec<NewText>,
     /// The last request of which was said that it leaves this machine: session and provider.
@@ -92,7 +95,7 @@ impl Conversation {
         let chosen = Chosen { workspace: app.workspace.key.clone(), name, kind };
         let (preset, attached) = (args.preset.clone(), attachments(app, args)?);
         let (anew, manner, told, turn) = (args.new, None, None, None);
-        Ok(Self { chosen, view, preset, manner, anew, attached, told, turn })
+        Ok(Self { chosen, view, preset, manner, anew, reload: false, attached, told, turn })
     }
 
     /// What it is called: `SESSION`, `SESSION:FORK` in a fork.
@@ -286,6 +289,7 @@ impl Conversation {
             let (instance, by) = match begun {
                 Ok((mut turn, kept)) => {
                     let turned = turn.answer(kept).await;
+                    self.reload &= turned.reply.is_err();
                     self.turn = Some((turn, entered.clone()));
                     return Ok(Either::Here(Box::new(turned)));
                 }

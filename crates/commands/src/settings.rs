@@ -59,6 +59,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What becomes of a boot file that changes in mid-session.
     pub changed_files: context::ChangedFiles,
+    /// How a conversation that is too long is cut.
+    pub strategy: context::Strategy,
 }
 
 /// What is met before something grows without end (spec: scale §4).

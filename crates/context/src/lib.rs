@@ -52,6 +52,7 @@ pub use cover::cover;
 pub use coverage::{Coverage, Covered, NothingRemembered};
 pub use estimate::{Estimator, Features};
 pub use fit::Fit;
+pub use history::unsent;
 pub use injection::Offer;
 pub use manifest::{CallCut, KeptOfCall, Manifest, ModelRef, PathRun, Way};
 pub use memory::{Memory, Observation};

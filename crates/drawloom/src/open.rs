@@ -157,6 +157,7 @@ pub(crate) fn open(
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
         changed_files: config.context.changed_files,
+        strategy: config.context.strategy,
     };
     let budget = config.budget.of_the_agent();
     // What stands in a workspace is run for nobody, trusted or not.

@@ -35,6 +35,8 @@ mod terminal;
 mod tiny;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/windows.rs"]
+mod windows;
 #[path = "cli/work.rs"]
 mod work;
 #[path = "cli/world.rs"]

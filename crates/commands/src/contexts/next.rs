@@ -36,12 +36,11 @@ pub(super) async fn next(
         conversation.prepared(app, asker, said).await?
     } else {
         let (tree, view) = (app.tree_named(asker, tree).await?, args.view.name()?);
-        let form = match said {
-            None => Form::default(),
-            Some(text) => {
-                Form { said: Some(unsaid(app, asker, tree, &view, text).await?), ..Form::default() }
-            }
+        let said = match said {
+            Some(text) => Some(unsaid(app, asker, tree, &view, text).await?),
+            None => None,
         };
+        let form = Form { said, strategy: app.settings.strategy, ..Form::default() };
         let model = app.models.find(app.settings.model.as_deref())?;
         ask(app, tree, view, model, form).prepare(&app.desk(), &asker.principal).await?
     };

@@ -199,6 +199,8 @@ impl Limits {
 pub(crate) struct Context {
     /// What becomes of a boot file that changes in mid-session.
     pub(crate) changed_files: context::ChangedFiles,
+    /// How a conversation that is too long is cut.
+    pub(crate) strategy: context::Strategy,
 }
 
 /// `[log]`.

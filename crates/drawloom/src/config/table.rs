@@ -195,6 +195,12 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .or("\"inject\""),
     Key::new(
+        "context.strategy",
+        Choice(&["rolling", "truncate_middle", "stop_at_limit"]),
+        "A conversation that is too long: its oldest turns leave, those between the first and the recent ones leave, or it ends.",
+    )
+    .or("\"rolling\""),
+    Key::new(
         "log.level",
         Choice(&["error", "warn", "info", "debug", "trace"]),
         "What is logged to standard error; --verbose means debug.",

@@ -10,9 +10,9 @@ use crate::trust::at_terminal;
 use crate::world::World;
 
 /// A server of another dialect, and what it was asked.
-struct Server {
-    port: u16,
-    asked: Arc<Mutex<Vec<Value>>>,
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    pub(crate) asked: Arc<Mutex<Vec<Value>>>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -30,7 +30,7 @@ const ANSWER: &str = concat!(
     "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
 );
 
-fn server() -> Server {
+pub(crate) fn server() -> Server {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let asked = Arc::<Mutex<Vec<Value>>>::default();
     let seen = Arc::clone(&asked);
