@@ -170,7 +170,7 @@ pub(crate) fn open(
         home: Arc::new(home),
         instance: instance.id(),
         clock,
-        models: Arc::new(Configured::new(config, named).with(embedded)),
+        models: Arc::new(Configured::new(config, named).with(embedded).telling(Arc::clone(&person))),
         workspace,
         doors: Doors::default(),
         settings,
