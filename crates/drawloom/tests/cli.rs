@@ -25,6 +25,8 @@ mod models;
 mod reference;
 #[path = "cli/replaying.rs"]
 mod replaying;
+#[path = "cli/spending.rs"]
+mod spending;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]

@@ -31,12 +31,24 @@ const ANSWER: &str = concat!(
 );
 
 pub(crate) fn server() -> Server {
+    server_saying(ANSWER.to_owned())
+}
+
+/// One that does not say how many tokens there were.
+pub(crate) fn silent_server() -> Server {
+    let (usage, delta) =
+        (",\"usage\":{\"input_tokens\":30,\"output_tokens\":1}", ",\"usage\":{\"output_tokens\":3}");
+    server_saying(ANSWER.replace(usage, "").replace(delta, ""))
+}
+
+fn server_saying(answer: String) -> Server {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let asked = Arc::<Mutex<Vec<Value>>>::default();
     let seen = Arc::clone(&asked);
     let answer = move |body: String| {
         seen.lock().unwrap().push(serde_json::from_str(&body).unwrap());
-        async move { ([("content-type", "text/event-stream")], ANSWER) }
+        let answer = answer.clone();
+        async move { ([("content-type", "text/event-stream")], answer) }
     };
     let router = Router::new().route("/v1/messages", post(answer));
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
