@@ -268,6 +268,21 @@ async fn s10_an_old_request_goes_elsewhere_only_if_the_model_is_configured_by_na
 }
 
 #[tokio::test]
+async fn s10_a_model_that_has_moved_elsewhere_does_not_get_what_was_said_here() {
+    for mut home in homes() {
+        furnish(&mut home);
+        let (node, _) = say(&home, "a secret").await;
+        let moved = Named::default().with("here/a", Place::Remote, 32_000);
+        let asked = Arc::clone(&moved.asked);
+        home.app.models = Arc::new(moved);
+        let refused = home.err(&["context", "replay", &node]).await;
+        assert_eq!((refused.code, asked.lock().unwrap().len()), ("elsewhere", 0), "{refused:?}");
+        home.app.settings.replay = vec!["here/a".to_owned()];
+        assert_eq!(home.ok(&["context", "replay", &node]).await["identical"], true, "control");
+    }
+}
+
+#[tokio::test]
 async fn many_tokens_are_estimated_before_they_go_elsewhere() {
     for mut home in homes() {
         let asked = furnish(&mut home);

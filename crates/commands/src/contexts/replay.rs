@@ -86,7 +86,10 @@ fn takes_form(info: &ModelInfo, form: DialectName) -> bool {
 /// The model that was asked: by the name the owner has for it, else by its own.
 fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, CommandError> {
     let full = format!("{}/{}", asked.provider, asked.name);
-    for name in [app.settings.model.as_deref(), Some(&asked.name)].into_iter().flatten() {
+    // A name that has nothing of its own is not looked up: that may take weights into memory, or ask for them.
+    let default = app.settings.model.as_deref();
+    let default = default.filter(|name| name.contains(&asked.name) || asked.name.contains(name));
+    for name in [default, Some(&asked.name)].into_iter().flatten() {
         if let Some(found) = app.models.find(Some(name)).ok().filter(|found| is_it(found.info(), asked)) {
             return Ok(found);
         }
