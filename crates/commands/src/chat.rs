@@ -26,7 +26,7 @@ use crate::results::chat::Chatted;
 use crate::results::tree::UsageShown;
 use crate::results::{Done, Outcome};
 use crate::rights::{Asker, Right};
-use crate::slash::{self, Input, Slashed};
+use crate::slash::{self, Input, SlashCommand, Slashed};
 
 pub use beside::{Beside, Steered};
 pub(crate) use sessions::sessions;
@@ -175,6 +175,12 @@ impl Conversation {
         line: &str,
         cancel: Cancel,
     ) -> Result<Outcome, CommandError> {
+        if let Input::Command(SlashCommand::Reload) = slash::parse(line) {
+            return Err(CommandError::usage(
+                "/reload holds for the next request of the conversation it is typed in, and this call ends here",
+                "type it in `drawloom chat`; `/compact` has everything read anew, too",
+            ));
+        }
         match self.take(app, asker, line, cancel.clone()).await? {
             Slashed::Done(outcome) => Ok(*outcome),
             // Nothing is under way that it could wait for.

@@ -436,6 +436,7 @@ async fn reload_says_beforehand_what_it_costs_and_the_next_request_pays_it_once(
         "nothing is lost"
     );
     std::fs::write(folder.join("AGENTS.md"), "Be very brief.\n".repeat(200)).unwrap();
+    assert_eq!(home.err(&["chat", "-m", "/reload"]).await.exit, 2, "it would hold for nothing");
     let told = talk.ok("/reload").await;
     assert_eq!(told["changed"], json!(["AGENTS.md"]));
     let figures = |name: &str| told[name].as_u64().unwrap();
