@@ -12,6 +12,8 @@ use crate::desk::Desk;
 use crate::error::AgentError;
 use crate::exchange::{self, Gate, Passed};
 use crate::fallback;
+use crate::form::Form;
+use crate::replay::node_of;
 use crate::request::{Ask, Prepared};
 use crate::settle::{self, Answered};
 
@@ -111,6 +113,7 @@ pub async fn again(
         bootstrap: Arc::default(),
         context: Vec::new(),
         instruction: Vec::new(),
+        form: Form::default(),
         part_of: None,
         guards: Vec::new(),
         cancel,
@@ -127,9 +130,5 @@ pub async fn again(
     let heard = exchange::send(desk, &ask, &prepared, &begun, slot, &gate).await;
     let answered = settle::settle(desk, who, &ask, &prepared, begun, heard).await?;
     reserved.spent(answered.cost);
-    match (answered.nodes.first(), answered.error) {
-        (Some(node), _) => Ok(node.id),
-        (None, Some(error)) => Err(error),
-        (None, None) => Err(AgentError::Empty),
-    }
+    node_of(answered)
 }

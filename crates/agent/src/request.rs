@@ -7,8 +7,8 @@ use context::dialogue::{Around, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::manifest::{Endpoint, VERSION};
 use context::{
-    Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, NoPictures, NothingRemembered,
-    Prefix, Target, Way, cover, reuse,
+    Again, Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, NoPictures,
+    NothingRemembered, Prefix, Target, Way, cover, reuse,
 };
 use loom::content::NotCanonical;
 use loom::{
@@ -22,6 +22,7 @@ use crate::desk::Desk;
 use crate::earlier::Earlier;
 use crate::error::AgentError;
 use crate::fits;
+use crate::form::Form;
 use crate::stored;
 
 /// What is asked, of whom, where.
@@ -49,6 +50,8 @@ pub struct Ask {
     pub context: Vec<NodeId>,
     /// Nodes sent besides the path, as instructions.
     pub instruction: Vec<NodeId>,
+    /// How it departs from plainly going on.
+    pub form: Form,
     /// The operation that committed the drafts before it.
     pub part_of: Option<Seq>,
     /// Leases the work depends on: nothing is written once one is lost.
@@ -190,25 +193,34 @@ impl Ask {
         let base = Earlier::read(rows, parent)?;
         let (view, from) = (self.view.clone(), self.from);
         let (context, instruction) = (self.context.clone(), self.instruction.clone());
+        let target = Target::of(self.model.info());
+        let repeated = self.form.again(rows, &view, parent);
+        let repeated = repeated.and_then(|again| Ok((again, self.form.previous(rows, &target)?)));
+        let (again, previous) = match repeated {
+            Ok(repeated) => repeated,
+            Err(error) => return Ok(Read { assembled: Err(error), parent, parent_node, base }),
+        };
         let assembled = match rows.tree()?.mode {
             Mode::Buffer => {
                 let (way, drafts) = (Way::of(self.model.info()), self.drafts);
                 document(
                     rows,
-                    &DocumentRequest { view, from, way, budget, drafts, context, instruction },
+                    &DocumentRequest { view, from, way, budget, drafts, context, instruction, again },
                     estimator,
                 )
             }
             Mode::Dialogue => {
-                let target = Target::of(self.model.info());
-                let previous =
-                    base.as_ref().map(|earlier| earlier.previous(&target, now)).unwrap_or_default();
+                let going_on = || base.as_ref().map(|earlier| earlier.previous(&target, now));
+                let previous = previous.or_else(going_on).unwrap_or_default();
                 let request = DialogueRequest {
                     from,
                     bootstrap: Arc::clone(&self.bootstrap),
                     previous,
+                    strategy: again.as_ref().map_or(self.form.strategy, Again::strategy),
                     context,
                     instruction,
+                    said: self.form.said.clone(),
+                    again,
                     ..DialogueRequest::new(view, target, budget)
                 };
                 let around = Around { estimator, coverage: &NothingRemembered, pictures: &NoPictures };

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use context::{Bootstrap, Zone};
+use context::{Bootstrap, Strategy, Zone};
 use loom::plan::{EditAs, NewText};
 use loom::{Digest, NodeId, Op, PositionId, Refusal, Role, Seq, TreeId, ViewName};
 use model::{Cancel, Model, Params, Usage};
@@ -16,6 +16,7 @@ use store::{Principal, StoreError, With};
 
 use crate::desk::Desk;
 use crate::error::AgentError;
+use crate::form::Form;
 use crate::handover::{Door, Doors, Handed};
 use crate::lease::Held;
 use crate::request::Ask;
@@ -36,6 +37,8 @@ pub struct Manner {
     pub params: Params,
     /// What stands above the cache boundary.
     pub bootstrap: Arc<Bootstrap>,
+    /// How a conversation that is too long is cut.
+    pub strategy: Strategy,
 }
 
 impl Manner {
@@ -53,6 +56,7 @@ impl Manner {
             bootstrap: Arc::clone(&self.bootstrap),
             context: Vec::new(),
             instruction: Vec::new(),
+            form: Form { strategy: self.strategy, ..Form::default() },
             part_of: None,
             guards: Vec::new(),
             cancel: Cancel::never(),

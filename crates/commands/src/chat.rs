@@ -1,8 +1,10 @@
 //! Conversations: what is said in a session, by whom it is answered, and the answer.
 
+mod ahead;
 mod asked;
 mod beside;
 mod move_on;
+mod reload;
 mod sessions;
 pub(crate) mod stand;
 
@@ -24,10 +26,10 @@ use crate::results::chat::Chatted;
 use crate::results::tree::UsageShown;
 use crate::results::{Done, Outcome};
 use crate::rights::{Asker, Right};
-use crate::slash::{self, Input, Slashed};
+use crate::slash::{self, Input, SlashCommand, Slashed};
 
 pub use beside::{Beside, Steered};
-pub(crate) use sessions::{session_named, sessions};
+pub(crate) use sessions::sessions;
 
 /// How long a busy session is waited for whose process takes no messages.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -45,6 +47,8 @@ pub struct Conversation {
     manner: Option<Manner>,
     /// Whether the next thing said begins a new tree.
     anew: bool,
+    /// Whether the next request reads everything above it anew.
+    reload: bool,
     /// What goes along with the next thing said.
     attached: Vec<NewText>,
     /// The last request of which was said that it leaves this machine: session and provider.
@@ -91,7 +95,7 @@ impl Conversation {
         let chosen = Chosen { workspace: app.workspace.key.clone(), name, kind };
         let (preset, attached) = (args.preset.clone(), attachments(app, args)?);
         let (anew, manner, told, turn) = (args.new, None, None, None);
-        Ok(Self { chosen, view, preset, manner, anew, attached, told, turn })
+        Ok(Self { chosen, view, preset, manner, anew, reload: false, attached, told, turn })
     }
 
     /// What it is called: `SESSION`, `SESSION:FORK` in a fork.
@@ -171,6 +175,12 @@ impl Conversation {
         line: &str,
         cancel: Cancel,
     ) -> Result<Outcome, CommandError> {
+        if let Input::Command(SlashCommand::Reload) = slash::parse(line) {
+            return Err(CommandError::usage(
+                "/reload holds for the next request of the conversation it is typed in, and this call ends here",
+                "type it in `drawloom chat`; `/compact` has everything read anew, too",
+            ));
+        }
         match self.take(app, asker, line, cancel.clone()).await? {
             Slashed::Done(outcome) => Ok(*outcome),
             // Nothing is under way that it could wait for.
@@ -285,6 +295,7 @@ impl Conversation {
             let (instance, by) = match begun {
                 Ok((mut turn, kept)) => {
                     let turned = turn.answer(kept).await;
+                    self.reload &= turned.reply.is_err();
                     self.turn = Some((turn, entered.clone()));
                     return Ok(Either::Here(Box::new(turned)));
                 }

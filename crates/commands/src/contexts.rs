@@ -1,20 +1,22 @@
 //! What was sent: shown, compared, read back byte for byte, sent again.
 
+mod next;
+mod replay;
+
 use context::{Manifest, Segment, Zone};
 use loom::{Digest, RowError};
-use model::{Encoded, PartId, PartKind, PartRange, Place};
 
-use agent::session::Name;
-use agent::{Ask, stored};
+use agent::stored;
 
 use crate::app::App;
-use crate::args::context::{Diff, Replay, ShowContext};
-use crate::chat::session_named;
+use crate::args::context::{Diff, ShowContext};
 use crate::error::CommandError;
-use crate::generate::MANY_TOKENS;
 use crate::results::Outcome;
-use crate::results::context::{Changed, ContextDiff, ContextShown, Replayed, SegmentShown};
+use crate::results::context::{Changed, ContextDiff, ContextShown, SegmentShown};
 use crate::rights::Asker;
+
+pub(crate) use next::unsaid;
+pub(crate) use replay::replay;
 
 /// A request as it was sent.
 struct Sent {
@@ -23,6 +25,10 @@ struct Sent {
     body: Option<Vec<u8>>,
     generation: loom::GenerationRow,
     usage: Option<model::Usage>,
+    /// Who is the author of what came of it.
+    agent: String,
+    /// What was sent besides the path.
+    inputs: Vec<(loom::OriginRole, loom::NodeId)>,
 }
 
 /// The request a node was made of.
@@ -31,15 +37,16 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
     let (tree, node) = (named.tree, named.node);
     let found = app
         .read(asker, tree, move |rows| {
-            let Some(generation) = rows.node(node)?.and_then(|row| row.node.generation) else {
-                return Ok(None);
-            };
+            let Some(made) = rows.node(node)?.map(|row| row.node) else { return Ok(None) };
+            let Some(generation) = made.generation else { return Ok(None) };
             let Some(generation) = rows.generation(generation)? else { return Ok(None) };
             let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
             let body = stored::body(rows, &manifest)?;
             let usage =
                 stored::response(rows, node)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
-            Ok::<_, RowError>(Some(Sent { digest: generation.manifest, manifest, body, generation, usage }))
+            let (digest, agent) = (generation.manifest, made.author.id);
+            let inputs = made.origins.iter().map(|origin| (origin.role, origin.node)).collect();
+            Ok::<_, RowError>(Some(Sent { digest, manifest, body, generation, usage, agent, inputs }))
         })
         .await?;
     found
@@ -49,7 +56,7 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
 /// `context show`.
 pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<Outcome, CommandError> {
     if let Some(tree) = &args.next {
-        return next(app, asker, tree, &args).await;
+        return next::next(app, asker, tree, &args).await;
     }
     let sent = sent(app, asker, args.node.as_deref().unwrap_or_default()).await?;
     let reported = sent.usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write);
@@ -62,38 +69,6 @@ pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<
         shown.estimated = false;
     }
     Ok(Outcome::Context(shown))
-}
-
-/// What would be sent next.
-async fn next(app: &App, asker: &Asker, tree: &str, args: &ShowContext) -> Result<Outcome, CommandError> {
-    let tree = if tree.is_empty() {
-        let session = args.session.clone().unwrap_or_else(|| Name::default().to_string());
-        let tree = session_named(app, asker, &session, false).await?.tree();
-        tree.ok_or_else(|| {
-            CommandError::not_found("conversation of the session", &session, "say something first")
-        })?
-    } else {
-        app.tree_named(asker, tree).await?
-    };
-    let ask = Ask {
-        tree,
-        view: args.view.name()?,
-        from: None,
-        follow: false,
-        drafts: true,
-        model: app.models.find(app.settings.model.as_deref())?,
-        agent: "main".to_owned(),
-        params: model::Params::default(),
-        bootstrap: std::sync::Arc::default(),
-        context: Vec::new(),
-        instruction: Vec::new(),
-        part_of: None,
-        guards: Vec::new(),
-        cancel: app.cancel.clone(),
-    };
-    let prepared = ask.prepare(&app.desk(), &asker.principal).await?;
-    let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
-    Ok(Outcome::Context(ContextShown { map: args.map, ..shown }))
 }
 
 pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {
@@ -150,70 +125,4 @@ pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<Outcome
 fn slice<'a>(sent: &'a Sent, segment: &Segment) -> &'a [u8] {
     let range = segment.bytes.map(|(from, to)| from as usize..to as usize);
     range.and_then(|range| sent.body.as_deref()?.get(range)).unwrap_or_default()
-}
-
-/// `context replay`: the stored bytes, never encoded again.
-pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Outcome, CommandError> {
-    let sent = sent(app, asker, &args.node).await?;
-    let Some(body) = sent.body else {
-        return Err(CommandError::new(
-            "incomplete",
-            3,
-            "the body of that request is not stored here",
-            "it was forgotten, or left out of an import",
-        ));
-    };
-    let sha256 = Digest::of(&body);
-    let identical = sha256 == sent.manifest.body.sha256;
-    if args.dry_run || !identical {
-        return Ok(Outcome::Replayed(Replayed { sha256, identical, node: None }));
-    }
-    let name = format!("{}/{}", sent.manifest.model.provider, sent.manifest.model.name);
-    let model = app.models.find(app.settings.model.as_deref().or(Some(&name)))?;
-    let info = model.info();
-    if (info.provider.as_str(), info.name.as_str())
-        != (sent.manifest.model.provider.as_str(), sent.manifest.model.name.as_str())
-    {
-        return Err(CommandError::usage(
-            format!("that request went to {name}, and its bytes can only be sent there again"),
-            format!("use --model {name}"),
-        ));
-    }
-    let tokens = sent.manifest.tokens;
-    if !args.yes && info.place == Place::Remote && tokens > MANY_TOKENS {
-        let what = format!("a request of about {tokens} tokens to {name}");
-        if !app.talk.confirm(&format!("{what}: go on?")) {
-            let message = format!("nothing was sent: {what}");
-            return Err(CommandError::refused("not_confirmed", message, "`--yes` sends it without asking"));
-        }
-    }
-    let encoded = Encoded::new(
-        sent.manifest.model.dialect,
-        sent.manifest.endpoint.path.clone(),
-        body.into(),
-        ranges(&sent.manifest),
-        sent.manifest.endpoint.stream,
-    )?;
-    let desk = app.desk();
-    let cancel = app.cancel.clone();
-    let node =
-        agent::again(&desk, &asker.principal, model, encoded, sent.generation, sent.manifest, cancel).await?;
-    Ok(Outcome::Replayed(Replayed { sha256, identical, node: Some(node) }))
-}
-
-/// The segments as ranges of the body.
-fn ranges(manifest: &Manifest) -> Vec<PartRange> {
-    let parts = manifest.segments.iter().filter(|segment| segment.kind != context::Kind::Framing);
-    parts
-        .enumerate()
-        .filter_map(|(index, segment)| {
-            let (from, to) = segment.bytes?;
-            let kind = match segment.kind {
-                context::Kind::Document | context::Kind::Buffer => PartKind::Document,
-                context::Kind::History => PartKind::User,
-                _ => PartKind::System,
-            };
-            Some(PartRange { part: PartId(index as u32), kind, bytes: from as usize..to as usize })
-        })
-        .collect()
 }

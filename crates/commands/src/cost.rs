@@ -1,13 +1,14 @@
 //! `cost`: what was spent, by model, purpose or conversation. It asks nobody; prices were kept with each answer, so
-//! that a change of the catalogue does not change the past.
+//! that a change of the catalogue does not change the past. Usage is read a page at a time: of a home of many years
+//! only the sums are held.
 
 use std::collections::BTreeMap;
 
 use agent::purse::{start_of_day, start_of_month};
 use context::Manifest;
-use loom::{GenerationId, GenerationRow, Millis, TreeId};
+use loom::{Digest, Millis, TreeId};
 use model::Money;
-use store::{GenerationFilter, SessionFilter, Usage, UsageRow};
+use store::{SessionFilter, SpentRow, Usage};
 
 use crate::app::App;
 use crate::args::cost::{By, Cost, Period};
@@ -15,6 +16,9 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::cost::{CostRow, Costs, Limits};
 use crate::rights::Asker;
+
+/// Rows of usage read at a time.
+const PAGE: usize = 1_000;
 
 /// Runs it.
 pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Outcome, CommandError> {
@@ -25,109 +29,131 @@ pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Outcome
         Period::Month => month,
         Period::All => Millis(0),
     };
-    let used = app.store.usage(&asker.principal, None, since.min(month)).await?;
-    let spent = |since: Millis| known(used.iter().filter(|row| row.at >= since)).dollars();
-    let budget = app.purse.budget();
-    let limits = Limits {
-        turn: budget.turn.dollars(),
-        day: budget.day.dollars(),
-        month: budget.month.dollars(),
-        spent_today: spent(today),
-        spent_this_month: spent(month),
-    };
-    let shown: Vec<&UsageRow> = used.iter().filter(|row| row.at >= since).collect();
-    let keys = Keys::read(app, asker, &shown, args.by).await?;
-    let mut rows: BTreeMap<String, Usage> = BTreeMap::new();
-    for row in &shown {
-        let key = keys.of(row);
-        let sum = rows.entry(key).or_insert(Usage { micro_cost: Some(0), ..Usage::default() });
-        *sum = sum.plus(row.usage);
+    let keys = Keys::read(app, asker, args.by).await?;
+    let (mut sums, mut after) = (BTreeMap::<String, Sum>::new(), None);
+    let (mut total, mut of_day, mut of_month, mut unpriced) = (Money::ZERO, Money::ZERO, Money::ZERO, 0);
+    loop {
+        let page = app.store.spent(&asker.principal, since.min(month), after, PAGE).await?;
+        for spent in &page {
+            let (at, usage) = (spent.row.at, spent.row.usage);
+            let known = Money(usage.micro_cost.unwrap_or_default().saturating_mul(1_000));
+            of_day += if at >= today { known } else { Money::ZERO };
+            of_month += if at >= month { known } else { Money::ZERO };
+            if at < since {
+                continue;
+            }
+            total += known;
+            if usage.micro_cost.is_none() {
+                unpriced += usage.prompt_tokens + usage.completion_tokens;
+            }
+            sums.entry(keys.of(app, asker, spent).await).or_default().add(spent);
+        }
+        after = page.last().map(|last| (last.row.at, last.row.generation));
+        if page.len() < PAGE {
+            break;
+        }
     }
-    let mut rows: Vec<CostRow> = rows.into_iter().map(|(key, usage)| row(key, usage)).collect();
+    let mut rows: Vec<CostRow> = sums.into_iter().map(|(key, sum)| sum.row(key)).collect();
     // What is not known stands first: it may be anything.
     rows.sort_by(|a, b| {
         let worth = |row: &CostRow| row.cost.unwrap_or(f64::INFINITY);
         worth(b).total_cmp(&worth(a)).then_with(|| a.key.cmp(&b.key))
     });
-    let unpriced = shown.iter().filter(|row| row.usage.micro_cost.is_none());
+    let budget = app.purse.budget();
+    let share = |spent: Money, limit: Money| (limit > Money::ZERO).then(|| spent.dollars() / limit.dollars());
     Ok(Outcome::Cost(Costs {
         period: args.period,
         by: args.by,
-        total: known(shown.iter().copied()).dollars(),
+        total: total.dollars(),
         currency: "USD",
-        unpriced_tokens: unpriced.map(|row| row.usage.prompt_tokens + row.usage.completion_tokens).sum(),
+        unpriced_tokens: unpriced,
         rows,
-        limits,
+        limits: Limits {
+            turn: budget.turn.dollars(),
+            day: budget.day.dollars(),
+            month: budget.month.dollars(),
+            spent_today: of_day.dollars(),
+            spent_this_month: of_month.dollars(),
+            share_of_day: share(of_day, budget.day),
+            share_of_month: share(of_month, budget.month),
+        },
     }))
 }
 
-/// What is known to have been spent.
-fn known<'a>(rows: impl Iterator<Item = &'a UsageRow>) -> Money {
-    rows.filter_map(|row| Some(Money(row.usage.micro_cost?.saturating_mul(1_000)))).sum()
+/// Usage under one key.
+struct Sum {
+    usage: Usage,
+    /// Written to caches; none where that is not known of some of it.
+    cache_write: Option<u64>,
+    /// What is known of it.
+    known_write: u64,
 }
 
-fn row(key: String, usage: Usage) -> CostRow {
-    CostRow {
-        key,
-        calls: usage.calls,
-        input_uncached: usage.prompt_tokens.saturating_sub(usage.cached_tokens),
-        cache_read: usage.cached_tokens,
-        cache_write: None,
-        output: usage.completion_tokens,
-        cost: usage.micro_cost.map(|micro| micro as f64 / 1e6),
+impl Default for Sum {
+    fn default() -> Self {
+        let usage = Usage { micro_cost: Some(0), ..Usage::default() };
+        Self { usage, cache_write: Some(0), known_write: 0 }
     }
 }
 
-/// What each generation is counted under.
+impl Sum {
+    fn add(&mut self, spent: &SpentRow) {
+        self.usage = self.usage.plus(spent.row.usage);
+        self.known_write += spent.cache_write.unwrap_or_default();
+        self.cache_write = self.cache_write.zip(spent.cache_write).map(|(one, two)| one + two);
+    }
+
+    fn row(self, key: String) -> CostRow {
+        let Self { usage, cache_write, known_write } = self;
+        CostRow {
+            key,
+            calls: usage.calls,
+            input_uncached: usage.prompt_tokens.saturating_sub(usage.cached_tokens + known_write),
+            cache_read: usage.cached_tokens,
+            cache_write,
+            output: usage.completion_tokens,
+            cost: usage.micro_cost.map(|micro| micro as f64 / 1e6),
+        }
+    }
+}
+
+/// What usage is counted under.
 enum Keys {
-    Generations(BTreeMap<GenerationId, String>),
+    Purposes,
+    Models,
     Trees(BTreeMap<TreeId, String>),
 }
 
 impl Keys {
-    async fn read(app: &App, asker: &Asker, rows: &[&UsageRow], by: By) -> Result<Self, CommandError> {
-        let who = &asker.principal;
-        if by == By::Session {
-            let all = SessionFilter { workspace: None, name: None, archived: true };
-            let sessions = app.store.sessions(who, all).await?;
-            let trees = sessions
-                .iter()
-                .flat_map(|session| session.trees.iter().map(|tree| (tree.id, session.name.clone())));
-            return Ok(Self::Trees(trees.collect()));
-        }
-        let mut keys = BTreeMap::new();
-        let mut trees: Vec<TreeId> = rows.iter().map(|row| row.tree).collect();
-        trees.sort();
-        trees.dedup();
-        for tree in trees {
-            let filter = GenerationFilter { tree: Some(tree), ..GenerationFilter::default() };
-            for generation in app.store.generations(who, filter).await? {
-                let row = generation.row;
-                if !rows.iter().any(|used| used.generation == row.id) {
-                    continue;
-                }
-                let key = match by {
-                    By::Purpose => row.purpose.as_str().to_owned(),
-                    _ => model_of(app, asker, &row).await,
-                };
-                keys.insert(row.id, key);
+    async fn read(app: &App, asker: &Asker, by: By) -> Result<Self, CommandError> {
+        match by {
+            By::Purpose => Ok(Self::Purposes),
+            By::Model => Ok(Self::Models),
+            By::Session => {
+                let all = SessionFilter { workspace: None, name: None, archived: true };
+                let sessions = app.store.sessions(&asker.principal, all).await?;
+                let trees = sessions
+                    .iter()
+                    .flat_map(|session| session.trees.iter().map(|tree| (tree.id, session.name.clone())));
+                Ok(Self::Trees(trees.collect()))
             }
         }
-        Ok(Self::Generations(keys))
     }
 
-    fn of(&self, row: &UsageRow) -> String {
-        let found = match self {
-            Self::Generations(keys) => keys.get(&row.generation).cloned(),
-            Self::Trees(keys) => keys.get(&row.tree).cloned().or_else(|| Some(format!("tree {}", row.tree))),
-        };
-        found.unwrap_or_else(|| "unknown".to_owned())
+    async fn of(&self, app: &App, asker: &Asker, spent: &SpentRow) -> String {
+        match self {
+            Self::Purposes => spent.purpose.as_str().to_owned(),
+            Self::Models => model_of(app, asker, spent.manifest).await,
+            Self::Trees(names) => {
+                names.get(&spent.row.tree).cloned().unwrap_or_else(|| format!("tree {}", spent.row.tree))
+            }
+        }
     }
 }
 
-/// The model of a generation, as its manifest has it; a request that was forgotten has none.
-async fn model_of(app: &App, asker: &Asker, row: &GenerationRow) -> String {
-    let bytes = app.store.manifest(&asker.principal, row.manifest).await.ok();
+/// The model of a request, as its manifest has it; a request that was forgotten has none.
+async fn model_of(app: &App, asker: &Asker, manifest: Digest) -> String {
+    let bytes = app.store.manifest(&asker.principal, manifest).await.ok();
     let manifest = bytes.and_then(|bytes| Manifest::from_bytes(&bytes).ok());
     manifest.map_or_else(
         || "unknown".to_owned(),

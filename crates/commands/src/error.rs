@@ -171,7 +171,7 @@ impl From<ContextError> for CommandError {
     fn from(error: ContextError) -> Self {
         let exit = match error {
             ContextError::TooLong { .. } => 5,
-            ContextError::Empty => 2,
+            ContextError::Empty | ContextError::Changed => 2,
             ContextError::Rows(_) | ContextError::Uncovered { .. } => 6,
         };
         split(error.code(), exit, &error.to_string())

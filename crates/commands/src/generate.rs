@@ -82,6 +82,7 @@ async fn run(
         bootstrap: std::sync::Arc::default(),
         context: inputs.0.clone(),
         instruction: inputs.1.clone(),
+        form: agent::Form { strategy: app.settings.strategy, ..agent::Form::default() },
         part_of,
         guards: Vec::new(),
         cancel: app.cancel.clone(),

@@ -47,6 +47,10 @@ pub struct Agent {
 pub struct Settings {
     /// The model named on the command line, or the default of the configuration.
     pub model: Option<String>,
+    /// The one named on the command line.
+    pub named: Option<String>,
+    /// Models that old requests may be sent to although they went elsewhere.
+    pub replay: Vec<String>,
     /// `[presets.NAME]`.
     pub presets: BTreeMap<String, Preset>,
     /// `[agents.NAME]`.
@@ -55,6 +59,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What becomes of a boot file that changes in mid-session.
     pub changed_files: context::ChangedFiles,
+    /// How a conversation that is too long is cut.
+    pub strategy: context::Strategy,
 }
 
 /// What is met before something grows without end (spec: scale §4).

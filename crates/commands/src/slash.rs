@@ -69,6 +69,13 @@ pub enum SlashCommand {
     Undo,
     /// Does it again.
     Redo,
+    /// Has what was said early leave the window.
+    Compact {
+        /// The node the window starts at; half of what is sent leaves, if none.
+        to: Option<String>,
+    },
+    /// Reads the files above the conversation anew at the next request.
+    Reload,
     /// Asks another model from now on; shows the present one, if none is named.
     Model {
         /// Its name.
@@ -120,9 +127,9 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 20] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, COST, SEARCH,
-    VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
+pub const TABLE: [Row; 22] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, COMPACT, RELOAD, MODEL,
+    COST, SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
 const HELP: Row = Row {
@@ -234,6 +241,28 @@ const REDO: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Redo),
 };
+const COMPACT: Row = Row {
+    name: "compact",
+    arguments: "[@NODE]",
+    right: Right::Write,
+    help: "have the early half, or what stands above NODE, leave the window; /undo brings it back",
+    candidates: Candidates::None,
+    read: |rest| match word(rest)? {
+        None => Ok(SlashCommand::Compact { to: None }),
+        Some(named) => match named.strip_prefix('@') {
+            Some(node) if !node.is_empty() => Ok(SlashCommand::Compact { to: Some(node.to_owned()) }),
+            _ => Err("it takes @NODE or nothing"),
+        },
+    },
+};
+const RELOAD: Row = Row {
+    name: "reload",
+    arguments: "",
+    right: Right::Write,
+    help: "read your files anew for the next request, and say what that costs the cache",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Reload),
+};
 const MODEL: Row = Row {
     name: "model",
     arguments: "[NAME]",
@@ -326,6 +355,8 @@ impl SlashCommand {
             Self::Edit { .. } => EDIT,
             Self::Undo => UNDO,
             Self::Redo => REDO,
+            Self::Compact { .. } => COMPACT,
+            Self::Reload => RELOAD,
             Self::Model { .. } => MODEL,
             Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,

@@ -27,6 +27,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::Asker;
 
+pub(crate) use compact::compact;
 pub(crate) use history::step;
 pub(crate) use search::search;
 
@@ -59,7 +60,7 @@ pub(crate) async fn run(app: &App, asker: &Asker, command: TreeCommand) -> Resul
         TreeCommand::Annotate(args) => mark::annotate(app, asker, args).await,
         TreeCommand::Head(args) => mark::head(app, asker, args).await,
         TreeCommand::Note(args) => mark::note(app, asker, args).await,
-        TreeCommand::Compact(args) => compact::compact(app, asker, args).await,
+        TreeCommand::Compact(args) => compact(app, asker, args).await,
         TreeCommand::Undo(args) => step(app, asker, args, loom::Op::Undo).await.map(Outcome::Stepped),
         TreeCommand::Redo(args) => step(app, asker, args, loom::Op::Redo).await.map(Outcome::Stepped),
         TreeCommand::Log(args) => history::log(app, asker, args).await,

@@ -78,7 +78,7 @@ async fn the_story_holds_from_first_words_to_replay() {
         );
         echo(&home);
         let refused = home.err(&["context", "replay", &made[0]]).await;
-        assert_eq!(refused.code, "usage", "the bytes go only where they went: {refused:?}");
+        assert_eq!(refused.code, "usage", "to another model only if it is named: {refused:?}");
         script(&home, &[json!({"text": " Again."})]);
         let again = home.ok(&["context", "replay", &made[0]]).await;
         let node = home.node(&tree, &field(&again, "node")).await;

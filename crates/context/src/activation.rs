@@ -49,7 +49,9 @@ pub struct Previous {
 
 /// Whether caches have lost a request that was answered at `at`.
 pub fn is_cold(last: &ModelRef, at: Millis, target: &Target, now: Millis) -> bool {
-    last.name != target.model || last.dialect != target.dialect || now.0.saturating_sub(at.0) > CACHE_LIVES
+    let other =
+        (&last.provider, &last.name, last.dialect) != (&target.provider, &target.model, target.dialect);
+    other || now.0.saturating_sub(at.0) > CACHE_LIVES
 }
 
 /// A file that is not any more as it stands above the boundary.

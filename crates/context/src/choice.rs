@@ -78,8 +78,12 @@ impl Choice<'_> {
         let DialogueRequest { view, target, budget, previous, bootstrap, strategy, .. } = self.request;
         let estimator = self.around.estimator;
         let speaker = Speaker { target, estimator, pictures: self.around.pictures };
-        let History { spoken, complete, start } =
+        let History { mut spoken, complete, start } =
             History::read(self.rows, view, self.path, start, &speaker, budget.budget)?;
+        if let Some(again) = &self.request.again {
+            again.unshow(&mut spoken, estimator);
+        }
+        spoken.extend(self.request.said.clone().map(|said| speaker.speak(said, Vec::new())));
         let unread = bootstrap.is_unread();
         let frozen = previous
             .prefix
@@ -90,6 +94,9 @@ impl Choice<'_> {
             _ => Some(self.fresh(start)),
         };
         let activate = bootstrap.changed_files == ChangedFiles::Activate && fresh.is_some();
+        let wanted = activate || bootstrap.reload;
+        let lost = unread || previous.cold;
+        let replaced = previous.prefix.as_ref().filter(|sent| wanted && !lost && sent.start == start);
         let frozen = frozen.filter(|_| !activate);
         let told = match (frozen, &fresh) {
             (Some(frozen), Some(fresh)) if bootstrap.changed_files == ChangedFiles::Inject => {
@@ -136,6 +143,9 @@ impl Choice<'_> {
         }
         if activated {
             chosen.notices.clone_from(&chosen.prefix.notices);
+        }
+        if let Some(replaced) = replaced.filter(|_| chosen.moved.is_none()) {
+            self.tell_read_anew(&mut chosen, replaced);
         }
         self.show(&mut chosen, offers);
         if let (false, Some(fresh)) = (activated, &fresh) {
@@ -202,7 +212,8 @@ impl Choice<'_> {
             room -= first;
         }
         let (window, strategy) = ((room, complete), self.request.strategy);
-        chosen.from = fit(&chosen.spoken, &mut chosen.pairs, window, strategy, self.around.estimator)?;
+        let fitted = fit(&chosen.spoken, &mut chosen.pairs, window, strategy, self.around.estimator);
+        chosen.from = fitted.or_else(|error| Err(self.whole(error, chosen)?))?;
         // The genesis says nothing: a window of everything behind it has not moved.
         if complete && !chosen.spoken[..chosen.from].iter().any(Spoken::says) {
             chosen.from = 0;
@@ -210,9 +221,27 @@ impl Choice<'_> {
         Ok(chosen.from == 0 && complete)
     }
 
+    /// The error of a conversation of which nothing may leave, with the figure of all of it: it was read only until
+    /// it was too long.
+    fn whole(&self, error: ContextError, chosen: &Chosen) -> Result<ContextError, ContextError> {
+        let above = chosen.spoken.first().map_or(0, |said| said.position.depth);
+        Ok(match error {
+            ContextError::TooLong { what, needed, budget }
+                if self.request.strategy == Strategy::StopAtLimit && above > 0 =>
+            {
+                let unread = unsent(self.rows, self.path, 1..=above - 1)?.map_or(0, |run| run.tokens);
+                ContextError::TooLong { what, needed: needed + unread, budget }
+            }
+            error => error,
+        })
+    }
+
     /// Shows what does not stand in the window, with its newest node. Nothing is shown after an answer: the request
     /// would end with the user.
     fn show(&self, chosen: &mut Chosen, mut offers: Vec<Offer>) {
+        if self.request.again.is_some() {
+            return;
+        }
         let costs = chosen.pairs.costs(&chosen.spoken, self.around.estimator);
         let window = self.request.budget.window.max(1);
         let used = match (chosen.moved, self.request.previous.used) {
@@ -245,6 +274,27 @@ impl Choice<'_> {
             text: offer.text.clone(),
         });
         chosen.injected = injected.collect();
+    }
+
+    /// Tells the owner which files are read anew, and what that costs the cache.
+    fn tell_read_anew(&self, chosen: &mut Chosen, replaced: &Prefix) {
+        let changed = changes(replaced, &chosen.prefix);
+        if changed.is_empty() {
+            return;
+        }
+        let files = changed.iter().map(|change| change.name).collect::<Vec<_>>().join(", ");
+        let estimator = self.around.estimator;
+        let kept = if replaced.tools == chosen.prefix.tools {
+            let texts = replaced.texts.iter().zip(&chosen.prefix.texts);
+            let texts = texts.take_while(|(before, now)| before == now);
+            let tools = replaced.tools.iter().map(|tool| tool.tokens(estimator));
+            texts.map(|(text, _)| estimator.of(&text.text)).chain(tools).sum::<u64>()
+        } else {
+            0
+        };
+        let costs = chosen.pairs.costs(&chosen.spoken, estimator);
+        let cost = self.tokens(chosen, &costs).saturating_sub(kept);
+        chosen.notices.push(format!("read anew: {files}; that costs the cache about {cost} tokens"));
     }
 
     /// Tells the owner which files have changed, and what it would cost to have them active at once.

@@ -16,6 +16,15 @@ pub enum Covered {
 }
 
 impl Covered {
+    /// In a word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Observed(_) => "observed",
+            Self::Fallback(_) => "fallback",
+            Self::Nothing => "nothing",
+        }
+    }
+
     /// Why a run is not sent, for the manifest.
     pub fn reason(self) -> String {
         match self {

@@ -8,11 +8,12 @@
 use std::sync::Arc;
 
 use loom::path::Exceptions;
-use loom::render::tip;
+use loom::render::{Passage, tip};
 use loom::{CellKey, NodeId, PositionId, Rows, ViewName};
 use model::{Chat, ChatPart, Prompt};
 
 use crate::activation::Previous;
+use crate::again::Again;
 use crate::bootstrap::Bootstrap;
 use crate::budget::Budget;
 use crate::choice::{Choice, Chosen, GAP};
@@ -53,6 +54,10 @@ pub struct DialogueRequest {
     pub context: Vec<NodeId>,
     /// Nodes sent before everything else, as instructions.
     pub instruction: Vec<NodeId>,
+    /// What would be said next, behind all of it: a look at a request that is not made.
+    pub said: Option<Passage>,
+    /// The request that this one repeats.
+    pub again: Option<Again>,
 }
 
 impl DialogueRequest {
@@ -69,6 +74,8 @@ impl DialogueRequest {
             strategy: Strategy::default(),
             context: Vec::new(),
             instruction: Vec::new(),
+            said: None,
+            again: None,
         }
     }
 }
@@ -111,14 +118,21 @@ pub fn assemble(
     };
     let path = Exceptions::read(rows, &request.view, at)?;
     let pinned = Pinned::of(rows, &request.view, &request.context, &request.instruction)?;
-    let start = rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place();
+    let start = match &request.again {
+        Some(again) => again.start,
+        None => rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place(),
+    };
     let choice = Choice { rows, request, around, path: &path, pinned: &pinned };
     let chosen = choice.choose(start)?;
     if !chosen.spoken[chosen.from..].iter().any(Spoken::says) {
         return Err(ContextError::Empty);
     }
     let left = choice.left(&chosen)?;
-    Ok(put_together(&choice, chosen, left))
+    let assembled = put_together(&choice, chosen, left);
+    match &request.again {
+        Some(again) => again.checked(assembled),
+        None => Ok(assembled),
+    }
 }
 
 /// Writes down what was chosen: parts, and the pieces that cover them.

@@ -12,6 +12,7 @@ use loom::{
 };
 use model::{Chat, ChatPart, PartId, Prompt, TextPart};
 
+use crate::again::Again;
 use crate::budget::Budget;
 use crate::estimate::Estimator;
 use crate::held;
@@ -37,6 +38,8 @@ pub struct DocumentRequest {
     pub context: Vec<NodeId>,
     /// Nodes sent before everything else, as instructions.
     pub instruction: Vec<NodeId>,
+    /// The request that this one repeats.
+    pub again: Option<Again>,
 }
 
 /// The instruction of the *instructed* way.
@@ -74,7 +77,10 @@ pub fn document(
         None => tip(rows, &request.view)?,
     };
     let path = Exceptions::read(rows, &request.view, at)?;
-    let start = rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place();
+    let start = match &request.again {
+        Some(again) => again.start,
+        None => rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place(),
+    };
     let mut tail = Tail::read(rows, &request.view, &path, start, estimator, room)?;
     let buffer = match rows.draft(&request.view, Slot::Buffer)? {
         Some(draft) if request.drafts && request.from.is_none() => draft.text,
@@ -111,7 +117,7 @@ pub fn document(
     }
     let prompt = build.prompt(request.way, &pinned, in_text, in_buffer, trust);
     let tokens = build.pieces.iter().map(|piece| piece.tokens).sum::<u64>() + estimator.of_messages(4);
-    Ok(Assembled {
+    let assembled = Assembled {
         prompt,
         pieces: build.pieces,
         runs: run.into_iter().collect(),
@@ -126,7 +132,11 @@ pub fn document(
         tokens,
         trust: lowest,
         tainted_by: tainted_by.or(pinned.tainted),
-    })
+    };
+    match &request.again {
+        Some(again) => again.checked(assembled),
+        None => Ok(assembled),
+    }
 }
 
 /// The byte at which a text may begin so that the rest has about `target` tokens.

@@ -125,9 +125,12 @@ pub(crate) fn run(
     })
 }
 
-/// The run of the path between two depths, both included, none of which is sent. What it holds is told from sums,
-/// not read.
-pub(crate) fn unsent(
+/// The run of the path between two depths, both included, none of which is sent; none where there is none. What it
+/// holds is told from sums, not read.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn unsent(
     rows: &dyn Rows,
     path: &Exceptions,
     depths: std::ops::RangeInclusive<u32>,

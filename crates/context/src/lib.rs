@@ -10,6 +10,7 @@
 //! end until the budget is full.
 
 pub mod activation;
+pub mod again;
 pub mod body;
 pub mod bootstrap;
 pub mod budget;
@@ -43,6 +44,7 @@ pub mod wrap;
 pub mod zone;
 
 pub use activation::{ChangedFiles, Previous};
+pub use again::Again;
 pub use body::{BodyDelta, StoredBody};
 pub use bootstrap::{BootFile, Bootstrap};
 pub use budget::Budget;
@@ -50,6 +52,7 @@ pub use cover::cover;
 pub use coverage::{Coverage, Covered, NothingRemembered};
 pub use estimate::{Estimator, Features};
 pub use fit::Fit;
+pub use history::unsent;
 pub use injection::Offer;
 pub use manifest::{CallCut, KeptOfCall, Manifest, ModelRef, PathRun, Way};
 pub use memory::{Memory, Observation};

@@ -128,6 +128,12 @@ pub enum ContextError {
     /// There is nothing to continue.
     #[error("there is no text to continue yet: write something first")]
     Empty,
+    /// What an earlier request held is not what stands there now.
+    #[error(
+        "what that request held has been changed since, so that it cannot be put together as it was: `drawloom tree \
+         regenerate` asks with what stands there now"
+    )]
+    Changed,
     /// The bytes of the request are not covered by its segments; nothing was sent.
     #[error("bytes {from} to {to} of the request have no segment: this is a defect, please report it")]
     Uncovered {
@@ -145,6 +151,7 @@ impl ContextError {
             Self::Rows(_) => "store",
             Self::TooLong { .. } => "context_too_long",
             Self::Empty => "empty_document",
+            Self::Changed => "changed",
             Self::Uncovered { .. } => "uncovered_bytes",
         }
     }

@@ -108,7 +108,9 @@ impl Speaker<'_> {
             takes_back: !pending
                 && node.edited_from.is_none()
                 && node.source.as_ref().is_some_and(|source| {
-                    source.model == self.target.model && source.dialect == self.target.dialect.as_str()
+                    source.provider == self.target.provider
+                        && source.model == self.target.model
+                        && source.dialect == self.target.dialect.as_str()
                 }),
             name: None,
             lines: Vec::new(),

@@ -5,6 +5,8 @@ use model::{DialectName, ModelInfo};
 /// The model a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
+    /// Who serves it.
+    pub provider: String,
     /// The dialect it is asked in.
     pub dialect: DialectName,
     /// Its name.
@@ -18,6 +20,12 @@ pub struct Target {
 impl Target {
     /// As a model says of itself. Pictures are kept from it until it says that it takes them.
     pub fn of(model: &ModelInfo) -> Self {
-        Self { dialect: model.dialect, model: model.name.clone(), tools: model.tools, pictures: false }
+        Self {
+            provider: model.provider.clone(),
+            dialect: model.dialect,
+            model: model.name.clone(),
+            tools: model.tools,
+            pictures: false,
+        }
     }
 }

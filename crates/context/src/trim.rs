@@ -49,7 +49,7 @@ pub(crate) fn fit(
     }
     if strategy == Strategy::StopAtLimit {
         return Err(ContextError::TooLong {
-            what: "the conversation".to_owned(),
+            what: "the conversation, of which nothing may leave (context.strategy),".to_owned(),
             needed: total,
             budget: room,
         });

@@ -80,6 +80,7 @@ fn assembly() -> Done {
         drafts: true,
         context: Vec::new(),
         instruction: Vec::new(),
+        again: None,
     };
     measured(|| -> Done {
         let assembled = document(&desk.tree, &request, &Estimator::default())?;

@@ -2,6 +2,7 @@
 
 use model::catalogue::{self, Entry};
 use model::providers::PROVIDERS;
+use text::terminal::one_line;
 
 use crate::config::Config;
 
@@ -54,6 +55,16 @@ pub(crate) fn nearest(config: &Config, name: &str) -> Option<String> {
         }
     };
     found.filter(|_| !name.is_empty())
+}
+
+/// What to say of a model the catalogue does not know and knows a neighbour of; nothing where the owner has said what
+/// it is. It is no error: providers have new models.
+pub(crate) fn doubt(config: &Config, full: &str) -> Option<String> {
+    if config.models.contains_key(full) {
+        return None;
+    }
+    let meant = nearest_of(config, full)?;
+    Some(format!("unknown model {}: did you mean {meant}? its window is assumed", one_line(full)))
 }
 
 /// The name of a model of this provider that someone may have meant, where the catalogue knows its models and not

@@ -141,7 +141,7 @@ fn one(name: &str, from: &str, config: &Config) -> ModelShown {
         installed: None,
         default: config.model.default.as_deref() == Some(name),
         from: from.to_owned(),
-        about: None,
+        about: info.as_ref().and_then(|info| known::doubt(config, &info.full_name())),
     }
 }
 
@@ -247,8 +247,8 @@ fn use_model(
         if let Some(info) = models.info(name).filter(|_| !name.contains('/')) {
             full = Cow::Owned(info.full_name());
         }
-        if let Some(meant) = known::nearest_of(config, &full) {
-            person.notice(&format!("{} is not in the catalogue; did you mean {meant}?", one_line(&full)));
+        if let Some(doubt) = known::doubt(config, &full) {
+            person.notice(&doubt);
         }
         told = keep_window(&models, &full, places, layers, person)?;
     }

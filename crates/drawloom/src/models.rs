@@ -20,6 +20,7 @@ use crate::detect;
 use crate::embedded::{self, Embedded};
 use crate::known;
 use crate::provider::Reached;
+use crate::talk::Person;
 
 /// The models of a configuration.
 pub(crate) struct Configured {
@@ -28,6 +29,8 @@ pub(crate) struct Configured {
     named: Option<String>,
     /// What may be done for embedded models; without, none are known.
     embedded: Option<Embedded>,
+    /// Who is told of a name that looks misspelt.
+    person: Option<Arc<Person>>,
     /// A script counts its lines per process, so that each name is one model.
     made: Mutex<HashMap<String, Arc<dyn Model>>>,
 }
@@ -35,12 +38,18 @@ pub(crate) struct Configured {
 impl Configured {
     /// The models of a configuration; `named` is what `--model` says.
     pub(crate) fn new(config: Config, named: Option<&str>) -> Self {
-        Self { config, named: named.map(str::to_owned), embedded: None, made: Mutex::default() }
+        Self { config, named: named.map(str::to_owned), embedded: None, person: None, made: Mutex::default() }
     }
 
     /// The same, with embedded models.
     pub(crate) fn with(mut self, embedded: Embedded) -> Self {
         self.embedded = Some(embedded);
+        self
+    }
+
+    /// The same, with somebody who is told of names that look misspelt.
+    pub(crate) fn telling(mut self, person: Arc<Person>) -> Self {
+        self.person = Some(person);
         self
     }
 
@@ -199,6 +208,11 @@ impl Models for Configured {
             Some(name) => self.make(name)?,
             None => self.embedded.as_ref().and_then(Embedded::offer).unwrap_or_else(|| Err(none_named()))?,
         };
+        if let (Some(person), Some(doubt)) =
+            (&self.person, known::doubt(&self.config, &model.info().full_name()))
+        {
+            person.notice(&doubt);
+        }
         made.insert(key.to_owned(), Arc::clone(&model));
         Ok(model)
     }

@@ -151,10 +151,13 @@ pub(crate) fn open(
     };
     let settings = Settings {
         model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
+        named: named.map(str::to_owned),
+        replay: config.model.replay.clone(),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
         changed_files: config.context.changed_files,
+        strategy: config.context.strategy,
     };
     let budget = config.budget.of_the_agent();
     // What stands in a workspace is run for nobody, trusted or not.
@@ -167,7 +170,7 @@ pub(crate) fn open(
         home: Arc::new(home),
         instance: instance.id(),
         clock,
-        models: Arc::new(Configured::new(config, named).with(embedded)),
+        models: Arc::new(Configured::new(config, named).with(embedded).telling(Arc::clone(&person))),
         workspace,
         doors: Doors::default(),
         settings,

@@ -259,7 +259,9 @@ impl<'a> Reached<'a> {
             fast: owner.fast.clone().or_else(|| entry.filter(|_| own)?.fast.map(str::to_owned)),
             prices: prices(&owner, place, entry.and_then(|entry| entry.prices)),
             tokenizer: owner.tokenizer.or(entry.map(|entry| entry.tokenizer)).unwrap_or_default(),
-            window_assumed: said.is_none() && entry.is_none(),
+            // A family speaks for its new models, not for a name that looks misspelt.
+            window_assumed: said.is_none()
+                && (entry.is_none() || crate::known::doubt(config, &full).is_some()),
             host: self.host(),
         }
     }

@@ -165,8 +165,8 @@ fn with_store(
     let need = match command {
         Command::Chat(_) => Need::Load,
         Command::Sessions(_) | Command::Workspace(_) => Need::Place,
-        // The session that is meant is one of this workspace.
-        Command::Context(ContextCommand::Show(ref show)) if show.next.is_some() => Need::Place,
+        // The session that is meant is one of this workspace, and its request holds what that brings.
+        Command::Context(ContextCommand::Show(ref show)) if show.next.as_deref() == Some("") => Need::Load,
         _ => Need::None,
     };
     let invocation = Invocation { name: spec.name, places, need, runtime: &runtime, named: model };

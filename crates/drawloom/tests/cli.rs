@@ -23,6 +23,10 @@ mod limits;
 mod models;
 #[path = "cli/reference.rs"]
 mod reference;
+#[path = "cli/replaying.rs"]
+mod replaying;
+#[path = "cli/spending.rs"]
+mod spending;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]
@@ -33,6 +37,8 @@ mod terminal;
 mod tiny;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/windows.rs"]
+mod windows;
 #[path = "cli/work.rs"]
 mod work;
 #[path = "cli/world.rs"]

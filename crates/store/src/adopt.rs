@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loom::rows::StoredResponse;
+use loom::rows::{Injection, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     CellKey, CellValue, Digest, GenerationRow, Millis, NodeId, NodeRow, OpRecord, Position, Seq, TreeRow,
@@ -29,6 +29,8 @@ pub struct Adopted {
     pub operations: Vec<OpRecord>,
     /// Its seals, oldest first.
     pub seals: Vec<Seal>,
+    /// What was shown with its nodes.
+    pub injections: Vec<Injection>,
     /// What was asked of models: ended, whatever became of it.
     pub generations: Vec<AdoptedGeneration>,
     /// What was sent.

@@ -1,6 +1,6 @@
 //! What a request to a model leaves in the store: its row, what was sent, what came back, what it cost.
 
-use loom::{Digest, GenerationId, GenerationRow, Millis, TreeId};
+use loom::{Digest, GenerationId, GenerationRow, Millis, Purpose, TreeId};
 
 use crate::fence::Tenure;
 
@@ -129,6 +129,23 @@ pub struct UsageRow {
     /// What it cost.
     pub usage: Usage,
 }
+
+/// Usage of one generation, with what it is counted under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpentRow {
+    /// The usage.
+    pub row: UsageRow,
+    /// What the request was for.
+    pub purpose: Purpose,
+    /// Its manifest, which names the model.
+    pub manifest: Digest,
+    /// Tokens of the prompt written to the provider's cache, as `usage.cache_write` of the response's metadata says;
+    /// none where nothing says it, which is not nothing.
+    pub cache_write: Option<u64>,
+}
+
+/// Where a page of usage goes on: behind this row.
+pub type SpentAfter = (Millis, GenerationId);
 
 /// Which generations a list holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -47,7 +47,8 @@ pub use fence::{Fence, Guard, Holder, Lease, Tenure};
 pub use follow::{Follower, follow};
 pub use forget::{Forget, Forgotten, Place, SHORTEST_TEXT};
 pub use generation::{
-    Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, Usage, UsageRow,
+    Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, SpentAfter,
+    SpentRow, Usage, UsageRow,
 };
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::Limits;

@@ -31,7 +31,7 @@ use crate::error::{Changed, StoreError};
 use crate::event::{Cursor, Events, Happening};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, UsageRow};
+use crate::generation::{Generation, GenerationFilter, SpentAfter, SpentRow, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
@@ -376,6 +376,16 @@ impl Store for MemoryStore {
         since: Millis,
     ) -> Result<Vec<UsageRow>, StoreError> {
         Ok(self.state().usage(who, tree, since))
+    }
+
+    async fn spent(
+        &self,
+        who: &Principal,
+        since: Millis,
+        after: Option<SpentAfter>,
+        limit: usize,
+    ) -> Result<Vec<SpentRow>, StoreError> {
+        Ok(self.state().spent(who, since, after, limit))
     }
 
     async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {

@@ -54,7 +54,7 @@ use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, UsageRow};
+use crate::generation::{Generation, GenerationFilter, SpentAfter, SpentRow, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
@@ -443,6 +443,17 @@ impl Store for SqliteStore {
     ) -> Result<Vec<UsageRow>, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::usage(db, &who, tree, since)).await
+    }
+
+    async fn spent(
+        &self,
+        who: &Principal,
+        since: Millis,
+        after: Option<SpentAfter>,
+        limit: usize,
+    ) -> Result<Vec<SpentRow>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::spent(db, &who, since, after, limit)).await
     }
 
     async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, UsageRow};
+use crate::generation::{Generation, GenerationFilter, SpentAfter, SpentRow, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
@@ -307,6 +307,16 @@ pub trait Store: Send + Sync {
         tree: Option<TreeId>,
         since: Millis,
     ) -> Result<Vec<UsageRow>, StoreError>;
+
+    /// Usage written down at or after `since`, oldest first, behind `after`, at most `limit`: a home of many years is
+    /// read a page at a time.
+    async fn spent(
+        &self,
+        who: &Principal,
+        since: Millis,
+        after: Option<SpentAfter>,
+        limit: usize,
+    ) -> Result<Vec<SpentRow>, StoreError>;
 
     /// Every place [`Store::forget`] would remove something from.
     async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError>;

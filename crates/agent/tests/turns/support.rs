@@ -192,6 +192,7 @@ pub(crate) fn manner(model: &Arc<dyn Model>) -> Manner {
         agent: "main".to_owned(),
         params: Params { n: 1, ..Params::default() },
         bootstrap: Arc::new(Bootstrap::default()),
+        strategy: context::Strategy::default(),
     }
 }
 

@@ -13,7 +13,7 @@ pub enum ContextCommand {
     Show(ShowContext),
     /// What differs between two requests.
     Diff(Diff),
-    /// Read the bytes of a request back, and send them again as a new sibling.
+    /// Read the bytes of a request back, and send them again as a new sibling; to another model, encoded anew.
     Replay(Replay),
 }
 
@@ -32,6 +32,10 @@ pub struct ShowContext {
     #[arg(long, value_name = "NAME", requires = "next")]
     #[serde(default)]
     pub session: Option<String>,
+    /// As if this were said next; `-` reads standard input. Nothing is said and nothing is written.
+    #[arg(short, long, value_name = "TEXT", requires = "next")]
+    #[serde(default)]
+    pub message: Option<String>,
     /// The view.
     #[command(flatten)]
     #[serde(flatten)]
@@ -60,7 +64,7 @@ pub struct Diff {
 pub struct Replay {
     /// The node: its id, or TREE:SHORT.
     pub node: String,
-    /// Only read the bytes back and compare their hash.
+    /// Only read the bytes back and compare their hash; with --model only encode them anew.
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,

@@ -49,6 +49,7 @@ impl Conversation {
             agent: "main".to_owned(),
             params: Params { n: 1, ..generate::params(&preset, &Sampling::default()) },
             bootstrap: self.bootstrap(app),
+            strategy: app.settings.strategy,
         })
     }
 
@@ -57,7 +58,11 @@ impl Conversation {
         let workspace = &app.workspace;
         let (root, kind) = (workspace.root.as_ref(), self.chosen.kind);
         let read = agent::boot::bootstrap(root, &workspace.accepted, kind, &app.masker);
-        Arc::new(context::Bootstrap { changed_files: app.settings.changed_files, ..read })
+        Arc::new(context::Bootstrap {
+            changed_files: app.settings.changed_files,
+            reload: self.reload,
+            ..read
+        })
     }
 
     /// Asks another model from now on, or shows which one is asked.

@@ -65,7 +65,7 @@ pub(super) fn taken(error: StoreError, name: &str) -> CommandError {
 }
 
 /// The session of this name; an archived one, if that is asked for.
-pub(crate) async fn session_named(
+async fn session_named(
     app: &App,
     asker: &Asker,
     name: &str,

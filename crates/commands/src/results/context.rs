@@ -74,10 +74,14 @@ pub struct Changed {
 /// `context replay`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replayed {
-    /// SHA-256 of the bytes read back.
+    /// SHA-256 of the bytes read back; of those encoded anew, for another model.
     pub sha256: Digest,
     /// Whether that is the hash they had when they were sent.
     pub identical: bool,
+    /// The model they are for.
+    pub model: String,
+    /// Whether they were encoded anew for it.
+    pub anew: bool,
     /// The new sibling, if they were sent again.
     pub node: Option<NodeId>,
 }

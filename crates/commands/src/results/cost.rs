@@ -30,11 +30,11 @@ pub struct CostRow {
     pub key: String,
     /// Requests.
     pub calls: u64,
-    /// Input that came from no cache, or was written to one.
+    /// Input that came from no cache; what was written to one is not in it, as far as that is known.
     pub input_uncached: u64,
     /// Input read from a cache.
     pub cache_read: u64,
-    /// Input written to a cache; not kept apart.
+    /// Input written to a cache; none where a server does not say it of some of it.
     pub cache_write: Option<u64>,
     /// Output.
     pub output: u64,
@@ -55,4 +55,8 @@ pub struct Limits {
     pub spent_today: f64,
     /// Spent this month.
     pub spent_this_month: f64,
+    /// That of the day's, 0 to 1; none where nothing may be spent.
+    pub share_of_day: Option<f64>,
+    /// That of the month's.
+    pub share_of_month: Option<f64>,
 }

@@ -122,3 +122,16 @@ pub struct Went {
     /// Its tree; none when it begins with what is said next.
     pub tree: Option<TreeId>,
 }
+
+/// `/reload`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reloaded {
+    /// Files that are not as they stand above the conversation.
+    pub changed: Vec<String>,
+    /// Tokens of the next request as it would be, estimated; none before anything was sent.
+    pub tokens: Option<u64>,
+    /// Those of them that a cache could reuse if nothing were read anew, estimated.
+    pub reusable: Option<u64>,
+    /// Those that it can reuse when all is read anew.
+    pub reusable_anew: Option<u64>,
+}

@@ -248,10 +248,15 @@ pub struct Moved {
 pub struct Compacted {
     /// Positions that leave the window.
     pub leaves: u64,
-    /// What covers them; none while nothing remembers.
-    pub covered_by: Option<String>,
+    /// Their characters.
+    pub chars: u64,
+    /// What remembers them: `observed`, `fallback` or `nothing`.
+    pub covered_by: &'static str,
     /// The position the window starts at.
     pub start: PositionId,
+    /// Whether it was only looked at.
+    #[serde(skip)]
+    pub dry_run: bool,
 }
 
 /// `tree undo`, `redo`.

@@ -7,7 +7,7 @@ use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::care::Search;
 use crate::args::chat::SessionsCommand;
-use crate::args::tree::{Step, Verify};
+use crate::args::tree::{Compact, Step, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::stand::{Last, stand};
 use crate::chat::{self, Conversation};
@@ -75,6 +75,12 @@ impl App {
             }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
+            SlashCommand::Compact { to } => {
+                let (tree, view) = place(self, asker, conversation).await?;
+                let tree = TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } };
+                tree::compact(self, asker, Compact { tree, to, dry_run: false }).await?
+            }
+            SlashCommand::Reload => Outcome::Reloaded(conversation.reload(self, asker).await?),
             SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
             SlashCommand::Search { query } => {
                 let search = Search { query, tree: None, limit: SEARCHED };

@@ -53,6 +53,7 @@ pub(super) fn whole(file: &Imported, note: ImportNote) -> Result<(Adopted, Vec<S
     });
     let bodies = materials.bodies.iter();
     let adopted = Adopted {
+        injections: file.injections.clone(),
         positions,
         nodes,
         operations,
@@ -118,6 +119,7 @@ pub(super) fn copied(copy: Copied, note: ImportNote) -> Result<Adopted, CommandE
         nodes: Vec::new(),
         operations: Vec::new(),
         seals: Vec::new(),
+        injections: Vec::new(),
         generations: Vec::new(),
         manifests: Vec::new(),
         bodies: Vec::new(),

@@ -85,7 +85,7 @@ fn words(name: &str) -> &str {
         "blobs" => "pictures and sounds",
         "tool_output" => "what tools answered",
         "annotations" => "remarks, bookmarks, tags",
-        "generations" => "requests to models",
+        "generations" => "requests to models, and what was shown in them besides",
         "manifests" => "what was sent to models, without bodies",
         "responses" => "what models answered, as received",
         "file_bodies" => "the bodies of requests",

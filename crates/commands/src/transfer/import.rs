@@ -153,6 +153,9 @@ impl Importing<'_> {
             });
             with.generations.push(generation);
         }
+        let added: std::collections::BTreeSet<_> = nodes.iter().map(|node| node.id).collect();
+        let shown = self.file.injections.iter().filter(|shown| added.contains(&shown.node));
+        with.injections.extend(shown.cloned());
         for node in nodes {
             if self.file.tree.node(node.id)?.is_some_and(|row| row.purged) {
                 with.absent.push(node.id);

@@ -2,7 +2,9 @@
 
 use context::dialogue::{DialogueRequest, dialogue};
 use context::document::{DocumentRequest, document};
-use context::{Budget, ContextError, Estimator, Target, Way};
+use context::{
+    Budget, ContextError, Coverage as _, Covered, Estimator, NothingRemembered, PathRun, Target, Way, unsent,
+};
 use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
 use loom::{
     CellKey, Mode, Op, Place, Position, PositionId, PositionKind, Refusal, Role, RowError, Rows, ViewName,
@@ -19,7 +21,7 @@ use crate::results::tree::Compacted;
 use crate::rights::Asker;
 
 /// Moves the window's start to a node, or so that half of what is sent now leaves.
-pub(super) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<Outcome, CommandError> {
+pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<Outcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let to = match &args.to {
         Some(name) => Some(app.node_named(asker, Some(tree), name).await?.1),
@@ -40,21 +42,44 @@ pub(super) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
             None => window.half(),
         }
     });
-    let (leaves, start) = found.await??;
+    let (left, start) = found.await??;
+    // Nothing remembers yet: what leaves is kept in the tree, and nothing of it is sent.
+    let covered_by = left.as_ref().map_or(Covered::Nothing, |run| NothingRemembered.covered(run)).as_str();
+    let (leaves, chars) = left.map_or((0, 0), |run| (run.count, run.chars));
+    let compacted = Compacted { leaves, chars, covered_by, start: start.position, dry_run: args.dry_run };
     if !args.dry_run {
+        app.talk.note(&beforehand(&compacted));
         // The genesis holds no text: a window that starts there starts at the top.
         let to = (start.at > 0 || !is_root(app, asker, tree, start.position).await?).then_some(start);
         app.change(asker, tree, &view, Op::Compact { to, by_hand: true }).await?;
     }
-    Ok(Outcome::Compacted(Compacted { leaves, covered_by: None, start: start.position }))
+    Ok(Outcome::Compacted(compacted))
+}
+
+/// What is about to leave, in one line.
+fn beforehand(done: &Compacted) -> String {
+    match (done.leaves, done.covered_by) {
+        (0, _) => "nothing leaves the window".to_owned(),
+        (_, "nothing") => format!(
+            "passages that leave the window: {}, {} characters; nothing remembers them but the tree, and undo brings \
+             them back",
+            done.leaves, done.chars
+        ),
+        (_, by) => {
+            format!(
+                "passages that leave the window: {}, {} characters; covered by: {by}",
+                done.leaves, done.chars
+            )
+        }
+    }
 }
 
 async fn is_root(app: &App, asker: &Asker, tree: loom::TreeId, at: PositionId) -> Result<bool, CommandError> {
     app.read(asker, tree, move |rows| Ok(rows.tree()?.root == at)).await
 }
 
-/// How many positions leave, and where the window starts then.
-type Start = Result<(u64, Place), CommandError>;
+/// The positions that leave, and where the window starts then.
+type Start = Result<(Option<PathRun>, Place), CommandError>;
 
 /// What the next request would hold.
 struct Window<'a> {
@@ -97,7 +122,7 @@ impl<'a> Window<'a> {
         if !is_ancestor(self.rows, to, self.path.tip.id)? {
             return Ok(Err(Refusal::NotOnPath(to).into()));
         }
-        Ok(Ok((self.leaves(&at), Place { position: to, at: 0 })))
+        Ok(Ok((self.leaves(&at)?, Place { position: to, at: 0 })))
     }
 
     /// The window without its first half: at a paragraph, sentence or cluster of a document, at a turn of a
@@ -118,7 +143,8 @@ impl<'a> Window<'a> {
             }
             Mode::Dialogue => self.turn(&at)?.map(|turn| (Place { position: turn.id, at: 0 }, turn)),
         };
-        Ok(start.map(|(place, at)| (self.leaves(&at), place)).ok_or_else(nothing))
+        let Some((place, at)) = start else { return Ok(Err(nothing())) };
+        Ok(Ok((self.leaves(&at)?, place)))
     }
 
     /// A good place from cluster `offset` of a position on, at most `slack` bytes behind it: a paragraph begins
@@ -161,8 +187,11 @@ impl<'a> Window<'a> {
     }
 
     /// Positions with text between the window's start and a new one.
-    fn leaves(&self, to: &Position) -> u64 {
-        u64::from(to.depth.saturating_sub(self.first.depth.max(1)))
+    fn leaves(&self, to: &Position) -> Result<Option<PathRun>, RowError> {
+        match to.depth.checked_sub(1) {
+            Some(last) => unsent(self.rows, &self.path, self.first.depth.max(1)..=last),
+            None => Ok(None),
+        }
     }
 
     /// What is rendered of a position.
@@ -204,14 +233,17 @@ fn sent(
         Mode::Buffer => {
             let (way, from) = (Way::Raw, None);
             let (context, instruction) = (Vec::new(), Vec::new());
-            let request = DocumentRequest { view, from, way, budget, drafts: false, context, instruction };
+            let drafts = false;
+            let request =
+                DocumentRequest { view, from, way, budget, drafts, context, instruction, again: None };
             document(rows, &request, &estimator)
         }
         Mode::Dialogue => dialogue(rows, &DialogueRequest::new(view, target, budget), &estimator),
     };
     match assembled {
         Ok(assembled) => {
-            let run = assembled.runs.first();
+            // The first turn may stand before a gap: the window is what is behind it.
+            let run = assembled.runs.last();
             Ok(run.map(|run| (run.from, usize::try_from(run.cut).unwrap_or(usize::MAX))))
         }
         Err(ContextError::Rows(error)) => Err(error),

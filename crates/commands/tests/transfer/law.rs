@@ -141,3 +141,57 @@ async fn requests_that_rest_on_one_another_come_along_whole() {
     let words = ["context", "replay", node.as_str(), "--dry-run"];
     assert_eq!(here.ok(&words).await, there.ok(&words).await);
 }
+
+#[tokio::test]
+async fn what_was_shown_with_a_node_comes_along() {
+    let here = TestHome::new();
+    let tree = here.tree("The rain fell. ").await;
+    let made = here.ok(&["tree", "append", &tree, "It stopped. "]).await;
+    let id: loom::TreeId = tree.parse().unwrap();
+    let node: loom::NodeId = field(&made, "node").parse().unwrap();
+    let shown = |ordinal: u32, text: &str| loom::rows::Injection {
+        node,
+        ordinal,
+        source: format!("zone#{ordinal}"),
+        trust: loom::Trust::Owner,
+        text: text.to_owned(),
+    };
+    let injections = vec![shown(0, "[The window fills.]"), shown(1, "[It is \"full\".]")];
+    let with = store::With { injections: injections.clone(), ..store::With::nothing() };
+    let owner = store::Principal::Owner;
+    here.app.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
+    let file = here.exported(&[&tree]).await;
+    assert_eq!(String::from_utf8_lossy(&file).matches("\"record\":\"injection\"").count(), 2);
+    let shared = here.exported(&[&tree, "--share"]).await;
+    assert!(!String::from_utf8_lossy(&shared).contains("window fills"), "what is shared holds no requests");
+
+    let there = TestHome::new();
+    there.import(&file, &[]).await.unwrap();
+    assert!(file == there.exported(&[&tree]).await, "the export differs");
+    let read = async |home: &TestHome| {
+        let rows = store::read(&*home.app.store, &store::Principal::Owner, id, move |rows| {
+            rows.injections(rows.tree()?.root.original(), None)
+        });
+        rows.await.unwrap()
+    };
+    let outside = |shown: &loom::rows::Injection| loom::rows::Injection {
+        trust: loom::Trust::Outside,
+        ..shown.clone()
+    };
+    assert_eq!(
+        read(&there).await,
+        injections.iter().map(outside).collect::<Vec<_>>(),
+        "believed as the text is"
+    );
+    there.ok(&["tree", "trust", &tree]).await;
+    let trusted = read(&there).await;
+    assert!(trusted.iter().all(|shown| shown.trust == loom::Trust::Workspace), "nobody's word: {trusted:?}");
+
+    // What is added to a tree that is here brings what was shown with it.
+    let new = there.ok(&["tree", "append", &tree, "Then again. "]).await;
+    let added = loom::rows::Injection { node: field(&new, "node").parse().unwrap(), ..shown(0, "[More.]") };
+    let with = store::With { injections: vec![added.clone()], ..store::With::nothing() };
+    there.app.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
+    here.import(&there.exported(&[&tree]).await, &[]).await.unwrap();
+    assert_eq!(read(&here).await, [&injections[..], &[outside(&added)]].concat());
+}

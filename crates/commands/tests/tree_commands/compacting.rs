@@ -21,7 +21,12 @@ async fn the_window_starts_where_it_is_told() {
         let words = ["tree", "compact", &tree, "--to", &nodes[3]];
         let said = home.ok(&[&words[..], &["--dry-run"]].concat()).await;
         assert_eq!((&said["leaves"], field(&said, "start")), (&3.into(), nodes[3].clone()));
-        assert_eq!(said["covered_by"], serde_json::Value::Null, "nothing remembers yet");
+        assert_eq!(
+            (&said["covered_by"], &said["chars"]),
+            (&"nothing".into(), &66.into()),
+            "nothing remembers"
+        );
+        assert!(home.talk.notes.lock().unwrap().is_empty(), "a dry run is its own answer");
         let newest = |home: &TestHome| {
             let tree = tree.clone();
             let run = home.app.store.clone();
@@ -32,6 +37,11 @@ async fn the_window_starts_where_it_is_told() {
         };
         let before = newest(&home).await;
         assert_eq!(home.ok(&words).await, said, "what was said is done");
+        let told = home.talk.notes.lock().unwrap().pop().unwrap();
+        assert!(
+            told.contains(": 3, 66 characters; nothing remembers them"),
+            "said before it is done: {told}"
+        );
         assert_eq!(newest(&home).await.0, before.0 + 1, "a dry run does nothing");
         let further = home.ok(&["tree", "compact", &tree, "--to", &nodes[5]]).await;
         assert_eq!(further["leaves"], 2);

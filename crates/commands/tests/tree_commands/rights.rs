@@ -101,6 +101,8 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/edit x", Act),
         ("/undo", Write),
         ("/redo", Write),
+        ("/compact", Write),
+        ("/reload", Write),
         ("/model m", Act),
         ("/cost", Read),
         ("/search x", Read),

@@ -18,6 +18,7 @@ fn request(way: Way, window: u64) -> DocumentRequest {
         drafts: false,
         context: Vec::new(),
         instruction: Vec::new(),
+        again: None,
     }
 }
 

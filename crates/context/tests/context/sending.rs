@@ -11,7 +11,13 @@ use serde_json::json;
 use crate::support::{Desk, echo, said_by};
 
 fn target(model: &str) -> Target {
-    Target { dialect: DialectName::OpenAiChat, model: model.into(), tools: true, pictures: true }
+    Target {
+        provider: "p".into(),
+        dialect: DialectName::OpenAiChat,
+        model: model.into(),
+        tools: true,
+        pictures: true,
+    }
 }
 
 fn sent(desk: &Desk, target: Target) -> Vec<String> {
@@ -104,6 +110,12 @@ fn another_model_gets_the_words_under_the_name_and_nothing_opaque() {
         sent(&desk, same_model),
         ["user look", "assistant I look.", "round a Ok first | b Ok second"],
         "opaque material holds for one dialect"
+    );
+    let elsewhere = Target { provider: "other".into(), ..target("m") };
+    assert_eq!(
+        sent(&desk, elsewhere),
+        ["user look", "assistant I look.", "round a Ok first | b Ok second"],
+        "and for one provider"
     );
 }
 

@@ -76,6 +76,7 @@ pub(super) async fn measure(
                 drafts: false,
                 context: Vec::new(),
                 instruction: Vec::new(),
+                again: None,
             };
             let made = rig
                 .read(tree, move |rows| Ok(context::document::document(rows, &asked, &Estimator::default())))

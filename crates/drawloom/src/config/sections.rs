@@ -54,6 +54,8 @@ pub(crate) struct Model {
     pub(crate) fallbacks: Vec<String>,
     /// Whether a remote one of them may take over from a local one.
     pub(crate) fallback_remote: bool,
+    /// Where old requests may go although they went elsewhere.
+    pub(crate) replay: Vec<String>,
 }
 
 /// `[budget]`, in dollars.
@@ -197,6 +199,8 @@ impl Limits {
 pub(crate) struct Context {
     /// What becomes of a boot file that changes in mid-session.
     pub(crate) changed_files: context::ChangedFiles,
+    /// How a conversation that is too long is cut.
+    pub(crate) strategy: context::Strategy,
 }
 
 /// `[log]`.

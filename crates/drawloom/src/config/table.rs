@@ -40,6 +40,12 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .or("false"),
     Key::new(
+        "model.replay",
+        Texts,
+        "Remote models that `context replay` may send to what went to this machine or to another provider: PROVIDER/NAME.",
+    )
+    .or("[]"),
+    Key::new(
         "providers.NAME.base_url",
         Address,
         "Address of the server, with or without its version. Needed, unless the provider is known by its name or kind.",
@@ -188,6 +194,12 @@ pub(crate) const KEYS: &[Key] = &[
         "A boot file that changes in mid-session: its difference is sent, the next session has it, or all is read anew.",
     )
     .or("\"inject\""),
+    Key::new(
+        "context.strategy",
+        Choice(&["rolling", "truncate_middle", "stop_at_limit"]),
+        "A conversation that is too long: its oldest turns leave, those between the first and the recent ones leave, or it ends.",
+    )
+    .or("\"rolling\""),
     Key::new(
         "log.level",
         Choice(&["error", "warn", "info", "debug", "trace"]),

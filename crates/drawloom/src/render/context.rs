@@ -77,8 +77,12 @@ pub(super) fn diff(found: &ContextDiff, to: Plain) -> String {
     columns(&rows)
 }
 
-pub(super) fn replayed(done: &Replayed) -> String {
-    let same = if done.identical { "the bytes that were sent" } else { "NOT the bytes that were sent" };
+pub(super) fn replayed(done: &Replayed, to: Plain) -> String {
+    let same = match (done.identical, done.anew) {
+        (true, _) => "the bytes that were sent".to_owned(),
+        (false, true) => format!("encoded anew for {}", to.line(&done.model)),
+        (false, false) => "NOT the bytes that were sent".to_owned(),
+    };
     let node = done.node.map_or_else(String::new, |node| format!("\n{node}"));
     format!("{}  {same}{node}\n", done.sha256)
 }

@@ -7,15 +7,15 @@ use commands::results::cost::{CostRow, Costs};
 use model::Money;
 
 use super::Plain;
-use super::columns::columns;
+use super::columns::{columns, count};
 
 pub(super) fn costs(found: &Costs, to: Plain) -> String {
     let money = |dollars: f64| Money::from_dollars(dollars).to_string();
     let row = |row: &CostRow| {
         vec![
             to.line(&row.key).into_owned(),
-            format!("{} calls", row.calls),
-            format!("{} in, {} cached, {} out", row.input_uncached, row.cache_read, row.output),
+            count(row.calls, "call", "calls"),
+            tokens(row),
             row.cost.map_or_else(|| "price not known".to_owned(), money),
         ]
     };
@@ -34,13 +34,27 @@ pub(super) fn costs(found: &Costs, to: Plain) -> String {
         out,
         "{}",
         to.dim(&format!(
-            "today {} of {}, this month {} of {}; {} a turn",
+            "today {} of {}{}, this month {} of {}{}; {} a turn",
             money(limits.spent_today),
             money(limits.day),
+            percent(limits.share_of_day),
             money(limits.spent_this_month),
             money(limits.month),
+            percent(limits.share_of_month),
             money(limits.turn)
         ))
     );
     out
+}
+
+fn tokens(row: &CostRow) -> String {
+    let written = match row.cache_write {
+        Some(written) if written > 0 => format!(", {written} written to a cache"),
+        _ => String::new(),
+    };
+    format!("{} in, {} cached{written}, {} out", row.input_uncached, row.cache_read, row.output)
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(String::new, |share| format!(" ({:.0} %)", share * 100.0))
 }

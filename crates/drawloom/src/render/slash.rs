@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use ::context::segment::Decision;
 use commands::results::context::ContextShown;
-use commands::results::slash::{ContextForm, Help, ModelShown, Standing, Status, Stood, Went};
+use commands::results::slash::{ContextForm, Help, ModelShown, Reloaded, Standing, Status, Stood, Went};
 use model::Place;
 
 use super::columns::{columns, word};
@@ -26,6 +26,20 @@ pub(super) fn help(found: &Help, to: Plain) -> String {
             &to.dim("// begins a text with a slash; a backslash at the end of a line goes on in the next\n");
     }
     out
+}
+
+pub(super) fn reloaded(done: &Reloaded, to: Plain) -> String {
+    let files = match done.changed.as_slice() {
+        [] => "no file has changed".to_owned(),
+        changed => format!("read anew: {}", to.line(&changed.join(", "))),
+    };
+    let cost = match (done.tokens, done.reusable, done.reusable_anew) {
+        (Some(tokens), Some(reusable), Some(anew)) => format!(
+            "of about {tokens} tokens of the next request a cache can reuse about {anew}, instead of {reusable}"
+        ),
+        _ => "nothing was sent yet that a cache could have".to_owned(),
+    };
+    format!("{files}; {cost}\n")
 }
 
 pub(super) fn status(found: &Status, to: Plain) -> String {

@@ -177,16 +177,22 @@ pub(super) fn estimate(found: &Estimate, to: Plain) -> String {
     ])
 }
 
-pub(super) fn compacted(done: &Compacted, to: Plain) -> String {
-    let covered = done.covered_by.as_ref().map_or_else(
-        || "nothing covers them".to_owned(),
-        |covered| format!("covered by {}", to.line(covered)),
-    );
-    format!(
-        "{} leave the window, {covered}; it starts at {}\n",
+pub(super) fn compacted(done: &Compacted) -> String {
+    let what = format!(
+        "{} ({})",
         count(done.leaves, "passage", "passages"),
-        done.start
-    )
+        count(done.chars, "character", "characters")
+    );
+    let covered = match done.covered_by {
+        "nothing" => "nothing remembers them but the tree".to_owned(),
+        by => format!("covered by: {by}"),
+    };
+    let (verb, how) = if done.dry_run { ("would leave", "would start") } else { ("left", "starts") };
+    let back = if done.dry_run { "" } else { "; undo brings them back" };
+    match done.leaves {
+        0 => format!("nothing {verb} the window; it {how} at {}\n", done.start),
+        _ => format!("{what} {verb} the window, {covered}; it {how} at {}{back}\n", done.start),
+    }
 }
 
 pub(super) fn stepped(done: &Stepped) -> Shown {

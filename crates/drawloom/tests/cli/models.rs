@@ -173,3 +173,30 @@ fn a_spent_budget_refuses_what_is_sent_elsewhere_and_nothing_else() {
     let (_, spent) = world.json(&["cost", "all"]);
     assert_eq!((&spent["total"], &spent["limits"]["turn"]), (&0.0.into(), &0.5.into()), "{spent}");
 }
+
+#[test]
+fn a_name_that_looks_misspelt_is_asked_and_said() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "[providers.openai]\nbase_url = \"http://127.0.0.1:1\"\n[providers.anthropic]\nbase_url = \"http://127.0.0.1:1\"\n",
+    );
+    let ask = |name: &str| world.run(&["chat", "-m", "hi", "--model", name]);
+    let run = ask("openai/gpt-5.1x");
+    let said = "unknown model openai/gpt-5.1x: did you mean openai/gpt-5.1? its window is assumed";
+    assert_eq!((run.code, run.err.matches(said).count()), (Some(5), 1), "asked all the same: {run:?}");
+    let run = ask("claude-sonet-4-5");
+    assert!(run.err.contains("did you mean anthropic/claude-sonnet-4-5?"), "{run:?}");
+    for right in ["openai/gpt-5.1", "openai/gpt-5.1-2025-11-13", "openai/a-model-of-tomorrow"] {
+        let run = ask(right);
+        assert_eq!((run.code, run.err.contains("did you mean")), (Some(5), false), "control: {run:?}");
+    }
+
+    let used = world.run(&["model", "use", "openai/gpt-5.1x"]);
+    assert_eq!((used.code, used.err.contains(said)), (Some(0), true), "{used:?}");
+    let list = world.ok(&["model", "list"]);
+    assert!(list.contains(said) && list.contains("window not known"), "{list}");
+    world.ok(&["config", "set", "models.\"openai/gpt-5.1x\".window", "100000"]);
+    let known = world.run(&["model", "list"]);
+    assert!(!known.out.contains("did you mean") && known.out.contains("100000 tokens"), "{known:?}");
+}

@@ -162,7 +162,12 @@ fn doctor_names_the_state_and_changes_nothing() {
 }
 
 /// Runs the program at a terminal of its own, where a person answers what is asked.
-fn at_terminal(world: &World, folder: &Path, arguments: &[&str], answer: &str) -> (Option<i32>, String) {
+pub(crate) fn at_terminal(
+    world: &World,
+    folder: &Path,
+    arguments: &[&str],
+    answer: &str,
+) -> (Option<i32>, String) {
     let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&person).unwrap();
     unlockpt(&person).unwrap();

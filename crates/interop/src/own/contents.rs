@@ -84,7 +84,7 @@ pub enum Part {
     ToolOutput,
     /// Remarks, bookmarks, tags.
     Annotations,
-    /// Requests to models.
+    /// Requests to models, and what was shown in them besides.
     Generations,
     /// What was sent, without file bodies.
     Manifests,
@@ -138,11 +138,19 @@ pub struct Tally {
     pub nodes: u64,
     pub operations: u64,
     pub seals: u64,
+    /// Left out where there are none, so that a file without any is that of a program that does not know of them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub injections: u64,
     pub generations: u64,
     pub manifests: u64,
     pub bodies: u64,
     pub responses: u64,
     pub blobs: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What an export will contain, said before it is written.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::memory::MemoryTree;
+use loom::rows::Injection;
 use loom::verify::{Evidence, Gap, Problem as Finding, Report, Reread, Status, verify};
 use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, RowError, Rows};
 use serde::Serialize;
@@ -44,6 +45,8 @@ pub struct Imported {
     pub header: Header,
     /// The tree. All trust in it is `outside`.
     pub tree: MemoryTree,
+    /// What was shown with its nodes, in their order. All trust in it is `outside`.
+    pub injections: Vec<Injection>,
     /// Requests to models: history.
     pub generations: BTreeMap<GenerationId, StoredGeneration>,
     /// Bytes.
@@ -149,6 +152,10 @@ impl Evidence for FileEvidence<'_> {
 impl Source for Imported {
     fn rows(&self) -> &dyn Rows {
         &self.tree
+    }
+
+    fn injections(&self) -> Result<Vec<Injection>, RowError> {
+        Ok(self.injections.clone())
     }
 
     fn generations(

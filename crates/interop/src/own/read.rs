@@ -116,6 +116,7 @@ impl Reader {
             file: Imported {
                 header,
                 tree,
+                injections: Vec::new(),
                 generations: Default::default(),
                 materials: Materials::default(),
                 problems: Vec::new(),
@@ -136,8 +137,8 @@ impl Reader {
 
     /// Whether a line that could not be parsed belongs to what the tree stands on.
     fn is_structure(&self, bytes: &[u8]) -> bool {
-        const ALONE: [&[u8]; 7] =
-            [b"seal", b"generation", b"manifest", b"body", b"response", b"blob", b"end"];
+        const ALONE: [&[u8]; 8] =
+            [b"seal", b"injection", b"generation", b"manifest", b"body", b"response", b"blob", b"end"];
         let kind = bytes.strip_prefix(b"{\"record\":\"").unwrap_or_default();
         self.rank <= STRUCTURE && !ALONE.iter().any(|alone| kind.starts_with(alone))
     }
@@ -212,6 +213,7 @@ impl Reader {
                 self.file.tree.add_seal(seal);
                 Ok(())
             }
+            Record::Injection(record) => self.injection(record),
             Record::Generation(record) => self.generation(*record),
             Record::Manifest(record) => self.manifest(record),
             Record::Body(record) => self.body(record),
@@ -279,11 +281,12 @@ const fn rank(record: &Record) -> u8 {
         Record::Position(_) | Record::Node(_) => 1,
         Record::Operation(_) => 2,
         Record::Seal(_) => 3,
-        Record::Generation(_) => 4,
-        Record::Manifest(_) | Record::Body(_) => 5,
-        Record::Response(_) => 6,
-        Record::Blob(_) => 7,
-        Record::End(_) => 8,
+        Record::Injection(_) => 4,
+        Record::Generation(_) => 5,
+        Record::Manifest(_) | Record::Body(_) => 6,
+        Record::Response(_) => 7,
+        Record::Blob(_) => 8,
+        Record::End(_) => 9,
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Record {
     Operation(Box<OpRecord>),
     /// A seal.
     Seal(Seal),
+    /// What was shown with a node.
+    Injection(InjectionRecord),
     /// A generation.
     Generation(Box<GenerationRecord>),
     /// What was sent.
@@ -189,6 +191,20 @@ impl NodeRecord {
             purged: self.absent.is_some(),
         }
     }
+}
+
+/// What was shown to models with a node, and is sent with it again. Without its trust, as a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InjectionRecord {
+    /// The node.
+    pub node: NodeId,
+    /// Its place among those of the node, from 0.
+    pub ordinal: u32,
+    /// What it is about, and which version of that.
+    pub source: String,
+    /// The text, as it was sent.
+    pub text: String,
 }
 
 /// A generation and the response it got.

@@ -1,5 +1,6 @@
 //! Where an export is read from: the rows of a tree, and the bytes that belong to it.
 
+use loom::rows::Injection;
 use loom::{Digest, GenerationId, GenerationRow, RowError, Rows};
 use serde::Serialize;
 
@@ -44,6 +45,11 @@ pub trait Source {
         after: Option<GenerationId>,
         limit: usize,
     ) -> Result<Vec<StoredGeneration>, RowError>;
+    /// What was shown with nodes of the tree, in their order.
+    fn injections(&self) -> Result<Vec<Injection>, RowError> {
+        let root = self.rows().tree()?.root;
+        self.rows().injections(root.original(), None)
+    }
     /// The bytes of a manifest; none if they are gone.
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// The file bodies a manifest names, in a fixed order.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use loom::rows::Order;
+use loom::rows::{Injection, Order};
 use loom::seal::{first_head, next_head};
 use loom::{Block, Digest, NodeRow, PositionKind, RowError, Seq};
 use sha2::{Digest as _, Sha256};
@@ -17,8 +17,8 @@ use super::bytes::Data;
 use super::contents::{Tally, Variant};
 use super::line::Limits;
 use super::record::{
-    BodyRecord, BytesRecord, End, FORMAT, GenerationRecord, Header, NodeRecord, PositionRecord, Record,
-    ResponseRecord, VERSION,
+    BodyRecord, BytesRecord, End, FORMAT, GenerationRecord, Header, InjectionRecord, NodeRecord,
+    PositionRecord, Record, ResponseRecord, VERSION,
 };
 use super::source::Source;
 use crate::ExportError;
@@ -80,6 +80,7 @@ pub fn export(
     writer.operations()?;
     writer.seals()?;
     if !variant.is_shared() {
+        writer.injections()?;
         writer.generations()?;
         writer.manifests()?;
         writer.responses()?;
@@ -120,6 +121,7 @@ impl Writer<'_> {
             Record::Node(_) => &mut tally.nodes,
             Record::Operation(_) => &mut tally.operations,
             Record::Seal(_) => &mut tally.seals,
+            Record::Injection(_) => &mut tally.injections,
             Record::Generation(_) => &mut tally.generations,
             Record::Manifest(_) => &mut tally.manifests,
             Record::Body(_) => &mut tally.bodies,
@@ -200,6 +202,13 @@ impl Writer<'_> {
     fn seals(&mut self) -> Result<(), ExportError> {
         for seal in self.source.rows().seals()? {
             self.line(&Record::Seal(seal))?;
+        }
+        Ok(())
+    }
+
+    fn injections(&mut self) -> Result<(), ExportError> {
+        for Injection { node, ordinal, source, text, .. } in self.source.injections()? {
+            self.line(&Record::Injection(InjectionRecord { node, ordinal, source, text }))?;
         }
         Ok(())
     }

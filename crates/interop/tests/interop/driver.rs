@@ -54,6 +54,7 @@ impl Home {
             file: Imported {
                 header,
                 tree: MemoryTree::default(),
+                injections: vec![],
                 generations: Default::default(),
                 materials: Materials::default(),
                 problems: vec![],
@@ -122,6 +123,17 @@ impl Home {
         *self.nodes.last().unwrap()
     }
 
+    /// Something shown with a node.
+    fn show(&mut self, node: NodeId) {
+        let ordinal = self.file.injections.iter().filter(|shown| shown.node == node).count() as u32;
+        let (source, text) = (format!("zone#{ordinal}"), "[The window fills.]".to_owned());
+        let shown = rows::Injection { node, ordinal, source, trust: Trust::Outside, text };
+        self.file.injections.push(shown);
+        let tree = &self.file.tree;
+        let order = |node| tree.node(node).unwrap().map(|row| (row.seq, row.place));
+        self.file.injections.sort_by_key(|shown| (order(shown.node), shown.ordinal));
+    }
+
     /// A model's answer under the tip, with manifest, file body and response.
     pub fn answer(&mut self, text: &str) {
         let parent = self.tip();
@@ -133,6 +145,7 @@ impl Home {
         let answer = serde_json::json!({"text": text, "n": self.nodes.len()}).to_string().into_bytes();
         let (sent, got) = (Digest::of(&manifest), Digest::of(&answer));
         let shown = resolve::shown(self.tree(), &ViewName::default(), parent).unwrap();
+        self.show(shown);
         let row = GenerationRow {
             id: generation,
             tree: self.tree_id,

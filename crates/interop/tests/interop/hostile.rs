@@ -393,3 +393,33 @@ proptest! {
         drop(interop::import::plan_copy(&file, "owner", loom::Millis(START), &mut entropy));
     }
 }
+
+#[test]
+fn what_was_shown_with_no_node_or_out_of_order_is_skipped_and_named() {
+    let at = line_of("injection", 0);
+    let missing = with(at, |line| line["node"] = json!("01M3250VZ80005GMFM5N69AZZZ"));
+    assert!(
+        missing.problems.iter().any(|problem| problem.why.contains("has no node")),
+        "{:?}",
+        missing.problems
+    );
+    assert!(missing.broken().is_none(), "the tree stands without it");
+    let mut all = lines(&rich().export(Variant::Full));
+    let count = all.iter().filter(|line| line.starts_with("{\"record\":\"injection\"")).count();
+    all.insert(at, all[at].clone());
+    let twice = read_all(&joined(&all));
+    assert!(
+        twice.problems.iter().any(|problem| problem.why.contains("out of order")),
+        "{:?}",
+        twice.problems
+    );
+    assert_eq!(twice.injections.len(), count, "once");
+    assert!(twice.injections.iter().all(|shown| shown.trust == loom::Trust::Outside));
+}
+
+#[test]
+fn a_file_in_which_nothing_was_shown_does_not_speak_of_it() {
+    let mut home = Home::new(loom::Mode::Buffer);
+    home.say("One.");
+    assert!(!String::from_utf8(home.export(Variant::Full)).unwrap().contains("injection"));
+}

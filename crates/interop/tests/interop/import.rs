@@ -82,6 +82,7 @@ proptest! {
         whole.header.tree = tree.tree().unwrap();
         whole.tree = tree;
         whole.generations.clear();
+        whole.injections.clear();
         let read = read_all(&exported(&whole, Variant::Full));
         let report = read.verify(&JsonText).unwrap();
         prop_assert_eq!(report.status, Status::Valid, "{:?}", report.problems);

@@ -29,6 +29,8 @@ impl State {
         let last = adopted.last();
         tree.imports.push(Import { note: adopted.imported, from: loom::Seq(1), to: last });
         tree.positions.extend(adopted.positions.into_iter().map(|position| (position.id, position)));
+        tree.injections
+            .extend(adopted.injections.into_iter().map(|shown| ((shown.node, shown.ordinal), shown)));
         for row in adopted.nodes {
             tree.order.insert((row.seq, row.place), row.node.id);
             tree.nodes.insert(row.node.id, row);
@@ -89,6 +91,12 @@ impl State {
             if row.node.trust == Trust::Outside && *trust != Trust::Outside {
                 row.node.trust = *trust;
                 changed += 1;
+            }
+            // What was shown with it is nobody's word.
+            for (_, shown) in tree.injections.range_mut((*node, 0)..=(*node, u32::MAX)) {
+                if shown.trust == Trust::Outside {
+                    shown.trust = (*trust).min(Trust::Workspace);
+                }
             }
         }
         Ok(changed)

@@ -7,7 +7,7 @@ use loom::{GenerationId, Millis, TreeId};
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::fence::{Fence, Holder, Lease, Tenure};
-use crate::generation::{Generation, GenerationFilter, GenerationState, UsageRow};
+use crate::generation::{Generation, GenerationFilter, GenerationState, SpentAfter, SpentRow, UsageRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 use crate::memory::state::{State, only_owner};
 use crate::principal::Principal;
@@ -163,6 +163,26 @@ impl State {
         let mut rows: Vec<_> = wanted.filter(|row| self.sees(who, row.tree)).copied().collect();
         rows.sort_by_key(|row| (row.at, row.generation));
         rows
+    }
+
+    pub(super) fn spent(
+        &self,
+        who: &Principal,
+        since: Millis,
+        after: Option<SpentAfter>,
+        limit: usize,
+    ) -> Vec<SpentRow> {
+        let rows = self.usage(who, None, since).into_iter();
+        let rows = rows.filter(|row| after.is_none_or(|after| (row.at, row.generation) > after));
+        let counted = rows.filter_map(|row| {
+            let generation = &self.generations.get(&row.generation)?.row;
+            let response = self.responses.get(&row.generation);
+            let metadata =
+                response.and_then(|found| serde_json::from_str::<serde_json::Value>(&found.metadata).ok());
+            let cache_write = metadata.and_then(|metadata| metadata["usage"]["cache_write"].as_u64());
+            Some(SpentRow { row, purpose: generation.purpose, manifest: generation.manifest, cache_write })
+        });
+        counted.take(limit).collect()
     }
 
     /// Fences everything that was running when the store was copied.

@@ -9,7 +9,7 @@ use super::bytes::pack;
 use super::codes::Code;
 use super::db::{Db, digest, get, unsigned};
 use super::tree_row::{TreeRef, find_mut, to_json};
-use super::{apply, cell_row, events, node_row, op_row, position_row, sent, tree_row};
+use super::{apply, cell_row, events, node_row, op_row, position_row, sent, shown, tree_row};
 use crate::adopt::{Adopted, AdoptedGeneration, Import, ImportNote, check_imported};
 use crate::error::StoreError;
 use crate::event::Happening;
@@ -25,6 +25,9 @@ pub(super) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(
     // Before the nodes, which name them.
     adopt_sent(db, tree, adopted)?;
     let firsts = nodes(db, tree, adopted)?;
+    for shown in &adopted.injections {
+        shown::keep(db, tree, shown)?;
+    }
     // Behind all nodes: a record may name any of them.
     for record in &adopted.operations {
         let (first, count) = firsts.get(&record.seq).copied().unwrap_or_default();
@@ -172,6 +175,11 @@ pub(super) fn set_trust(
         changed += db.run(
             "UPDATE nodes SET flags = (flags & 63) | (?2 << 6) WHERE pk = ?1 AND flags >> 6 = ?3 AND ?2 <> ?3",
             (pk, trust.code(), Trust::Outside.code()),
+        )?;
+        // What was shown with it is nobody's word.
+        db.run(
+            "UPDATE injections SET trust = ?3 WHERE tree = ?1 AND node = ?2 AND trust = ?4",
+            (tree.pk, pk, (*trust).min(Trust::Workspace).code(), Trust::Outside.code()),
         )?;
     }
     Ok(changed as u64)

@@ -13,7 +13,8 @@ use crate::error::StoreError;
 use crate::event::Happening;
 use crate::fence::{Fence, Holder, Tenure};
 use crate::generation::{
-    Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Usage, UsageRow,
+    Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, SpentAfter, SpentRow, Usage,
+    UsageRow,
 };
 use crate::principal::Principal;
 
@@ -192,19 +193,52 @@ pub(super) fn usage(
          FROM usage u JOIN generations g ON g.pk = u.generation JOIN trees t ON t.pk = u.tree
          WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, g.id"
     );
-    db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), |row| {
-        Ok(UsageRow {
-            generation: GenerationId::from_bytes(super::db::id16(row, 0)?),
-            tree: TreeId::from_bytes(super::db::id16(row, 1)?),
-            at: loom::Millis(get(row, 2)?),
-            usage: Usage {
-                calls: unsigned(row, 3)?,
-                prompt_tokens: unsigned(row, 4)?,
-                completion_tokens: unsigned(row, 5)?,
-                cached_tokens: unsigned(row, 6)?,
-                micro_cost: u64::try_from(get::<i64>(row, 7)?).ok(),
-            },
+    db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), usage_row)
+}
+
+/// As [`crate::Store::spent`].
+pub(super) fn spent(
+    db: &Db<'_>,
+    who: &Principal,
+    since: loom::Millis,
+    after: Option<SpentAfter>,
+    limit: usize,
+) -> Result<Vec<SpentRow>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT g.id, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost, g.row,
+             CASE WHEN json_valid(r.metadata) THEN json_extract(r.metadata, '$.usage.cache_write') END
+         FROM usage u JOIN generations g ON g.pk = u.generation JOIN trees t ON t.pk = u.tree
+             LEFT JOIN responses r ON r.generation = g.pk
+         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR (u.at, g.id) > (?3, ?4)) ORDER BY u.at, g.id LIMIT ?5"
+    );
+    let (at, id) = after.map_or((None, None), |(at, id)| (Some(at.0), Some(id.to_bytes())));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.all(&sql, (param, since.0, at, id, limit), |row| {
+        let generation: GenerationRow = json(&get::<String>(row, 8)?)?;
+        let written: Option<i64> = get(row, 9)?;
+        Ok(SpentRow {
+            row: usage_row(row)?,
+            purpose: generation.purpose,
+            manifest: generation.manifest,
+            cache_write: written.and_then(|written| u64::try_from(written).ok()),
         })
+    })
+}
+
+/// The first eight columns of a query for usage.
+fn usage_row(row: &Row<'_>) -> Result<UsageRow, StoreError> {
+    Ok(UsageRow {
+        generation: GenerationId::from_bytes(super::db::id16(row, 0)?),
+        tree: TreeId::from_bytes(super::db::id16(row, 1)?),
+        at: loom::Millis(get(row, 2)?),
+        usage: Usage {
+            calls: unsigned(row, 3)?,
+            prompt_tokens: unsigned(row, 4)?,
+            completion_tokens: unsigned(row, 5)?,
+            cached_tokens: unsigned(row, 6)?,
+            micro_cost: u64::try_from(get::<i64>(row, 7)?).ok(),
+        },
     })
 }
 

@@ -33,6 +33,7 @@ async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
             .into_iter()
             .map(|(row, _)| Ok(AdoptedGeneration { response: rows.answer(row.id)?, row }));
         Ok(Adopted {
+            injections: rows.injections(rows.tree()?.root.original(), None)?,
             tree: rows.tree()?,
             positions: positions.collect::<Result<_, _>>()?,
             operations: rows.operations(Seq(0), 1000)?,

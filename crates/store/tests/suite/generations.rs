@@ -138,6 +138,11 @@ fn a_generation_leaves_manifest_response_node_and_cost() {
         let usage = store.usage(OWNER, Some(page.tree), Millis(9_000)).await.unwrap();
         assert_eq!((usage.len(), usage[0].usage.completion_tokens), (1, 4));
         assert!(store.usage(OWNER, None, Millis(9_001)).await.unwrap().is_empty());
+        let spent = store.spent(OWNER, Millis(9_000), None, 10).await.unwrap();
+        assert_eq!((spent.len(), spent[0].row), (1, usage[0]));
+        let (manifest, purpose) = (generation.row.manifest, generation.row.purpose);
+        assert_eq!((spent[0].manifest, spent[0].purpose, spent[0].cache_write), (manifest, purpose, None));
+        assert!(store.spent(OWNER, Millis(9_001), None, 10).await.unwrap().is_empty());
         let row = read(&**store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         assert_eq!(row.node.generation, Some(generation.row.id));
         let id = generation.row.id;
@@ -204,5 +209,30 @@ fn bodies_and_manifests_are_stored_once() {
         home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
         home.store.body(OWNER, first.bodies[0].digest).await.unwrap();
         assert_eq!(home.store.generations(OWNER, GenerationFilter::default()).await.unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn usage_is_read_a_page_at_a_time() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        page.append("It rained. ").await;
+        for text in ["one", "two", "three"] {
+            let generation = start(&page, text).await;
+            answer(&page, &generation, text).await;
+        }
+        let all = home.store.spent(OWNER, Millis(0), None, 10).await.unwrap();
+        assert_eq!(all.len(), 3);
+        let mut read = Vec::new();
+        loop {
+            let after = read.last().map(|last: &store::SpentRow| (last.row.at, last.row.generation));
+            let next = home.store.spent(OWNER, Millis(0), after, 2).await.unwrap();
+            if next.is_empty() {
+                break;
+            }
+            assert!(next.len() <= 2);
+            read.extend(next);
+        }
+        assert_eq!(read, all, "each once, in the same order");
     });
 }

@@ -62,6 +62,7 @@ fn another_trees_rows_are_not_there() {
         assert!(matches!(store.body(who, generation.bodies[0].digest).await, Err(StoreError::NotFound(_))));
         assert!(store.generations(who, GenerationFilter::default()).await.unwrap().is_empty());
         assert!(store.usage(who, None, loom::Millis(0)).await.unwrap().is_empty());
+        assert!(store.spent(who, loom::Millis(0), None, 10).await.unwrap().is_empty());
         assert!(store.jobs(who, JobFilter::All).await.unwrap().is_empty());
         let events = store.events_after(who, Cursor(0), 1000).await.unwrap();
         assert!(!events.events.is_empty() && events.events.iter().all(|event| event.tree == mine.tree));

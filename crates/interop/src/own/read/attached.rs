@@ -1,13 +1,32 @@
 //! What hangs on a tree: its history and its bytes. Each record is taken or skipped alone.
 
-use loom::{Digest, Rows};
+use loom::rows::Injection;
+use loom::{Digest, Rows, Trust};
 
 use super::{Reader, Why};
 use crate::own::bytes::Data;
-use crate::own::record::{BodyRecord, BytesRecord, GenerationRecord, ResponseRecord};
+use crate::own::record::{BodyRecord, BytesRecord, GenerationRecord, InjectionRecord, ResponseRecord};
 use crate::own::source::{Body, Response, StoredGeneration};
 
 impl Reader {
+    pub(super) fn injection(&mut self, record: InjectionRecord) -> Result<(), Why> {
+        self.tally.injections += 1;
+        let InjectionRecord { node, ordinal, source, text } = record;
+        let order = |id| self.file.tree.node(id).ok().flatten().map(|row| (row.seq, row.place));
+        let Some(at) = order(node) else {
+            return Err(format!("what was shown with {node} has no node; it was skipped"));
+        };
+        let last = self.file.injections.last().map(|last| (order(last.node), last.ordinal));
+        if last.is_some_and(|last| last >= (Some(at), ordinal)) {
+            return Err(format!("what was shown with {node} stands out of order; it was skipped"));
+        }
+        if text.len() as u64 > self.limits.node {
+            return Err(format!("what was shown with {node} is longer than a node; it was skipped"));
+        }
+        self.file.injections.push(Injection { node, ordinal, source, trust: Trust::Outside, text });
+        Ok(())
+    }
+
     pub(super) fn generation(&mut self, record: GenerationRecord) -> Result<(), Why> {
         self.tally.generations += 1;
         let GenerationRecord { row, response } = record;

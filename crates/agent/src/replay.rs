@@ -1,0 +1,136 @@
+//! An earlier request for another model: its sources once more, in the form the other model takes (spec: context §1,
+//! security §10).
+//!
+//! Stored bytes go only to the model they were written for. Another one gets a request of its own, with its own
+//! manifest, put together from the tree as [`context::again`] says; of the sampling, what every provider knows by
+//! some name goes along: temperature, nucleus, the limit of the answer and the texts that end it. No other model
+//! takes over when it does not answer: it was named.
+
+use std::sync::Arc;
+
+use context::Manifest;
+use loom::{GenerationId, GenerationRow, NodeId, OriginRole};
+use model::{Cancel, DialectName, Model, Params, SiblingSlot};
+use serde_json::Value;
+use store::Principal;
+use tokio::sync::watch;
+
+use crate::desk::Desk;
+use crate::error::AgentError;
+use crate::exchange::Gate;
+use crate::form::Form;
+use crate::request::Ask;
+use crate::settle::Answered;
+
+/// An earlier request, as far as it is known.
+pub struct Earlier<'a> {
+    /// Its generation.
+    pub generation: &'a GenerationRow,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its body; none where it is not there any more.
+    pub body: Option<&'a [u8]>,
+    /// The agent that is the author of its answer.
+    pub agent: &'a str,
+    /// What was sent in it besides the path.
+    pub inputs: &'a [(OriginRole, NodeId)],
+}
+
+impl Earlier<'_> {
+    /// The same question for another model. The view does not follow its answer.
+    pub fn for_model(self, model: Arc<dyn Model>, cancel: Cancel) -> Ask {
+        let named = |role: OriginRole| {
+            let of_role = self.inputs.iter().filter(move |(is, _)| *is == role);
+            of_role.map(|(_, node)| *node).collect::<Vec<_>>()
+        };
+        let sampling =
+            self.body.map(|body| sampling(body, self.manifest.model.dialect, model.info().dialect));
+        Ask {
+            tree: self.generation.tree,
+            view: self.generation.view.clone(),
+            from: Some(self.generation.parent),
+            follow: false,
+            drafts: false,
+            agent: self.agent.to_owned(),
+            params: Params { n: 1, ..sampling.unwrap_or_default() },
+            bootstrap: Arc::default(),
+            context: named(OriginRole::Context),
+            instruction: named(OriginRole::Instruction),
+            form: Form { again: Some(Arc::new(self.manifest)), ..Form::default() },
+            part_of: None,
+            guards: Vec::new(),
+            model,
+            cancel,
+        }
+    }
+}
+
+impl Ask {
+    /// Asks this one model, whoever else might answer.
+    ///
+    /// # Errors
+    /// When nothing was sent, nothing came, or the answer was empty.
+    pub async fn of_this_one(&self, desk: &Desk, who: &Principal) -> Result<NodeId, AgentError> {
+        desk.require_space()?;
+        let group = desk.new_id::<GenerationId>()?.to_string();
+        let (warm, _) = watch::channel(false);
+        let gate = Gate::Opens(&warm).pass().await;
+        let slot = SiblingSlot { group, index: 0, count: 1 };
+        node_of(self.attempt(desk, who, slot, &gate).await?)
+    }
+}
+
+/// The node that came of a request.
+pub(crate) fn node_of(answered: Answered) -> Result<NodeId, AgentError> {
+    match (answered.nodes.first(), answered.error) {
+        (Some(node), _) => Ok(node.id),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(AgentError::Empty),
+    }
+}
+
+/// What a body says of the sampling, as far as the other dialect has a field for it.
+fn sampling(body: &[u8], from: DialectName, to: DialectName) -> Params {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else { return Params::default() };
+    let body = if from == DialectName::Gemini { &body["generationConfig"] } else { &body };
+    let first = |names: &[&str]| names.iter().find_map(|name| body.get(name));
+    // One that must stand in every request says nothing of what was asked for.
+    let limits: &[&str] = match from {
+        DialectName::AnthropicMessages => &[],
+        _ => &["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"],
+    };
+    let stop = match first(&["stop", "stop_sequences", "stopSequences"]) {
+        Some(Value::String(stop)) => vec![stop.clone()],
+        Some(Value::Array(stops)) => stops.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    Params {
+        temperature: first(&["temperature"]).and_then(Value::as_f64),
+        top_p: first(&["top_p", "topP"]).and_then(Value::as_f64),
+        max_tokens: first(limits).and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()),
+        stop: if to == DialectName::OpenAiResponses { Vec::new() } else { stop },
+        ..Params::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_is_read_from_every_form_of_a_request() {
+        let chat = r#"{"model":"m","temperature":0.5,"top_p":0.9,"max_completion_tokens":64,"stop":["\n"]}"#;
+        let read = sampling(chat.as_bytes(), DialectName::OpenAiChat, DialectName::Gemini);
+        assert_eq!((read.temperature, read.top_p, read.max_tokens), (Some(0.5), Some(0.9), Some(64)));
+        assert_eq!(read.stop, ["\n"]);
+        let gemini =
+            r#"{"generationConfig":{"temperature":1,"topP":0.5,"maxOutputTokens":9,"stopSequences":["x"]}}"#;
+        let read = sampling(gemini.as_bytes(), DialectName::Gemini, DialectName::OpenAiResponses);
+        assert_eq!((read.temperature, read.top_p, read.max_tokens), (Some(1.0), Some(0.5), Some(9)));
+        assert!(read.stop.is_empty(), "that dialect has no field for it");
+        let messages = r#"{"model":"m","max_tokens":4096,"stop_sequences":["."]}"#;
+        let read = sampling(messages.as_bytes(), DialectName::AnthropicMessages, DialectName::OpenAiChat);
+        assert_eq!((read.max_tokens, read.stop.len()), (None, 1), "that limit stands in every request");
+        assert_eq!(sampling(b"\x00", DialectName::Embedded, DialectName::OpenAiChat), Params::default());
+    }
+}

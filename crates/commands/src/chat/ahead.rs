@@ -1,0 +1,52 @@
+//! What a conversation would send next: prepared, and not sent.
+
+use std::sync::Arc;
+
+use agent::{Desk, Form, Prepared};
+use loom::plan::NewText;
+use loom::{Op, Role, ViewName};
+use store::{MemoryStore, With};
+
+use super::Conversation;
+use crate::app::App;
+use crate::contexts::unsaid;
+use crate::error::CommandError;
+use crate::rights::Asker;
+
+impl Conversation {
+    /// Looks at another view of the session's tree.
+    pub(crate) fn look_at(&mut self, view: ViewName) {
+        self.view = view;
+    }
+
+    /// The request that would be sent next, with a text as the newest thing said, if one is given. Nothing is
+    /// written: a session in which nothing was said yet is begun in a store of its own, which is dropped.
+    ///
+    /// # Errors
+    /// When nothing was said yet and nothing is given to say, or no request can be made.
+    pub(crate) async fn prepared(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        said: Option<String>,
+    ) -> Result<Prepared, CommandError> {
+        let who = &asker.principal;
+        if let Some(entered) = self.entered(app, asker).await? {
+            let mut ask = self.request(app, &entered)?;
+            if let Some(text) = said {
+                let said = unsaid(app, asker, entered.tree, &entered.view, text).await?;
+                ask.form = Form { said: Some(said), ..ask.form };
+            }
+            return Ok(ask.prepare(&app.desk(), who).await?);
+        }
+        let text = said.ok_or_else(|| {
+            let hint = "say something first, or give -m TEXT";
+            CommandError::not_found("conversation of the session", &self.name(), hint)
+        })?;
+        let scratch = Desk { store: Arc::new(MemoryStore::new()), ..app.desk() };
+        let entered = scratch.enter(who, &self.chosen, true, &text).await?;
+        let op = Op::Append(NewText::owner(text, Some(Role::User)));
+        scratch.change(who, entered.tree, &entered.view, op, With::nothing()).await?;
+        Ok(self.request(app, &entered)?.prepare(&scratch, who).await?)
+    }
+}

@@ -1,0 +1,103 @@
+//! `context show --next`: the request that would be sent next, or once a text were said. It is prepared as a real one
+//! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
+
+use agent::{Ask, Form};
+use loom::plan::{NewText, Request};
+use loom::render::Passage;
+use loom::{Author, Mode, NodeRow, Op, Role, TreeId, Trust, ViewName};
+
+use super::shown;
+use crate::app::App;
+use crate::args::chat::{Chat, SessionArg};
+use crate::args::context::ShowContext;
+use crate::chat::Conversation;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::results::context::ContextShown;
+use crate::rights::Asker;
+
+/// Runs it: for a tree, else for a session.
+pub(super) async fn next(
+    app: &App,
+    asker: &Asker,
+    tree: &str,
+    args: &ShowContext,
+) -> Result<Outcome, CommandError> {
+    let said = args.message.as_deref().map(|text| app.text(text)).transpose()?;
+    if said.as_deref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
+    }
+    let prepared = if tree.is_empty() {
+        let session = SessionArg { session: args.session.clone() };
+        let mut conversation = Conversation::open(app, &Chat { session, ..Chat::default() })?;
+        if args.view.view.is_some() {
+            conversation.look_at(args.view.name()?);
+        }
+        conversation.prepared(app, asker, said).await?
+    } else {
+        let (tree, view) = (app.tree_named(asker, tree).await?, args.view.name()?);
+        let said = match said {
+            Some(text) => Some(unsaid(app, asker, tree, &view, text).await?),
+            None => None,
+        };
+        let form = Form { said, strategy: app.settings.strategy, ..Form::default() };
+        let model = app.models.find(app.settings.model.as_deref())?;
+        ask(app, tree, view, model, form).prepare(&app.desk(), &asker.principal).await?
+    };
+    let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
+    Ok(Outcome::Context(ContextShown { map: args.map, ..shown }))
+}
+
+fn ask(app: &App, tree: TreeId, view: ViewName, model: std::sync::Arc<dyn model::Model>, form: Form) -> Ask {
+    Ask {
+        tree,
+        view,
+        from: None,
+        follow: false,
+        drafts: true,
+        model,
+        agent: "main".to_owned(),
+        params: model::Params::default(),
+        bootstrap: std::sync::Arc::default(),
+        context: Vec::new(),
+        instruction: Vec::new(),
+        form,
+        part_of: None,
+        guards: Vec::new(),
+        cancel: app.cancel.clone(),
+    }
+}
+
+/// A text as it would stand behind the tip of a conversation, once it were said.
+///
+/// # Errors
+/// In a document, which nobody speaks to; as the store says.
+pub(crate) async fn unsaid(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: &ViewName,
+    text: String,
+) -> Result<Passage, CommandError> {
+    if app.store.tree(&asker.principal, tree).await?.mode == Mode::Buffer {
+        return Err(CommandError::usage(
+            "a document is continued, and nothing is said to it",
+            "leave out -m: drafts are part of what is shown; `drawloom tree draft` sets one",
+        ));
+    }
+    let request = Request {
+        tree,
+        view: view.clone(),
+        author: Author::owner(),
+        trust: Trust::Owner,
+        now: app.now(),
+        op: Op::Append(NewText::owner(text.clone(), Some(Role::User))),
+    };
+    let planned = store::prepare(app.store.as_ref(), &asker.principal, request, &app.ids).await?.plan;
+    let (Some(position), Some(node)) = (planned.positions.last(), planned.nodes.last()) else {
+        return Err(loom::Refusal::Empty.into());
+    };
+    let row =
+        NodeRow { seq: loom::Seq(0), place: 0, short_id: String::new(), purged: false, node: node.clone() };
+    Ok(Passage { position: position.clone(), row, text, pending: false, excluded: false })
+}

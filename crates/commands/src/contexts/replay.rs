@@ -1,0 +1,210 @@
+//! `context replay`: a request once more. The model that was asked gets the stored bytes, never encoded again; another
+//! one gets a request of the same sources in its own form (spec: context §1, security §10).
+
+use std::sync::Arc;
+
+use agent::replay::Earlier;
+use agent::{Ask, Prepared};
+use context::{Manifest, ModelRef};
+use loom::{Digest, NodeId};
+use model::{DialectName, Encoded, Model, ModelInfo, PartId, PartKind, PartRange, Place};
+
+use super::{Sent, sent};
+use crate::app::App;
+use crate::args::context::Replay;
+use crate::error::CommandError;
+use crate::generate::MANY_TOKENS;
+use crate::results::Outcome;
+use crate::results::context::Replayed;
+use crate::rights::Asker;
+
+/// Runs it.
+pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Outcome, CommandError> {
+    let mut sent = sent(app, asker, &args.node).await?;
+    let asked = &sent.manifest.model;
+    let (named, name) = (app.settings.named.as_deref(), format!("{}/{}", asked.provider, asked.name));
+    if args.dry_run && named.is_none() {
+        return Ok(as_stored(read_back(&sent)?, name, None));
+    }
+    let model = match named {
+        Some(_) => app.models.find(named)?,
+        None => the_one_asked(app, asked)?,
+    };
+    let info = model.info();
+    let fits = is_it(info, asked) && takes_form(info, asked.dialect);
+    if !args.dry_run {
+        admit(app, &sent.manifest, info)?;
+    }
+    if !fits {
+        return anew(app, asker, &args, sent, model).await;
+    }
+    let read = read_back(&sent)?;
+    if args.dry_run || !read.1 {
+        return Ok(as_stored(read, name, None));
+    }
+    confirm(app, &args, info, sent.manifest.tokens)?;
+    let body = sent.body.take().unwrap_or_default();
+    let endpoint = &sent.manifest.endpoint;
+    let dialect = sent.manifest.model.dialect;
+    let encoded =
+        Encoded::new(dialect, endpoint.path.clone(), body.into(), ranges(&sent.manifest), endpoint.stream)?;
+    let (desk, cancel) = (app.desk(), app.cancel.clone());
+    let (generation, manifest) = (sent.generation, sent.manifest);
+    let node = agent::again(&desk, &asker.principal, model, encoded, generation, manifest, cancel).await?;
+    Ok(as_stored(read, name, Some(node)))
+}
+
+/// The stored bytes: their hash, and whether it is the one they had.
+fn read_back(sent: &Sent) -> Result<(Digest, bool), CommandError> {
+    let body = sent.body.as_deref().ok_or_else(|| {
+        CommandError::new(
+            "incomplete",
+            3,
+            "the body of that request is not stored here",
+            "it was forgotten, or left out of an import",
+        )
+    })?;
+    let sha256 = Digest::of(body);
+    Ok((sha256, sha256 == sent.manifest.body.sha256))
+}
+
+/// What came of the stored bytes.
+fn as_stored((sha256, identical): (Digest, bool), model: String, node: Option<NodeId>) -> Outcome {
+    Outcome::Replayed(Replayed { sha256, identical, model, anew: false, node })
+}
+
+fn is_it(info: &ModelInfo, asked: &ModelRef) -> bool {
+    (&info.provider, &info.name) == (&asked.provider, &asked.name)
+}
+
+/// Whether a model takes requests of this form: those of its dialect, and raw text besides where it continues that.
+fn takes_form(info: &ModelInfo, form: DialectName) -> bool {
+    let raw = info.completion_endpoint && info.dialect.has_completions();
+    info.dialect == form || raw && form == DialectName::OpenAiCompletions
+}
+
+/// The model that was asked: by the name the owner has for it, else by its own.
+fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, CommandError> {
+    let full = format!("{}/{}", asked.provider, asked.name);
+    // A name that has nothing of its own is not looked up: that may take weights into memory, or ask for them.
+    let default = app.settings.model.as_deref();
+    let default = default.filter(|name| name.contains(&asked.name) || asked.name.contains(name));
+    for name in [default, Some(&asked.name)].into_iter().flatten() {
+        if let Some(found) = app.models.find(Some(name)).ok().filter(|found| is_it(found.info(), asked)) {
+            return Ok(found);
+        }
+    }
+    let found = app.models.find(Some(&full))?;
+    if is_it(found.info(), asked) {
+        return Ok(found);
+    }
+    let what = format!("that request went to {full}, which is not known here");
+    Err(CommandError::usage(what, "name the model it is to go to with --model"))
+}
+
+/// Lets an old request go where it went. It leaves this machine, or goes to another provider, only if the owner has
+/// named the model for that: in the configuration, or by a yes at the terminal (spec: security §10).
+fn admit(app: &App, manifest: &Manifest, to: &ModelInfo) -> Result<(), CommandError> {
+    let from = &manifest.model;
+    let stays = to.place == Place::Local || (from.place == Place::Remote && from.provider == to.provider);
+    if stays || app.settings.replay.contains(&to.full_name()) {
+        return Ok(());
+    }
+    let host = to.host.as_deref().unwrap_or("another machine");
+    let went = match from.place {
+        Place::Local => format!("went to {}/{} on this machine", from.provider, from.name),
+        Place::Remote => format!("went to {}/{}", from.provider, from.name),
+    };
+    let what = format!("that request {went}, and {} is at {host} ({})", to.full_name(), to.provider);
+    if app.talk.confirm(&format!("{what}: send it there?")) {
+        return Ok(());
+    }
+    Err(CommandError::refused(
+        "elsewhere",
+        format!("nothing was sent: {what}"),
+        format!(
+            "name it in model.replay (`drawloom config set model.replay '[\"{}\"]'`), or say yes at a terminal",
+            to.full_name()
+        ),
+    ))
+}
+
+/// Shows what many tokens would go elsewhere, and asks (spec: agent §1 *Budgets*).
+fn confirm(app: &App, args: &Replay, info: &ModelInfo, tokens: u64) -> Result<(), CommandError> {
+    if args.yes || info.place == Place::Local || tokens <= MANY_TOKENS {
+        return Ok(());
+    }
+    let price = info.prices.map_or_else(
+        || "at a price that is not known".to_owned(),
+        |prices| format!("about {} without its answer", prices.estimate(tokens, 0)),
+    );
+    let what = format!("a request of about {tokens} tokens, {price}, to {}", info.full_name());
+    if app.talk.confirm(&format!("{what}: go on?")) {
+        return Ok(());
+    }
+    let message = format!("nothing was sent: {what}");
+    Err(CommandError::refused("not_confirmed", message, "`--yes` sends it without asking"))
+}
+
+/// The same sources in the form of another model.
+async fn anew(
+    app: &App,
+    asker: &Asker,
+    args: &Replay,
+    sent: Sent,
+    model: Arc<dyn Model>,
+) -> Result<Outcome, CommandError> {
+    let full = model.info().full_name();
+    let Sent { generation, manifest, body, agent, inputs, .. } = &sent;
+    let earlier = Earlier { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
+    let ask: Ask = earlier.for_model(model.clone(), app.cancel.clone());
+    let desk = app.desk();
+    let prepared = ask.prepare(&desk, &asker.principal).await?;
+    app.talk.note(&told(manifest, &prepared, model.info()));
+    let sha256 = prepared.manifest.body.sha256;
+    let done = |node| Outcome::Replayed(Replayed { sha256, identical: false, model: full, anew: true, node });
+    if args.dry_run {
+        return Ok(done(None));
+    }
+    confirm(app, args, model.info(), prepared.manifest.tokens)?;
+    let node = ask.of_this_one(&desk, &asker.principal).await?;
+    Ok(done(Some(node)))
+}
+
+/// That it is not the request that was sent, in one line.
+fn told(before: &Manifest, now: &Prepared, to: &ModelInfo) -> String {
+    let chars = |manifest: &Manifest| manifest.runs.iter().map(|run| run.chars).sum::<u64>();
+    let missing = chars(before).saturating_sub(chars(&now.manifest));
+    let short = match missing {
+        0 => String::new(),
+        missing => format!("; {missing} of its characters do not fit in the window and are left out"),
+    };
+    let place = match (to.place, &to.host) {
+        (Place::Remote, Some(host)) => format!("; text goes to {host}"),
+        _ => String::new(),
+    };
+    format!(
+        "that request went to {}/{}: for {} it is encoded anew from its segments, about {} tokens{short}{place}",
+        before.model.provider,
+        before.model.name,
+        to.full_name(),
+        now.manifest.tokens
+    )
+}
+
+/// The segments as ranges of the body.
+fn ranges(manifest: &Manifest) -> Vec<PartRange> {
+    let parts = manifest.segments.iter().filter(|segment| segment.kind != context::Kind::Framing);
+    parts
+        .enumerate()
+        .filter_map(|(index, segment)| {
+            let (from, to) = segment.bytes?;
+            let kind = match segment.kind {
+                context::Kind::Document | context::Kind::Buffer => PartKind::Document,
+                context::Kind::History => PartKind::User,
+                _ => PartKind::System,
+            };
+            Some(PartRange { part: PartId(index as u32), kind, bytes: from as usize..to as usize })
+        })
+        .collect()
+}

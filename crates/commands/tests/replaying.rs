@@ -1,0 +1,301 @@
+//! Requests once more: to the model that was asked and to others, on every kind of store.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+
+#[path = "support/home.rs"]
+mod home;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use drawloom_commands::app::Models;
+use drawloom_commands::args::chat::Chat;
+use drawloom_commands::chat::Conversation;
+use drawloom_commands::slash::Slashed;
+use drawloom_commands::{Asker, CommandError};
+use home::{TestHome, field, homes};
+use model::script::ScriptOptions;
+use model::{
+    Call, Cancel, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt,
+    RawResponse, ScriptModel,
+};
+use serde_json::Value;
+
+/// An echo under another name, in another place: what it is asked is noted.
+struct Other {
+    info: ModelInfo,
+    script: ScriptModel,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+#[async_trait]
+impl Model for Other {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+        self.script.encode(prompt, params)
+    }
+
+    async fn send(
+        &self,
+        request: &Encoded,
+        call: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        self.asked.lock().unwrap().push(serde_json::from_slice(request.body()).unwrap());
+        self.script.send(request, call, exchange).await
+    }
+}
+
+/// Models by name, and what all of them were asked.
+#[derive(Default)]
+struct Named {
+    models: HashMap<String, Arc<dyn Model>>,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Named {
+    fn with(mut self, name: &str, place: Place, window: u32) -> Self {
+        let script = ScriptModel::echo(ScriptOptions::default());
+        let (provider, model) = name.split_once('/').unwrap();
+        let info = ModelInfo {
+            provider: provider.to_owned(),
+            name: model.to_owned(),
+            place,
+            window,
+            output_limit: window / 8,
+            host: Some(format!("{provider}.test")),
+            ..script.info().clone()
+        };
+        let other = Other { info, script, asked: Arc::clone(&self.asked) };
+        self.models.insert(name.to_owned(), Arc::new(other));
+        self
+    }
+}
+
+impl Models for Named {
+    fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
+        let found = name.and_then(|name| self.models.get(name)).cloned();
+        found.ok_or_else(|| CommandError::not_found("model", name.unwrap_or("default"), "none"))
+    }
+}
+
+/// A home in which `here/a` is asked unless another one is named; returns what is asked.
+fn furnish(home: &mut TestHome) -> Arc<Mutex<Vec<Value>>> {
+    let models = Named::default()
+        .with("here/a", Place::Local, 32_000)
+        .with("here/b", Place::Local, 32_000)
+        .with("here/small", Place::Local, 2_400)
+        .with("far/m", Place::Remote, 200_000)
+        .with("far/n", Place::Remote, 200_000)
+        .with("other/m", Place::Remote, 200_000);
+    let asked = Arc::clone(&models.asked);
+    home.app.models = Arc::new(models);
+    name(home, None);
+    asked
+}
+
+/// Names a model on the command line; without, `here/a` is the one of the configuration.
+fn name(home: &mut TestHome, named: Option<&str>) {
+    home.app.settings.named = named.map(str::to_owned);
+    home.app.settings.model = Some(named.unwrap_or("here/a").to_owned());
+}
+
+/// Says something in `main`; the node of the answer.
+async fn say(home: &TestHome, text: &str) -> (String, String) {
+    let mut talk = Conversation::open(&home.app, &Chat::default()).unwrap();
+    let taken = talk.take(&home.app, &Asker::owner(), text, Cancel::never()).await.unwrap();
+    let Slashed::Done(outcome) = taken else { panic!("{taken:?}") };
+    talk.close(&home.app, &Asker::owner()).await.unwrap();
+    let said = serde_json::to_value(*outcome).unwrap();
+    (field(&said, "node"), field(&said, "tree"))
+}
+
+fn messages(request: &Value) -> Vec<(String, String)> {
+    let all = request["messages"].as_array().unwrap();
+    all.iter().map(|one| (field(one, "role"), field(one, "content"))).collect()
+}
+
+fn notes(home: &TestHome) -> String {
+    std::mem::take(&mut *home.talk.notes.lock().unwrap()).join("\n")
+}
+
+#[tokio::test]
+async fn another_model_gets_the_same_sources_in_a_request_of_its_own() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        say(&home, "one").await;
+        let (node, tree) = say(&home, "two").await;
+        let (last, _) = say(&home, "three").await;
+        let first = home.ok(&["context", "show", &node]).await;
+        asked.lock().unwrap().clear();
+        notes(&home);
+        name(&mut home, Some("here/b"));
+        let before = home.ok(&["tree", "log", &tree]).await["operations"].as_array().unwrap().len();
+
+        let looked = home.ok(&["context", "replay", &node, "--dry-run"]).await;
+        assert!(asked.lock().unwrap().is_empty(), "a dry run sends nothing");
+        assert_eq!((looked["identical"].as_bool(), looked["node"].as_str()), (Some(false), None));
+
+        let done = home.ok(&["context", "replay", &node]).await;
+        assert_eq!((done["identical"].as_bool(), &done["sha256"]), (Some(false), &looked["sha256"]));
+        let told = notes(&home);
+        assert!(told.contains("went to here/a: for here/b it is encoded anew"), "{told}");
+        let request = asked.lock().unwrap().pop().unwrap();
+        let texts: Vec<_> = messages(&request).into_iter().map(|(_, text)| text).collect();
+        assert!(texts.iter().any(|text| text.contains("a: one")), "the answer of another model: {texts:?}");
+        assert!(texts.last().unwrap().ends_with("two"), "and nothing that came later: {texts:?}");
+
+        let sibling = field(&done, "node");
+        let shown = home.node(&tree, &sibling).await;
+        assert_eq!(shown["parent"], home.node(&tree, &node).await["parent"], "a sibling");
+        let second = home.ok(&["context", "show", &sibling]).await;
+        assert_eq!((&second["model"], &second["sha256"]), (&"here/b".into(), &done["sha256"]));
+        assert_ne!(first["manifest"], second["manifest"], "with a manifest of its own");
+        let log = home.ok(&["tree", "log", &tree]).await["operations"].as_array().unwrap().len();
+        assert_eq!(log, before + 1, "the answer, and nothing besides");
+        assert!(home.text(&tree).await.contains("three"), "the view stays");
+        assert_eq!(home.ok(&["tree", "verify", &tree]).await["status"], "valid");
+
+        // The one that was asked still gets its own bytes, whoever is named by the configuration.
+        name(&mut home, None);
+        let same = home.ok(&["context", "replay", &last]).await;
+        assert_eq!(same["identical"], true);
+    }
+}
+
+#[tokio::test]
+async fn the_window_is_that_of_then_and_what_does_not_fit_is_said() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        let (first, tree) = say(&home, &"one ".repeat(500)).await;
+        say(&home, &"two ".repeat(500)).await;
+        let (node, _) = say(&home, "three").await;
+        home.ok(&["tree", "compact", &tree, "--to", home.nodes(&tree, &[]).await[3]["id"].as_str().unwrap()])
+            .await;
+        asked.lock().unwrap().clear();
+        name(&mut home, Some("here/b"));
+        home.ok(&["context", "replay", &node]).await;
+        let texts = messages(&asked.lock().unwrap().pop().unwrap());
+        assert!(texts.iter().any(|(_, text)| text.contains("one one")), "it was in the window then");
+        assert!(!notes(&home).contains("left out"), "control");
+
+        name(&mut home, Some("here/small"));
+        home.ok(&["context", "replay", &node]).await;
+        let texts = messages(&asked.lock().unwrap().pop().unwrap());
+        assert!(!texts.iter().any(|(_, text)| text.contains("one one")), "{texts:?}");
+        assert!(notes(&home).contains("characters do not fit in the window and are left out"));
+        assert_eq!(home.ok(&["context", "show", &first]).await["model"], "here/a");
+    }
+}
+
+#[tokio::test]
+async fn what_was_changed_since_cannot_be_put_together_as_it_was() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        let (early, tree) = say(&home, "one").await;
+        let (node, _) = say(&home, "two").await;
+        home.ok(&["tree", "edit", &tree, &early, "--text", "another one", "--as", "version"]).await;
+        asked.lock().unwrap().clear();
+        name(&mut home, Some("here/b"));
+        let refused = home.err(&["context", "replay", &node]).await;
+        assert_eq!((refused.code, refused.exit), ("changed", 2), "{refused:?}");
+        assert!(refused.hint.contains("tree regenerate"), "{refused:?}");
+        assert!(asked.lock().unwrap().is_empty());
+        home.ok(&["tree", "undo", &tree]).await;
+        home.ok(&["context", "replay", &node]).await;
+        assert_eq!(asked.lock().unwrap().len(), 1, "control");
+    }
+}
+
+#[tokio::test]
+async fn a_document_goes_to_another_model_as_it_was() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        let tree = home.tree("buffer", "It was a dark night.").await;
+        home.ok(&["tree", "head", &tree, "--text", "A story."]).await;
+        let words =
+            ["tree", "generate", &tree, "--temperature", "0.5", "--max-tokens", "40", "--stop", "END"];
+        let made = field(&home.ok(&words).await["nodes"][0], "id");
+        home.append(&tree, " More of it.").await;
+        asked.lock().unwrap().clear();
+        name(&mut home, Some("here/b"));
+        home.ok(&["context", "replay", &made]).await;
+        let request = asked.lock().unwrap().pop().unwrap();
+        assert_eq!(request["prompt"], "A story.\n\nIt was a dark night.");
+        let sampling = [&request["temperature"], &request["max_tokens"], &request["stop"][0]];
+        assert_eq!(sampling, [&0.5.into(), &40.into(), &Value::from("END")]);
+        home.ok(&["tree", "head", &tree, "--text", "Another story."]).await;
+        assert_eq!(home.err(&["context", "replay", &made]).await.code, "changed");
+    }
+}
+
+#[tokio::test]
+async fn s10_an_old_request_goes_elsewhere_only_if_the_model_is_configured_by_name() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        let (node, _) = say(&home, "a secret").await;
+        name(&mut home, Some("far/m"));
+        let (far, _) = say(&home, "no secret").await;
+        asked.lock().unwrap().clear();
+        for (node, to, refused) in [
+            (&node, "far/m", true),
+            (&far, "other/m", true),
+            (&far, "far/n", false),
+            (&far, "far/m", false),
+            (&node, "here/b", false),
+            (&far, "here/b", false),
+        ] {
+            name(&mut home, Some(to));
+            if refused {
+                let words = ["context", "replay", node, "--yes"];
+                let error = home.err(&words).await;
+                assert_eq!((error.code, error.exit), ("elsewhere", 4), "{to}: {error:?}");
+                assert!(error.hint.contains("model.replay"), "{error:?}");
+                assert!(asked.lock().unwrap().is_empty(), "nothing was sent");
+                home.ok(&["context", "replay", node, "--dry-run"]).await;
+                assert!(asked.lock().unwrap().is_empty(), "nothing was sent");
+                home.app.settings.replay = vec![to.to_owned()];
+            }
+            home.ok(&["context", "replay", node]).await;
+            assert!(asked.lock().unwrap().pop().is_some(), "{to}");
+            home.app.settings.replay.clear();
+        }
+    }
+}
+
+#[tokio::test]
+async fn s10_a_model_that_has_moved_elsewhere_does_not_get_what_was_said_here() {
+    for mut home in homes() {
+        furnish(&mut home);
+        let (node, _) = say(&home, "a secret").await;
+        let moved = Named::default().with("here/a", Place::Remote, 32_000);
+        let asked = Arc::clone(&moved.asked);
+        home.app.models = Arc::new(moved);
+        let refused = home.err(&["context", "replay", &node]).await;
+        assert_eq!((refused.code, asked.lock().unwrap().len()), ("elsewhere", 0), "{refused:?}");
+        home.app.settings.replay = vec!["here/a".to_owned()];
+        assert_eq!(home.ok(&["context", "replay", &node]).await["identical"], true, "control");
+    }
+}
+
+#[tokio::test]
+async fn many_tokens_are_estimated_before_they_go_elsewhere() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        name(&mut home, Some("far/m"));
+        let long = "A word and another word. ".repeat(14_000);
+        let (node, _) = say(&home, &long).await;
+        asked.lock().unwrap().clear();
+        name(&mut home, Some("far/n"));
+        let refused = home.err(&["context", "replay", &node]).await;
+        assert_eq!((refused.code, refused.exit), ("not_confirmed", 4), "{refused:?}");
+        assert!(refused.message.contains(" tokens"), "{refused:?}");
+        assert!(asked.lock().unwrap().is_empty());
+        home.ok(&["context", "replay", &node, "--yes"]).await;
+        assert_eq!(asked.lock().unwrap().len(), 1, "control");
+    }
+}

@@ -1,0 +1,155 @@
+//! What stands in the window: how a conversation that is too long is cut, what a changed file costs, what is moved
+//! and read anew on purpose.
+
+use serde_json::Value;
+
+use crate::replaying::{Server, server};
+use crate::world::{Run, World};
+
+/// A model with a small window, and a way a conversation is cut.
+fn small(world: &World, server: &Server, strategy: &str) {
+    world.write(
+        "config.toml",
+        &format!(
+            "[providers.box]\nbase_url = \"http://127.0.0.1:{}\"\ndialect = \"anthropic_messages\"\n\
+             [models.\"box/m\"]\nwindow = 6000\n[context]\nstrategy = \"{strategy}\"\n",
+            server.port
+        ),
+    );
+}
+
+fn say(world: &World, text: &str) -> Run {
+    world.run(&["chat", "-m", text, "--model", "box/m"])
+}
+
+/// Six turns, each about a topic of its own; the texts of the last request, and how the last turn ended.
+fn six_turns(strategy: &str) -> (String, usize, Run, World) {
+    let (world, server) = (World::new(), server());
+    small(&world, &server, strategy);
+    let topics = ["apples", "bridges", "clocks", "drums", "engines", "ferries"];
+    let mut last = None;
+    for topic in topics {
+        last = Some(say(&world, &format!("{topic}: {}", "and some more of it ".repeat(120))));
+    }
+    let asked = server.asked.lock().unwrap();
+    (asked.last().unwrap()["messages"].to_string(), asked.len(), last.unwrap(), world)
+}
+
+#[test]
+fn rolling_lets_the_oldest_turns_leave() {
+    let (sent, asked, last, _) = six_turns("rolling");
+    assert_eq!((asked, last.code), (6, Some(0)), "{last:?}");
+    assert!(!sent.contains("apples") && !sent.contains("bridges"), "{sent}");
+    assert!(sent.contains("ferries") && !sent.contains("left out here"), "{sent}");
+}
+
+#[test]
+fn truncate_middle_keeps_the_first_turn_and_marks_the_gap() {
+    let (sent, asked, last, _) = six_turns("truncate_middle");
+    assert_eq!((asked, last.code), (6, Some(0)), "{last:?}");
+    assert!(sent.contains("apples") && sent.contains("ferries") && !sent.contains("bridges"), "{sent}");
+    let gap = sent.find("Turns between these are left out here").expect("a mark");
+    assert!(sent.find("apples").unwrap() < gap && gap < sent.find("ferries").unwrap(), "{sent}");
+}
+
+#[test]
+fn stop_at_limit_ends_the_conversation_with_figures_before_anything_is_sent() {
+    let (sent, asked, last, world) = six_turns("stop_at_limit");
+    assert!(asked < 6 && sent.contains("apples"), "nothing has left what was sent: {sent}");
+    assert_eq!(last.code, Some(5), "{last:?}");
+    let (code, error) = world.json(&["chat", "-m", "more", "--model", "box/m"]);
+    assert_eq!((code, &error["error"]["code"]), (Some(5), &"context_too_long".into()), "{error}");
+    let message = error["error"]["message"].as_str().unwrap();
+    let figures: Vec<u64> =
+        message.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect();
+    assert!(figures.len() == 2 && figures[0] > figures[1] && figures[1] > 1_000, "{message}");
+    let server = server();
+    small(&world, &server, "rolling");
+    assert_eq!(say(&world, "more").code, Some(0), "control: another strategy goes on");
+}
+
+/// A workspace with instructions, in which a question was answered.
+fn workspace(world: &World, changed_files: &str) {
+    let folder = world.path("ws");
+    std::fs::create_dir(&folder).unwrap();
+    let text = "Write plainly, and keep to the facts.\n".repeat(40);
+    std::fs::write(folder.join("AGENTS.md"), &text).unwrap();
+    std::fs::write(folder.join("SOUL.md"), "Be calm and kind, whatever comes.\n".repeat(40)).unwrap();
+    world.write("config.toml", &format!("[context]\nchanged_files = \"{changed_files}\"\n"));
+    let run = in_workspace(world, "What is a loom?");
+    assert!(!run.err.contains("AGENTS.md"), "{run:?}");
+    std::fs::write(folder.join("AGENTS.md"), format!("{text}Answer in one line.\n")).unwrap();
+}
+
+fn in_workspace(world: &World, text: &str) -> Run {
+    let folder = world.path("ws");
+    let run = world.run(&[
+        "chat",
+        "-m",
+        text,
+        "--model",
+        "script:echo",
+        "--json",
+        "--workspace",
+        folder.to_str().unwrap(),
+    ]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    run
+}
+
+/// The request a turn was answered by.
+fn request(world: &World, run: &Run) -> Value {
+    let said: Value = serde_json::from_str(&run.out).unwrap();
+    world.json(&["context", "show", said["node"].as_str().unwrap(), "--text"]).1
+}
+
+/// The figure of a notice.
+fn figure(run: &Run, before: &str) -> u64 {
+    let rest = run.err.split_once(before).unwrap_or_else(|| panic!("{before}: {run:?}")).1;
+    rest.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Tokens of a request that a cache cannot have.
+fn lost(shown: &Value) -> u64 {
+    shown["used"].as_u64().unwrap() - shown["reusable"].as_u64().unwrap()
+}
+
+#[test]
+fn a_changed_file_is_sent_as_a_difference_and_its_cost_is_the_one_that_is_said() {
+    let world = World::new();
+    workspace(&world, "inject");
+    let run = in_workspace(&world, "And a shuttle?");
+    assert!(run.err.contains("AGENTS.md has changed: the difference goes along"), "{run:?}");
+    let said = figure(&run, "would cost the cache about ");
+    let shown = request(&world, &run);
+    let text = shown["segments"].to_string();
+    assert!(text.contains("+Answer in one line."), "{text}");
+    assert!(lost(&shown) < said / 3, "what stood above is reused: {shown}");
+
+    let world = World::new();
+    workspace(&world, "activate");
+    let run = in_workspace(&world, "And a shuttle?");
+    let paid = figure(&run, "read anew: AGENTS.md; that costs the cache about ");
+    let shown = request(&world, &run);
+    assert!(!shown["segments"].to_string().contains("+Answer in one line."), "{shown}");
+    let lost = lost(&shown);
+    // The one counts from the beginning of the file that changed, the other from the byte that did.
+    assert!(paid.abs_diff(said) <= said / 5, "what was said beforehand: {said}, and what it is: {paid}");
+    assert!(lost <= paid && paid - lost < 500, "{lost} of {paid}");
+}
+
+#[test]
+fn a_changed_file_may_wait_for_the_next_session() {
+    let world = World::new();
+    workspace(&world, "next_session");
+    let run = in_workspace(&world, "And a shuttle?");
+    assert!(run.err.contains("AGENTS.md has changed: the next session has it"), "{run:?}");
+    assert!(figure(&run, "would cost the cache about ") > 300, "{run:?}");
+    assert!(!request(&world, &run)["segments"].to_string().contains("Answer in one line."));
+    let run = in_workspace(&world, "And a reed?");
+    assert!(!run.err.contains("has changed"), "said once: {run:?}");
+    let folder = world.path("ws");
+    let words = ["chat", "--new", "-m", "hi", "--model", "script:echo", "--json", "--workspace"];
+    let run = world.run(&[&words[..], &[folder.to_str().unwrap()]].concat());
+    assert!(request(&world, &run)["segments"].to_string().contains("Answer in one line."), "{run:?}");
+}
