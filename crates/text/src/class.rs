@@ -35,11 +35,6 @@ impl Class {
             None => of_wide(c),
         }
     }
-
-    /// Whether neighbours of this class stand in one run ([`ClassCounts::runs`]).
-    fn forms_runs(self) -> bool {
-        matches!(self, Self::Latin | Self::Digit | Self::Punctuation | Self::Other)
-    }
 }
 
 /// How many characters (Unicode scalar values) of each class a text has.
@@ -73,34 +68,35 @@ impl ClassCounts {
     /// none, one before a hump takes it away.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let mut by_class = [0_u64; 7];
-        let mut cuts = Cuts::default();
+        let mut sums = [0_u64; 8];
+        let (mut cjk, mut emoji) = (0, 0);
+        let mut recent = BEGINNING;
         let mut rest = text;
         while !rest.is_empty() {
-            // Most text is ASCII: a byte of this is the count of one class, full after 255 characters at the earliest.
+            // A byte of this is one count, full after 255 characters at the earliest.
             let mut lanes = 0_u64;
             let mut ascii = 0;
             for byte in rest.bytes().take(255).take_while(u8::is_ascii) {
-                let class = ASCII[byte as usize];
-                lanes += 1 << (8 * class as u32);
-                cuts.pass(class, byte.is_ascii_uppercase(), byte.is_ascii_lowercase());
+                recent = ASCII_KINDS[byte as usize].behind(recent);
+                lanes += STEPS[recent];
                 ascii += 1;
             }
-            for (count, lane) in by_class.iter_mut().zip(lanes.to_le_bytes()) {
-                *count += u64::from(lane);
-            }
             rest = &rest[ascii..];
-            let mut bytes = 0;
-            for c in rest.chars().take_while(|c| !c.is_ascii()) {
-                let class = Class::of(c);
-                by_class[class as usize] += 1;
-                cuts.pass(class, false, false);
-                bytes += c.len_utf8();
+            let mut wide = 0;
+            for c in rest.chars().take(255 - ascii).take_while(|c| !c.is_ascii()) {
+                let class = of_wide(c);
+                cjk += u64::from(class == Class::Cjk);
+                emoji += u64::from(class == Class::Emoji);
+                recent = Kind::of_wide(class).behind(recent);
+                lanes += STEPS[recent];
+                wide += c.len_utf8();
             }
-            rest = &rest[bytes..];
+            rest = &rest[wide..];
+            for (sum, lane) in sums.iter_mut().zip(lanes.to_le_bytes()) {
+                *sum += u64::from(lane);
+            }
         }
-        let [latin, digits, spaces, punctuation, cjk, other, emoji] = by_class;
-        let Cuts { runs, gaps, humps, .. } = cuts;
+        let [latin, digits, spaces, punctuation, other, runs, gaps, humps] = sums;
         Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps }
     }
 
@@ -118,30 +114,110 @@ impl ClassCounts {
     }
 }
 
-/// Where a text is cut, counted from its beginning on.
-#[derive(Default)]
-struct Cuts {
-    runs: u64,
-    gaps: u64,
-    humps: u64,
-    before: Option<Class>,
-    in_gap: bool,
-    small: bool,
+/// What a character is for the count: what it does to the counts depends on this, and on the two before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    Digit,
+    Space,
+    Punctuation,
+    Other,
+    /// A–Z.
+    Capital,
+    /// a–z.
+    Small,
+    /// Letters of the Latin script outside ASCII.
+    Accented,
+    /// CJK and emoji, which form no runs and are counted elsewhere; and what stands before a text.
+    Apart,
 }
 
-impl Cuts {
-    /// The next character: its class, and whether it is a capital or small letter of ASCII. Without branches: it is
-    /// called for each character of each request.
-    #[inline(always)]
-    fn pass(&mut self, class: Class, capital: bool, small: bool) {
-        let goes_on = Some(class) == self.before;
-        let gap = goes_on & (class == Class::Space);
-        self.runs += u64::from(!goes_on & class.forms_runs());
-        self.gaps += u64::from(gap & !self.in_gap);
-        self.humps += u64::from(capital & self.small);
-        (self.before, self.in_gap, self.small) = (Some(class), gap, small);
+/// Two characters of [`Kind::Apart`].
+const BEGINNING: usize = 0o77;
+
+impl Kind {
+    const ALL: [Self; 8] = [
+        Self::Digit,
+        Self::Space,
+        Self::Punctuation,
+        Self::Other,
+        Self::Capital,
+        Self::Small,
+        Self::Accented,
+        Self::Apart,
+    ];
+
+    const fn of_ascii(byte: u8) -> Self {
+        match byte {
+            b'A'..=b'Z' => Self::Capital,
+            b'a'..=b'z' => Self::Small,
+            _ => match ASCII[byte as usize] {
+                Class::Digit => Self::Digit,
+                Class::Space => Self::Space,
+                Class::Punctuation => Self::Punctuation,
+                _ => Self::Other,
+            },
+        }
+    }
+
+    const fn of_wide(class: Class) -> Self {
+        match class {
+            Class::Latin => Self::Accented,
+            Class::Digit => Self::Digit,
+            Class::Space => Self::Space,
+            Class::Punctuation => Self::Punctuation,
+            Class::Other => Self::Other,
+            Class::Cjk | Class::Emoji => Self::Apart,
+        }
+    }
+
+    /// This kind and the two before it, as the place of a step: three bits each, the newest lowest.
+    const fn behind(self, recent: usize) -> usize {
+        (recent << 3 | self as usize) & 0o777
+    }
+
+    const fn is_latin(self) -> bool {
+        matches!(self, Self::Capital | Self::Small | Self::Accented)
+    }
+
+    /// What a character adds to the counts, a byte each: the five classes that are counted here, runs, gaps, humps.
+    const fn step(first: Self, before: Self, now: Self) -> u64 {
+        let class = match now {
+            Self::Capital | Self::Small | Self::Accented => 1,
+            Self::Digit => 1 << 8,
+            Self::Space => 1 << 16,
+            Self::Punctuation => 1 << 24,
+            Self::Other => 1 << 32,
+            Self::Apart => 0,
+        };
+        let goes_on = now as u8 == before as u8 || now.is_latin() && before.is_latin();
+        let run = !goes_on && !matches!(now, Self::Space | Self::Apart);
+        let in_gap = matches!((before, now), (Self::Space, Self::Space));
+        let gap = in_gap && !matches!(first, Self::Space);
+        let hump = matches!((before, now), (Self::Small, Self::Capital));
+        class | (run as u64) << 40 | (gap as u64) << 48 | (hump as u64) << 56
     }
 }
+
+const ASCII_KINDS: [Kind; 128] = {
+    let mut kinds = [Kind::Other; 128];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        kinds[byte as usize] = Kind::of_ascii(byte);
+        byte += 1;
+    }
+    kinds
+};
+
+const STEPS: [u64; 512] = {
+    let mut steps = [0; 512];
+    let mut at = 0;
+    while at < 512 {
+        steps[at] = Kind::step(Kind::ALL[at >> 6], Kind::ALL[at >> 3 & 7], Kind::ALL[at & 7]);
+        at += 1;
+    }
+    steps
+};
 
 impl AddAssign for ClassCounts {
     fn add_assign(&mut self, more: Self) {
@@ -329,8 +405,8 @@ mod tests {
             let counts = ClassCounts::of(&text);
             let shown = [counts.latin, counts.digits, counts.spaces, counts.cjk];
             assert_eq!(shown, [Class::Latin, Class::Digit, Class::Space, Class::Cjk].map(of));
-            let begins =
-                |(before, c): (char, char)| Class::of(before) != Class::of(c) && Class::of(c).forms_runs();
+            let forms_runs = |c| !matches!(Class::of(c), Class::Space | Class::Cjk | Class::Emoji);
+            let begins = |(before, c): (char, char)| Class::of(before) != Class::of(c) && forms_runs(c);
             let pairs = std::iter::once(' ').chain(text.chars()).zip(text.chars());
             assert_eq!(counts.runs, pairs.filter(|pair| begins(*pair)).count() as u64);
         }
