@@ -15,7 +15,7 @@ use crate::sending::drawn;
 use crate::support::{Desk, echo};
 
 pub(crate) fn target() -> Target {
-    Target { dialect: DialectName::OpenAiChat, model: "m".into(), tools: true, pictures: true }
+    Target { dialect: DialectName::OpenAiChat, model: "m".into(), tools: true, pictures: true, sounds: true }
 }
 
 pub(crate) fn file(name: &str, text: &str) -> BootFile {
