@@ -178,7 +178,8 @@ impl Desk {
 
     async fn forget(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
         for tree in &session.trees {
-            self.store.purge(who, tree.id, self.now()).await?;
+            let purged = self.store.purge(who, tree.id, self.now()).await?;
+            self.remove_blobs(who, &purged.blobs).await?;
         }
         self.store.remove_session(who, &session.id).await?;
         Ok(())

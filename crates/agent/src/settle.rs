@@ -2,7 +2,7 @@
 
 use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
-use model::{FinishReason, ModelError, Money, Prices, RawResponse, Usage};
+use model::{FinishReason, ModelError, Money, Piece, Prices, RawResponse, Usage};
 use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
 
 use crate::desk::Desk;
@@ -128,6 +128,8 @@ pub(crate) struct Reading {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
     pub(crate) usage: Option<Usage>,
+    /// Pictures and sounds in it.
+    pub(crate) media: Vec<bytes::Bytes>,
     /// Blocks and finish of each choice that says something, by index.
     pub(crate) choices: Vec<(u32, Vec<loom::Block>, Finish)>,
 }
@@ -175,8 +177,14 @@ impl Reading {
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
+        let pieces = reparsed.choices.iter().flat_map(|choice| &choice.pieces);
+        let media = pieces.filter_map(|piece| match piece {
+            Piece::Media(media) => Some(media.data.clone()),
+            _ => None,
+        });
+        let media = media.collect();
         let metadata = meta.to_json().map_err(loom::Refusal::from)?;
-        Ok(Self { body, metadata, usage: meta.usage, choices })
+        Ok(Self { body, metadata, usage: meta.usage, media, choices })
     }
 }
 
@@ -283,6 +291,8 @@ pub(crate) async fn store_reading(
         desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Done, received, usage)).await?;
         return Ok(Vec::new());
     }
+    // Not removed by whoever forgets the same ones, before the nodes that show them are there.
+    let _keeping = desk.keep_blobs(&reading.media).await?;
     let last = reading.choices.len() - 1;
     let mut nodes = Vec::new();
     for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {

@@ -22,5 +22,7 @@ pub const MAX_SIDE: u32 = 1_568;
 pub const MAX_AREA: u64 = 1_200_000;
 /// Largest picture that is sent, in bytes: Anthropic takes 5 MB of base64, the others more.
 pub const MAX_BYTES: usize = 3_750_000;
+/// Largest picture that is decoded, in pixels, where nothing else is said (spec: scale §4 `picture`).
+pub const MAX_PIXELS: u64 = 50_000_000;
 /// Largest sound that is sent, in bytes: Gemini takes 20 MB of base64 in a request.
 pub const MAX_SOUND_BYTES: usize = 14_000_000;
