@@ -140,20 +140,6 @@ impl Desk {
         })
     }
 
-    /// Looks whether every blob that nodes show is there and undamaged. Each problem is one line.
-    ///
-    /// # Errors
-    /// As the store says.
-    pub async fn check_blobs(&self, who: &Principal) -> Result<Vec<String>, AgentError> {
-        let shown = self.store.blobs(who).await?;
-        if shown.is_empty() {
-            return Ok(Vec::new());
-        }
-        let blobs = blobs(&self.home)?;
-        let problem = |blob: &Digest| blobs.get(blob.0.into()).err().map(|error| error.to_string());
-        Ok(shown.iter().filter_map(problem).collect())
-    }
-
     /// The lock, once it is free: no thread waits for it, as the task that has it may need the same one.
     async fn locked(&self, take: fn(&File) -> Result<(), TryLockError>) -> Result<File, AgentError> {
         let path = self.home.dir(HomeDir::Locks).map_err(failed)?.join(LOCK);

@@ -49,6 +49,8 @@ pub struct Made {
     pub short_id: String,
     /// Its text.
     pub text: String,
+    /// The pictures and sounds it shows.
+    pub media: Vec<Digest>,
     /// How it ended.
     pub finish: Finish,
 }
@@ -298,6 +300,11 @@ pub(crate) async fn store_reading(
     for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {
         let Some(node) = begun.row.reserved.get(index as usize).copied() else { continue };
         let text = loom::content::plain_text(&content).into_owned();
+        let media = content.iter().filter_map(|block| match block {
+            loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => Some(*blob),
+            _ => None,
+        });
+        let media = media.collect();
         let answer = loom::plan::Answer {
             generation: begun.row.clone(),
             node,
@@ -324,7 +331,7 @@ pub(crate) async fn store_reading(
         let with = outcome(desk, begun, state, received.take(), usage);
         let applied = desk.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
-        nodes.push(Made { id: node, short_id, text, finish });
+        nodes.push(Made { id: node, short_id, text, media, finish });
     }
     Ok(nodes)
 }

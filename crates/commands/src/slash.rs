@@ -69,6 +69,11 @@ pub enum SlashCommand {
     Undo,
     /// Does it again.
     Redo,
+    /// Sends a file along with the next thing that is said; takes back those that wait, if none is named.
+    File {
+        /// Its path.
+        path: Option<PathBuf>,
+    },
     /// Asks another model from now on; shows the present one, if none is named.
     Model {
         /// Its name.
@@ -120,8 +125,8 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 20] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, COST, SEARCH,
+pub const TABLE: [Row; 21] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, FILE, MODEL, COST, SEARCH,
     VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
@@ -234,6 +239,19 @@ const REDO: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Redo),
 };
+const FILE: Row = Row {
+    name: "file",
+    arguments: "[PATH]",
+    right: Right::Admin,
+    help: "send a text, a picture or a sound along with the next thing you say; without a path, take back what waits",
+    candidates: Candidates::None,
+    read: |rest| {
+        // Terminals put what is dropped on them between quotes.
+        let quoted = |quote: char| rest.strip_prefix(quote)?.strip_suffix(quote);
+        let path = quoted('\'').or_else(|| quoted('"')).unwrap_or(rest);
+        Ok(SlashCommand::File { path: (!path.is_empty()).then(|| PathBuf::from(path)) })
+    },
+};
 const MODEL: Row = Row {
     name: "model",
     arguments: "[NAME]",
@@ -326,6 +344,7 @@ impl SlashCommand {
             Self::Edit { .. } => EDIT,
             Self::Undo => UNDO,
             Self::Redo => REDO,
+            Self::File { .. } => FILE,
             Self::Model { .. } => MODEL,
             Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,

@@ -12,7 +12,7 @@ use crate::args::{TreeArg, ViewArg};
 use crate::chat::stand::{Last, stand};
 use crate::chat::{self, Conversation};
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::{Done, Outcome};
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
 use crate::rights::Asker;
@@ -75,6 +75,10 @@ impl App {
             }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
+            SlashCommand::File { path } => {
+                conversation.attach(self, path.as_deref())?;
+                Done::outcome()
+            }
             SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
             SlashCommand::Search { query } => {
                 let search = Search { query, tree: None, limit: SEARCHED };
