@@ -362,7 +362,12 @@ impl Conversation {
         let Replied { answer, manifest, usage, reusable, share, zone, error } = turned.reply?;
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
-                media: answer.media.iter().filter_map(|blob| app.desk().shown(*blob)).map(MediaShown::of).collect(),
+                media: answer
+                    .media
+                    .iter()
+                    .filter_map(|blob| app.desk().shown(*blob))
+                    .map(MediaShown::of)
+                    .collect(),
                 session: self.name(),
                 tree: entered.tree,
                 node: answer.id,

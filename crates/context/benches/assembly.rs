@@ -57,7 +57,13 @@ fn measure(window: u64, nodes: usize) {
         }
     }
     tree.say(Role::User, "and now?");
-    let target = Target { dialect: DialectName::OpenAiChat, model: "m".into(), tools: true, pictures: false, sounds: true };
+    let target = Target {
+        dialect: DialectName::OpenAiChat,
+        model: "m".into(),
+        tools: true,
+        pictures: false,
+        sounds: true,
+    };
     let mut request = DialogueRequest {
         bootstrap: Arc::new(workspace()),
         ..DialogueRequest::new(ViewName::default(), target, Budget::new(window, 8_000, None))

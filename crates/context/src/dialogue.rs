@@ -128,11 +128,8 @@ fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> 
     let mut build = Build { estimator, next: 0, pieces: Vec::new() };
     let (tools, above) = chosen.prefix.parts(&mut build);
     let stable = above.len();
-    let mut messages = Messages::after(
-        &mut build,
-        above.into_iter().map(ChatPart::System).collect(),
-        around.pictures,
-    );
+    let mut messages =
+        Messages::after(&mut build, above.into_iter().map(ChatPart::System).collect(), around.pictures);
     for row in pinned.head.iter().chain(&pinned.instruction) {
         messages.pinned(Kind::Head, "pinned by the owner", row, ChatPart::System);
     }

@@ -32,13 +32,15 @@ struct Open {
 
 impl<'b, 'e> Messages<'b, 'e> {
     /// After what stands above the boundary.
-    pub(crate) fn after(
-        build: &'b mut Build<'e>,
-        list: Vec<ChatPart>,
-        pictures: &'b dyn Pictures,
-    ) -> Self {
+    pub(crate) fn after(build: &'b mut Build<'e>, list: Vec<ChatPart>, pictures: &'b dyn Pictures) -> Self {
         let from = build.next;
-        Self { build, list, pictures, unread: 0, open: Open { from, chars: 0, tokens: 0, trust: Trust::Owner } }
+        Self {
+            build,
+            list,
+            pictures,
+            unread: 0,
+            open: Open { from, chars: 0, tokens: 0, trust: Trust::Owner },
+        }
     }
 
     /// Adds the nodes of a stretch, whose texts are taken out of them, and covers them by pieces of run `run`.

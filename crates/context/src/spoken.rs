@@ -187,7 +187,9 @@ impl Speaker<'_> {
                     + self.estimator.of(&call.arguments)
             }
             Line::Result { call, text, media, .. } => {
-                self.estimator.of(call) + self.estimator.of(text) + media.iter().map(|shown| shown.tokens).sum::<u64>()
+                self.estimator.of(call)
+                    + self.estimator.of(text)
+                    + media.iter().map(|shown| shown.tokens).sum::<u64>()
             }
         }
     }

@@ -21,8 +21,12 @@ mod limits;
 #[cfg(feature = "embedded-model")]
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/pictures.rs"]
+mod pictures;
 #[path = "cli/reference.rs"]
 mod reference;
+#[path = "cli/seer.rs"]
+mod seer;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]

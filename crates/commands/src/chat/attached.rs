@@ -61,8 +61,7 @@ impl Attached {
             }
             Some(_) => {
                 let limit = app.settings.limits.picture;
-                let picture =
-                    media::take_in(&bytes, limit).map_err(|why| refused(&name, &why, limit))?;
+                let picture = media::take_in(&bytes, limit).map_err(|why| refused(&name, &why, limit))?;
                 let text = format!("Picture {plain}, {}:", picture.measure);
                 (text, Some(Medium { name, kind: picture.kind, bytes: picture.bytes.into() }))
             }

@@ -12,9 +12,9 @@ use crate::args::{TreeArg, ViewArg};
 use crate::chat::stand::{Last, stand};
 use crate::chat::{self, Conversation};
 use crate::error::CommandError;
-use crate::results::{Done, Outcome};
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
+use crate::results::{Done, Outcome};
 use crate::rights::Asker;
 use crate::{contexts, cost, tree, verify};
 

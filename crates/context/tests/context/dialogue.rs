@@ -8,7 +8,13 @@ use model::{ChatPart, DialectName, Model, Params, Prompt};
 use crate::support::{Desk, echo, prompt_text};
 
 fn request(window: u64) -> DialogueRequest {
-    let target = Target { dialect: DialectName::OpenAiChat, model: "m".into(), tools: true, pictures: true, sounds: true };
+    let target = Target {
+        dialect: DialectName::OpenAiChat,
+        model: "m".into(),
+        tools: true,
+        pictures: true,
+        sounds: true,
+    };
     DialogueRequest::new(ViewName::default(), target, Budget::new(window, 256, Some(64)))
 }
 

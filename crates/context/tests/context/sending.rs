@@ -2,8 +2,8 @@
 
 use drawloom_context::dialogue::{Around, DialogueRequest, assemble, dialogue};
 use drawloom_context::{
-    Assembled, Budget, Decision, Estimator, Features, Kind, NothingRemembered, Piece, Pictures, Source, Target,
-    cover,
+    Assembled, Budget, Decision, Estimator, Features, Kind, NothingRemembered, Pictures, Piece, Source,
+    Target, cover,
 };
 use loom::{Block, Digest, Mode, Role, ToolStatus, ViewName};
 use model::{ChatPart, DialectName, Media, Model, Params, Prompt};
@@ -12,7 +12,13 @@ use serde_json::json;
 use crate::support::{Desk, echo, said_by};
 
 fn target(model: &str) -> Target {
-    Target { dialect: DialectName::OpenAiChat, model: model.into(), tools: true, pictures: true, sounds: true }
+    Target {
+        dialect: DialectName::OpenAiChat,
+        model: model.into(),
+        tools: true,
+        pictures: true,
+        sounds: true,
+    }
 }
 
 fn sent(desk: &Desk, target: Target) -> Vec<String> {
