@@ -164,3 +164,6 @@ fn blobs(home: &Home) -> Result<Blobs, AgentError> {
 fn failed(error: impl std::fmt::Display) -> AgentError {
     AgentError::Home(error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,6 +101,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/edit x", Act),
         ("/undo", Write),
         ("/redo", Write),
+        ("/file a.png", Admin),
         ("/model m", Act),
         ("/cost", Read),
         ("/search x", Read),

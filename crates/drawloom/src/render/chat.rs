@@ -15,7 +15,8 @@ pub(super) fn chatted(done: &Chatted, to: Plain) -> Shown {
     let mut body = String::new();
     if !done.streamed {
         body.push_str(&to.text(&done.text));
-        if !done.text.ends_with('\n') && !(done.text.is_empty() && !done.media.is_empty()) {
+        let says_nothing = done.text.is_empty() && !done.media.is_empty();
+        if !says_nothing && !done.text.ends_with('\n') {
             body.push('\n');
         }
     }

@@ -252,6 +252,24 @@ fn a_picture_a_model_makes_is_kept_shown_and_sent_back() {
     assert_eq!(world.json(&["tree", "verify", &tree(&world)]).1["status"], "valid");
 }
 
+#[test]
+fn a_forgotten_picture_a_model_made_is_nowhere_in_the_home() {
+    let world = World::new();
+    let png = encoded(&noise(40, 40), ImageFormat::Png);
+    let url = format!("data:image/png;base64,{}", BASE64.encode(&png));
+    let message = json!({"role": "assistant", "images": [{"type": "image_url", "image_url": {"url": url}}]});
+    let _seer = Seer::saying(&world, SEES, message);
+    let (_, first) = world.json(&["chat", "-m", "draw the sea"]);
+    let (_, second) = world.json(&["chat", "-m", "again"]);
+    let inside = BASE64.encode(&png);
+    let inside = &inside.as_bytes()[inside.len() / 2..][..48];
+    world.ok(&["forget", first["node"].as_str().unwrap(), "--yes", "--yes"]);
+    assert_eq!(blobs(&world).len(), 1, "another node shows the same one");
+    world.ok(&["forget", second["node"].as_str().unwrap(), "--yes", "--yes"]);
+    assert!(blobs(&world).is_empty());
+    assert!(!stands(&world.home(), inside));
+}
+
 fn tree(world: &World) -> String {
     world.json(&["sessions", "show", "main"]).1["tree"].as_str().unwrap().to_owned()
 }
