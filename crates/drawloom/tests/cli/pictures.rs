@@ -250,6 +250,9 @@ fn a_picture_a_model_makes_is_kept_shown_and_sent_back() {
     assert_eq!(shown[at].1, png);
     assert!(shown[at - 1].0.ends_with("made by the assistant]"), "{:?}", shown[at - 1].0);
     assert_eq!(world.json(&["tree", "verify", &tree(&world)]).1["status"], "valid");
+    let name: String =
+        text(&kept[0]).replace('/', "").split("blobs").last().unwrap().chars().take(16).collect();
+    assert!(world.ok(&["tree", "show", &tree(&world)]).contains(&format!("[image/png {name}]")));
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Seer {
         // It ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                serve(stream.unwrap(), &all, &message);
+                serve(&stream.unwrap(), &all, &message);
             }
         });
         Self { asked }
@@ -78,8 +78,8 @@ fn seen(block: &Value) -> (String, Vec<u8>) {
     }
 }
 
-fn serve(stream: TcpStream, all: &Mutex<Vec<Value>>, message: &Value) -> Option<()> {
-    let mut reader = BufReader::new(&stream);
+fn serve(stream: &TcpStream, all: &Mutex<Vec<Value>>, message: &Value) -> Option<()> {
+    let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -102,7 +102,7 @@ fn serve(stream: TcpStream, all: &Mutex<Vec<Value>>, message: &Value) -> Option<
     };
     let body = event(message, Value::Null) + &event(&json!({}), json!("stop")) + "data: [DONE]\n\n";
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let mut stream = &stream;
+    let mut stream = stream;
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()
 }
