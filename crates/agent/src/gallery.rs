@@ -4,18 +4,18 @@
 //! until its node is durable, and whoever removes one holds the lock alone and looks once more whether a node shows
 //! it, so that none is removed between its bytes and its node.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use context::Pictures;
 use loom::Digest;
 use media::Kind;
 use model::Media;
 use store::Principal;
-use store::blobs::{BlobError, Blobs};
+use store::blobs::{BlobError, BlobId, Blobs};
 use store::home::{Home, HomeDir};
 
 use crate::desk::Desk;
@@ -80,7 +80,8 @@ pub struct Shown {
 }
 
 /// Holds off the removal of blobs until the nodes that show them are durable.
-pub(crate) struct Keeping {
+#[must_use = "what is kept may be removed once this is dropped"]
+pub struct Keeping {
     _lock: Option<File>,
 }
 
@@ -90,14 +91,14 @@ impl Desk {
     ///
     /// # Errors
     /// [`AgentError::Blobs`].
-    pub(crate) async fn keep_blobs(&self, all: &[Bytes]) -> Result<Keeping, AgentError> {
+    pub async fn keep_blobs<B: AsRef<[u8]> + Sync>(&self, all: &[B]) -> Result<Keeping, AgentError> {
         if all.is_empty() {
             return Ok(Keeping { _lock: None });
         }
         let lock = self.locked(File::try_lock_shared).await?;
         let blobs = blobs(&self.home)?;
         for bytes in all {
-            blobs.put(bytes)?;
+            blobs.put(bytes.as_ref())?;
         }
         Ok(Keeping { _lock: Some(lock) })
     }
@@ -110,21 +111,32 @@ impl Desk {
         if all.is_empty() {
             return Ok(0);
         }
-        let lock = self.locked(File::try_lock).await?;
+        let _lock = self.locked(File::try_lock).await?;
         let blobs = blobs(&self.home)?;
         let mut removed = 0;
         for blob in all {
-            if self.store.shows_blob(who, *blob).await? {
-                continue;
-            }
-            match blobs.remove(blob.0.into()) {
-                Ok(_) => removed += 1,
-                Err(BlobError::Missing { .. }) => {}
-                Err(error) => return Err(error.into()),
+            if !self.store.shows_blob(who, *blob).await? {
+                removed += u64::from(remove(&blobs, blob.0.into())?);
             }
         }
-        drop(lock);
         Ok(removed)
+    }
+
+    /// Removes every blob that no node shows: a process may have died between its bytes and its node, or between
+    /// the removal of the node and that of the bytes.
+    ///
+    /// # Errors
+    /// As [`Desk::remove_blobs`].
+    pub(crate) async fn sweep_blobs(&self, who: &Principal) -> Result<(), AgentError> {
+        let _lock = self.locked(File::try_lock).await?;
+        let blobs = blobs(&self.home)?;
+        let shown: BTreeSet<BlobId> =
+            self.store.blobs(who).await?.into_iter().map(|blob| blob.0.into()).collect();
+        let all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
+        for blob in all.into_iter().filter(|blob| !shown.contains(blob)) {
+            remove(&blobs, blob)?;
+        }
+        Ok(())
     }
 
     /// What a blob is; none if it is not there.
@@ -152,6 +164,15 @@ impl Desk {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
+    }
+}
+
+/// Removes a blob. Returns whether it was there.
+fn remove(blobs: &Blobs, blob: BlobId) -> Result<bool, BlobError> {
+    match blobs.remove(blob) {
+        Ok(_) => Ok(true),
+        Err(BlobError::Missing { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

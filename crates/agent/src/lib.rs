@@ -32,7 +32,7 @@ pub use desk::{Client, Desk};
 pub use error::AgentError;
 pub use exchange::Gate;
 pub use fallback::Fallbacks;
-pub use gallery::Shown;
+pub use gallery::{Keeping, Shown};
 pub use lease::LEASE;
 pub use once::again;
 pub use purse::{Budget, Limit, Purse};

@@ -173,6 +173,9 @@ impl Desk {
                 forgotten += 1;
             }
         }
+        if forgotten > 0 {
+            self.sweep_blobs(who).await?;
+        }
         Ok(forgotten)
     }
 

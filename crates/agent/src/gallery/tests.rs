@@ -1,5 +1,4 @@
 use image::{ImageFormat, RgbImage};
-use store::blobs::BlobId;
 use store::home::HomeOptions;
 
 use super::*;

@@ -370,3 +370,26 @@ fn at_a_terminal_files_go_along_with_what_is_said_next() {
     let kinds: Vec<String> = seer.shown().into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, ["Picture the sea.png, 60×40:", "image/png", "look", "and now?"]);
 }
+
+#[test]
+fn what_a_killed_process_left_of_a_temporary_conversation_is_swept() {
+    let world = World::new();
+    let _seer = Seer::of(&world, SEES);
+    let kept = file(&world, "kept.png", encoded(&drawn(20, 20), ImageFormat::Png));
+    world.ok(&["chat", "-m", "look", "--file", &kept]);
+    let stays = blobs(&world);
+    let path = file(&world, "a.png", encoded(&drawn(60, 40), ImageFormat::Png));
+    let mut terminal =
+        Terminal::start(world.command(&["chat", "--temp", "--color", "never", "--file", &path]));
+    terminal.says("look\r");
+    terminal.shows("% of the window");
+    assert_eq!(blobs(&world).len(), 2);
+    // As if it had died between the bytes and their node.
+    std::fs::create_dir_all(world.home().join("blobs/00")).unwrap();
+    let id = "0".repeat(62);
+    std::fs::write(world.home().join("blobs/00").join(id), "left").unwrap();
+    terminal.signal(rustix::process::Signal::KILL);
+    assert_eq!(terminal.ended(), None);
+    world.ok(&["tree", "list"]);
+    assert_eq!(blobs(&world), stays);
+}
