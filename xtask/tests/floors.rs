@@ -10,6 +10,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom-text", 0),
     ("drawloom-loom", 0),
     ("drawloom-gguf", 0),
+    ("drawloom-media", 0),
     ("drawloom-store", 1),
     ("drawloom-model", 1),
     ("drawloom-weights", 1),

@@ -56,6 +56,12 @@ pub enum AgentError {
     /// A received answer could not be kept aside; nothing was sent.
     #[error("{0}")]
     Spool(String),
+    /// A picture or a sound could not be kept, read or removed.
+    #[error(transparent)]
+    Blobs(#[from] store::blobs::BlobError),
+    /// The home cannot be used.
+    #[error("the home cannot be used: {0}")]
+    Home(String),
     /// What a process that died left cannot be read.
     #[error("{0}")]
     Recovery(String),

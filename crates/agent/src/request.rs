@@ -7,8 +7,8 @@ use context::dialogue::{Around, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::manifest::{Endpoint, VERSION};
 use context::{
-    Again, Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, NoPictures,
-    NothingRemembered, Prefix, Target, Way, cover, reuse,
+    Again, Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, NothingRemembered,
+    Prefix, Target, Way, cover, reuse,
 };
 use loom::content::NotCanonical;
 use loom::{
@@ -23,6 +23,7 @@ use crate::earlier::Earlier;
 use crate::error::AgentError;
 use crate::fits;
 use crate::form::Form;
+use crate::gallery::Gallery;
 use crate::stored;
 
 /// What is asked, of whom, where.
@@ -116,7 +117,9 @@ impl Ask {
         let budget = refused.map_or(budget, |tokens| budget.without(tokens));
         let estimator = fits::known(&desk.home, info).estimator();
         let (ask, now, fit) = (self.clone(), desk.now(), estimator.clone());
-        let read = desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, &fit)).await?;
+        let gallery = Gallery::of(Arc::clone(&desk.home));
+        let read =
+            desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, (&fit, &gallery))).await?;
         let assembled = read.assembled?;
         let encoded = self.model.encode(&assembled.prompt, &self.params)?;
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
@@ -183,7 +186,7 @@ impl Ask {
         rows: &dyn Rows,
         budget: Budget,
         now: Millis,
-        estimator: &Estimator,
+        (estimator, pictures): (&Estimator, &Gallery),
     ) -> Result<Read, RowError> {
         let parent = match self.from {
             Some(from) => from,
@@ -223,7 +226,7 @@ impl Ask {
                     again,
                     ..DialogueRequest::new(view, target, budget)
                 };
-                let around = Around { estimator, coverage: &NothingRemembered, pictures: &NoPictures };
+                let around = Around { estimator, coverage: &NothingRemembered, pictures };
                 assemble(rows, &request, &around)
             }
         };

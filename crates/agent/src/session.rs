@@ -173,12 +173,16 @@ impl Desk {
                 forgotten += 1;
             }
         }
+        if forgotten > 0 {
+            self.sweep_blobs(who).await?;
+        }
         Ok(forgotten)
     }
 
     async fn forget(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
         for tree in &session.trees {
-            self.store.purge(who, tree.id, self.now()).await?;
+            let purged = self.store.purge(who, tree.id, self.now()).await?;
+            self.remove_blobs(who, &purged.blobs).await?;
         }
         self.store.remove_session(who, &session.id).await?;
         Ok(())

@@ -2,7 +2,7 @@
 
 use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
-use model::{FinishReason, ModelError, Money, Prices, RawResponse, Usage};
+use model::{FinishReason, ModelError, Money, Piece, Prices, RawResponse, Usage};
 use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
 
 use crate::desk::Desk;
@@ -49,6 +49,8 @@ pub struct Made {
     pub short_id: String,
     /// Its text.
     pub text: String,
+    /// The pictures and sounds it shows.
+    pub media: Vec<Digest>,
     /// How it ended.
     pub finish: Finish,
 }
@@ -128,6 +130,8 @@ pub(crate) struct Reading {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
     pub(crate) usage: Option<Usage>,
+    /// Pictures and sounds in it.
+    pub(crate) media: Vec<bytes::Bytes>,
     /// Blocks and finish of each choice that says something, by index.
     pub(crate) choices: Vec<(u32, Vec<loom::Block>, Finish)>,
 }
@@ -175,8 +179,14 @@ impl Reading {
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
+        let pieces = reparsed.choices.iter().flat_map(|choice| &choice.pieces);
+        let media = pieces.filter_map(|piece| match piece {
+            Piece::Media(media) => Some(media.data.clone()),
+            _ => None,
+        });
+        let media = media.collect();
         let metadata = meta.to_json().map_err(loom::Refusal::from)?;
-        Ok(Self { body, metadata, usage: meta.usage, choices })
+        Ok(Self { body, metadata, usage: meta.usage, media, choices })
     }
 }
 
@@ -283,11 +293,18 @@ pub(crate) async fn store_reading(
         desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Done, received, usage)).await?;
         return Ok(Vec::new());
     }
+    // Not removed by whoever forgets the same ones, before the nodes that show them are there.
+    let _keeping = desk.keep_blobs(&reading.media).await?;
     let last = reading.choices.len() - 1;
     let mut nodes = Vec::new();
     for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {
         let Some(node) = begun.row.reserved.get(index as usize).copied() else { continue };
         let text = loom::content::plain_text(&content).into_owned();
+        let media = content.iter().filter_map(|block| match block {
+            loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => Some(*blob),
+            _ => None,
+        });
+        let media = media.collect();
         let answer = loom::plan::Answer {
             generation: begun.row.clone(),
             node,
@@ -314,7 +331,7 @@ pub(crate) async fn store_reading(
         let with = outcome(desk, begun, state, received.take(), usage);
         let applied = desk.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
-        nodes.push(Made { id: node, short_id, text, finish });
+        nodes.push(Made { id: node, short_id, text, media, finish });
     }
     Ok(nodes)
 }

@@ -92,7 +92,12 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
                 json: json.clone(),
             }),
             Piece::Media(media) => {
-                blocks.push(Block::Image { blob: Digest::of(&media.data), mime: media.mime.clone() });
+                let (blob, mime) = (Digest::of(&media.data), media.mime.clone());
+                blocks.push(if mime.starts_with("audio/") {
+                    Block::Audio { blob, mime }
+                } else {
+                    Block::Image { blob, mime }
+                });
             }
         }
     }

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use context::{Bootstrap, Strategy, Zone};
 use loom::plan::{EditAs, NewText};
 use loom::{Digest, NodeId, Op, PositionId, Refusal, Role, Seq, TreeId, ViewName};
@@ -68,7 +69,12 @@ impl Manner {
 #[derive(Debug, Clone)]
 pub enum Said {
     /// Texts, each a node of its own: the last is what is said, those before it are sent along.
-    New(Vec<NewText>),
+    New {
+        /// The texts.
+        texts: Vec<NewText>,
+        /// The pictures and sounds they show.
+        media: Vec<Bytes>,
+    },
     /// Something said before, in other words: a sibling of it that is answered anew.
     Instead {
         /// Where it was said.
@@ -184,16 +190,32 @@ impl Turn {
 
     async fn first(&self, said: Said) -> Result<Kept, AgentError> {
         let view = self.entered.view.clone();
-        let ops = match said {
-            Said::New(texts) => texts.into_iter().map(Op::Append).collect(),
-            Said::Instead { of, text } => vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }],
+        let (ops, media): (Vec<Op>, Vec<Bytes>) = match said {
+            Said::New { texts, media } => (texts.into_iter().map(Op::Append).collect(), media),
+            Said::Instead { of, text } => {
+                (vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }], Vec::new())
+            }
         };
+        let keeping = self.desk.keep_blobs(&media).await?;
+        let kept = self.keep_all(&view, ops).await;
+        drop(keeping);
+        if kept.is_err() {
+            let all: Vec<Digest> = media.iter().map(|bytes| Digest::of(bytes)).collect();
+            if let Err(error) = self.desk.remove_blobs(&self.who, &all).await {
+                tracing::warn!(%error, "what was not said is still there");
+            }
+        }
+        let (node, part_of) = kept?;
+        Ok(Kept { node, joined: Vec::new(), view, part_of, handed: None })
+    }
+
+    /// Makes several things nodes, one below the other. Returns the last.
+    async fn keep_all(&self, view: &ViewName, ops: Vec<Op>) -> Result<(NodeId, Option<Seq>), AgentError> {
         let mut kept = None;
         for op in ops {
-            kept = Some(self.keep(&view, op, None).await?);
+            kept = Some(self.keep(view, op, None).await?);
         }
-        let (node, part_of) = kept.ok_or(Refusal::Empty)?;
-        Ok(Kept { node, joined: Vec::new(), view, part_of, handed: None })
+        Ok(kept.ok_or(Refusal::Empty)?)
     }
 
     /// Asks the model for the answer to what was said. Another process that said it hears how it went.

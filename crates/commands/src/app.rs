@@ -351,19 +351,28 @@ impl App {
     /// When standard input is no UTF-8 or too long.
     pub fn text(&self, argument: &str) -> Result<String, CommandError> {
         if argument == "-" {
-            return self.read_text("standard input", self.talk.input());
+            return self.file_text(Path::new(argument));
         }
         self.fits_paste("the text", argument.len() as u64)?;
         Ok(self.masked(argument))
     }
 
-    /// The text of a file; known secrets masked.
+    /// The text of a file, or of standard input for `-`; known secrets masked.
     ///
     /// # Errors
     /// When it cannot be read, is no UTF-8 or too long.
     pub fn file_text(&self, path: &Path) -> Result<String, CommandError> {
+        let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+        self.text_of(&name, self.file_bytes(path)?)
+    }
+
+    /// The bytes of a file, or of standard input for `-`.
+    ///
+    /// # Errors
+    /// When it cannot be read or is too long.
+    pub(crate) fn file_bytes(&self, path: &Path) -> Result<Vec<u8>, CommandError> {
         if path == Path::new("-") {
-            return self.text("-");
+            return self.read_bytes("standard input", self.talk.input());
         }
         let file =
             std::fs::File::open(path).map_err(|error| CommandError::file("cannot read", path, &error))?;
@@ -375,16 +384,22 @@ impl App {
                 "name a file, or `-` for standard input",
             ));
         }
-        self.read_text(&path.to_string_lossy(), Box::new(file))
+        self.read_bytes(&path.to_string_lossy(), Box::new(file))
     }
 
-    fn read_text(&self, name: &str, source: Box<dyn Read + Send>) -> Result<String, CommandError> {
+    fn read_bytes(&self, name: &str, source: Box<dyn Read + Send>) -> Result<Vec<u8>, CommandError> {
         let name = text::terminal::one_line(name).into_owned();
         let mut bytes = Vec::new();
         let limit = self.settings.limits.paste;
         let read = source.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| CommandError::file("cannot read", Path::new(&name), &error))?;
         self.fits_paste(&name, bytes.len() as u64)?;
+        Ok(bytes)
+    }
+
+    /// What is called `name` as text; known secrets masked.
+    pub(crate) fn text_of(&self, name: &str, bytes: Vec<u8>) -> Result<String, CommandError> {
+        let name = text::terminal::one_line(name);
         let text = String::from_utf8(bytes).map_err(|error| {
             CommandError::new(
                 "invalid_utf8",

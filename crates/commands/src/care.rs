@@ -10,6 +10,12 @@ pub(crate) use backup::backup;
 pub(crate) use removal::{forget, purge};
 pub use restore::{RestoreTo, restore};
 
+use std::path::Path;
+
+use loom::Digest;
+use store::blobs::Blobs;
+use store::home::HomeDir;
+
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::Outcome;
@@ -18,6 +24,18 @@ use crate::rights::Asker;
 
 /// `store check`.
 pub(crate) async fn check(app: &App, asker: &Asker) -> Result<Outcome, CommandError> {
-    let problems = app.store.check(&asker.principal).await?;
+    let mut problems = app.store.check(&asker.principal).await?;
+    let shown = app.store.blobs(&asker.principal).await?;
+    problems.extend(missing_blobs(&app.home.root().join(HomeDir::Blobs.name()), &shown));
     Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems }))
+}
+
+/// A line for each blob that nodes show and that is missing or damaged in a folder.
+fn missing_blobs(dir: &Path, shown: &[Digest]) -> Vec<String> {
+    let blobs = Blobs::open(dir, u64::MAX);
+    let problem = |blob: &Digest| match &blobs {
+        Ok(blobs) => blobs.get(blob.0.into()).err().map(|error| error.to_string()),
+        Err(_) => Some(format!("blob {blob} is not there: restore it from a backup")),
+    };
+    shown.iter().filter_map(problem).collect()
 }

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod asked;
+mod attached;
 mod beside;
 mod move_on;
 mod reload;
@@ -15,19 +16,20 @@ use agent::session::Name;
 use agent::{AgentError, Chosen, Entered, Manner, Replied, Said, Turn, Turned};
 use context::Zone;
 use loom::plan::NewText;
-use loom::{Author, Block, Role, Trust, ViewName};
+use loom::{Role, ViewName};
 use model::Cancel;
 use store::SessionKind;
 
 use crate::app::App;
 use crate::args::chat::Chat;
 use crate::error::CommandError;
-use crate::results::chat::Chatted;
+use crate::results::chat::{Chatted, MediaShown};
 use crate::results::tree::UsageShown;
 use crate::results::{Done, Outcome};
 use crate::rights::{Asker, Right};
 use crate::slash::{self, Input, SlashCommand, Slashed};
 
+use attached::Attached;
 pub use beside::{Beside, Steered};
 pub(crate) use sessions::sessions;
 
@@ -50,7 +52,7 @@ pub struct Conversation {
     /// Whether the next request reads everything above it anew.
     reload: bool,
     /// What goes along with the next thing said.
-    attached: Vec<NewText>,
+    attached: Vec<Attached>,
     /// The last request of which was said that it leaves this machine: session and provider.
     told: Option<(String, String)>,
     /// The turn under way, which has its session, and where.
@@ -93,7 +95,8 @@ impl Conversation {
             (name, view, SessionKind::Main)
         };
         let chosen = Chosen { workspace: app.workspace.key.clone(), name, kind };
-        let (preset, attached) = (args.preset.clone(), attachments(app, args)?);
+        let (preset, attached) = (args.preset.clone(), args.files.iter());
+        let attached = attached.map(|path| Attached::read(app, path)).collect::<Result<_, _>>()?;
         let (anew, manner, told, turn) = (args.new, None, None, None);
         Ok(Self { chosen, view, preset, manner, anew, reload: false, attached, told, turn })
     }
@@ -209,6 +212,7 @@ impl Conversation {
         }
         self.read_files(app);
         let manner = self.manner(app)?.clone();
+        self.admit_files(manner.model.info())?;
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &manner.bootstrap.left_out {
             app.talk.note(&format!("{name} is left out: {why}"));
@@ -221,11 +225,13 @@ impl Conversation {
         let entered = app.desk().enter(&asker.principal, &self.chosen, self.anew, &text).await?;
         let entered = Entered { view: self.view.clone(), ..entered };
         self.anew = false;
-        let mut said = self.attached.clone();
-        said.push(NewText::owner(text.clone(), Some(Role::User)));
+        let files = self.attached.iter();
+        let mut texts: Vec<NewText> = files.clone().map(|file| file.text.clone()).collect();
+        texts.push(NewText::owner(text.clone(), Some(Role::User)));
+        let media = files.filter_map(|file| Some(file.medium.as_ref()?.bytes.clone())).collect();
         // Only words are handed over; with files the session is waited for.
         let words = self.attached.is_empty().then_some(text.as_str());
-        let done = self.turn(app, asker, &entered, Said::New(said), words, cancel).await?;
+        let done = self.turn(app, asker, &entered, Said::New { texts, media }, words, cancel).await?;
         self.attached.clear();
         self.result(app, &entered, done)
     }
@@ -367,6 +373,12 @@ impl Conversation {
         let Replied { answer, manifest, usage, reusable, share, zone, error } = turned.reply?;
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
+                media: answer
+                    .media
+                    .iter()
+                    .filter_map(|blob| app.desk().shown(*blob))
+                    .map(MediaShown::of)
+                    .collect(),
                 session: self.name(),
                 tree: entered.tree,
                 node: answer.id,
@@ -409,6 +421,7 @@ impl Conversation {
             short_id,
             said: answer.said,
             text,
+            media: Vec::new(),
             usage: UsageShown::of(answer.usage),
             reusable: None,
             share: answer.share,
@@ -466,22 +479,4 @@ fn fork_name(name: &str) -> Result<ViewName, CommandError> {
 fn leaves(info: &model::ModelInfo) -> String {
     let host = info.host.as_deref().unwrap_or("another machine");
     format!("text of this session leaves this machine: it goes to {host} ({})", info.provider)
-}
-
-/// The files of a command as texts to send along.
-fn attachments(app: &App, args: &Chat) -> Result<Vec<NewText>, CommandError> {
-    let attached = args.files.iter().map(|path| {
-        let text = app.file_text(path)?;
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let fence = text::frame::fence(&text);
-        let text = format!("File {}:\n{fence}\n{text}\n{fence}", text::frame::plain_name(&name));
-        Ok(NewText {
-            content: vec![Block::text(text)],
-            author: Author::owner(),
-            role: Some(Role::User),
-            // What stands in a file is not the owner's word (spec: security §3).
-            trust: Trust::Outside,
-        })
-    });
-    attached.collect()
 }

@@ -6,6 +6,7 @@ use loom::{Refusal, RowError};
 use model::{EncodeError, ModelError};
 use serde::Serialize;
 use store::StoreError;
+use store::blobs::BlobError;
 
 use crate::settings::size;
 
@@ -140,6 +141,11 @@ impl From<AgentError> for CommandError {
             AgentError::Spool(_) => {
                 Self::new("spool", 6, message, "check the disk that holds the home; nothing was sent")
             }
+            AgentError::Blobs(BlobError::Full { .. }) => {
+                Self::new("disk_full", 6, message, "free some space and say it again; nothing was sent")
+            }
+            AgentError::Blobs(_) => split("blobs", 6, &message),
+            AgentError::Home(_) => Self::new("home", 6, message, "run `drawloom doctor`"),
             AgentError::Recovery(_) => {
                 Self::new("recovery", 6, message, "run `drawloom doctor`; what was received is kept")
             }

@@ -76,6 +76,8 @@ pub struct Limits {
     pub node: u64,
     /// Bytes of one text that is typed, pasted or read from a file.
     pub paste: u64,
+    /// Pixels of a picture that is decoded.
+    pub picture: u64,
 }
 
 impl Default for Limits {
@@ -86,6 +88,7 @@ impl Default for Limits {
             show_all: 1_000,
             node: MAX_NODE_BYTES,
             paste: 64 << 20,
+            picture: media::MAX_PIXELS,
         }
     }
 }

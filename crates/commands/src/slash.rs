@@ -76,6 +76,11 @@ pub enum SlashCommand {
     },
     /// Reads the files above the conversation anew at the next request.
     Reload,
+    /// Sends a file along with the next thing that is said; takes back those that wait, if none is named.
+    File {
+        /// Its path.
+        path: Option<PathBuf>,
+    },
     /// Asks another model from now on; shows the present one, if none is named.
     Model {
         /// Its name.
@@ -127,9 +132,9 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 22] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, COMPACT, RELOAD, MODEL,
-    COST, SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
+pub const TABLE: [Row; 23] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, COMPACT, RELOAD, FILE,
+    MODEL, COST, SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
 const HELP: Row = Row {
@@ -263,6 +268,19 @@ const RELOAD: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Reload),
 };
+const FILE: Row = Row {
+    name: "file",
+    arguments: "[PATH]",
+    right: Right::Admin,
+    help: "send a text, a picture or a sound along with the next thing you say; without a path, take back what waits",
+    candidates: Candidates::None,
+    read: |rest| {
+        // Terminals put what is dropped on them between quotes.
+        let quoted = |quote: char| rest.strip_prefix(quote)?.strip_suffix(quote);
+        let path = quoted('\'').or_else(|| quoted('"')).unwrap_or(rest);
+        Ok(SlashCommand::File { path: (!path.is_empty()).then(|| PathBuf::from(path)) })
+    },
+};
 const MODEL: Row = Row {
     name: "model",
     arguments: "[NAME]",
@@ -357,6 +375,7 @@ impl SlashCommand {
             Self::Redo => REDO,
             Self::Compact { .. } => COMPACT,
             Self::Reload => RELOAD,
+            Self::File { .. } => FILE,
             Self::Model { .. } => MODEL,
             Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,

@@ -67,6 +67,7 @@ fn measure(window: u64, nodes: usize) {
         model: "m".into(),
         tools: true,
         pictures: false,
+        sounds: true,
     };
     let mut request = DialogueRequest {
         bootstrap: Arc::new(workspace()),

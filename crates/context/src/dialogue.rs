@@ -142,7 +142,8 @@ fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> 
     let mut build = Build { estimator, next: 0, pieces: Vec::new() };
     let (tools, above) = chosen.prefix.parts(&mut build);
     let stable = above.len();
-    let mut messages = Messages::after(&mut build, above.into_iter().map(ChatPart::System).collect());
+    let mut messages =
+        Messages::after(&mut build, above.into_iter().map(ChatPart::System).collect(), around.pictures);
     for row in pinned.head.iter().chain(&pinned.instruction) {
         messages.pinned(Kind::Head, "pinned by the owner", row, ChatPart::System);
     }
@@ -176,7 +177,7 @@ fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> 
     for shown in &chosen.injected {
         messages.injection(shown, "shown now, for the first time");
     }
-    let list = messages.list;
+    let (list, unseen) = (messages.list, unseen + messages.unread);
     for (index, run) in left.iter().enumerate() {
         let mut piece = Piece::left_out(
             Kind::History,

@@ -1,19 +1,23 @@
 //! From nodes to messages: texts, opaque material where it stood, rounds of tool use, what was shown with them.
 
 use loom::{ToolStatus, Trust};
-use model::{ChatPart, MediaPart, OpaquePart, PartId, TextPart, ToolExchange, ToolResult};
+use model::{ChatPart, Media, MediaPart, OpaquePart, PartId, TextPart, ToolExchange, ToolResult};
 
 use crate::document::Build;
 use crate::manifest::KeptOfCall;
 use crate::pairs::{Pair, Pairs, UNKNOWN, shortened};
 use crate::piece::Piece;
 use crate::segment::{Decision, Kind, Source};
-use crate::spoken::{Line, Spoken, Voice};
+use crate::spoken::{Line, Pictures, Showing, Spoken, Voice};
 
 /// Messages under construction, with the pieces that cover them.
 pub(crate) struct Messages<'b, 'e> {
     pub(crate) build: &'b mut Build<'e>,
     pub(crate) list: Vec<ChatPart>,
+    /// Where pictures come from.
+    pictures: &'b dyn Pictures,
+    /// Pictures and sounds that could not be read.
+    pub(crate) unread: u64,
     /// Nodes since the last piece that was closed.
     open: Open,
 }
@@ -28,9 +32,15 @@ struct Open {
 
 impl<'b, 'e> Messages<'b, 'e> {
     /// After what stands above the boundary.
-    pub(crate) fn after(build: &'b mut Build<'e>, list: Vec<ChatPart>) -> Self {
+    pub(crate) fn after(build: &'b mut Build<'e>, list: Vec<ChatPart>, pictures: &'b dyn Pictures) -> Self {
         let from = build.next;
-        Self { build, list, open: Open { from, chars: 0, tokens: 0, trust: Trust::Owner } }
+        Self {
+            build,
+            list,
+            pictures,
+            unread: 0,
+            open: Open { from, chars: 0, tokens: 0, trust: Trust::Owner },
+        }
     }
 
     /// Adds the nodes of a stretch, whose texts are taken out of them, and covers them by pieces of run `run`.
@@ -133,11 +143,15 @@ impl<'b, 'e> Messages<'b, 'e> {
                         Voice::Assistant => ChatPart::Assistant(part),
                     });
                 }
-                Line::Media(media) => {
-                    let media = media.clone();
+                Line::Media(shown) => {
+                    let shown = shown.clone();
                     self.flush(&mut opaque);
-                    let part = MediaPart { id: self.next(), media };
-                    self.list.push(ChatPart::Media(part));
+                    let id = self.next();
+                    let part = match self.read(&shown) {
+                        Ok(media) => ChatPart::Media(MediaPart { id, media }),
+                        Err(line) => ChatPart::User(TextPart::new(id, line)),
+                    };
+                    self.list.push(part);
                 }
                 Line::Opaque { thinking, json } => {
                     let (thinking, json) = (thinking.take(), json.take());
@@ -178,11 +192,18 @@ impl<'b, 'e> Messages<'b, 'e> {
             let Line::Result { status, text, media, .. } = &mut spoken[node].lines[line].0 else {
                 return None;
             };
-            let text = match cut {
+            let mut text = match cut {
                 Some(_) => shortened(text, &short_id),
                 None => std::mem::take(text),
             };
-            let media = if cut.is_some() { Vec::new() } else { std::mem::take(media) };
+            let shown = if cut.is_some() { Vec::new() } else { std::mem::take(media) };
+            let mut media = Vec::with_capacity(shown.len());
+            for shown in shown {
+                match self.read(&shown) {
+                    Ok(read) => media.push(read),
+                    Err(line) => text.push_str(&line),
+                }
+            }
             Some(ToolResult { status: *status, text, media })
         });
         let unknown =
@@ -193,6 +214,14 @@ impl<'b, 'e> Messages<'b, 'e> {
             call,
             result_part: self.next(),
             result: result.unwrap_or_else(unknown),
+        })
+    }
+
+    /// What is shown, read now that it is sent; else what stands in its place.
+    fn read(&mut self, shown: &Showing) -> Result<Media, String> {
+        self.pictures.media(shown.blob).ok_or_else(|| {
+            self.unread += 1;
+            shown.left_out()
         })
     }
 

@@ -3,7 +3,7 @@
 //! The form depends on the node and on who is asked, never on what follows: what was sent once is sent again
 //! byte for byte.
 
-use bytes::Bytes;
+use loom::content::blob_name;
 use loom::render::Passage;
 use loom::rows::Injection;
 use loom::{Block, Digest, NodeId, Position, Role, ToolStatus, Trust};
@@ -13,13 +13,14 @@ use serde_json::Value;
 use crate::estimate::Estimator;
 use crate::target::Target;
 
-/// Tokens of a picture, as much as any provider counts for one it has scaled to its limit.
-pub const PICTURE: u64 = 1_600;
-
-/// Where pictures come from.
+/// Where pictures and sounds come from. How large one is is asked for every one that may be sent, its bytes only
+/// for those that are.
 pub trait Pictures {
-    /// The bytes of a blob; none if they are not there.
-    fn picture(&self, blob: Digest) -> Option<Bytes>;
+    /// The size of a blob in bytes; none if it is not there.
+    fn size(&self, blob: Digest) -> Option<u64>;
+
+    /// The blob as it is sent; none if it is not there, damaged, or nothing models take.
+    fn media(&self, blob: Digest) -> Option<Media>;
 }
 
 /// No picture is there.
@@ -27,7 +28,11 @@ pub trait Pictures {
 pub struct NoPictures;
 
 impl Pictures for NoPictures {
-    fn picture(&self, _: Digest) -> Option<Bytes> {
+    fn size(&self, _: Digest) -> Option<u64> {
+        None
+    }
+
+    fn media(&self, _: Digest) -> Option<Media> {
         None
     }
 }
@@ -40,14 +45,32 @@ pub(crate) enum Voice {
     Assistant,
 }
 
+/// A picture or a sound that is to be sent. Its bytes are read when it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Showing {
+    pub(crate) blob: Digest,
+    /// Its media type, as the node says.
+    mime: String,
+    /// What it is called where it is left out.
+    what: &'static str,
+    tokens: u64,
+}
+
+impl Showing {
+    /// What stands in its place where it is not sent.
+    pub(crate) fn left_out(&self) -> String {
+        format!("[{} left out: {}]", self.what, self.mime)
+    }
+}
+
 /// One thing a node says.
 #[derive(Debug)]
 pub(crate) enum Line {
     Text { voice: Voice, text: String },
-    Media(Media),
+    Media(Showing),
     Opaque { thinking: Option<String>, json: Value },
     Call(ToolCall),
-    Result { call: String, status: ToolStatus, text: String, media: Vec<Media> },
+    Result { call: String, status: ToolStatus, text: String, media: Vec<Showing> },
 }
 
 /// What a node says.
@@ -113,6 +136,7 @@ impl Speaker<'_> {
                         && source.dialect == self.target.dialect.as_str()
                 }),
             name: None,
+            made: position.role == Some(Role::Assistant),
             lines: Vec::new(),
             unseen: 0,
         };
@@ -154,7 +178,7 @@ impl Speaker<'_> {
     fn tokens(&self, line: &Line) -> u64 {
         match line {
             Line::Text { text, .. } => self.estimator.of(text),
-            Line::Media(_) => PICTURE,
+            Line::Media(shown) => shown.tokens,
             Line::Opaque { thinking, json } => {
                 self.estimator.of(&json.to_string())
                     + thinking.as_deref().map_or(0, |text| self.estimator.of(text))
@@ -165,7 +189,9 @@ impl Speaker<'_> {
                     + self.estimator.of(&call.arguments)
             }
             Line::Result { call, text, media, .. } => {
-                self.estimator.of(call) + self.estimator.of(text) + PICTURE * media.len() as u64
+                self.estimator.of(call)
+                    + self.estimator.of(text)
+                    + media.iter().map(|shown| shown.tokens).sum::<u64>()
             }
         }
     }
@@ -178,6 +204,8 @@ struct Saying<'a> {
     takes_back: bool,
     /// The other model that says it, until it is named.
     name: Option<String>,
+    /// Whether a model says it.
+    made: bool,
     lines: Vec<Line>,
     unseen: u64,
 }
@@ -196,15 +224,8 @@ impl Saying<'_> {
                 self.lines.push(Line::Opaque { thinking: None, json });
             }
             Block::Thinking { .. } | Block::Opaque { .. } => {}
-            Block::Image { blob, mime } => match self.picture(blob, &mime) {
-                // A model takes pictures in the user's place alone.
-                Ok(media) => self.lines.push(Line::Media(media)),
-                Err(line) => self.text(line),
-            },
-            Block::Audio { mime, .. } => {
-                self.unseen += 1;
-                self.text(format!("[sound left out: {mime}]"));
-            }
+            Block::Image { blob, mime } => self.shows(blob, mime, false),
+            Block::Audio { blob, mime } => self.shows(blob, mime, true),
             Block::ToolCall { id, name, arguments } if target.tools => {
                 self.lines.push(Line::Call(ToolCall { id, name, arguments: arguments.to_string() }));
             }
@@ -227,12 +248,34 @@ impl Saying<'_> {
         }
     }
 
-    fn picture(&mut self, blob: Digest, mime: &str) -> Result<Media, String> {
-        let found = if self.speaker.target.pictures { self.speaker.pictures.picture(blob) } else { None };
-        found.map(|data| Media { mime: mime.to_owned(), data }).ok_or_else(|| {
-            self.unseen += 1;
-            format!("[picture left out: {mime}]")
-        })
+    fn shows(&mut self, blob: Digest, mime: String, sound: bool) {
+        match self.showing(blob, mime, sound) {
+            Ok(shown) => {
+                // A model takes pictures in the user's place alone, its own too: there it is told whose it is.
+                if self.made {
+                    let text = format!("[{} {}, made by the assistant]", shown.what, blob_name(blob));
+                    self.lines.push(Line::Text { voice: Voice::User, text });
+                }
+                self.lines.push(Line::Media(shown));
+            }
+            Err(line) => self.text(line),
+        }
+    }
+
+    fn showing(&mut self, blob: Digest, mime: String, sound: bool) -> Result<Showing, String> {
+        let target = self.speaker.target;
+        let (what, takes) = if sound { ("sound", target.sounds) } else { ("picture", target.pictures) };
+        let size = if takes { self.speaker.pictures.size(blob) } else { None };
+        let tokens = match size {
+            Some(bytes) if sound => Target::sound_tokens(bytes),
+            _ => target.picture_tokens(),
+        };
+        let shown = Showing { blob, mime, what, tokens };
+        if size.is_some() {
+            return Ok(shown);
+        }
+        self.unseen += 1;
+        Err(shown.left_out())
     }
 
     fn result(&mut self, call: String, status: ToolStatus, blocks: Vec<Block>) {
@@ -241,14 +284,14 @@ impl Saying<'_> {
         for block in blocks {
             match block {
                 Block::Text { text } => said.push_str(&text),
-                Block::Image { blob, mime } => match self.picture(blob, &mime) {
+                Block::Image { blob, mime } => match self.showing(blob, mime, false) {
                     Ok(picture) => media.push(picture),
                     Err(line) => said.push_str(&line),
                 },
-                Block::Audio { mime, .. } => {
-                    self.unseen += 1;
-                    said.push_str(&format!("[sound left out: {mime}]"));
-                }
+                Block::Audio { blob, mime } => match self.showing(blob, mime, true) {
+                    Ok(sound) => media.push(sound),
+                    Err(line) => said.push_str(&line),
+                },
                 Block::Thinking { .. }
                 | Block::ToolCall { .. }
                 | Block::ToolResult { .. }

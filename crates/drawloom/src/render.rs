@@ -20,7 +20,7 @@ use commands::Outcome;
 use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
-pub(crate) use chat::cost;
+pub(crate) use chat::{cost, picture};
 pub(crate) use workspace::inventory;
 
 /// What is printed of an answer.

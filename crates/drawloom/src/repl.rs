@@ -212,7 +212,10 @@ impl Repl<'_> {
     fn show(&self, outcome: &Outcome) -> Result<(), CommandError> {
         self.person.end_line();
         match outcome {
-            Outcome::Chatted(done) if done.streamed => self.cost(done),
+            Outcome::Chatted(done) if done.streamed => {
+                done.media.iter().for_each(|medium| self.output.aside(&render::picture(medium)));
+                self.cost(done);
+            }
             other => self.output.outcome(other)?,
         }
         Ok(())

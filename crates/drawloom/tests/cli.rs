@@ -21,10 +21,14 @@ mod limits;
 #[cfg(feature = "embedded-model")]
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/pictures.rs"]
+mod pictures;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/replaying.rs"]
 mod replaying;
+#[path = "cli/seer.rs"]
+mod seer;
 #[path = "cli/spending.rs"]
 mod spending;
 #[path = "cli/streams.rs"]

@@ -106,6 +106,12 @@ pub fn plain_text(blocks: &[Block]) -> Cow<'_, str> {
     }
 }
 
+/// How a text names a blob: by the first digits of its digest. What is sent of a node besides its text names its
+/// blobs so, and by these names is found where the node is forgotten.
+pub fn blob_name(blob: Digest) -> String {
+    blob.to_string().chars().take(16).collect()
+}
+
 /// Whether a content says nothing: no block, or empty texts only.
 pub fn is_empty(blocks: &[Block]) -> bool {
     blocks.iter().all(|block| matches!(block, Block::Text { text } if text.is_empty()))

@@ -66,6 +66,11 @@ impl DialectName {
         !matches!(self, Self::AnthropicMessages | Self::Gemini)
     }
 
+    /// Whether it has a place for sounds.
+    pub fn has_sounds(self) -> bool {
+        matches!(self, Self::OpenAiChat | Self::Gemini)
+    }
+
     /// A parser for a body in this dialect; `streamed` bodies are server-sent events.
     pub fn parser(self, streamed: bool) -> Box<dyn Parse> {
         match self {

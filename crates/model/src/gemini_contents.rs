@@ -217,7 +217,8 @@ impl<'p> Contents<'_, 'p> {
 
     fn inline_data(&mut self, part: PartId, media: &Media) {
         self.body.frame("{\"inlineData\":{\"mimeType\":");
-        self.body.frame_value(&media.mime);
+        // The API has a name of its own for this one.
+        self.body.frame_value(if media.mime == "audio/mpeg" { "audio/mp3" } else { &media.mime });
         self.body.frame(",\"data\":\"");
         self.body.string(PartKind::Media, part, &BASE64.encode(&media.data));
         self.body.frame("\"}}");

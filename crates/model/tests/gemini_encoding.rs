@@ -285,11 +285,12 @@ fn pictures_and_sounds_are_the_users() {
         ChatPart::User(text(1, "What is")),
         ChatPart::Media(MediaPart { id: PartId(2), media: media("image/png", b"\x89PNG") }),
         ChatPart::Media(MediaPart { id: PartId(3), media: media("audio/wav", b"RIFF") }),
+        ChatPart::Media(MediaPart { id: PartId(5), media: media("audio/mpeg", b"ID3") }),
         ChatPart::User(text(4, "this?")),
     ]);
     insta::assert_snapshot!(marked(&encode(chat, &Params::default())), @r#"
 {
-"contents":[{"role":"user","parts":[{"text":"⟨1:What is⟩"},{"inlineData":{"mimeType":"image/png","data":"⟨2:iVBORw==⟩"}},{"inlineData":{"mimeType":"audio/wav","data":"⟨3:UklGRg==⟩"}},{"text":"⟨4:this?⟩"}]}]}
+"contents":[{"role":"user","parts":[{"text":"⟨1:What is⟩"},{"inlineData":{"mimeType":"image/png","data":"⟨2:iVBORw==⟩"}},{"inlineData":{"mimeType":"audio/wav","data":"⟨3:UklGRg==⟩"}},{"inlineData":{"mimeType":"audio/mp3","data":"⟨5:SUQz⟩"}},{"text":"⟨4:this?⟩"}]}]}
 "#);
 }
 

@@ -165,9 +165,20 @@ impl Blobs {
     /// # Errors
     /// [`BlobError::NotAFile`], [`BlobError::Io`].
     pub fn contains(&self, id: BlobId) -> Result<bool, BlobError> {
+        Ok(self.size(id)?.is_some())
+    }
+
+    /// The size of a blob in bytes; none if there is no file of that name. Its bytes are not read.
+    ///
+    /// # Errors
+    /// [`BlobError::NotAFile`], [`BlobError::Io`].
+    pub fn size(&self, id: BlobId) -> Result<Option<u64>, BlobError> {
         match self.shard(id, false).and_then(|shard| self.open_blob(&shard, id, false)) {
-            Ok(_) => Ok(true),
-            Err(BlobError::Missing { .. }) => Ok(false),
+            Ok(file) => {
+                let path = self.path_of(id);
+                Ok(Some(file.metadata().map_err(error_at("examined", &path))?.len()))
+            }
+            Err(BlobError::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

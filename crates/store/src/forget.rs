@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use loom::content::plain_text;
+use loom::content::{blob_name, plain_text};
 use loom::operation::TimelineEffect;
 use loom::{
     Block, CellChange, CellKey, CellValue, Digest, Draft, GenerationId, Millis, NodeId, OpKind, Operation,
@@ -310,15 +310,19 @@ impl Target {
         Self { nodes: BTreeSet::new(), tree, needles: Needles::default(), words: Words::These(Vec::new()) }
     }
 
-    /// Adds a node, and what cites it by id or quotes it at length. Words are taken out of labels and drafts only
+    /// Adds a node, and what cites it by id, quotes it at length or names a blob that it shows. Words are taken out of labels and drafts only
     /// where one node is forgotten: of a whole tree that would be a search for every sentence in it.
-    pub(crate) fn add_node(&mut self, tree: TreeId, node: NodeId, text: &str) {
+    pub(crate) fn add_node(&mut self, tree: TreeId, node: NodeId, content: &[Block]) {
         self.nodes.insert((tree, node));
         self.needles.add(&node.to_string());
+        for blob in crate::memory::find::blobs(content) {
+            self.needles.add(&blob_name(blob));
+        }
+        let text = plain_text(content);
         if text.len() >= SHORTEST_TEXT {
-            self.needles.add(text);
+            self.needles.add(&text);
             if let (None, Words::These(words)) = (self.tree, &mut self.words) {
-                words.push(text.to_owned());
+                words.push(text.into_owned());
             }
         }
     }

@@ -255,6 +255,11 @@ impl Store for MemoryStore {
         self.state().body(who, digest)
     }
 
+    async fn blobs(&self, who: &Principal) -> Result<Vec<Digest>, StoreError> {
+        only_owner(who, "blobs")?;
+        Ok(self.state().all_blobs())
+    }
+
     async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError> {
         Ok(self.state().shows_blob(who, digest))
     }

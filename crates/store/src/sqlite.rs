@@ -314,6 +314,11 @@ impl Store for SqliteStore {
         self.read(move |db| sent::body(db, &who, digest)).await
     }
 
+    async fn blobs(&self, who: &Principal) -> Result<Vec<Digest>, StoreError> {
+        only_owner(who, "blobs")?;
+        self.read(sent::all_blobs).await
+    }
+
     async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError> {
         let who = who.clone();
         self.read(move |db| sent::shows_blob(db, &who, digest)).await

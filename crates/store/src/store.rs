@@ -193,6 +193,9 @@ pub trait Store: Send + Sync {
     /// alone.
     async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError>;
 
+    /// Every blob that a node shows, each once: the owner's knowledge alone.
+    async fn blobs(&self, who: &Principal) -> Result<Vec<Digest>, StoreError>;
+
     /// Stores a seal of a tree.
     ///
     /// # Errors

@@ -138,7 +138,8 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     let manner = Manner { bootstrap: Arc::new(bootstrap), ..manner(&script(r#"{"text": "Yes."}"#)) };
     let entered = process.enter().await;
     let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
-    let (turned, _, _) = process.run(&manner, Said::New(said), Cancel::never()).await.unwrap();
+    let (turned, _, _) =
+        process.run(&manner, Said::New { texts: said, media: Vec::new() }, Cancel::never()).await.unwrap();
     let digest = turned.reply.unwrap().manifest;
     let bytes =
         process.desk.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();

@@ -19,7 +19,7 @@ async fn run(
     cancel: Cancel,
 ) -> (Turned, Vec<(Vec<String>, Turned)>, Vec<String>) {
     let said = vec![NewText::owner(text, Some(Role::User))];
-    process.run(&manner(model), Said::New(said), cancel).await.unwrap()
+    process.run(&manner(model), Said::New { texts: said, media: Vec::new() }, cancel).await.unwrap()
 }
 
 fn join(process: &Process, entered: &Entered, text: &str) -> Result<(), String> {
@@ -124,7 +124,7 @@ async fn a_turn_that_is_dropped_between_two_calls_gives_its_session_back() {
     let process = house.process("chat");
     let entered = process.enter().await;
     let model = script(r#"{"text": "yes", "loop": true}"#);
-    let said = Said::New(vec![NewText::owner("one", Some(Role::User))]);
+    let said = Said::New { texts: vec![NewText::owner("one", Some(Role::User))], media: Vec::new() };
     let (asked, never) = (manner(&model), Cancel::never());
     let begun = Turn::begin(&process.desk, &WHO, &entered, &asked, said, &process.doors, never);
     let (mut turn, kept) = begun.await.unwrap();

@@ -23,7 +23,8 @@ async fn say(process: &Process, model: &Arc<dyn Model>, bootstrap: Arc<Bootstrap
     let tree = process.enter().await.tree;
     let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
     let manner = Manner { bootstrap, ..manner(model) };
-    let (turned, ..) = process.run(&manner, Said::New(said), Cancel::never()).await.unwrap();
+    let (turned, ..) =
+        process.run(&manner, Said::New { texts: said, media: Vec::new() }, Cancel::never()).await.unwrap();
     let reply = turned.reply.unwrap();
     assert!(reply.error.is_none(), "{:?}", reply.error);
     let digest = reply.manifest;

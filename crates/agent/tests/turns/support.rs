@@ -106,7 +106,7 @@ impl Process {
         cancel: Cancel,
     ) -> Result<Turned, AgentError> {
         let said = vec![NewText::owner(text.to_owned(), Some(Role::User))];
-        Ok(self.run(&manner(model), Said::New(said), cancel).await?.0)
+        Ok(self.run(&manner(model), Said::New { texts: said, media: Vec::new() }, cancel).await?.0)
     }
 
     /// A turn to its end: what came of the first call, of those for what joined, and what was given back.

@@ -24,7 +24,7 @@ pub struct Chat {
     #[arg(long, conflicts_with_all = ["session", "new"])]
     #[serde(default)]
     pub temp: bool,
-    /// Send a text file along. May be given several times.
+    /// Send a file along: a text, a picture or a sound. May be given several times.
     #[arg(long = "file", value_name = "FILE")]
     #[serde(default)]
     pub files: Vec<PathBuf>,

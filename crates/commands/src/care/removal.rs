@@ -41,7 +41,7 @@ pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result
     }
     asked_twice(app, args.yes, &places, "forget")?;
     let forgotten = app.store.forget(&asker.principal, &what, app.now()).await?;
-    finish(app, &forgotten)
+    finish(app, asker, &forgotten).await
 }
 
 /// `tree purge`.
@@ -61,7 +61,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
     app.talk.note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge")?;
     let forgotten = app.store.purge(&asker.principal, tree, app.now()).await?;
-    finish(app, &forgotten)
+    finish(app, asker, &forgotten).await
 }
 
 fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), CommandError> {
@@ -86,20 +86,11 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 }
 
 /// Removes the files of blobs that nothing shows any more, and says what was done.
-fn finish(app: &App, forgotten: &Forgotten) -> Result<Outcome, CommandError> {
+async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<Outcome, CommandError> {
     let mut outcome = removed(&forgotten.places, false);
-    if !forgotten.blobs.is_empty() {
-        let failed =
-            |error: &dyn std::fmt::Display| CommandError::new("blobs", 6, error.to_string(), "try again");
-        let dir = app.home.dir(store::home::HomeDir::Blobs).map_err(|error| failed(&error))?;
-        let blobs = store::blobs::Blobs::open(&dir, u64::MAX).map_err(|error| failed(&error))?;
-        for blob in &forgotten.blobs {
-            let id = blob.to_string().parse().map_err(|error: store::blobs::BadBlobId| failed(&error))?;
-            blobs.remove(id).map_err(|error| failed(&error))?;
-        }
-        outcome
-            .removed
-            .push(PlaceShown { place: "blob files".to_owned(), count: forgotten.blobs.len() as u64 });
+    let count = app.desk().remove_blobs(&asker.principal, &forgotten.blobs).await?;
+    if count > 0 {
+        outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count });
     }
     Ok(Outcome::Removed(outcome))
 }

@@ -94,6 +94,8 @@ async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
         Arc::new(SqliteStore::open_with(path, &options).map_err(|error| failed(&error))?);
     store.renew_identity(&owner).await?;
     let mut problems = store.check(&owner).await?;
+    let blobs = path.with_file_name(HomeDir::Blobs.name());
+    problems.extend(super::missing_blobs(&blobs, &store.blobs(&owner).await?));
     let trees = store.trees(&owner, TreeFilter::All).await?;
     for tree in &trees {
         let report = crate::verify::report(store.as_ref(), &owner, tree.id).await?;

@@ -1,5 +1,7 @@
 //! Results of conversations.
 
+use std::path::PathBuf;
+
 use context::Zone;
 use loom::{Digest, Finish, Millis, NodeId, TreeId};
 use serde::Serialize;
@@ -21,6 +23,9 @@ pub struct Chatted {
     pub said: NodeId,
     /// The answer.
     pub text: String,
+    /// Pictures and sounds in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<MediaShown>,
     /// Tokens.
     pub usage: UsageShown,
     /// Tokens of the request that a cache could reuse, estimated; none for the first, or when another process asked.
@@ -36,6 +41,36 @@ pub struct Chatted {
     /// Whether the answer was shown while it came.
     #[serde(skip)]
     pub streamed: bool,
+}
+
+/// A picture or a sound that a model made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MediaShown {
+    /// `PNG`, `WAV`; none where its bytes do not tell.
+    pub kind: Option<&'static str>,
+    /// Whether it is a sound.
+    pub sound: bool,
+    /// Width of a picture, in pixels.
+    pub width: Option<u32>,
+    /// Height of a picture, in pixels.
+    pub height: Option<u32>,
+    /// Its size, in bytes.
+    pub bytes: u64,
+    /// The file it is kept in.
+    pub file: PathBuf,
+}
+
+impl MediaShown {
+    pub(crate) fn of(shown: agent::Shown) -> Self {
+        Self {
+            kind: shown.kind.map(media::Kind::name),
+            sound: shown.kind.is_some_and(media::Kind::is_sound),
+            width: shown.measure.map(|measure| measure.width),
+            height: shown.measure.map(|measure| measure.height),
+            bytes: shown.bytes,
+            file: shown.path,
+        }
+    }
 }
 
 /// `sessions list`.

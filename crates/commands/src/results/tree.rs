@@ -1,8 +1,8 @@
 //! Results of the `tree` commands.
 
 use loom::{
-    AuthorKind, Digest, Finish, Mode, NodeId, OpKind, PositionId, PositionKind, Role, Seq, TreeId, Trust,
-    verify,
+    AuthorKind, Block, Digest, Finish, Mode, NodeId, OpKind, PositionId, PositionKind, Role, Seq, TreeId,
+    Trust, verify,
 };
 use serde::Serialize;
 
@@ -54,6 +54,26 @@ pub struct Shown {
     pub next: Option<String>,
 }
 
+/// A picture or a sound of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlobShown {
+    /// Its media type, as the node says.
+    pub mime: String,
+    /// SHA-256 of its bytes.
+    pub blob: Digest,
+}
+
+impl BlobShown {
+    pub(crate) fn of(block: &Block) -> Option<Self> {
+        match block {
+            Block::Image { blob, mime } | Block::Audio { blob, mime } => {
+                Some(Self { mime: mime.clone(), blob: *blob })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A node as shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeShown {
@@ -85,6 +105,9 @@ pub struct NodeShown {
     pub siblings: u64,
     /// Its text; that of the pending edit where there is one.
     pub text: String,
+    /// Pictures and sounds it shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<BlobShown>,
     /// Whether `text` is a pending edit.
     pub pending: bool,
     /// Whether it followed from something else than what stands above it now.

@@ -12,9 +12,9 @@ use crate::args::{TreeArg, ViewArg};
 use crate::chat::stand::{Last, stand};
 use crate::chat::{self, Conversation};
 use crate::error::CommandError;
-use crate::results::Outcome;
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
+use crate::results::{Done, Outcome};
 use crate::rights::Asker;
 use crate::{contexts, cost, tree, verify};
 
@@ -81,6 +81,10 @@ impl App {
                 tree::compact(self, asker, Compact { tree, to, dry_run: false }).await?
             }
             SlashCommand::Reload => Outcome::Reloaded(conversation.reload(self, asker).await?),
+            SlashCommand::File { path } => {
+                conversation.attach(self, path.as_deref())?;
+                Done::outcome()
+            }
             SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
             SlashCommand::Search { query } => {
                 let search = Search { query, tree: None, limit: SEARCHED };

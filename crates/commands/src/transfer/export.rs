@@ -23,7 +23,7 @@ use crate::results::care::Exported;
 use crate::rights::Asker;
 
 /// The largest blob, in bytes.
-pub(super) const MAX_BLOB_BYTES: u64 = 64 << 20;
+const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
 pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Outcome, CommandError> {
@@ -60,7 +60,7 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
 }
 
 /// The blobs of the home.
-pub(super) fn blobs(app: &App) -> Result<Blobs, CommandError> {
+fn blobs(app: &App) -> Result<Blobs, CommandError> {
     let failed = |error: &dyn std::fmt::Display| {
         CommandError::new("blobs", 6, error.to_string(), "run `drawloom doctor`")
     };

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use interop::import::{Change, ImportPlan, Provenance, Refused, plan_copy, plan_import};
 use interop::own::{Imported, Problem};
 use loom::{Author, Millis, Rows, TreeId};
-use store::blobs::BlobError;
 use store::{Adopted, GenerationState, ImportNote, StoreError, With};
 
 use super::adopted::{self, note};
-use super::export::blobs;
 use super::file::{Input, Parser, named, read_file};
 use crate::app::App;
 use crate::args::care::Import;
@@ -104,7 +102,7 @@ impl Importing<'_> {
     async fn take(&self, adopted: Adopted) -> Result<u64, CommandError> {
         let nodes = adopted.nodes.len() as u64;
         if !self.dry_run {
-            self.keep_blobs()?;
+            let _keeping = self.keep_blobs().await?;
             self.app.store.adopt(&self.asker.principal, adopted).await?;
         }
         Ok(nodes)
@@ -130,7 +128,7 @@ impl Importing<'_> {
             if self.dry_run {
                 return Ok(nodes);
             }
-            self.keep_blobs()?;
+            let _keeping = self.keep_blobs().await?;
             let with = self.with(&added.nodes)?;
             match self.app.store.apply(&self.asker.principal, tree, *added, with).await {
                 Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
@@ -220,24 +218,9 @@ impl Importing<'_> {
     }
 
     /// Pictures and sounds, before the nodes that show them: one without a node is in nobody's way.
-    fn keep_blobs(&self) -> Result<(), CommandError> {
-        let kept = &self.file.materials.blobs;
-        if kept.is_empty() {
-            return Ok(());
-        }
-        let blobs = blobs(self.app)?;
-        for bytes in kept.values() {
-            blobs.put(bytes).map_err(|error| match error {
-                BlobError::Full { .. } => CommandError::new(
-                    "disk_full",
-                    6,
-                    "no space is left for the file's pictures",
-                    "free some and import again",
-                ),
-                other => CommandError::new("blobs", 6, other.to_string(), "run `drawloom doctor`"),
-            })?;
-        }
-        Ok(())
+    async fn keep_blobs(&self) -> Result<agent::Keeping, CommandError> {
+        let all: Vec<&[u8]> = self.file.materials.blobs.values().map(|bytes| &bytes[..]).collect();
+        Ok(self.app.desk().keep_blobs(&all).await?)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::app::{App, Named};
 use crate::args::tree::Show;
 use crate::error::CommandError;
 use crate::results::Outcome;
-use crate::results::tree::{NodeShown, Shown};
+use crate::results::tree::{BlobShown, NodeShown, Shown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
@@ -166,6 +166,7 @@ impl<'a> Reader<'a> {
             pruned: self.pruned.contains(&version) || self.is_hidden(at)?,
             excluded: self.excluded.contains(&version) || self.excluded.contains(&Target::Position(at.id)),
             pending: pending.is_some(),
+            media: row.node.content.iter().filter_map(BlobShown::of).collect(),
             text: pending.unwrap_or_else(|| row.node.text().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),
             author: row.node.author.id,

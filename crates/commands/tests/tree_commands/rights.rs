@@ -103,6 +103,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/redo", Write),
         ("/compact", Write),
         ("/reload", Write),
+        ("/file a.png", Admin),
         ("/model m", Act),
         ("/cost", Read),
         ("/search x", Read),

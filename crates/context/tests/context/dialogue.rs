@@ -14,6 +14,7 @@ fn request(window: u64) -> DialogueRequest {
         model: "m".into(),
         tools: true,
         pictures: true,
+        sounds: true,
     };
     DialogueRequest::new(ViewName::default(), target, Budget::new(window, 256, Some(64)))
 }

@@ -21,6 +21,7 @@ pub(crate) fn target() -> Target {
         model: "m".into(),
         tools: true,
         pictures: true,
+        sounds: true,
     }
 }
 

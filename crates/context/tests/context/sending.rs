@@ -2,10 +2,11 @@
 
 use drawloom_context::dialogue::{Around, DialogueRequest, assemble, dialogue};
 use drawloom_context::{
-    Assembled, Budget, Decision, Estimator, Kind, NothingRemembered, Pictures, Source, Target, cover,
+    Assembled, Budget, Decision, Estimator, Features, Kind, NothingRemembered, Pictures, Piece, Source,
+    Target, cover,
 };
 use loom::{Block, Digest, Mode, Role, ToolStatus, ViewName};
-use model::{ChatPart, DialectName, Model, Params, Prompt};
+use model::{ChatPart, DialectName, Media, Model, Params, Prompt};
 use serde_json::json;
 
 use crate::support::{Desk, echo, said_by};
@@ -17,6 +18,7 @@ fn target(model: &str) -> Target {
         model: model.into(),
         tools: true,
         pictures: true,
+        sounds: true,
     }
 }
 
@@ -161,8 +163,16 @@ fn a_model_without_tools_reads_what_was_called() {
 struct Gallery;
 
 impl Pictures for Gallery {
-    fn picture(&self, blob: Digest) -> Option<bytes::Bytes> {
-        (blob == Digest::of(b"png")).then(|| bytes::Bytes::from_static(b"png"))
+    fn size(&self, blob: Digest) -> Option<u64> {
+        [Digest::of(b"png"), Digest::of(b"damaged"), Digest::of(b"wav")].contains(&blob).then_some(1_000)
+    }
+
+    fn media(&self, blob: Digest) -> Option<Media> {
+        let media = |mime: &str| Media { mime: mime.into(), data: bytes::Bytes::from_static(b"x") };
+        if blob == Digest::of(b"png") {
+            return Some(media("image/png"));
+        }
+        (blob == Digest::of(b"wav")).then(|| media("audio/wav"))
     }
 }
 
@@ -186,6 +196,84 @@ fn a_picture_goes_to_who_takes_it_and_else_a_line_says_so() {
             && piece.kind == Kind::History
     });
     assert!(said, "{:?}", without.pieces);
+}
+
+#[test]
+fn a_picture_that_cannot_be_read_is_left_out_with_a_reason() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    let image = |bytes: &[u8]| Block::Image { blob: Digest::of(bytes), mime: "image/png".into() };
+    desk.say(Role::User, vec![Block::text("see"), image(b"damaged"), image(b"forgotten"), image(b"png")]);
+    let (sent, assembled) = shown(&desk);
+    let left = "[picture left out: image/png]";
+    // The one that is gone is a text from the first, the damaged one a part that became a text.
+    assert_eq!(sent, ["user see", &format!("user {left}"), &format!("user {left}"), "media image/png"]);
+    let why = |piece: &Piece| match &piece.decision {
+        Decision::LeftOut { why } => Some(why.clone()),
+        _ => None,
+    };
+    assert!(assembled.pieces.iter().filter_map(why).any(|why| why.starts_with("2 are not sent")));
+}
+
+#[test]
+fn a_picture_of_the_models_own_goes_back_in_the_users_place_and_says_whose_it_is() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    let blob = Digest::of(b"png");
+    desk.say(Role::User, vec![Block::text("draw")]);
+    desk.say(Role::Assistant, vec![Block::text("Here:"), Block::Image { blob, mime: "image/png".into() }]);
+    desk.say(Role::User, vec![Block::text("redder")]);
+    let label = format!("user [picture {}, made by the assistant]", loom::content::blob_name(blob));
+    let sent = shown(&desk).0;
+    assert_eq!(sent[sent.len() - 3..], [label, "media image/png".to_owned(), "user redder".to_owned()]);
+}
+
+#[test]
+fn a_sound_goes_to_who_takes_it() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    let sound = Block::Audio { blob: Digest::of(b"wav"), mime: "audio/wav".into() };
+    desk.say(Role::User, vec![Block::text("hear"), sound]);
+    assert_eq!(shown(&desk).0, ["user hear", "media audio/wav"]);
+}
+
+#[test]
+fn pictures_count_in_the_budget_and_only_those_that_are_sent_are_read() {
+    struct Counting(std::cell::Cell<u32>);
+    impl Pictures for Counting {
+        fn size(&self, _: Digest) -> Option<u64> {
+            Some(1)
+        }
+        fn media(&self, _: Digest) -> Option<Media> {
+            self.0.set(self.0.get() + 1);
+            Some(Media { mime: "image/png".into(), data: bytes::Bytes::from_static(b"x") })
+        }
+    }
+    let mut desk = Desk::of(Mode::Dialogue);
+    for turn in 0..40_u8 {
+        let blob = Digest::of(&[turn]);
+        desk.say(Role::User, vec![Block::text("see"), Block::Image { blob, mime: "image/png".into() }]);
+        desk.say(Role::Assistant, vec![Block::text("I see.")]);
+    }
+    desk.say(Role::User, vec![Block::text("and now?")]);
+    let estimator = Estimator::default();
+    let pictures = Counting(0.into());
+    let around = Around { estimator: &estimator, coverage: &NothingRemembered, pictures: &pictures };
+    let budget = Budget::new(32_000, 1_000, None);
+    let request = DialogueRequest::new(ViewName::default(), target("m"), budget);
+    let assembled = assemble(&desk.tree, &request, &around).unwrap();
+    let sent = drawn(&assembled).iter().filter(|line| line.starts_with("media")).count() as u64;
+    assert!((1..40).contains(&sent), "{sent}");
+    assert_eq!(u64::from(pictures.0.get()), sent, "none is read that is not sent");
+    assert!(assembled.tokens >= sent * 1_600 && assembled.tokens <= budget.budget);
+    assert_eq!(Features::of(&assembled.prompt), None, "no estimate is fitted to what holds pictures");
+}
+
+/// What is sent where there are pictures, and all that is known of it.
+fn shown(desk: &Desk) -> (Vec<String>, Assembled) {
+    let estimator = Estimator::default();
+    let around = Around { estimator: &estimator, coverage: &NothingRemembered, pictures: &Gallery };
+    let budget = Budget::new(32_000, 1_000, None);
+    let request = DialogueRequest::new(ViewName::default(), target("m"), budget);
+    let assembled = assemble(&desk.tree, &request, &around).unwrap();
+    (drawn(&assembled), assembled)
 }
 
 #[test]

@@ -178,6 +178,8 @@ pub(crate) struct Limits {
     pub(crate) node: Bytes,
     /// Most bytes of a text that is taken in.
     pub(crate) paste: Bytes,
+    /// Most pixels of a picture that is decoded.
+    pub(crate) picture: u32,
 }
 
 impl Limits {
@@ -189,6 +191,7 @@ impl Limits {
             show_all: self.show_all as usize,
             node: self.node.0,
             paste: self.paste.0,
+            picture: u64::from(self.picture),
         }
     }
 }

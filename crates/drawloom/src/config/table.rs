@@ -161,6 +161,13 @@ pub(crate) const KEYS: &[Key] = &[
     .or("\"64 MiB\"")
     .in_unit("bytes"),
     Key::new(
+        "limits.picture",
+        Whole(1, 1_000_000_000),
+        "A picture whose header says more is refused before it is decoded.",
+    )
+    .or("50000000")
+    .in_unit("pixels"),
+    Key::new(
         "limits.search",
         Number(0.05, 600.0),
         "A search ends after this time with what it found by then.",

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use commands::results::chat::{Chatted, SessionShown, Sessions};
+use commands::results::chat::{Chatted, MediaShown, SessionShown, Sessions};
 use commands::results::tree::UsageShown;
+use commands::settings::size;
 use context::Zone;
 use loom::Finish;
 
@@ -14,12 +15,28 @@ pub(super) fn chatted(done: &Chatted, to: Plain) -> Shown {
     let mut body = String::new();
     if !done.streamed {
         body.push_str(&to.text(&done.text));
-        if !done.text.ends_with('\n') {
+        let says_nothing = done.text.is_empty() && !done.media.is_empty();
+        if !says_nothing && !done.text.ends_with('\n') {
             body.push('\n');
         }
     }
+    for medium in &done.media {
+        body.push_str(&picture(medium));
+        body.push('\n');
+    }
     let shown = Shown::new(body);
     if to.terminal { shown.noting([cost(done)]) } else { shown }
+}
+
+/// A picture or a sound in an answer, on one line.
+pub(crate) fn picture(medium: &MediaShown) -> String {
+    let what = if medium.sound { "sound" } else { "picture" };
+    let kind = medium.kind.unwrap_or("of a kind that is not known");
+    let measure = match (medium.width, medium.height) {
+        (Some(width), Some(height)) => format!(" {width}×{height}"),
+        _ => String::new(),
+    };
+    format!("[{what} {kind}{measure}, {}, saved as {}]", size(medium.bytes), medium.file.display())
 }
 
 /// What a turn cost, on one line.

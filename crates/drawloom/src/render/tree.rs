@@ -37,6 +37,10 @@ pub(super) fn show(found: &ShownTree, to: Plain) -> Shown {
         for line in to.text(&node.text).lines() {
             let _ = writeln!(out, "    {}", to.by(node.author_kind, line));
         }
+        for shown in &node.media {
+            let name = loom::content::blob_name(shown.blob);
+            let _ = writeln!(out, "    {}", to.dim(&format!("[{} {name}]", to.line(&shown.mime))));
+        }
     }
     Shown::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
 }

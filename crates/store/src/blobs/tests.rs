@@ -41,6 +41,7 @@ fn a_blob_lies_where_its_hash_says() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     assert_eq!(fs::metadata(tmp.path().join("ba")).unwrap().permissions().mode() & 0o7777, 0o700);
     assert_eq!(blobs.get(id).unwrap(), b"abc");
+    assert_eq!((blobs.size(id).unwrap(), blobs.size(BlobId::of(b"abd")).unwrap()), (Some(3), None));
 }
 
 #[test]

@@ -135,6 +135,12 @@ impl State {
         rows.any(|row| blobs(&row.node.content).contains(&digest))
     }
 
+    pub(super) fn all_blobs(&self) -> Vec<Digest> {
+        let rows = self.trees.values().flat_map(|tree| tree.nodes.values());
+        let found: BTreeSet<Digest> = rows.flat_map(|row| blobs(&row.node.content)).collect();
+        found.into_iter().collect()
+    }
+
     pub(super) fn check(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for tree in self.trees.values() {

@@ -25,7 +25,7 @@ impl State {
             Forget::Node { tree, node } => {
                 let row = self.tree(who, *tree)?.nodes.get(node).ok_or(StoreError::NotFound("node"))?;
                 let mut target = Target::new(None);
-                target.add_node(*tree, *node, &row.node.text());
+                target.add_node(*tree, *node, &row.node.content);
                 target
             }
             Forget::Text(text) => {
@@ -50,7 +50,7 @@ impl State {
         only_owner(who, "purge")?;
         let mut target = Target::new(Some(id));
         for row in self.tree(who, id)?.nodes.values() {
-            target.add_node(id, row.node.id, &row.node.text());
+            target.add_node(id, row.node.id, &row.node.content);
         }
         self.remove(&target, now)
     }

@@ -34,7 +34,7 @@ pub(super) fn forget(
             let row = loom::Rows::node(&rows, *node).map_err(StoreError::from_row_error)?;
             let row = row.ok_or(StoreError::NotFound("node"))?;
             let mut target = Target::new(None);
-            target.add_node(*tree, *node, &row.node.text());
+            target.add_node(*tree, *node, &row.node.content);
             target
         }
         Forget::Text(text) => {
@@ -61,7 +61,7 @@ pub(super) fn purge(db: &Db<'_>, who: &Principal, id: TreeId, now: Millis) -> Re
     let tree = find(db, who, id)?;
     let mut target = Target::new(Some(id));
     each_node(db, tree, |node, content| {
-        target.add_node(id, node, &loom::content::plain_text(content));
+        target.add_node(id, node, content);
         Ok(())
     })?;
     db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.pk])?;

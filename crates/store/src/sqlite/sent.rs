@@ -324,6 +324,11 @@ pub(super) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result
     Ok(db.one(&sql, (param, wanted.0), |_| Ok(()))?.is_some())
 }
 
+/// As [`crate::Store::blobs`].
+pub(super) fn all_blobs(db: &Db<'_>) -> Result<Vec<Digest>, StoreError> {
+    db.all("SELECT DISTINCT digest FROM blobs ORDER BY digest", [], |row| digest(row, 0))
+}
+
 /// The dictionary for a response, by the dialect its metadata names.
 pub(super) fn dictionary(metadata: &str) -> Option<Dictionary> {
     let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;

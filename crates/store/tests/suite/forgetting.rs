@@ -137,6 +137,27 @@ fn a_pending_edit_of_a_forgotten_node_goes_with_it() {
 }
 
 #[test]
+fn what_names_the_picture_of_a_forgotten_node_goes_too() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let blob = loom::Digest::of(b"picture");
+        let mut pictured = super::home::owner_text("see");
+        pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
+        let applied = page.change_as(OWNER, Op::Append(pictured), store::With::nothing()).await.unwrap();
+        let node = applied.nodes[0].0;
+        let other = home.create(Mode::Buffer, "other").await;
+        other.append("words that stay").await;
+        let named = start(&other, &format!("[picture {}, made]", loom::content::blob_name(blob))).await;
+        let plain = start(&other, "no picture at all").await;
+        let done =
+            home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
+        assert_eq!(done.blobs, [blob]);
+        let gone = |digest| done.places.contains(&Place::Manifest { digest });
+        assert!(gone(named.row.manifest) && !gone(plain.row.manifest));
+    });
+}
+
+#[test]
 fn a_purged_tree_leaves_tombstones_and_nothing_else() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
@@ -149,8 +170,10 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         page.change_as(OWNER, Op::Append(pictured), store::With::nothing()).await.unwrap();
         other.append("words that stay").await;
         let mixed = start(&other, &format!("quoting {CANARY}")).await;
+        assert_eq!(home.store.blobs(OWNER).await.unwrap(), [blob]);
         let done = home.store.purge(OWNER, page.tree, loom::Millis(9)).await.unwrap();
         assert_eq!(done.blobs, [blob]);
+        assert!(home.store.blobs(OWNER).await.unwrap().is_empty());
         assert!(
             done.places.contains(&Place::Manifest { digest: mixed.row.manifest }),
             "a manifest of another tree"

@@ -1,0 +1,190 @@
+//! Pictures and sounds: blobs of the home, kept before the nodes that show them and read when they are sent.
+//!
+//! A blob has no owner in the store: it is there as long as a node shows it. Whoever keeps one holds a shared lock
+//! until its node is durable, and whoever removes one holds the lock alone and looks once more whether a node shows
+//! it, so that none is removed between its bytes and its node.
+
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use context::Pictures;
+use loom::Digest;
+use media::Kind;
+use model::Media;
+use store::Principal;
+use store::blobs::{BlobError, BlobId, Blobs};
+use store::home::{Home, HomeDir};
+
+use crate::desk::Desk;
+use crate::error::AgentError;
+
+/// The lock of those who keep and remove blobs.
+const LOCK: &str = "blobs.lock";
+/// How often it is tried: nobody has it for longer than a few nodes take to be written.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The pictures and sounds of a home, as they are sent. The folder is not looked for before one is asked for.
+pub(crate) struct Gallery {
+    home: Arc<Home>,
+}
+
+impl Gallery {
+    pub(crate) const fn of(home: Arc<Home>) -> Self {
+        Self { home }
+    }
+
+    /// What comes of a blob; what cannot be read is not there.
+    fn ask<T>(&self, blob: Digest, ask: impl FnOnce(&Blobs) -> Result<T, BlobError>) -> Option<T> {
+        let asked = blobs(&self.home).and_then(|blobs| Ok(ask(&blobs)?));
+        asked.inspect_err(|error| tracing::warn!(%error, %blob, "a picture or sound is left out")).ok()
+    }
+}
+
+impl Pictures for Gallery {
+    fn size(&self, blob: Digest) -> Option<u64> {
+        self.ask(blob, |blobs| blobs.size(blob.0.into())).flatten()
+    }
+
+    /// The media type is told anew: that of the node may be a stranger's or a model's word.
+    fn media(&self, blob: Digest) -> Option<Media> {
+        let bytes = self.ask(blob, |blobs| blobs.get(blob.0.into()))?;
+        let kind = media::tell(&bytes)?;
+        let (kind, bytes) = if kind.is_sound() {
+            (kind, Some(bytes).filter(|bytes| bytes.len() <= media::MAX_SOUND_BYTES)?)
+        } else if media::fits(&bytes) {
+            (kind, bytes)
+        } else {
+            // Made by a model, or imported: those that were taken in fit.
+            let picture = media::take_in(&bytes, media::MAX_PIXELS);
+            let picture = picture.inspect_err(|why| tracing::warn!(%why, %blob, "a picture is left out"));
+            picture.ok().map(|picture| (picture.kind, picture.bytes))?
+        };
+        Some(Media { mime: kind.mime().to_owned(), data: bytes.into() })
+    }
+}
+
+/// A picture or a sound that a node shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// What its first bytes say; none for what they do not tell.
+    pub kind: Option<Kind>,
+    /// The size of a picture.
+    pub measure: Option<media::Measure>,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its file.
+    pub path: std::path::PathBuf,
+}
+
+/// Holds off the removal of blobs until the nodes that show them are durable.
+#[must_use = "what is kept may be removed once this is dropped"]
+pub struct Keeping {
+    _lock: Option<File>,
+}
+
+impl Desk {
+    /// Keeps pictures and sounds: they survive a loss of power when this returns, and are not removed before the
+    /// guard is dropped.
+    ///
+    /// # Errors
+    /// [`AgentError::Blobs`].
+    pub async fn keep_blobs<B: AsRef<[u8]> + Sync>(&self, all: &[B]) -> Result<Keeping, AgentError> {
+        if all.is_empty() {
+            return Ok(Keeping { _lock: None });
+        }
+        let lock = self.locked(File::try_lock_shared).await?;
+        let blobs = blobs(&self.home)?;
+        for bytes in all {
+            blobs.put(bytes.as_ref())?;
+        }
+        Ok(Keeping { _lock: Some(lock) })
+    }
+
+    /// Removes those of some blobs that no node shows. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`AgentError::Blobs`]; as the store says. Asked again, it goes on.
+    pub async fn remove_blobs(&self, who: &Principal, all: &[Digest]) -> Result<u64, AgentError> {
+        if all.is_empty() {
+            return Ok(0);
+        }
+        let _lock = self.locked(File::try_lock).await?;
+        let blobs = blobs(&self.home)?;
+        let mut removed = 0;
+        for blob in all {
+            if !self.store.shows_blob(who, *blob).await? {
+                removed += u64::from(remove(&blobs, blob.0.into())?);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes every blob that no node shows: a process may have died between its bytes and its node, or between
+    /// the removal of the node and that of the bytes.
+    ///
+    /// # Errors
+    /// As [`Desk::remove_blobs`].
+    pub(crate) async fn sweep_blobs(&self, who: &Principal) -> Result<(), AgentError> {
+        let _lock = self.locked(File::try_lock).await?;
+        let blobs = blobs(&self.home)?;
+        let shown: BTreeSet<BlobId> =
+            self.store.blobs(who).await?.into_iter().map(|blob| blob.0.into()).collect();
+        let all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
+        for blob in all.into_iter().filter(|blob| !shown.contains(blob)) {
+            remove(&blobs, blob)?;
+        }
+        Ok(())
+    }
+
+    /// What a blob is; none if it is not there.
+    pub fn shown(&self, blob: Digest) -> Option<Shown> {
+        let blobs = blobs(&self.home).ok()?;
+        let bytes = blobs.get(blob.0.into()).ok()?;
+        let measured = media::measure(&bytes).ok();
+        Some(Shown {
+            kind: media::tell(&bytes),
+            measure: measured.map(|(_, measure)| measure),
+            bytes: bytes.len() as u64,
+            path: blobs.path_of(blob.0.into()),
+        })
+    }
+
+    /// The lock, once it is free: no thread waits for it, as the task that has it may need the same one.
+    async fn locked(&self, take: fn(&File) -> Result<(), TryLockError>) -> Result<File, AgentError> {
+        let path = self.home.dir(HomeDir::Locks).map_err(failed)?.join(LOCK);
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+        loop {
+            match take(&file) {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK).await,
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+/// Removes a blob. Returns whether it was there.
+fn remove(blobs: &Blobs, blob: BlobId) -> Result<bool, BlobError> {
+    match blobs.remove(blob) {
+        Ok(_) => Ok(true),
+        Err(BlobError::Missing { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The blobs of a home. How large one may be was decided when it was taken in, or by its provider.
+fn blobs(home: &Home) -> Result<Blobs, AgentError> {
+    let dir = home.dir(HomeDir::Blobs).map_err(failed)?;
+    Ok(Blobs::open(&dir, u64::MAX)?)
+}
+
+fn failed(error: impl std::fmt::Display) -> AgentError {
+    AgentError::Home(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+use image::{ImageFormat, RgbImage};
+use store::home::HomeOptions;
+
+use super::*;
+
+fn home() -> (tempfile::TempDir, Arc<Home>) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = HomeOptions { allow_network_fs: true };
+    let home = Home::open(&folder.path().join("home"), options).unwrap();
+    (folder, Arc::new(home))
+}
+
+fn put(home: &Home, bytes: &[u8]) -> Digest {
+    blobs(home).unwrap().put(bytes).unwrap();
+    Digest::of(bytes)
+}
+
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    RgbImage::new(width, height).write_to(&mut bytes, ImageFormat::Png).unwrap();
+    bytes.into_inner()
+}
+
+#[test]
+fn what_fits_is_sent_as_it_is_kept_and_under_the_type_its_first_bytes_say() {
+    let (_folder, home) = home();
+    let picture = png(20, 10);
+    let blob = put(&home, &picture);
+    let gallery = Gallery::of(home);
+    assert_eq!(gallery.size(blob), Some(picture.len() as u64));
+    let media = gallery.media(blob).unwrap();
+    assert_eq!((media.mime.as_str(), &media.data[..]), ("image/png", &picture[..]));
+}
+
+#[test]
+fn what_was_never_taken_in_is_scaled_when_it_is_sent() {
+    let (_folder, home) = home();
+    let blob = put(&home, &png(4_000, 1_000));
+    let media = Gallery::of(home).media(blob).unwrap();
+    let (_, measure) = media::measure(&media.data).unwrap();
+    assert_eq!((measure.width, measure.height), (1_568, 392));
+}
+
+#[test]
+fn what_is_missing_damaged_or_no_picture_is_not_there() {
+    let (_folder, home) = home();
+    let text = put(&home, b"<html>not a picture</html>");
+    let cut = put(&home, &png(2_000, 2_000)[..200]);
+    let damaged = put(&home, &png(4, 4));
+    let path = blobs(&home).unwrap().path_of(BlobId::from(damaged.0));
+    std::fs::write(path, b"other bytes").unwrap();
+    let gallery = Gallery::of(home);
+    for blob in [text, cut, damaged, Digest::of(b"never kept")] {
+        assert_eq!(gallery.media(blob), None, "{blob}");
+    }
+}

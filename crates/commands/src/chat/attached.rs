@@ -1,0 +1,188 @@
+//! Files that go along with what is said: texts, pictures, sounds (spec: agent §2 *Media*).
+//!
+//! What a file is its first bytes say. Its name only ever speaks against it: a file that is called a picture and is
+//! none is refused rather than sent as the text it may be.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use context::Target;
+use loom::plan::NewText;
+use loom::{Author, Block, Digest, Role, Trust};
+use media::{Kind, Refused};
+use model::ModelInfo;
+use text::terminal::one_line;
+
+use super::Conversation;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::settings::size;
+
+/// Endings of names of pictures and sounds, those that models do not take among them.
+const CALLED_MEDIA: [&str; 20] = [
+    "png", "apng", "jpg", "jpeg", "jpe", "gif", "webp", "bmp", "tif", "tiff", "ico", "heic", "heif", "avif",
+    "wav", "mp3", "m4a", "aac", "ogg", "flac",
+];
+
+/// A file that goes along.
+#[derive(Debug, Clone)]
+pub(super) struct Attached {
+    /// The node it becomes.
+    pub(super) text: NewText,
+    /// What of it is no text.
+    pub(super) medium: Option<Medium>,
+}
+
+/// A picture or a sound that goes along.
+#[derive(Debug, Clone)]
+pub(super) struct Medium {
+    /// The file's name, for people.
+    name: String,
+    kind: Kind,
+    /// Its bytes, as they are sent.
+    pub(super) bytes: Bytes,
+}
+
+impl Attached {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is too large; when it is a picture that cannot be sent, or neither picture, sound
+    /// nor text.
+    pub(super) fn read(app: &App, path: &Path) -> Result<Self, CommandError> {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let bytes = app.file_bytes(path)?;
+        let plain = text::frame::plain_name(&name);
+        let (text, medium) = match media::tell(&bytes) {
+            Some(kind) if kind.is_sound() => {
+                let bytes = sound(&name, bytes)?;
+                let text = format!("Sound {plain}, {}, {}:", kind.name(), size(bytes.len() as u64));
+                (text, Some(Medium { name, kind, bytes }))
+            }
+            Some(_) => {
+                let limit = app.settings.limits.picture;
+                let picture = media::take_in(&bytes, limit).map_err(|why| refused(&name, &why, limit))?;
+                let text = format!("Picture {plain}, {}:", picture.measure);
+                (text, Some(Medium { name, kind: picture.kind, bytes: picture.bytes.into() }))
+            }
+            None if is_called_media(path) => return Err(refused(&name, &Refused::NoPicture, 0)),
+            None => {
+                let text = app.text_of(&path.to_string_lossy(), bytes)?;
+                let fence = text::frame::fence(&text);
+                (format!("File {plain}:\n{fence}\n{text}\n{fence}"), None)
+            }
+        };
+        let shows = medium.as_ref().map(Medium::block);
+        let text = NewText {
+            content: [Block::text(text)].into_iter().chain(shows).collect(),
+            author: Author::owner(),
+            role: Some(Role::User),
+            // What stands in a file is not the owner's word (spec: security §3).
+            trust: Trust::Outside,
+        };
+        Ok(Self { text, medium })
+    }
+
+    /// Refuses what a model does not take.
+    fn admit(&self, info: &ModelInfo) -> Result<(), CommandError> {
+        let Some(medium) = &self.medium else { return Ok(()) };
+        let target = Target::of(info);
+        let (takes, says, what, key) = if medium.kind.is_sound() {
+            (target.sounds, info.audio, "sounds", "audio")
+        } else {
+            (target.pictures, info.images, "pictures", "images")
+        };
+        if takes {
+            return Ok(());
+        }
+        let (model, name) = (info.full_name(), one_line(&medium.name));
+        let hint = if says {
+            format!("the dialect it is asked in has no place for {what}: name another model with --model")
+        } else {
+            format!(
+                "name a model that takes them with --model; if this one does, set models.\"{model}\".{key} = true in \
+                 config.toml"
+            )
+        };
+        Err(CommandError::new(
+            "not_taken",
+            2,
+            format!("{} takes no {what}: {name} was not sent, nothing was said", one_line(&model)),
+            hint,
+        ))
+    }
+}
+
+impl Medium {
+    fn block(&self) -> Block {
+        let (blob, mime) = (Digest::of(&self.bytes), self.kind.mime().to_owned());
+        if self.kind.is_sound() { Block::Audio { blob, mime } } else { Block::Image { blob, mime } }
+    }
+}
+
+impl Conversation {
+    /// Sends a file along with the next thing that is said; without one, takes back those that wait.
+    pub(crate) fn attach(&mut self, app: &App, path: Option<&Path>) -> Result<(), CommandError> {
+        let Some(path) = path else {
+            let count = std::mem::take(&mut self.attached).len();
+            app.talk.note(&format!("files taken back: {count}"));
+            return Ok(());
+        };
+        let file = Attached::read(app, path)?;
+        if file.medium.is_some() {
+            file.admit(self.model(app)?)?;
+        }
+        let text = loom::content::plain_text(&file.text.content);
+        let first = text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
+        app.talk.note(&format!("{} goes along with the next thing you say", one_line(&first)));
+        self.attached.push(file);
+        Ok(())
+    }
+
+    /// Refuses files that a model does not take, before anything is written.
+    pub(super) fn admit_files(&self, info: &ModelInfo) -> Result<(), CommandError> {
+        self.attached.iter().try_for_each(|file| file.admit(info))
+    }
+}
+
+fn sound(name: &str, bytes: Vec<u8>) -> Result<Bytes, CommandError> {
+    if bytes.len() <= media::MAX_SOUND_BYTES {
+        return Ok(bytes.into());
+    }
+    let limit = size(media::MAX_SOUND_BYTES as u64);
+    Err(CommandError::new(
+        "too_large",
+        2,
+        format!("{} is longer than a sound that is sent may be ({limit})", one_line(name)),
+        "cut it, or save it as MP3",
+    ))
+}
+
+fn is_called_media(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    ending.is_some_and(|ending| CALLED_MEDIA.contains(&ending.as_str()))
+}
+
+fn refused(name: &str, why: &Refused, limit: u64) -> CommandError {
+    let name = one_line(name);
+    match why {
+        Refused::NoPicture => CommandError::new(
+            "unknown_format",
+            2,
+            format!("{name} is called a picture or a sound, and its first bytes are of none that is sent"),
+            "convert it to PNG, JPEG, GIF, WebP, WAV or MP3; a text goes along under a name that says so",
+        ),
+        Refused::TooLarge { .. } => CommandError::new(
+            "too_large",
+            2,
+            format!("{name} was not decoded: {why}, and limits.picture is {limit} pixels"),
+            "make it smaller, or raise limits.picture",
+        ),
+        Refused::Damaged { .. } => CommandError::new(
+            "damaged_picture",
+            2,
+            format!("{name} was not sent: {}", one_line(&why.to_string())),
+            "open it in an image program and save it anew",
+        ),
+    }
+}

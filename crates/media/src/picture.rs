@@ -1,0 +1,232 @@
+//! A picture on its way in: measured, decoded within limits, scaled, encoded anew.
+
+use std::io::Cursor;
+
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use image::imageops::FilterType as Resampling;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+
+use crate::kind::{Kind, tell};
+use crate::{MAX_AREA, MAX_BYTES, MAX_SIDE};
+
+/// Quality of a JPEG that is encoded anew, of 100.
+const QUALITY: u8 = 90;
+/// Bytes a decoder may take for each pixel of the limit: two for each of four channels, and as much again to work in.
+const BYTES_A_PIXEL: u64 = 16;
+
+/// How large a picture is, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measure {
+    /// Its width.
+    pub width: u32,
+    /// Its height.
+    pub height: u32,
+}
+
+impl Measure {
+    const fn area(self) -> u64 {
+        self.width as u64 * self.height as u64
+    }
+
+    /// Whether it is sent as large as it is.
+    const fn is_sent_so(self) -> bool {
+        self.width <= MAX_SIDE && self.height <= MAX_SIDE && self.area() <= MAX_AREA
+    }
+
+    /// The largest size of this shape that is sent, never larger than this.
+    fn sent(self) -> Self {
+        let by_side = f64::from(MAX_SIDE) / f64::from(self.width.max(self.height).max(1));
+        let by_area = (MAX_AREA as f64 / self.area().max(1) as f64).sqrt();
+        let factor = by_side.min(by_area).min(1.0);
+        let scaled = |side: u32| ((f64::from(side) * factor) as u32).max(1);
+        Self { width: scaled(self.width), height: scaled(self.height) }
+    }
+}
+
+impl std::fmt::Display for Measure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}×{}", self.width, self.height)
+    }
+}
+
+/// A picture as it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// PNG or JPEG, which every model takes.
+    pub kind: Kind,
+    /// Its size.
+    pub measure: Measure,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a picture was not taken in. Nothing of it was kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Its first bytes are those of no kind of picture that models take.
+    #[error("it is no PNG, JPEG, GIF or WebP")]
+    NoPicture,
+    /// Its header says that it is larger than the limit. It was not decoded.
+    #[error("it is {measure} pixels, {} megapixels", .measure.area().div_ceil(1_000_000))]
+    TooLarge {
+        /// Its size.
+        measure: Measure,
+    },
+    /// It cannot be decoded to its end.
+    #[error("it is a damaged {}: {}", .kind.name(), .why)]
+    Damaged {
+        /// What its first bytes say.
+        kind: Kind,
+        /// What the decoder said.
+        why: String,
+    },
+}
+
+/// The size a picture says it has, from its header alone.
+///
+/// # Errors
+/// [`Refused::NoPicture`], [`Refused::Damaged`].
+pub fn measure(bytes: &[u8]) -> Result<(Kind, Measure), Refused> {
+    let (kind, format) = format(bytes)?;
+    let (width, height) = reader(bytes, format, MAX_AREA).into_dimensions().map_err(damaged(kind))?;
+    Ok((kind, Measure { width, height }))
+}
+
+/// Whether a picture can be sent as it is: of a kind models take, no larger than is sent.
+pub fn fits(bytes: &[u8]) -> bool {
+    // GIF is not taken by all of them.
+    let measured = measure(bytes).ok().filter(|(kind, _)| *kind != Kind::Gif);
+    bytes.len() <= MAX_BYTES && measured.is_some_and(|(_, measure)| measure.is_sent_so())
+}
+
+/// Takes a picture in: the first one, if it moves; scaled to what is sent, never enlarged; encoded anew as PNG, as
+/// JPEG where it was one or would be larger than [`MAX_BYTES`]. The same file gives the same bytes.
+///
+/// # Errors
+/// [`Refused`]. One whose header says more than `max_pixels` is not decoded.
+pub fn take_in(bytes: &[u8], max_pixels: u64) -> Result<Picture, Refused> {
+    let (kind, measure) = measure(bytes)?;
+    if measure.area() > max_pixels {
+        return Err(Refused::TooLarge { measure });
+    }
+    let image = decode(bytes, max_pixels)?;
+    let measure = Measure { width: image.width(), height: image.height() };
+    let image = if measure.is_sent_so() {
+        image
+    } else {
+        let Measure { width, height } = measure.sent();
+        image.resize_exact(width, height, Resampling::CatmullRom)
+    };
+    encode(&image, kind)
+}
+
+fn decode(bytes: &[u8], max_pixels: u64) -> Result<DynamicImage, Refused> {
+    let (kind, format) = format(bytes)?;
+    // The decoder makes grey of what is missing at the end of a JPEG.
+    if kind == Kind::Jpeg && !jpeg_has_an_end(bytes) {
+        return Err(Refused::Damaged { kind, why: "its end is missing".to_owned() });
+    }
+    let mut decoder = reader(bytes, format, max_pixels).into_decoder().map_err(damaged(kind))?;
+    // Cameras write the picture as the sensor lay, and beside it how it is to be turned.
+    let turned = decoder.orientation().map_err(damaged(kind))?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(damaged(kind))?;
+    image.apply_orientation(turned);
+    Ok(image)
+}
+
+fn format(bytes: &[u8]) -> Result<(Kind, ImageFormat), Refused> {
+    match tell(bytes) {
+        Some(Kind::Png) => Ok((Kind::Png, ImageFormat::Png)),
+        Some(Kind::Jpeg) => Ok((Kind::Jpeg, ImageFormat::Jpeg)),
+        Some(Kind::Gif) => Ok((Kind::Gif, ImageFormat::Gif)),
+        Some(Kind::Webp) => Ok((Kind::Webp, ImageFormat::WebP)),
+        Some(Kind::Wav | Kind::Mp3) | None => Err(Refused::NoPicture),
+    }
+}
+
+fn reader(bytes: &[u8], format: ImageFormat, max_pixels: u64) -> ImageReader<Cursor<&[u8]>> {
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(max_pixels.saturating_mul(BYTES_A_PIXEL));
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits);
+    reader
+}
+
+/// Whether a JPEG's marker of the end stands where its segments and scans end.
+fn jpeg_has_an_end(bytes: &[u8]) -> bool {
+    const START: u8 = 0xd8;
+    const END: u8 = 0xd9;
+    const SCAN: u8 = 0xda;
+    let mut at = 0;
+    while let Some(&[before, marker]) = bytes.get(at..at + 2) {
+        at += 2;
+        match (before, marker) {
+            (0xff, END) => return true,
+            // Fill bytes may stand before a marker.
+            (0xff, 0xff) => at -= 1,
+            (0xff, START | 0x01 | 0xd0..=0xd7) => {}
+            (0xff, _) => {
+                let Some(&[high, low]) = bytes.get(at..at + 2) else { return false };
+                at += usize::from(u16::from_be_bytes([high, low]));
+                if marker == SCAN {
+                    at = scan_end(bytes, at);
+                }
+            }
+            // What stands between segments is no part of the picture.
+            _ => at -= 1,
+        }
+    }
+    false
+}
+
+/// Where the data of a scan that begins at `at` end: at the next marker that stands for itself.
+fn scan_end(bytes: &[u8], at: usize) -> usize {
+    let data = bytes.get(at..).unwrap_or_default();
+    let stands = |pair: &[u8]| matches!(pair, [0xff, marker] if !matches!(marker, 0x00 | 0xd0..=0xd7 | 0xff));
+    data.windows(2).position(stands).map_or(bytes.len(), |found| at + found)
+}
+
+fn encode(image: &DynamicImage, kind: Kind) -> Result<Picture, Refused> {
+    let measure = Measure { width: image.width(), height: image.height() };
+    if kind != Kind::Jpeg {
+        let mut bytes = Vec::new();
+        let encoder =
+            PngEncoder::new_with_quality(&mut bytes, CompressionType::Default, FilterType::Adaptive);
+        // More than eight bits a channel are seen by no model.
+        let written = if image.color().has_alpha() {
+            image.to_rgba8().write_with_encoder(encoder)
+        } else {
+            image.to_rgb8().write_with_encoder(encoder)
+        };
+        written.map_err(damaged(kind))?;
+        if bytes.len() <= MAX_BYTES {
+            return Ok(Picture { kind: Kind::Png, measure, bytes });
+        }
+    }
+    let mut bytes = Vec::new();
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, QUALITY);
+    on_white(image).write_with_encoder(encoder).map_err(damaged(kind))?;
+    Ok(Picture { kind: Kind::Jpeg, measure, bytes })
+}
+
+/// Without transparency, which a JPEG has not.
+fn on_white(image: &DynamicImage) -> RgbImage {
+    if !image.color().has_alpha() {
+        return image.to_rgb8();
+    }
+    let image = image.to_rgba8();
+    RgbImage::from_fn(image.width(), image.height(), |x, y| {
+        let [red, green, blue, alpha] = image.get_pixel(x, y).0;
+        let alpha = u16::from(alpha);
+        let mixed = |colour: u8| ((u16::from(colour) * alpha + 255 * (255 - alpha)) / 255) as u8;
+        Rgb([mixed(red), mixed(green), mixed(blue)])
+    })
+}
+
+fn damaged<E: std::fmt::Display>(kind: Kind) -> impl FnOnce(E) -> Refused {
+    move |error| Refused::Damaged { kind, why: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests;
