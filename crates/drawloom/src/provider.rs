@@ -169,7 +169,7 @@ impl<'a> Reached<'a> {
         if self.section.place.is_none() {
             place_of(&connection.base_url).map_err(|error| self.setup(&error.into()))?;
         }
-        HttpModel::new(self.info(config, name), self.quirks(name), connection)
+        HttpModel::new(self.info(config, name), self.quirks(config, name), connection)
             .map_err(|error| self.setup(&error))
     }
 
@@ -187,7 +187,11 @@ impl<'a> Reached<'a> {
         catalogue::find(self.row.map_or(&*self.name, |row| row.name), name)
     }
 
-    fn quirks(&self, name: &str) -> Quirks {
+    /// What a model of it wants: as the owner says, else as the catalogue does of a model at its maker's, else as its
+    /// provider's row does.
+    fn quirks(&self, config: &Config, name: &str) -> Quirks {
+        let owner = config.models.get(&format!("{}/{name}", self.name));
+        let thinking = owner.and_then(|owner| owner.thinking_form).or(self.section.thinking_form);
         let base = self.row.map(|row| row.quirks).unwrap_or_default();
         let quirks = match self.known(name) {
             Some(known) if known.own => known.entry.quirks(base),
@@ -196,6 +200,7 @@ impl<'a> Reached<'a> {
         Quirks {
             limit: self.section.limit_field.unwrap_or(quirks.limit),
             prefill: self.section.prefill_form.unwrap_or(quirks.prefill),
+            thinking: thinking.unwrap_or(quirks.thinking),
             ..quirks
         }
     }
@@ -261,6 +266,7 @@ impl<'a> Reached<'a> {
             tokenizer: owner.tokenizer.or(entry.map(|entry| entry.tokenizer)).unwrap_or_default(),
             window_assumed: said.is_none() && entry.is_none(),
             host: self.host(),
+            thinks: self.quirks(config, name).thinks(self.dialect()),
         }
     }
 }
@@ -296,6 +302,9 @@ fn key_in(variable: &str) -> Result<String, CommandError> {
 
 #[cfg(test)]
 mod tests {
+    use model::Thinks;
+    use model::quirks::ThinkingForm;
+
     use super::*;
     use crate::config::Layers;
 
@@ -350,6 +359,30 @@ mod tests {
         let found = info(&config, "box", "m");
         assert!(found.prefill && found.honours_n);
         assert!(!info(&config, "lmstudio", "m").prefill, "control");
+    }
+
+    #[test]
+    fn a_model_wants_what_the_owner_says_then_the_catalogue_then_its_provider() {
+        let config = config(
+            "[providers.gw]\nbase_url = \"https://gw.test/v1\"\nkind = \"openrouter\"\n\
+             [models.\"anthropic/claude-opus-4-7\"]\nthinking_form = \"none\"\n\
+             [providers.ollama]\nthinking_form = \"none\"\n",
+        );
+        let quirks = |provider: &str, name: &str| {
+            Reached::of(&config, provider).unwrap().unwrap().quirks(&config, name)
+        };
+        assert_eq!(quirks("anthropic", "claude-sonnet-4-5").thinking, ThinkingForm::Budget);
+        assert_eq!(quirks("anthropic", "claude-opus-5").thinking, ThinkingForm::Level);
+        assert_eq!(quirks("anthropic", "claude-opus-4-7").thinking, ThinkingForm::None);
+        assert_eq!(quirks("ollama", "qwen3:8b").thinking, ThinkingForm::None);
+        let thinks = |provider: &str, name: &str| info(&config, provider, name).thinks;
+        assert_eq!(thinks("anthropic", "claude-opus-4-7"), Thinks::Untold);
+        assert_eq!(thinks("anthropic", "claude-opus-5"), Thinks::Told);
+        assert_eq!(thinks("anthropic", "claude-opus-5-5"), Thinks::Always);
+        assert_eq!(thinks("openai", "gpt-4o"), Thinks::Untold);
+        // Elsewhere a gateway has its own ways, whatever the model's maker wants.
+        assert_eq!(quirks("gw", "anthropic/claude-opus-5-5").thinking, ThinkingForm::ReasoningObject);
+        assert_eq!(thinks("gw", "anthropic/claude-opus-5-5"), Thinks::Told);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::table::{KEYS, default};
 use commands::CommandError;
 use commands::settings::{Agent, Preset};
-use model::quirks::{LimitField, PrefillForm};
+use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, Money, Tokenizer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
@@ -97,6 +97,7 @@ pub(crate) struct ModelSection {
     pub(crate) completion_endpoint: Option<bool>,
     pub(crate) fast: Option<String>,
     pub(crate) tokenizer: Option<Tokenizer>,
+    pub(crate) thinking_form: Option<ThinkingForm>,
 }
 
 /// `[providers.NAME]`.
@@ -121,6 +122,7 @@ pub(crate) struct Provider {
     pub(crate) tools: Option<bool>,
     pub(crate) images: Option<bool>,
     pub(crate) limit_field: Option<LimitField>,
+    pub(crate) thinking_form: Option<ThinkingForm>,
     pub(crate) connect_timeout: u64,
     pub(crate) first_byte_timeout: u64,
     pub(crate) idle_timeout: u64,

@@ -12,6 +12,15 @@ const TOKENS: Kind = Whole(1, u32::MAX as i64);
 const SECONDS: Kind = Whole(1, 86_400);
 const DOLLARS: Kind = Number(0.0, 1_000_000.0);
 const PRICE: Kind = Number(0.0, 100_000.0);
+const THINKING: Kind = Choice(&[
+    "none",
+    "effort",
+    "reasoning_object",
+    "template_switch",
+    "budget",
+    "level",
+    "switch_and_effort",
+]);
 const A_MILLION: &str = "dollars a million tokens";
 
 /// The table, by section.
@@ -87,6 +96,11 @@ pub(crate) const KEYS: &[Key] = &[
         Choice(&["max_tokens", "max_completion_tokens"]),
         "What the limit of an answer is called in a request.",
     ),
+    Key::new(
+        "providers.NAME.thinking_form",
+        THINKING,
+        "How its models are told how much to think; `none` if they cannot be told.",
+    ),
     Key::new("providers.NAME.connect_timeout", SECONDS, "How long a connection may take.")
         .or("5")
         .in_unit("s"),
@@ -115,6 +129,11 @@ pub(crate) const KEYS: &[Key] = &[
         "models.MODEL.tokenizer",
         Choice(&["openai_o200k", "openai_cl100k", "llama", "qwen", "claude", "gemini", "smollm", "unknown"]),
         "How it cuts text into tokens, for estimates.",
+    ),
+    Key::new(
+        "models.MODEL.thinking_form",
+        THINKING,
+        "How it is told how much to think; `none` if it cannot be told.",
     ),
     Key::new("presets.NAME.model", Text, "The model; the default one without it."),
     Key::new("presets.NAME.n", Whole(1, 64), "Siblings.").in_unit("nodes"),
