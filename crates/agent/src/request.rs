@@ -115,7 +115,7 @@ impl Ask {
         let (ask, now, fit) = (self.clone(), desk.now(), estimator.clone());
         let read = desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, &fit)).await?;
         let assembled = read.assembled?;
-        let encoded = self.model.encode(&assembled.prompt, &self.params)?;
+        let encoded = self.model.encode(&assembled.prompt, &self.limited(budget))?;
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
         let base = read.base.as_ref().and_then(|earlier| {
             let (chain, body) = earlier.stored.as_ref()?;
@@ -173,6 +173,12 @@ impl Ask {
             prefix,
             cited: rests_on.into_iter().map(|stored| stored.middle).collect(),
         })
+    }
+
+    /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together.
+    fn limited(&self, budget: Budget) -> Params {
+        let reserved = u32::try_from(budget.reserved_output).unwrap_or(u32::MAX);
+        Params { max_tokens: Some(reserved), ..self.params.clone() }
     }
 
     fn read(

@@ -226,7 +226,11 @@ impl<'a> Reached<'a> {
         };
         let said = owner.window.or(section.window);
         let window = said.or(entry.map(|entry| entry.window)).unwrap_or(assumed.0);
-        let output = owner.output_limit.or(section.output_limit).or(entry.map(|entry| entry.output));
+        let output = owner.output_limit.or(section.output_limit).or(match place {
+            // Weights have no limit of their own: what a request may keep of the window is theirs.
+            Place::Local => Some((window / 4).max(1)),
+            Place::Remote => entry.map(|entry| entry.output),
+        });
         ModelInfo {
             provider: self.name.clone().into_owned(),
             name: name.to_owned(),

@@ -7,6 +7,7 @@ mod answering;
 mod handing;
 mod joining;
 mod leases;
+mod limits;
 mod sending;
 mod spending;
 mod support;
