@@ -15,7 +15,7 @@ use loom::{
     Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq,
     TreeId, ViewName, render, resolve,
 };
-use model::{Cancel, Encoded, Model, Params};
+use model::{Cancel, Encoded, Model, Params, Prompt, Thinking, Thinks};
 use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
 
 use crate::desk::Desk;
@@ -115,7 +115,7 @@ impl Ask {
         let (ask, now, fit) = (self.clone(), desk.now(), estimator.clone());
         let read = desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, &fit)).await?;
         let assembled = read.assembled?;
-        let encoded = self.model.encode(&assembled.prompt, &self.limited(budget))?;
+        let encoded = self.model.encode(&assembled.prompt, &self.asked(&assembled.prompt, budget))?;
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
         let base = read.base.as_ref().and_then(|earlier| {
             let (chain, body) = earlier.stored.as_ref()?;
@@ -175,10 +175,14 @@ impl Ask {
         })
     }
 
-    /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together.
-    fn limited(&self, budget: Budget) -> Params {
+    /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together,
+    /// and to think where it can be told to. A beginning of the answer that is given leaves no place to think in.
+    fn asked(&self, prompt: &Prompt, budget: Budget) -> Params {
         let reserved = u32::try_from(budget.reserved_output).unwrap_or(u32::MAX);
-        Params { max_tokens: Some(reserved), ..self.params.clone() }
+        let begun = matches!(prompt, Prompt::Chat(chat) if chat.prefill.is_some());
+        let thinking = self.params.thinking.filter(|_| self.model.info().thinks != Thinks::Untold);
+        let thinking = thinking.map(|thinking| if begun { Thinking::Off } else { thinking });
+        Params { max_tokens: Some(reserved), thinking, ..self.params.clone() }
     }
 
     fn read(
@@ -255,7 +259,7 @@ impl Prepared {
             .await?;
         let segments = manifest.segments.iter().filter_map(|segment| segment.trust);
         let assembled = Assembled {
-            prompt: model::Prompt::Raw(Vec::new()),
+            prompt: Prompt::Raw(Vec::new()),
             pieces: Vec::new(),
             trust: segments.min().unwrap_or(loom::Trust::Agent),
             runs: manifest.runs.clone(),

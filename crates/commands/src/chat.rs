@@ -14,11 +14,12 @@ use agent::{AgentError, Chosen, Entered, Manner, Replied, Said, Turn, Turned};
 use context::Zone;
 use loom::plan::NewText;
 use loom::{Author, Block, Role, Trust, ViewName};
-use model::Cancel;
+use model::{Cancel, Thinking};
 use store::SessionKind;
 
 use crate::app::App;
 use crate::args::chat::Chat;
+use crate::args::think::Think;
 use crate::error::CommandError;
 use crate::results::chat::Chatted;
 use crate::results::tree::UsageShown;
@@ -43,6 +44,10 @@ pub struct Conversation {
     preset: Option<String>,
     /// How a model is asked; none before one is needed.
     manner: Option<Manner>,
+    /// How much a model is to think, as whoever is there said.
+    think: Option<Thinking>,
+    /// The model of which was said that it cannot think as asked, with what was asked.
+    told_thinking: Option<(String, Thinking)>,
     /// Whether the next thing said begins a new tree.
     anew: bool,
     /// What goes along with the next thing said.
@@ -91,7 +96,8 @@ impl Conversation {
         let chosen = Chosen { workspace: app.workspace.key.clone(), name, kind };
         let (preset, attached) = (args.preset.clone(), attachments(app, args)?);
         let (anew, manner, told, turn) = (args.new, None, None, None);
-        Ok(Self { chosen, view, preset, manner, anew, attached, told, turn })
+        let think = args.think.map(Think::wish);
+        Ok(Self { chosen, view, preset, manner, think, told_thinking: None, anew, attached, told, turn })
     }
 
     /// What it is called: `SESSION`, `SESSION:FORK` in a fork.
@@ -278,6 +284,7 @@ impl Conversation {
         self.finish(app).await;
         let (desk, who, manner) = (app.desk(), &asker.principal, self.manner(app)?.clone());
         self.tell_place(app, asker, entered, manner.model.info()).await?;
+        self.tell_thinking(app, manner.model.info());
         let mut waits_since = Instant::now();
         loop {
             let (said, cancel) = (said.clone(), cancel.clone());

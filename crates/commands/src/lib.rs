@@ -21,6 +21,7 @@ pub mod rights;
 pub mod settings;
 pub mod slash;
 pub mod table;
+pub mod thinking;
 mod transfer;
 mod tree;
 mod verify;

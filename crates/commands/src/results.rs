@@ -75,6 +75,8 @@ pub enum Outcome {
     Standing(slash::Standing),
     /// `/model`.
     Model(slash::ModelShown),
+    /// `/think`.
+    Think(slash::ThinkShown),
     /// `/undo`, `/redo`.
     Stood(slash::Stood),
     /// `/new`, `/switch`, `/rename`, `/fork`.

@@ -17,6 +17,7 @@ pub use run::Slashed;
 use std::path::PathBuf;
 
 use crate::args::cost::Cost;
+use crate::args::think::Think;
 use crate::args::tree::FormatArg;
 use crate::results::slash::ContextForm;
 use crate::rights::Right;
@@ -74,6 +75,11 @@ pub enum SlashCommand {
         /// Its name.
         name: Option<String>,
     },
+    /// Has the model think more or less from now on; shows how much it does, if nothing is said.
+    Think {
+        /// How much.
+        think: Option<Think>,
+    },
     /// What was spent.
     Cost(Cost),
     /// Searches everything.
@@ -120,8 +126,8 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 20] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, COST, SEARCH,
+pub const TABLE: [Row; 21] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, THINK, COST, SEARCH,
     VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
@@ -242,6 +248,18 @@ const MODEL: Row = Row {
     candidates: Candidates::Models,
     read: |rest| Ok(SlashCommand::Model { name: word(rest)? }),
 };
+const THINK: Row = Row {
+    name: "think",
+    arguments: "[off|low|high]",
+    right: Right::Act,
+    help: "have the model think so much before it answers, until this process ends; without a word, show how much",
+    candidates: Candidates::Words(&Think::WORDS),
+    read: |rest| match (rest, Think::parse(rest)) {
+        ("", _) => Ok(SlashCommand::Think { think: None }),
+        (_, Some(think)) => Ok(SlashCommand::Think { think: Some(think) }),
+        _ => Err("it takes off, low or high"),
+    },
+};
 const COST: Row = Row {
     name: "cost",
     arguments: "[today|month|all] [by model|purpose|session]",
@@ -327,6 +345,7 @@ impl SlashCommand {
             Self::Undo => UNDO,
             Self::Redo => REDO,
             Self::Model { .. } => MODEL,
+            Self::Think { .. } => THINK,
             Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,
             Self::Verify => VERIFY,

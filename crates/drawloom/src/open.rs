@@ -154,6 +154,7 @@ pub(crate) fn open(
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
+        think: config.model.think,
         changed_files: config.context.changed_files,
     };
     let budget = config.budget.of_the_agent();

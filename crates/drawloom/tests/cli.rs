@@ -23,10 +23,14 @@ mod limits;
 mod models;
 #[path = "cli/reference.rs"]
 mod reference;
+#[path = "cli/server.rs"]
+mod server;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/thinking.rs"]
+mod thinking;
 #[cfg(feature = "embedded-model")]
 #[allow(dead_code, reason = "made for more than these tests")]
 #[path = "../../gguf/tests/support/tiny.rs"]

@@ -2,7 +2,7 @@
 
 use context::Zone;
 use loom::{NodeId, TreeId};
-use model::Place;
+use model::{Place, Thinking};
 use serde::Serialize;
 
 use super::context::ContextShown;
@@ -43,6 +43,19 @@ pub struct ModelShown {
     pub notice: Option<String>,
 }
 
+/// `/think`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThinkShown {
+    /// How much the model is asked to think; none where it is left to the model.
+    pub thinking: Option<Thinking>,
+    /// Whether that was said just now: it holds until this process ends.
+    #[serde(skip)]
+    pub set: bool,
+    /// What the model that is asked does instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
 /// `/status`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
@@ -60,6 +73,8 @@ pub struct Status {
     pub model: Option<ModelShown>,
     /// The model as flags, configuration or preset name it; none where they name none.
     pub named: Option<String>,
+    /// How much the model is asked to think; none where it is left to the model.
+    pub thinking: Option<Thinking>,
     /// Tokens of the last request and its answer; none where no model was asked yet.
     pub used: Option<u64>,
     /// The used share of the window, 0 to 1.

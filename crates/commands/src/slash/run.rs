@@ -7,6 +7,7 @@ use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::care::Search;
 use crate::args::chat::SessionsCommand;
+use crate::args::think::Think;
 use crate::args::tree::{Step, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::stand::{Last, stand};
@@ -75,6 +76,9 @@ impl App {
             }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
+            SlashCommand::Think { think } => {
+                Outcome::Think(conversation.ask_to_think(self, think.map(Think::wish))?)
+            }
             SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
             SlashCommand::Search { query } => {
                 let search = Search { query, tree: None, limit: SEARCHED };
@@ -158,6 +162,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         tip: None,
         model: conversation.model_shown(),
         named: conversation.model_named(app),
+        thinking: conversation.thinks(app)?,
         used: None,
         share: None,
         zone: None,

@@ -8,7 +8,7 @@ use super::table::{KEYS, default};
 use commands::CommandError;
 use commands::settings::{Agent, Preset};
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
-use model::{DialectName, Money, Tokenizer};
+use model::{DialectName, Money, Thinking, Tokenizer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
 
@@ -54,6 +54,8 @@ pub(crate) struct Model {
     pub(crate) fallbacks: Vec<String>,
     /// Whether a remote one of them may take over from a local one.
     pub(crate) fallback_remote: bool,
+    /// How much is thought, where nothing else says so.
+    pub(crate) think: Option<Thinking>,
 }
 
 /// `[budget]`, in dollars.

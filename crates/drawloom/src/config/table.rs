@@ -49,6 +49,11 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .or("false"),
     Key::new(
+        "model.think",
+        Choice(&["off", "low", "high"]),
+        "How much models think before they answer, unless --think, /think or a preset says otherwise.",
+    ),
+    Key::new(
         "providers.NAME.base_url",
         Address,
         "Address of the server, with or without its version. Needed, unless the provider is known by its name or kind.",
@@ -144,6 +149,11 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("presets.NAME.stop", Texts, "Texts to stop at; also `sentence` and `paragraph`.").or("[]"),
     Key::new("presets.NAME.seed", Whole(i64::MIN, i64::MAX), "Seed of the sampling."),
     Key::new("presets.NAME.logprobs", Whole(0, 20), "Alternatives a token to keep probabilities of."),
+    Key::new(
+        "presets.NAME.think",
+        Choice(&["off", "low", "high"]),
+        "How much the model thinks before it answers.",
+    ),
     Key::new("agents.NAME.model", Text, "The model of this agent; the default one without it."),
     Key::new("agents.NAME.n", Whole(1, 64), "Siblings it adds.").in_unit("nodes"),
     Key::new("agents.NAME.preset", Text, "The preset by which it is asked."),

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use ::context::segment::Decision;
 use commands::results::context::ContextShown;
-use commands::results::slash::{ContextForm, Help, ModelShown, Standing, Status, Stood, Went};
-use model::Place;
+use commands::results::slash::{ContextForm, Help, ModelShown, Standing, Status, Stood, ThinkShown, Went};
+use model::{Place, Thinking};
 
 use super::columns::{columns, word};
 use super::{Plain, Shown, context};
@@ -48,6 +48,7 @@ pub(super) fn status(found: &Status, to: Plain) -> String {
         (None, None) => "none is named".to_owned(),
     };
     line("model", &model);
+    line("thinking", thinking(found.thinking));
     let of = found.model.as_ref().map_or_else(String::new, |model| format!(" of {}", model.window));
     let window = match (found.used, found.share, found.zone, &found.model) {
         (Some(used), Some(share), Some(zone), _) => {
@@ -73,6 +74,15 @@ pub(super) fn status(found: &Status, to: Plain) -> String {
 
 pub(super) fn model(found: &ModelShown, to: Plain) -> Shown {
     Shown::new(format!("{}\n", model_line(found, to))).noting(found.notice.clone())
+}
+
+pub(super) fn think(found: &ThinkShown) -> Shown {
+    let until = if found.set { ", until this process ends (model.think keeps it)" } else { "" };
+    Shown::new(format!("thinking: {}{until}\n", thinking(found.thinking))).noting(found.notice.clone())
+}
+
+fn thinking(thinking: Option<Thinking>) -> &'static str {
+    thinking.map_or("as the model does by itself", commands::thinking::word)
 }
 
 fn model_line(found: &ModelShown, to: Plain) -> String {
