@@ -2,6 +2,7 @@
 
 mod asked;
 mod beside;
+mod fill;
 mod move_on;
 mod sessions;
 pub(crate) mod stand;
@@ -223,7 +224,7 @@ impl Conversation {
         let words = self.attached.is_empty().then_some(text.as_str());
         let done = self.turn(app, asker, &entered, Said::New(said), words, cancel).await?;
         self.attached.clear();
-        self.result(app, &entered, done)
+        self.ended(app, asker, &entered, done).await
     }
 
     /// Says something that was said before in other words, and has it answered anew.
@@ -260,7 +261,7 @@ impl Conversation {
         };
         let said = Said::Instead { of: of.ok_or_else(missing)?, text };
         let done = self.turn(app, asker, &entered, said, None, cancel).await?;
-        self.result(app, &entered, done)
+        self.ended(app, asker, &entered, done).await
     }
 
     /// Reads the files that stand above the conversation: what of them is sent, and when, is decided with the request.
@@ -360,7 +361,7 @@ impl Conversation {
 
     fn answered(&self, app: &App, entered: &Entered, turned: Turned) -> Result<Chatted, CommandError> {
         let said = turned.said;
-        let Replied { answer, manifest, usage, reusable, share, zone, error } = turned.reply?;
+        let Replied { answer, manifest, usage, reusable, share, measured, zone, error } = turned.reply?;
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
                 session: self.name(),
@@ -372,6 +373,7 @@ impl Conversation {
                 usage: UsageShown::of(usage),
                 reusable,
                 share,
+                measured,
                 zone,
                 manifest: Some(manifest),
                 finish: answer.finish,
@@ -408,6 +410,7 @@ impl Conversation {
             usage: UsageShown::of(answer.usage),
             reusable: None,
             share: answer.share,
+            measured: answer.usage.is_some(),
             zone: Zone::of(answer.share),
             manifest: answer.manifest,
             finish,

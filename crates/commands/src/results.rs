@@ -77,6 +77,8 @@ pub enum Outcome {
     Model(slash::ModelShown),
     /// `/think`.
     Think(slash::ThinkShown),
+    /// `/zone`.
+    Zone(slash::ZoneShown),
     /// `/undo`, `/redo`.
     Stood(slash::Stood),
     /// `/new`, `/switch`, `/rename`, `/fork`.

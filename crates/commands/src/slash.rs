@@ -80,6 +80,8 @@ pub enum SlashCommand {
         /// How much.
         think: Option<Think>,
     },
+    /// How full the window is, and what fills it.
+    Zone,
     /// What was spent.
     Cost(Cost),
     /// Searches everything.
@@ -126,9 +128,9 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 21] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, THINK, COST, SEARCH,
-    VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
+pub const TABLE: [Row; 22] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, MODEL, THINK, ZONE, COST,
+    SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
 const HELP: Row = Row {
@@ -260,6 +262,14 @@ const THINK: Row = Row {
         _ => Err("it takes off, low or high"),
     },
 };
+const ZONE: Row = Row {
+    name: "zone",
+    arguments: "",
+    right: Right::Read,
+    help: "show how full the window is, what fills it, and whether a new session would help",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Zone),
+};
 const COST: Row = Row {
     name: "cost",
     arguments: "[today|month|all] [by model|purpose|session]",
@@ -346,6 +356,7 @@ impl SlashCommand {
             Self::Redo => REDO,
             Self::Model { .. } => MODEL,
             Self::Think { .. } => THINK,
+            Self::Zone => ZONE,
             Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,
             Self::Verify => VERIFY,

@@ -41,3 +41,5 @@ mod trust;
 mod work;
 #[path = "cli/world.rs"]
 mod world;
+#[path = "cli/zones.rs"]
+mod zones;

@@ -1,6 +1,6 @@
 //! Results of slash commands.
 
-use context::Zone;
+use context::{Wrap, Zone};
 use loom::{NodeId, TreeId};
 use model::{Place, Thinking};
 use serde::Serialize;
@@ -56,6 +56,36 @@ pub struct ThinkShown {
     pub notice: Option<String>,
 }
 
+/// `/zone`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ZoneShown {
+    /// The zone.
+    pub zone: Zone,
+    /// The used share of the window, 0 to 1.
+    pub share: f64,
+    /// Tokens of the last request and its answer.
+    pub used: u64,
+    /// The window, tokens.
+    pub window: u64,
+    /// Whether the tokens are what the model reported, and not an estimate.
+    pub measured: bool,
+    /// Tokens that stand above the conversation: what a new session begins with.
+    pub fresh: u64,
+    /// What takes most of the window, the largest first.
+    pub sources: Vec<SourceShown>,
+    /// Whether a new session would help.
+    pub wrap: Wrap,
+}
+
+/// Something that takes room in a window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceShown {
+    /// What it is.
+    pub name: String,
+    /// Its tokens, estimated.
+    pub tokens: u64,
+}
+
 /// `/status`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
@@ -79,6 +109,8 @@ pub struct Status {
     pub used: Option<u64>,
     /// The used share of the window, 0 to 1.
     pub share: Option<f64>,
+    /// Whether that share is what the model reported, and not an estimate.
+    pub measured: Option<bool>,
     /// The zone of that share.
     pub zone: Option<Zone>,
     /// A node of trust `outside` that the last request held.

@@ -76,6 +76,7 @@ impl App {
             }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
+            SlashCommand::Zone => Outcome::Zone(conversation.fill(self, asker).await?),
             SlashCommand::Think { think } => {
                 Outcome::Think(conversation.ask_to_think(self, think.map(Think::wish))?)
             }
@@ -165,6 +166,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         thinking: conversation.thinks(app)?,
         used: None,
         share: None,
+        measured: None,
         zone: None,
         tainted_by: None,
         workspace: app.workspace.key.clone(),
@@ -180,6 +182,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         if let Some(last) = stand.last {
             (status.used, status.share, status.zone) =
                 (Some(last.used()), Some(last.share()), Some(last.zone()));
+            status.measured = Some(last.is_measured());
             status.tainted_by = last.manifest.tainted_by;
         }
     }

@@ -102,6 +102,8 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/undo", Write),
         ("/redo", Write),
         ("/model m", Act),
+        ("/think low", Act),
+        ("/zone", Read),
         ("/cost", Read),
         ("/search x", Read),
         ("/verify", Read),

@@ -84,7 +84,7 @@ fn events<'a>(events: impl IntoIterator<Item = &'a Value>) -> String {
     events.into_iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
-/// An answer in chat completions, with what was thought before it.
+/// An answer in chat completions, with what was thought before it, and its tokens unless they are none.
 pub(crate) fn chat(thought: &str, said: &str, tokens: u64) -> String {
     let delta = |delta: Value, finish: Value| json!({"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
     let usage = json!({"id": "c", "choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens": 5}});
@@ -92,7 +92,10 @@ pub(crate) fn chat(thought: &str, said: &str, tokens: u64) -> String {
     if !thought.is_empty() {
         all.push(delta(json!({"reasoning_content": thought}), Value::Null));
     }
-    all.extend([delta(json!({"content": said}), Value::Null), delta(json!({}), json!("stop")), usage]);
+    all.extend([delta(json!({"content": said}), Value::Null), delta(json!({}), json!("stop"))]);
+    if tokens > 0 {
+        all.push(usage);
+    }
     events(&all) + "data: [DONE]\n\n"
 }
 
