@@ -15,7 +15,7 @@ use loom::{
     Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq,
     TreeId, ViewName, render, resolve,
 };
-use model::{Cancel, Encoded, Model, Params, Prompt, Thinking, Thinks};
+use model::{Cancel, Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
 use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
 
 use crate::desk::Desk;
@@ -23,6 +23,9 @@ use crate::earlier::Earlier;
 use crate::error::AgentError;
 use crate::fits;
 use crate::stored;
+
+/// Characters of a key by which a provider finds its cache.
+const CACHE_KEY: usize = 32;
 
 /// What is asked, of whom, where.
 #[derive(Clone)]
@@ -182,7 +185,9 @@ impl Ask {
         let begun = matches!(prompt, Prompt::Chat(chat) if chat.prefill.is_some());
         let thinking = self.params.thinking.filter(|_| self.model.info().thinks != Thinks::Untold);
         let thinking = thinking.map(|thinking| if begun { Thinking::Off } else { thinking });
-        Params { max_tokens: Some(reserved), thinking, ..self.params.clone() }
+        // What runs here keeps its cache by itself.
+        let cache_key = (self.model.info().place == Place::Remote).then(|| cache_key(self.tree));
+        Params { max_tokens: Some(reserved), thinking, cache_key, ..self.params.clone() }
     }
 
     fn read(
@@ -227,6 +232,14 @@ impl Ask {
         };
         Ok(Read { assembled, parent, parent_node, base })
     }
+}
+
+/// Names a tree to a provider that routes by it. It is the same for as long as the tree is there, and says neither
+/// which tree it is nor when it began.
+fn cache_key(tree: TreeId) -> String {
+    let mut key = Digest::of(format!("cache key of {tree}").as_bytes()).to_string();
+    key.truncate(CACHE_KEY);
+    key
 }
 
 /// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.
