@@ -21,6 +21,7 @@ use store::SessionKind;
 use crate::app::App;
 use crate::args::chat::Chat;
 use crate::args::think::Think;
+use crate::departure;
 use crate::error::CommandError;
 use crate::results::chat::Chatted;
 use crate::results::tree::UsageShown;
@@ -346,7 +347,7 @@ impl Conversation {
             Ok(last.is_some_and(|model| model.place == model::Place::Remote && model.provider == provider))
         });
         if !before.await? {
-            app.talk.note(&leaves(info));
+            app.talk.note(&departure::notice("session", info));
         }
         self.told = told;
         Ok(())
@@ -459,12 +460,6 @@ fn place(named: &str) -> Result<(Name, ViewName), CommandError> {
 fn fork_name(name: &str) -> Result<ViewName, CommandError> {
     let name = Name::new(name)?;
     name.as_str().parse().map_err(|_| AgentError::Name(name.to_string()).into())
-}
-
-/// That text goes to another machine.
-fn leaves(info: &model::ModelInfo) -> String {
-    let host = info.host.as_deref().unwrap_or("another machine");
-    format!("text of this session leaves this machine: it goes to {host} ({})", info.provider)
 }
 
 /// The files of a command as texts to send along.

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::args::think::Think;
 use crate::args::tree::{Generate, Regenerate, Sampling};
+use crate::departure;
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
@@ -103,6 +104,7 @@ async fn run(
         ask_first(app, asker, prepared, &shares).await?;
     }
     app.desk().require_space()?;
+    departure::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
     // Drafts first: what was typed is a node before anything is asked.
     let committed = match from {
         None => app.change(asker, tree, &view, Op::Generate).await?.seq,

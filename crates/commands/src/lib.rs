@@ -13,6 +13,7 @@ pub mod care;
 pub mod chat;
 mod contexts;
 mod cost;
+mod departure;
 pub mod error;
 mod generate;
 mod models;

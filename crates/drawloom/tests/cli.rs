@@ -10,6 +10,8 @@ mod configuration;
 mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
+#[path = "cli/departure.rs"]
+mod departure;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use agent::{Entered, Manner};
 use model::{Model, ModelInfo, Params, Place, Thinking};
 
-use super::{Conversation, leaves};
+use super::Conversation;
 use crate::app::App;
 use crate::args::tree::Sampling;
+use crate::departure;
 use crate::error::CommandError;
 use crate::generate;
 use crate::results::slash::{ModelShown, ThinkShown};
@@ -125,7 +126,7 @@ impl Conversation {
         let (now, info) = (place(manner), manner.model.info());
         let mut model = shown(info);
         if name.is_some() && info.place == Place::Remote && before != Some(now) {
-            model.notice = Some(leaves(info));
+            model.notice = Some(departure::notice("session", info));
         }
         Ok(model)
     }
