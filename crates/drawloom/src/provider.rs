@@ -89,7 +89,11 @@ impl<'a> Reached<'a> {
 
     /// What it speaks.
     pub(crate) fn dialect(&self) -> DialectName {
-        let of_row = self.row.map(|row| row.dialect);
+        let of_row = self.row.map(|row| match row.dialect {
+            // What is like OpenAI elsewhere serves chat completions; whether responses as well, its owner knows.
+            DialectName::OpenAiResponses if !self.is_at_home() => DialectName::OpenAiChat,
+            dialect => dialect,
+        });
         self.section.dialect.or(of_row).unwrap_or(DialectName::OpenAiChat)
     }
 
@@ -239,10 +243,11 @@ impl<'a> Reached<'a> {
             kind: if place == Place::Local { SourceKind::Local } else { SourceKind::Remote },
             window,
             output_limit: output.unwrap_or(assumed.1).min(window),
-            honours_n: owner
-                .honours_n
-                .or(section.honours_n)
-                .unwrap_or_else(|| can(abilities.honours_n, entry.map(|entry| entry.n).filter(|_| own))),
+            honours_n: owner.honours_n.or(section.honours_n).unwrap_or_else(|| {
+                // Responses have one answer each, whatever the model can.
+                self.dialect() != DialectName::OpenAiResponses
+                    && can(abilities.honours_n, entry.map(|entry| entry.n).filter(|_| own))
+            }),
             prefill: owner
                 .prefill
                 .or(section.prefill)
@@ -387,6 +392,22 @@ mod tests {
         // Elsewhere a gateway has its own ways, whatever the model's maker wants.
         assert_eq!(quirks("gw", "anthropic/claude-opus-5-5").thinking, ThinkingForm::ReasoningObject);
         assert_eq!(thinks("gw", "anthropic/claude-opus-5-5"), Thinks::Told);
+    }
+
+    #[test]
+    fn openai_is_asked_for_responses_unless_the_owner_wants_chat() {
+        let model = |text: &str| info(&config(text), "openai", "gpt-4.1");
+        let found = model("");
+        assert_eq!((found.dialect, found.honours_n), (DialectName::OpenAiResponses, false));
+        let chat = model("[providers.openai]\ndialect = \"openai_chat\"\n");
+        assert_eq!((chat.dialect, chat.honours_n, chat.logprobs), (DialectName::OpenAiChat, true, true));
+        let like = config("[providers.proxy]\nbase_url = \"http://127.0.0.1:9/v1\"\nkind = \"openai\"\n");
+        assert_eq!(
+            info(&like, "proxy", "gpt-4.1").dialect,
+            DialectName::OpenAiChat,
+            "nobody said that it can"
+        );
+        assert_eq!(info(&config(""), "openai", "gpt-5.1").thinks, Thinks::Told);
     }
 
     #[test]
