@@ -20,6 +20,7 @@ use crate::models::Configured;
 use crate::places::Places;
 use crate::secrets;
 use crate::talk::Person;
+use crate::windows::Windows;
 use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
@@ -162,13 +163,14 @@ pub(crate) fn open(
     let closed = places.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
+    let windows = Windows::of_home(&home, clock.clone());
     let app = App {
         store: Arc::new(store),
         ids: Ids::new(),
         home: Arc::new(home),
         instance: instance.id(),
         clock,
-        models: Arc::new(Configured::new(config, named).with(embedded)),
+        models: Arc::new(Configured::new(config, named).with(embedded).asking(windows)),
         workspace,
         doors: Doors::default(),
         settings,

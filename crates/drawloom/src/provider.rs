@@ -159,7 +159,7 @@ impl<'a> Reached<'a> {
         })
     }
 
-    /// A model of it.
+    /// A model of it, with the window its server `told`, if it was asked.
     ///
     /// # Errors
     /// When it cannot be reached by configuration.
@@ -168,12 +168,13 @@ impl<'a> Reached<'a> {
         config: &Config,
         name: &str,
         key: Option<String>,
+        told: Option<u32>,
     ) -> Result<HttpModel, CommandError> {
         let connection = self.connection(key)?;
         if self.section.place.is_none() {
             place_of(&connection.base_url).map_err(|error| self.setup(&error.into()))?;
         }
-        HttpModel::new(self.info(config, name), self.quirks(config, name), connection)
+        HttpModel::new(self.info_told(config, name, told), self.quirks(config, name), connection)
             .map_err(|error| self.setup(&error))
     }
 
@@ -209,8 +210,19 @@ impl<'a> Reached<'a> {
         }
     }
 
+    /// The window the owner says a model of it has.
+    pub(crate) fn said_window(&self, config: &Config, name: &str) -> Option<u32> {
+        let owner = config.models.get(&format!("{}/{name}", self.name));
+        owner.and_then(|owner| owner.window).or(self.section.window)
+    }
+
     /// What is known of a model of it.
     pub(crate) fn info(&self, config: &Config, name: &str) -> ModelInfo {
+        self.info_told(config, name, None)
+    }
+
+    /// The same, with the window its server told.
+    fn info_told(&self, config: &Config, name: &str, told: Option<u32>) -> ModelInfo {
         let known = self.known(name);
         let (place, section) = (self.place(), &*self.section);
         let abilities = self.row.map_or(COMPATIBLE, |row| row.abilities);
@@ -228,7 +240,7 @@ impl<'a> Reached<'a> {
             (Place::Remote, Some(_)) => ASSUMED_REMOTE,
             _ => (ASSUMED_WINDOW, ASSUMED_OUTPUT),
         };
-        let said = owner.window.or(section.window);
+        let said = self.said_window(config, name).or(told);
         let window = said.or(entry.map(|entry| entry.window)).unwrap_or(assumed.0);
         let output = owner.output_limit.or(section.output_limit).or(match place {
             // Weights have no limit of their own: what a request may keep of the window is theirs.

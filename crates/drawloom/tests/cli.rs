@@ -39,6 +39,8 @@ mod thinking;
 mod tiny;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/windows.rs"]
+mod windows;
 #[path = "cli/work.rs"]
 mod work;
 #[path = "cli/world.rs"]
