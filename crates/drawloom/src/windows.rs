@@ -17,6 +17,8 @@ use crate::provider::Reached;
 
 /// How long what a server said is believed, in ms.
 const A_DAY: i64 = 24 * 60 * 60 * 1_000;
+/// How long one that did not say is not asked again, in ms: it may say more once the model is loaded.
+const SILENCE: i64 = 5 * 60 * 1_000;
 /// The largest file that is read, in bytes.
 const MAX_FILE: u64 = 16 * 1024;
 
@@ -30,7 +32,8 @@ pub(crate) struct Windows {
 struct Kept {
     server: String,
     model: String,
-    window: u32,
+    /// None, if it did not say.
+    window: Option<u32>,
     /// When it was said, ms since 1970.
     at: i64,
 }
@@ -46,26 +49,28 @@ impl Windows {
     /// The window of a model on a local server, as it says, or said within a day.
     pub(crate) fn told(&self, reached: &Reached<'_>, model: &str) -> Option<u32> {
         let server = reached.base_url()?;
-        let kept = self.kept(server, model);
-        kept.or_else(|| {
-            let window = asked(reached, model)?;
-            if let Err(error) = self.keep(server, model, window) {
-                tracing::debug!(%error, "the window of a model could not be kept");
-            }
-            Some(window)
-        })
+        if let Some(kept) = self.kept(server, model) {
+            return kept;
+        }
+        let window = asked(reached, model);
+        if let Err(error) = self.keep(server, model, window) {
+            tracing::debug!(%error, "the window of a model could not be kept");
+        }
+        window
     }
 
-    fn kept(&self, server: &str, model: &str) -> Option<u32> {
+    /// What was said lately, or that nothing was.
+    fn kept(&self, server: &str, model: &str) -> Option<Option<u32>> {
         let file = self.file(server, model);
         let small = std::fs::metadata(&file).is_ok_and(|found| found.len() <= MAX_FILE);
         let kept: Kept = serde_json::from_slice(&small.then(|| std::fs::read(&file).ok())??).ok()?;
         let age = self.clock.now().saturating_sub(kept.at);
-        let holds = kept.server == server && kept.model == model && (0..A_DAY).contains(&age);
-        (holds && kept.window > 0).then_some(kept.window)
+        let lasts = if kept.window.is_some() { A_DAY } else { SILENCE };
+        let holds = kept.server == server && kept.model == model && (0..lasts).contains(&age);
+        (holds && kept.window != Some(0)).then_some(kept.window)
     }
 
-    fn keep(&self, server: &str, model: &str, window: u32) -> io::Result<()> {
+    fn keep(&self, server: &str, model: &str, window: Option<u32>) -> io::Result<()> {
         let (file, at) = (self.file(server, model), self.clock.now());
         let kept = Kept { server: server.to_owned(), model: model.to_owned(), window, at };
         let new = file.with_extension(format!("{}.new", std::process::id()));
@@ -101,14 +106,18 @@ mod tests {
         let now = Arc::new(AtomicI64::new(1_000));
         let clock = Arc::clone(&now);
         let windows = Windows::of_home(&home, Clock::new(move || clock.load(Ordering::SeqCst))).unwrap();
-        windows.keep("http://127.0.0.1:9", "m", 3_000).unwrap();
-        assert_eq!(windows.kept("http://127.0.0.1:9", "m"), Some(3_000));
+        windows.keep("http://127.0.0.1:9", "m", Some(3_000)).unwrap();
+        assert_eq!(windows.kept("http://127.0.0.1:9", "m"), Some(Some(3_000)));
         assert_eq!(windows.kept("http://127.0.0.1:9", "other"), None);
         assert_eq!(windows.kept("http://127.0.0.1:8", "m"), None);
         now.store(1_000 + A_DAY - 1, Ordering::SeqCst);
-        assert_eq!(windows.kept("http://127.0.0.1:9", "m"), Some(3_000));
+        assert_eq!(windows.kept("http://127.0.0.1:9", "m"), Some(Some(3_000)));
         now.store(1_000 + A_DAY, Ordering::SeqCst);
         assert_eq!(windows.kept("http://127.0.0.1:9", "m"), None, "a day has passed");
+        windows.keep("http://127.0.0.1:9", "m", None).unwrap();
+        assert_eq!(windows.kept("http://127.0.0.1:9", "m"), Some(None), "it is not asked again at once");
+        now.fetch_add(SILENCE, Ordering::SeqCst);
+        assert_eq!(windows.kept("http://127.0.0.1:9", "m"), None, "it may say more by now");
         std::fs::write(windows.file("http://127.0.0.1:9", "m"), "no").unwrap();
         assert_eq!(windows.kept("http://127.0.0.1:9", "m"), None, "what cannot be read is nothing");
     }

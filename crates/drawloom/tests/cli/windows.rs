@@ -56,6 +56,9 @@ fn a_server_by_its_address_is_asked_in_every_way_and_one_that_does_not_say_is_as
         near(share(&world, &format!("http://127.0.0.1:{}/small", silent.port)), 8_192.0),
         "as is assumed"
     );
+    let so_far = asked(&silent);
+    share(&world, &format!("http://127.0.0.1:{}/small", silent.port));
+    assert_eq!(asked(&silent), so_far, "it is not asked again at once");
 }
 
 #[test]
