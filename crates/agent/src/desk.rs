@@ -26,6 +26,8 @@ pub trait Client: Send + Sync {
     fn note(&self, line: &str);
     /// New text of a node that is being written.
     fn delta(&self, node: NodeId, text: &str);
+    /// New thinking of a node that is being written: for whoever looks on, and never part of its text.
+    fn thinking(&self, _node: NodeId, _text: &str) {}
     /// Whether whoever is there says to go on where a limit is met. Nobody there means no.
     fn go_on(&self, _question: &str) -> bool {
         false

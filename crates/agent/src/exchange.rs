@@ -70,13 +70,20 @@ pub(crate) async fn send(
     let mut spool = Spooling::create(desk, prepared, begun)?;
     let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
     let reserved = begun.row.reserved.clone();
-    let mut listener = |event: Event| {
-        if let Event::Text { choice, text } = event {
+    let mut listener = |event: Event| match event {
+        Event::Text { choice, text } => {
             gate.open();
             if let Some(node) = reserved.get(choice as usize) {
                 desk.client.delta(*node, &text);
             }
         }
+        Event::Thinking { choice, text } => {
+            gate.open();
+            if let Some(node) = reserved.get(choice as usize) {
+                desk.client.thinking(*node, &text);
+            }
+        }
+        _ => {}
     };
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: ask.cancel.clone() };
     let result = ask.model.send(&prepared.encoded, &call, exchange).await;

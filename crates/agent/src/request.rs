@@ -15,7 +15,7 @@ use loom::{
     Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq,
     TreeId, ViewName, render, resolve,
 };
-use model::{Cancel, Encoded, Model, Params};
+use model::{Cancel, Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
 use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
 
 use crate::desk::Desk;
@@ -25,6 +25,9 @@ use crate::fits;
 use crate::form::Form;
 use crate::gallery::Gallery;
 use crate::stored;
+
+/// Characters of a key by which a provider finds its cache.
+const CACHE_KEY: usize = 32;
 
 /// What is asked, of whom, where.
 #[derive(Clone)]
@@ -121,7 +124,7 @@ impl Ask {
         let read =
             desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, (&fit, &gallery))).await?;
         let assembled = read.assembled?;
-        let encoded = self.model.encode(&assembled.prompt, &self.params)?;
+        let encoded = self.model.encode(&assembled.prompt, &self.asked(&assembled.prompt, budget))?;
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
         let base = read.base.as_ref().and_then(|earlier| {
             let (chain, body) = earlier.stored.as_ref()?;
@@ -181,6 +184,18 @@ impl Ask {
         })
     }
 
+    /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together,
+    /// and to think where it can be told to. A beginning of the answer that is given leaves no place to think in.
+    fn asked(&self, prompt: &Prompt, budget: Budget) -> Params {
+        let reserved = u32::try_from(budget.reserved_output).unwrap_or(u32::MAX);
+        let begun = matches!(prompt, Prompt::Chat(chat) if chat.prefill.is_some());
+        let thinking = self.params.thinking.filter(|_| self.model.info().thinks != Thinks::Untold);
+        let thinking = thinking.map(|thinking| if begun { Thinking::Off } else { thinking });
+        // What runs here keeps its cache by itself.
+        let cache_key = (self.model.info().place == Place::Remote).then(|| cache_key(self.tree));
+        Params { max_tokens: Some(reserved), thinking, cache_key, ..self.params.clone() }
+    }
+
     fn read(
         &self,
         rows: &dyn Rows,
@@ -234,6 +249,14 @@ impl Ask {
     }
 }
 
+/// Names a tree to a provider that routes by it. It is the same for as long as the tree is there, and says neither
+/// which tree it is nor when it began.
+fn cache_key(tree: TreeId) -> String {
+    let mut key = Digest::of(format!("cache key of {tree}").as_bytes()).to_string();
+    key.truncate(CACHE_KEY);
+    key
+}
+
 /// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.
 fn frozen(prefix: &Prefix) -> Result<Vec<u8>, NotCanonical> {
     serde_json::to_vec(prefix).map_err(|error| NotCanonical(error.to_string()))
@@ -264,7 +287,7 @@ impl Prepared {
             .await?;
         let segments = manifest.segments.iter().filter_map(|segment| segment.trust);
         let assembled = Assembled {
-            prompt: model::Prompt::Raw(Vec::new()),
+            prompt: Prompt::Raw(Vec::new()),
             pieces: Vec::new(),
             trust: segments.min().unwrap_or(loom::Trust::Agent),
             runs: manifest.runs.clone(),

@@ -106,6 +106,8 @@ pub struct Replied {
     pub reusable: Option<u64>,
     /// The used share of the window, 0 to 1: reported, else estimated.
     pub share: f64,
+    /// Whether that share is what the model reported, and not an estimate.
+    pub measured: bool,
     /// The zone of that share.
     pub zone: Zone,
     /// Why it did not end well; what was received is in the answer.
@@ -370,6 +372,7 @@ impl Turn {
             usage: answered.usage,
             reusable: answered.reusable,
             share,
+            measured: reported.is_some(),
             zone: Zone::of(share),
             error: answered.error,
         }

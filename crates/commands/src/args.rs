@@ -5,6 +5,7 @@ pub mod chat;
 pub mod context;
 pub mod cost;
 pub mod model;
+pub mod think;
 pub mod tree;
 pub mod workspace;
 

@@ -4,6 +4,7 @@ mod ahead;
 mod asked;
 mod attached;
 mod beside;
+mod fill;
 mod move_on;
 mod reload;
 mod sessions;
@@ -17,11 +18,13 @@ use agent::{AgentError, Chosen, Entered, Manner, Replied, Said, Turn, Turned};
 use context::Zone;
 use loom::plan::NewText;
 use loom::{Role, ViewName};
-use model::Cancel;
+use model::{Cancel, Thinking};
 use store::SessionKind;
 
 use crate::app::App;
 use crate::args::chat::Chat;
+use crate::args::think::Think;
+use crate::departure;
 use crate::error::CommandError;
 use crate::results::chat::{Chatted, MediaShown};
 use crate::results::tree::UsageShown;
@@ -47,6 +50,10 @@ pub struct Conversation {
     preset: Option<String>,
     /// How a model is asked; none before one is needed.
     manner: Option<Manner>,
+    /// How much a model is to think, as whoever is there said.
+    think: Option<Thinking>,
+    /// The model of which was said that it cannot think as asked, with what was asked.
+    told_thinking: Option<(String, Thinking)>,
     /// Whether the next thing said begins a new tree.
     anew: bool,
     /// Whether the next request reads everything above it anew.
@@ -98,7 +105,21 @@ impl Conversation {
         let (preset, attached) = (args.preset.clone(), args.files.iter());
         let attached = attached.map(|path| Attached::read(app, path)).collect::<Result<_, _>>()?;
         let (anew, manner, told, turn) = (args.new, None, None, None);
-        Ok(Self { chosen, view, preset, manner, anew, reload: false, attached, told, turn })
+        let think = args.think.map(Think::wish);
+        let told_thinking = None;
+        Ok(Self {
+            chosen,
+            view,
+            preset,
+            manner,
+            think,
+            told_thinking,
+            anew,
+            reload: false,
+            attached,
+            told,
+            turn,
+        })
     }
 
     /// What it is called: `SESSION`, `SESSION:FORK` in a fork.
@@ -233,7 +254,7 @@ impl Conversation {
         let words = self.attached.is_empty().then_some(text.as_str());
         let done = self.turn(app, asker, &entered, Said::New { texts, media }, words, cancel).await?;
         self.attached.clear();
-        self.result(app, &entered, done)
+        self.ended(app, asker, &entered, done).await
     }
 
     /// Says something that was said before in other words, and has it answered anew.
@@ -270,7 +291,7 @@ impl Conversation {
         };
         let said = Said::Instead { of: of.ok_or_else(missing)?, text };
         let done = self.turn(app, asker, &entered, said, None, cancel).await?;
-        self.result(app, &entered, done)
+        self.ended(app, asker, &entered, done).await
     }
 
     /// Reads the files that stand above the conversation: what of them is sent, and when, is decided with the request.
@@ -294,6 +315,7 @@ impl Conversation {
         self.finish(app).await;
         let (desk, who, manner) = (app.desk(), &asker.principal, self.manner(app)?.clone());
         self.tell_place(app, asker, entered, manner.model.info()).await?;
+        self.tell_thinking(app, manner.model.info());
         let mut waits_since = Instant::now();
         loop {
             let (said, cancel) = (said.clone(), cancel.clone());
@@ -355,7 +377,7 @@ impl Conversation {
             Ok(last.is_some_and(|model| model.place == model::Place::Remote && model.provider == provider))
         });
         if !before.await? {
-            app.talk.note(&leaves(info));
+            app.talk.note(&departure::notice("session", info));
         }
         self.told = told;
         Ok(())
@@ -370,7 +392,7 @@ impl Conversation {
 
     fn answered(&self, app: &App, entered: &Entered, turned: Turned) -> Result<Chatted, CommandError> {
         let said = turned.said;
-        let Replied { answer, manifest, usage, reusable, share, zone, error } = turned.reply?;
+        let Replied { answer, manifest, usage, reusable, share, measured, zone, error } = turned.reply?;
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
                 media: answer
@@ -388,6 +410,7 @@ impl Conversation {
                 usage: UsageShown::of(usage),
                 reusable,
                 share,
+                measured,
                 zone,
                 manifest: Some(manifest),
                 finish: answer.finish,
@@ -425,6 +448,7 @@ impl Conversation {
             usage: UsageShown::of(answer.usage),
             reusable: None,
             share: answer.share,
+            measured: answer.usage.is_some(),
             zone: Zone::of(answer.share),
             manifest: answer.manifest,
             finish,
@@ -473,10 +497,4 @@ fn place(named: &str) -> Result<(Name, ViewName), CommandError> {
 fn fork_name(name: &str) -> Result<ViewName, CommandError> {
     let name = Name::new(name)?;
     name.as_str().parse().map_err(|_| AgentError::Name(name.to_string()).into())
-}
-
-/// That text goes to another machine.
-fn leaves(info: &model::ModelInfo) -> String {
-    let host = info.host.as_deref().unwrap_or("another machine");
-    format!("text of this session leaves this machine: it goes to {host} ({})", info.provider)
 }

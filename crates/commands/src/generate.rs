@@ -10,12 +10,15 @@ use model::{Model, Params};
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::args::think::Think;
 use crate::args::tree::{Generate, Regenerate, Sampling};
+use crate::departure;
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
 use crate::settings::Preset;
+use crate::thinking;
 
 /// Siblings one command may ask for.
 const MAX_SIBLINGS: u32 = 64;
@@ -64,6 +67,11 @@ async fn run(
             "ask for fewer at a time",
         ));
     }
+    for share in &shares {
+        if let Some(notice) = thinking::unheard(share.model.info(), share.params.thinking, sampling.think) {
+            app.talk.note(&notice);
+        }
+    }
     let mut inputs = (Vec::new(), Vec::new());
     for (names, nodes) in [(&sampling.context, &mut inputs.0), (&sampling.instruction, &mut inputs.1)] {
         for name in names {
@@ -97,6 +105,7 @@ async fn run(
         ask_first(app, asker, prepared, &shares).await?;
     }
     app.desk().require_space()?;
+    departure::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
     // Drafts first: what was typed is a node before anything is asked.
     let committed = match from {
         None => app.change(asker, tree, &view, Op::Generate).await?.seq,
@@ -260,7 +269,9 @@ fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
             }
             let name = app.settings.model.as_deref().or(model.as_deref()).or(preset.model.as_deref());
             let model = app.models.find(name)?;
-            Ok(Share { params: params(&preset, sampling), model, agent, count })
+            let asked = params(&preset, sampling);
+            let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
+            Ok(Share { params, model, agent, count })
         })
         .collect()
 }
@@ -282,6 +293,7 @@ pub(crate) fn params(preset: &Preset, sampling: &Sampling) -> Params {
         stop: stop.iter().flat_map(|stop| stop_texts(stop)).collect(),
         seed: sampling.seed.or(preset.seed),
         logprobs: sampling.logprobs.or(preset.logprobs),
+        thinking: sampling.think.map(Think::wish).or(preset.think),
         ..Params::default()
     }
 }

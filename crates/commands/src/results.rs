@@ -77,6 +77,10 @@ pub enum Outcome {
     Model(slash::ModelShown),
     /// `/reload`.
     Reloaded(slash::Reloaded),
+    /// `/think`.
+    Think(slash::ThinkShown),
+    /// `/zone`.
+    Zone(slash::ZoneShown),
     /// `/undo`, `/redo`.
     Stood(slash::Stood),
     /// `/new`, `/switch`, `/rename`, `/fork`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loom::plan::MAX_NODE_BYTES;
+use model::Thinking;
 use serde::{Deserialize, Serialize};
 
 /// How a model is asked, by name.
@@ -28,6 +29,8 @@ pub struct Preset {
     pub seed: Option<i64>,
     /// Alternatives a token to keep probabilities of.
     pub logprobs: Option<u8>,
+    /// How much is thought before an answer.
+    pub think: Option<Thinking>,
 }
 
 /// An agent: a model with how it is asked.
@@ -57,6 +60,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, Agent>,
     /// `[limits]`.
     pub limits: Limits,
+    /// How much is thought before an answer, where neither a flag nor a preset says so.
+    pub think: Option<Thinking>,
     /// What becomes of a boot file that changes in mid-session.
     pub changed_files: context::ChangedFiles,
     /// How a conversation that is too long is cut.

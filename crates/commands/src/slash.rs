@@ -17,6 +17,7 @@ pub use run::Slashed;
 use std::path::PathBuf;
 
 use crate::args::cost::Cost;
+use crate::args::think::Think;
 use crate::args::tree::FormatArg;
 use crate::results::slash::ContextForm;
 use crate::rights::Right;
@@ -86,6 +87,13 @@ pub enum SlashCommand {
         /// Its name.
         name: Option<String>,
     },
+    /// Has the model think more or less from now on; shows how much it does, if nothing is said.
+    Think {
+        /// How much.
+        think: Option<Think>,
+    },
+    /// How full the window is, and what fills it.
+    Zone,
     /// What was spent.
     Cost(Cost),
     /// Searches everything.
@@ -132,9 +140,9 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 23] = [
+pub const TABLE: [Row; 25] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, COMPACT, RELOAD, FILE,
-    MODEL, COST, SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
+    MODEL, THINK, ZONE, COST, SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
 const HELP: Row = Row {
@@ -289,6 +297,26 @@ const MODEL: Row = Row {
     candidates: Candidates::Models,
     read: |rest| Ok(SlashCommand::Model { name: word(rest)? }),
 };
+const THINK: Row = Row {
+    name: "think",
+    arguments: "[off|low|high]",
+    right: Right::Act,
+    help: "have the model think so much before it answers, until this process ends; without a word, show how much",
+    candidates: Candidates::Words(&Think::WORDS),
+    read: |rest| match (rest, Think::parse(rest)) {
+        ("", _) => Ok(SlashCommand::Think { think: None }),
+        (_, Some(think)) => Ok(SlashCommand::Think { think: Some(think) }),
+        _ => Err("it takes off, low or high"),
+    },
+};
+const ZONE: Row = Row {
+    name: "zone",
+    arguments: "",
+    right: Right::Read,
+    help: "show how full the window is, what fills it, and whether a new session would help",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Zone),
+};
 const COST: Row = Row {
     name: "cost",
     arguments: "[today|month|all] [by model|purpose|session]",
@@ -377,6 +405,8 @@ impl SlashCommand {
             Self::Reload => RELOAD,
             Self::File { .. } => FILE,
             Self::Model { .. } => MODEL,
+            Self::Think { .. } => THINK,
+            Self::Zone => ZONE,
             Self::Cost(_) => COST,
             Self::Search { .. } => SEARCH,
             Self::Verify => VERIFY,

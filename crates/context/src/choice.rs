@@ -6,6 +6,7 @@ use loom::{NodeId, Place, PositionId, Role, Rows, Trust};
 
 use crate::activation::{ChangedFiles, FileChange, changes, reverted, standing, topic};
 use crate::bootstrap::Bootstrap;
+use crate::circling;
 use crate::dialogue::{Around, DialogueRequest};
 use crate::document::Pinned;
 use crate::history::{History, unsent};
@@ -248,7 +249,8 @@ impl Choice<'_> {
             (None, Some(used)) => used,
             _ => self.tokens(chosen, &costs),
         };
-        offers.extend(Offer::zone(Zone::of(used as f64 / window as f64)));
+        let zone = Zone::of(used as f64 / window as f64);
+        offers.extend(circling::notice(zone, &chosen.spoken[chosen.from..]));
         let Some(last) = chosen
             .spoken
             .last()

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use loom::Trust;
 use loom::rows::Injection;
 
+use crate::signals::Signal;
 use crate::zone::Zone;
 
 /// Something to be shown, unless it stands in the window already.
@@ -41,6 +42,21 @@ impl Offer {
         };
         let (topic, version) = (ZONE.to_owned(), zone.as_str().to_owned());
         Some(Self { topic, version, trust: Trust::Owner, text: text.to_owned() })
+    }
+
+    /// The notice that a session goes in circles, which counts as that of this zone.
+    pub(crate) fn circling(zone: Zone, signal: Signal) -> Self {
+        let sign = match signal {
+            Signal::RepeatedAnswer => "the last answer says again what was answered before",
+            Signal::RepeatedQuestion => "the same question was asked again",
+            Signal::FailingCall => "the same call failed three times",
+        };
+        let text = format!(
+            "[This may be going in circles: {sign}. Say what is different now, or what is missing; do not do again what \
+             did not help.]"
+        );
+        let (topic, version) = (ZONE.to_owned(), zone.as_str().to_owned());
+        Self { topic, version, trust: Trust::Owner, text }
     }
 
     /// How it is stored.

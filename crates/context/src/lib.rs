@@ -15,6 +15,7 @@ pub mod body;
 pub mod bootstrap;
 pub mod budget;
 mod choice;
+mod circling;
 pub mod cover;
 pub mod coverage;
 pub mod dialogue;

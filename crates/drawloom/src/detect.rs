@@ -1,12 +1,13 @@
 //! Model servers on this machine, found by asking the addresses they are known for.
 //!
-//! Only loopback, only when somebody asked (`init`, `model list --detect`), never when a conversation starts: a
-//! port that answers is a program, and its name for a model is what it says (spec: security §10).
+//! Servers are looked for on loopback alone, and only when somebody asked (`init`, `model list --detect`), never when a
+//! conversation starts: a port that answers is a program, and its name for a model is what it says (spec: security
+//! §10). A local server that was named is asked for the window of its model, too ([`crate::windows`]).
 
 use std::time::Duration;
 
 use commands::CommandError;
-use model::providers::PROVIDERS;
+use model::providers::{PROVIDERS, Probe};
 use model::{Connection, DialectName, ListedModel, Timeouts, list_models, provider};
 
 use crate::interrupt;
@@ -74,6 +75,40 @@ pub(crate) fn listed(reached: &Reached<'_>) -> Result<Vec<ListedModel>, CommandE
     let found = runtime.block_on(asked);
     runtime.shutdown_background();
     Ok(found.unwrap_or_default())
+}
+
+/// The window a server says a model of it has; none if it does not say, or does not answer quickly. One of which
+/// nothing is known is asked in the ways of all that are.
+///
+/// # Errors
+/// When the system gives no threads.
+pub(crate) fn window(reached: &Reached<'_>, model: &str) -> Result<Option<u32>, CommandError> {
+    let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(None) };
+    let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
+    let dialect = reached.dialect();
+    let probes: Vec<Option<Probe>> = match reached.row {
+        Some(row) => vec![row.probe],
+        None => PROVIDERS.iter().map(|row| row.probe).filter(Option::is_some).collect(),
+    };
+    let runtime = interrupt::runtime()?;
+    let answers = runtime.block_on(async {
+        let mut asked = tokio::task::JoinSet::new();
+        for probe in probes {
+            let connection = Connection { timeouts, ..connection.clone() };
+            asked.spawn(async move {
+                let asked = list_models(dialect, connection, probe.as_ref());
+                tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok)
+            });
+        }
+        asked.join_all().await
+    });
+    runtime.shutdown_background();
+    let told = answers.into_iter().flatten().filter_map(|listed| {
+        // A server with one model has it, whatever the model is called there.
+        let only = listed.len() == 1;
+        listed.into_iter().find(|found| only || found.id == model)?.window
+    });
+    Ok(told.min())
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod run;
 mod secrets;
 mod talk;
 mod usage;
+mod windows;
 mod workspaces;
 
 use std::ffi::OsString;

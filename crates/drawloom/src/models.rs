@@ -12,7 +12,7 @@ use agent::fallback::Found;
 use commands::CommandError;
 use commands::app::Models;
 use model::script::{ScriptError, ScriptOptions};
-use model::{DialectName, Model, ModelInfo, ScriptModel};
+use model::{DialectName, Model, ModelInfo, Place, ScriptModel};
 use text::terminal::one_line;
 
 use crate::config::Config;
@@ -21,6 +21,7 @@ use crate::embedded::{self, Embedded};
 use crate::known;
 use crate::provider::Reached;
 use crate::talk::Person;
+use crate::windows::Windows;
 
 /// The models of a configuration.
 pub(crate) struct Configured {
@@ -31,6 +32,8 @@ pub(crate) struct Configured {
     embedded: Option<Embedded>,
     /// Who is told of a name that looks misspelt.
     person: Option<Arc<Person>>,
+    /// What local servers say of windows; without, none is asked.
+    windows: Option<Windows>,
     /// A script counts its lines per process, so that each name is one model.
     made: Mutex<HashMap<String, Arc<dyn Model>>>,
 }
@@ -38,7 +41,14 @@ pub(crate) struct Configured {
 impl Configured {
     /// The models of a configuration; `named` is what `--model` says.
     pub(crate) fn new(config: Config, named: Option<&str>) -> Self {
-        Self { config, named: named.map(str::to_owned), embedded: None, person: None, made: Mutex::default() }
+        Self {
+            config,
+            named: named.map(str::to_owned),
+            embedded: None,
+            person: None,
+            windows: None,
+            made: Mutex::default(),
+        }
     }
 
     /// The same, with embedded models.
@@ -50,6 +60,12 @@ impl Configured {
     /// The same, with somebody who is told of names that look misspelt.
     pub(crate) fn telling(mut self, person: Arc<Person>) -> Self {
         self.person = Some(person);
+        self
+    }
+
+    /// The same, where local servers are asked for the windows of their models.
+    pub(crate) fn asking(mut self, windows: Option<Windows>) -> Self {
+        self.windows = windows;
         self
     }
 
@@ -76,13 +92,21 @@ impl Configured {
         }
         if let Some((address, model)) = address(name)? {
             let reached = Reached::at(host(&address), &address)?;
-            return Ok(Arc::new(reached.model(&self.config, model, None)?));
+            let told = self.told(&reached, model);
+            return Ok(Arc::new(reached.model(&self.config, model, None, told)?));
         }
         let full = self.full(name)?;
         let (provider, model) = full.split_once('/').unwrap_or_default();
         let reached = Reached::of(&self.config, provider)?.ok_or_else(|| self.unknown(name))?;
         let key = reached.key(self.names_provider(provider))?;
-        Ok(Arc::new(reached.model(&self.config, model, key)?))
+        let told = self.told(&reached, model);
+        Ok(Arc::new(reached.model(&self.config, model, key, told)?))
+    }
+
+    /// The window a local server says a model has of which the owner did not say it.
+    fn told(&self, reached: &Reached<'_>, model: &str) -> Option<u32> {
+        let unsaid = reached.place() == Place::Local && reached.said_window(&self.config, model).is_none();
+        self.windows.as_ref().filter(|_| unsaid)?.told(reached, model)
     }
 
     /// What is known of a model of a provider, without asking anybody and without its key; none of another kind.
@@ -272,7 +296,7 @@ fn script_error(error: &ScriptError) -> CommandError {
 
 #[cfg(test)]
 mod tests {
-    use model::{Place, SourceKind};
+    use model::SourceKind;
 
     use super::*;
 

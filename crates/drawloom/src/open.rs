@@ -20,6 +20,7 @@ use crate::models::Configured;
 use crate::places::Places;
 use crate::secrets;
 use crate::talk::Person;
+use crate::windows::Windows;
 use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
@@ -156,6 +157,7 @@ pub(crate) fn open(
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         limits: config.limits.of_commands(),
+        think: config.model.think,
         changed_files: config.context.changed_files,
         strategy: config.context.strategy,
     };
@@ -164,13 +166,16 @@ pub(crate) fn open(
     let closed = places.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
+    let windows = Windows::of_home(&home, clock.clone());
     let app = App {
         store: Arc::new(store),
         ids: Ids::new(),
         home: Arc::new(home),
         instance: instance.id(),
         clock,
-        models: Arc::new(Configured::new(config, named).with(embedded).telling(Arc::clone(&person))),
+        models: Arc::new(
+            Configured::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows),
+        ),
         workspace,
         doors: Doors::default(),
         settings,

@@ -89,7 +89,11 @@ impl<'a> Reached<'a> {
 
     /// What it speaks.
     pub(crate) fn dialect(&self) -> DialectName {
-        let of_row = self.row.map(|row| row.dialect);
+        let of_row = self.row.map(|row| match row.dialect {
+            // What is like OpenAI elsewhere serves chat completions; whether responses as well, its owner knows.
+            DialectName::OpenAiResponses if !self.is_at_home() => DialectName::OpenAiChat,
+            dialect => dialect,
+        });
         self.section.dialect.or(of_row).unwrap_or(DialectName::OpenAiChat)
     }
 
@@ -155,7 +159,7 @@ impl<'a> Reached<'a> {
         })
     }
 
-    /// A model of it.
+    /// A model of it, with the window its server `told`, if it was asked.
     ///
     /// # Errors
     /// When it cannot be reached by configuration.
@@ -164,12 +168,13 @@ impl<'a> Reached<'a> {
         config: &Config,
         name: &str,
         key: Option<String>,
+        told: Option<u32>,
     ) -> Result<HttpModel, CommandError> {
         let connection = self.connection(key)?;
         if self.section.place.is_none() {
             place_of(&connection.base_url).map_err(|error| self.setup(&error.into()))?;
         }
-        HttpModel::new(self.info(config, name), self.quirks(name), connection)
+        HttpModel::new(self.info_told(config, name, told), self.quirks(config, name), connection)
             .map_err(|error| self.setup(&error))
     }
 
@@ -187,7 +192,11 @@ impl<'a> Reached<'a> {
         catalogue::find(self.row.map_or(&*self.name, |row| row.name), name)
     }
 
-    fn quirks(&self, name: &str) -> Quirks {
+    /// What a model of it wants: as the owner says, else as the catalogue does of a model at its maker's, else as its
+    /// provider's row does.
+    fn quirks(&self, config: &Config, name: &str) -> Quirks {
+        let owner = config.models.get(&format!("{}/{name}", self.name));
+        let thinking = owner.and_then(|owner| owner.thinking_form).or(self.section.thinking_form);
         let base = self.row.map(|row| row.quirks).unwrap_or_default();
         let quirks = match self.known(name) {
             Some(known) if known.own => known.entry.quirks(base),
@@ -196,12 +205,24 @@ impl<'a> Reached<'a> {
         Quirks {
             limit: self.section.limit_field.unwrap_or(quirks.limit),
             prefill: self.section.prefill_form.unwrap_or(quirks.prefill),
+            thinking: thinking.unwrap_or(quirks.thinking),
             ..quirks
         }
     }
 
+    /// The window the owner says a model of it has.
+    pub(crate) fn said_window(&self, config: &Config, name: &str) -> Option<u32> {
+        let owner = config.models.get(&format!("{}/{name}", self.name));
+        owner.and_then(|owner| owner.window).or(self.section.window)
+    }
+
     /// What is known of a model of it.
     pub(crate) fn info(&self, config: &Config, name: &str) -> ModelInfo {
+        self.info_told(config, name, None)
+    }
+
+    /// The same, with the window its server told.
+    fn info_told(&self, config: &Config, name: &str, told: Option<u32>) -> ModelInfo {
         let known = self.known(name);
         let (place, section) = (self.place(), &*self.section);
         let abilities = self.row.map_or(COMPATIBLE, |row| row.abilities);
@@ -219,9 +240,13 @@ impl<'a> Reached<'a> {
             (Place::Remote, Some(_)) => ASSUMED_REMOTE,
             _ => (ASSUMED_WINDOW, ASSUMED_OUTPUT),
         };
-        let said = owner.window.or(section.window);
+        let said = self.said_window(config, name).or(told);
         let window = said.or(entry.map(|entry| entry.window)).unwrap_or(assumed.0);
-        let output = owner.output_limit.or(section.output_limit).or(entry.map(|entry| entry.output));
+        let output = owner.output_limit.or(section.output_limit).or(match place {
+            // Weights have no limit of their own: what a request may keep of the window is theirs.
+            Place::Local => Some((window / 4).max(1)),
+            Place::Remote => entry.map(|entry| entry.output),
+        });
         ModelInfo {
             provider: self.name.clone().into_owned(),
             name: name.to_owned(),
@@ -230,10 +255,11 @@ impl<'a> Reached<'a> {
             kind: if place == Place::Local { SourceKind::Local } else { SourceKind::Remote },
             window,
             output_limit: output.unwrap_or(assumed.1).min(window),
-            honours_n: owner
-                .honours_n
-                .or(section.honours_n)
-                .unwrap_or_else(|| can(abilities.honours_n, entry.map(|entry| entry.n).filter(|_| own))),
+            honours_n: owner.honours_n.or(section.honours_n).unwrap_or_else(|| {
+                // Responses have one answer each, whatever the model can.
+                self.dialect() != DialectName::OpenAiResponses
+                    && can(abilities.honours_n, entry.map(|entry| entry.n).filter(|_| own))
+            }),
             prefill: owner
                 .prefill
                 .or(section.prefill)
@@ -263,6 +289,7 @@ impl<'a> Reached<'a> {
             window_assumed: said.is_none()
                 && (entry.is_none() || crate::known::doubt(config, &full).is_some()),
             host: self.host(),
+            thinks: self.quirks(config, name).thinks(self.dialect()),
         }
     }
 }
@@ -298,6 +325,9 @@ fn key_in(variable: &str) -> Result<String, CommandError> {
 
 #[cfg(test)]
 mod tests {
+    use model::Thinks;
+    use model::quirks::ThinkingForm;
+
     use super::*;
     use crate::config::Layers;
 
@@ -352,6 +382,46 @@ mod tests {
         let found = info(&config, "box", "m");
         assert!(found.prefill && found.honours_n);
         assert!(!info(&config, "lmstudio", "m").prefill, "control");
+    }
+
+    #[test]
+    fn a_model_wants_what_the_owner_says_then_the_catalogue_then_its_provider() {
+        let config = config(
+            "[providers.gw]\nbase_url = \"https://gw.test/v1\"\nkind = \"openrouter\"\n\
+             [models.\"anthropic/claude-opus-4-7\"]\nthinking_form = \"none\"\n\
+             [providers.ollama]\nthinking_form = \"none\"\n",
+        );
+        let quirks = |provider: &str, name: &str| {
+            Reached::of(&config, provider).unwrap().unwrap().quirks(&config, name)
+        };
+        assert_eq!(quirks("anthropic", "claude-sonnet-4-5").thinking, ThinkingForm::Budget);
+        assert_eq!(quirks("anthropic", "claude-opus-5").thinking, ThinkingForm::Level);
+        assert_eq!(quirks("anthropic", "claude-opus-4-7").thinking, ThinkingForm::None);
+        assert_eq!(quirks("ollama", "qwen3:8b").thinking, ThinkingForm::None);
+        let thinks = |provider: &str, name: &str| info(&config, provider, name).thinks;
+        assert_eq!(thinks("anthropic", "claude-opus-4-7"), Thinks::Untold);
+        assert_eq!(thinks("anthropic", "claude-opus-5"), Thinks::Told);
+        assert_eq!(thinks("anthropic", "claude-opus-5-5"), Thinks::Always);
+        assert_eq!(thinks("openai", "gpt-4o"), Thinks::Untold);
+        // Elsewhere a gateway has its own ways, whatever the model's maker wants.
+        assert_eq!(quirks("gw", "anthropic/claude-opus-5-5").thinking, ThinkingForm::ReasoningObject);
+        assert_eq!(thinks("gw", "anthropic/claude-opus-5-5"), Thinks::Told);
+    }
+
+    #[test]
+    fn openai_is_asked_for_responses_unless_the_owner_wants_chat() {
+        let model = |text: &str| info(&config(text), "openai", "gpt-4.1");
+        let found = model("");
+        assert_eq!((found.dialect, found.honours_n), (DialectName::OpenAiResponses, false));
+        let chat = model("[providers.openai]\ndialect = \"openai_chat\"\n");
+        assert_eq!((chat.dialect, chat.honours_n, chat.logprobs), (DialectName::OpenAiChat, true, true));
+        let like = config("[providers.proxy]\nbase_url = \"http://127.0.0.1:9/v1\"\nkind = \"openai\"\n");
+        assert_eq!(
+            info(&like, "proxy", "gpt-4.1").dialect,
+            DialectName::OpenAiChat,
+            "nobody said that it can"
+        );
+        assert_eq!(info(&config(""), "openai", "gpt-5.1").thinks, Thinks::Told);
     }
 
     #[test]

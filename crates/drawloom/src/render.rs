@@ -117,6 +117,8 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Standing(found) => Shown::new(slash::standing(found, to)),
         Outcome::Model(found) => slash::model(found, to),
         Outcome::Reloaded(done) => Shown::new(slash::reloaded(done, to)),
+        Outcome::Think(found) => slash::think(found),
+        Outcome::Zone(found) => Shown::new(slash::zone(found, to)),
         Outcome::Stood(done) => slash::stood(done, to),
         Outcome::Went(done) => Shown::new(slash::went(done, to)),
         Outcome::Exported(done) => care::exported(done, to),

@@ -3,6 +3,8 @@
 //! A question is asked of the terminal itself, never of standard input: what was typed ahead, or piped in, is no
 //! answer to a question nobody had seen (spec: security §26). Without a terminal the answer is no.
 
+mod thoughts;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +15,7 @@ use commands::app::Talk;
 use loom::NodeId;
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::{VisibleStream, explicit, one_line};
+use thoughts::Thoughts;
 
 /// The terminal of the process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
@@ -25,6 +28,8 @@ pub(crate) struct Person {
     answers: bool,
     /// Whether nobody is there to decide what it may cost, whatever terminal there is.
     unattended: bool,
+    /// Whether thinking is shown dimmed.
+    dims: bool,
     stream: Mutex<Streamed>,
 }
 
@@ -34,6 +39,8 @@ struct Streamed {
     /// The node whose text is shown: of several siblings at once the first, as mixed they could not be read.
     node: Option<NodeId>,
     visible: VisibleStream,
+    /// What the model thinks before it says something.
+    thoughts: Thoughts,
     /// Whether the last line shown is open.
     open: bool,
 }
@@ -41,12 +48,18 @@ struct Streamed {
 impl Person {
     /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
-        Self { quiet, verbose, answers: false, unattended: false, stream: Mutex::default() }
+        Self { quiet, verbose, answers: false, unattended: false, dims: false, stream: Mutex::default() }
     }
 
     /// The same, with answers shown on standard output while they come: for a conversation at a terminal.
     pub(crate) fn showing_answers(mut self) -> Self {
         self.answers = true;
+        self
+    }
+
+    /// The same, with thinking dimmed, where colours are wanted.
+    pub(crate) fn dimming(mut self, colours: bool) -> Self {
+        self.dims = colours;
         self
     }
 
@@ -102,14 +115,39 @@ impl Person {
     /// Ends the line of text that was being shown, with what was held back of it.
     pub(crate) fn end_line(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(&stream.thoughts.end(self.dims));
         let held = stream.visible.finish();
         if std::mem::take(&mut stream.open) || !held.is_empty() {
-            let _ = if self.answers {
-                writeln!(io::stdout().lock(), "{held}")
-            } else {
-                writeln!(io::stderr().lock(), "{held}")
-            };
+            self.write(&format!("{held}\n"));
         }
+    }
+
+    /// Shows what is new of a node that is being written, if it is the one that is shown.
+    fn stream(&self, node: NodeId, shown: impl FnOnce(&mut Streamed) -> String) {
+        if !self.answers && (self.quiet || !(self.verbose || io::stderr().is_terminal())) {
+            return;
+        }
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.answers && stream.node != Some(node) {
+            *stream = Streamed { node: Some(node), ..Streamed::default() };
+        }
+        if *stream.node.get_or_insert(node) == node {
+            self.write(&shown(&mut stream));
+        }
+    }
+
+    /// Writes where answers are shown. A terminal that went away does not end the work.
+    fn write(&self, shown: &str) {
+        if shown.is_empty() {
+            return;
+        }
+        let _ = if self.answers {
+            let mut out = io::stdout().lock();
+            out.write_all(shown.as_bytes()).and_then(|()| out.flush())
+        } else {
+            let mut out = io::stderr().lock();
+            out.write_all(shown.as_bytes()).and_then(|()| out.flush())
+        };
     }
 }
 
@@ -146,28 +184,22 @@ impl Client for Person {
     }
 
     fn delta(&self, node: NodeId, text: &str) {
-        if !self.answers && (self.quiet || !(self.verbose || io::stderr().is_terminal())) {
-            return;
-        }
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.answers && stream.node != Some(node) {
-            *stream = Streamed { node: Some(node), ..Streamed::default() };
-        }
-        if *stream.node.get_or_insert(node) != node {
-            return;
-        }
-        let shown = stream.visible.push(text.as_bytes());
-        if let Some(last) = shown.chars().last() {
-            stream.open = last != '\n';
-        }
-        // A terminal that went away does not end the work.
-        let _ = if self.answers {
-            let mut out = io::stdout().lock();
-            out.write_all(shown.as_bytes()).and_then(|()| out.flush())
-        } else {
-            let mut out = io::stderr().lock();
-            out.write_all(shown.as_bytes()).and_then(|()| out.flush())
-        };
+        self.stream(node, |stream| {
+            let thought = stream.thoughts.end(self.dims);
+            let shown = stream.visible.push(text.as_bytes());
+            if let Some(last) = shown.chars().last() {
+                stream.open = last != '\n';
+            }
+            thought + &shown
+        });
+    }
+
+    fn thinking(&self, node: NodeId, text: &str) {
+        self.stream(node, |stream| {
+            // It stands on lines of its own, also where it goes on behind something that was said.
+            let end = if std::mem::take(&mut stream.open) { "\n" } else { "" };
+            end.to_owned() + &stream.thoughts.more(text, self.dims)
+        });
     }
 }
 

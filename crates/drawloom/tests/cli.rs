@@ -10,6 +10,8 @@ mod configuration;
 mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
+#[path = "cli/departure.rs"]
+mod departure;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]
@@ -29,12 +31,18 @@ mod reference;
 mod replaying;
 #[path = "cli/seer.rs"]
 mod seer;
+#[path = "cli/server.rs"]
+mod server;
+#[path = "cli/server_windows.rs"]
+mod server_windows;
 #[path = "cli/spending.rs"]
 mod spending;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/thinking.rs"]
+mod thinking;
 #[cfg(feature = "embedded-model")]
 #[allow(dead_code, reason = "made for more than these tests")]
 #[path = "../../gguf/tests/support/tiny.rs"]
@@ -47,3 +55,5 @@ mod windows;
 mod work;
 #[path = "cli/world.rs"]
 mod world;
+#[path = "cli/zones.rs"]
+mod zones;

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::anthropic::DEFAULT_MAX_TOKENS;
 use crate::encoded::{BodyWriter, EncodeError};
 use crate::prompt::{Chat, Params, Thinking, ToolChoice};
-use crate::quirks::{Quirks, SchemaForm, ThinkingForm};
+use crate::quirks::{Quirks, SchemaForm, ThinkingForm, ThinkingOff};
 
 /// The least budget of thinking the API takes, in tokens.
 const LEAST_BUDGET: u32 = 1024;
@@ -57,6 +57,8 @@ pub(crate) fn open_body(
 struct Wish {
     form: ThinkingForm,
     asked: Option<Thinking>,
+    /// What not to think is called, where it can be said.
+    off: Option<&'static str>,
     always: bool,
     /// Whether the model will think.
     thinks: bool,
@@ -75,7 +77,12 @@ impl Wish {
         };
         let always = quirks.thinking_always;
         let thinks = always || matches!(asked, Some(Thinking::Low | Thinking::High));
-        Self { form, asked, always, thinks, budget }
+        let off = match quirks.thinking_off {
+            ThinkingOff::Disabled => Some("disabled"),
+            ThinkingOff::BetweenTools => Some("between_tools"),
+            ThinkingOff::Unsaid => None,
+        };
+        Self { form, asked, off: off.filter(|_| !always), always, thinks, budget }
     }
 
     /// The `thinking` object. A budget leaves at least half of the limit to the answer, where it can.
@@ -88,12 +95,12 @@ impl Wish {
             return Ok(Some(json!({"type": "enabled", "budget_tokens": budget})));
         }
         Ok(match self.asked {
-            Some(Thinking::Off) if !self.always => Some(json!({"type": "disabled"})),
+            Some(Thinking::Off) => self.off.map(|off| json!({"type": off})),
             // Newer models show their thinking only when they are asked to.
             Some(Thinking::Low | Thinking::High) => {
                 Some(json!({"type": "adaptive", "display": "summarized"}))
             }
-            Some(Thinking::Off) | None => None,
+            None => None,
         })
     }
 

@@ -9,11 +9,14 @@
 
 mod open;
 mod remote;
+mod wants;
+
+pub use wants::Wants;
 
 use serde::{Deserialize, Serialize};
 
 use crate::prices::Prices;
-use crate::quirks::{Quirks, ThinkingForm};
+use crate::quirks::Quirks;
 
 /// Window of a model of which nothing is known, in tokens.
 pub const ASSUMED_WINDOW: u32 = 8_192;
@@ -80,10 +83,8 @@ pub struct Entry {
     pub prefill: bool,
     /// Whether it keeps to a schema.
     pub structured: bool,
-    /// How it is told how much to think, where that is not what all models of its provider want.
-    pub thinking: Option<ThinkingForm>,
-    /// Whether it takes `temperature` and `top_p`.
-    pub sampling: bool,
+    /// What it wants otherwise than other models of its provider.
+    pub wants: Wants,
     /// Whether one request gives several choices.
     pub n: bool,
     /// Whether it gives log-probabilities.
@@ -115,8 +116,7 @@ impl Entry {
             audio: false,
             prefill: false,
             structured: true,
-            thinking: None,
-            sampling: true,
+            wants: Wants::NOTHING,
             n: false,
             logprobs: false,
             fast: None,
@@ -128,8 +128,7 @@ impl Entry {
     /// What its provider wants, with what this model wants otherwise.
     #[must_use]
     pub fn quirks(&self, provider: Quirks) -> Quirks {
-        let thinking = self.thinking.unwrap_or(provider.thinking);
-        Quirks { thinking, sampling: provider.sampling && self.sampling, ..provider }
+        self.wants.over(provider)
     }
 }
 

@@ -76,7 +76,13 @@ impl Model for HttpModel {
         let (quirks, model) = (self.quirks, self.info.name.as_str());
         match prompt {
             Prompt::Raw(_) => OpenAiCompletions { quirks }.encode(prompt, params, model),
-            Prompt::Chat(_) => encode_chat(self.info.dialect, quirks, prompt, params, model),
+            Prompt::Chat(_) => {
+                // Messages demand a limit: the model's own, where the caller has none.
+                let own =
+                    (self.info.dialect == DialectName::AnthropicMessages).then_some(self.info.output_limit);
+                let params = Params { max_tokens: params.max_tokens.or(own), ..params.clone() };
+                encode_chat(self.info.dialect, quirks, prompt, &params, model)
+            }
         }
     }
 

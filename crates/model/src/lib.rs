@@ -109,7 +109,7 @@ pub use prompt::{
     ToolChoice, ToolExchange, ToolResult, ToolSchema,
 };
 pub use providers::{Abilities, PROVIDERS, Probe, ProviderRow, provider};
-pub use quirks::Quirks;
+pub use quirks::{Quirks, Thinks};
 pub use reparse::{PARSER_VERSION, Reparsed, reparse};
 pub use reply::{Choice, Piece, Reply, ToolCall};
 pub use script::ScriptModel;

@@ -13,6 +13,7 @@ use crate::error::ModelError;
 use crate::event::Listen;
 use crate::prices::Prices;
 use crate::prompt::{Chat, ChatPart, Media, Params, Prompt};
+use crate::quirks::Thinks;
 
 /// A model that can be asked.
 #[async_trait]
@@ -140,6 +141,8 @@ pub struct ModelInfo {
     pub window_assumed: bool,
     /// The host text goes to; none for a model inside this program.
     pub host: Option<String>,
+    /// What can be said to it about its thinking.
+    pub thinks: Thinks,
 }
 
 impl ModelInfo {
@@ -172,6 +175,7 @@ impl ModelInfo {
             tokenizer: Tokenizer::Unknown,
             window_assumed: false,
             host: None,
+            thinks: Thinks::Untold,
         }
     }
 

@@ -72,11 +72,7 @@ fn is_strict(schema: &Value) -> bool {
 }
 
 fn thinking_fields(thinking: Thinking, quirks: &Quirks) -> Vec<(&'static str, Value)> {
-    let effort = match thinking {
-        Thinking::Off => quirks.least_effort.as_str(),
-        Thinking::Low => "low",
-        Thinking::High => "high",
-    };
+    let effort = quirks.least_effort.nearest(thinking);
     let on = thinking != Thinking::Off;
     match quirks.thinking {
         ThinkingForm::Effort => vec![("reasoning_effort", json!(effort))],

@@ -79,14 +79,9 @@ fn think(body: &mut BodyWriter, thinking: Thinking, quirks: &Quirks) -> Result<(
     match quirks.thinking {
         ThinkingForm::None => {}
         ThinkingForm::Effort | ThinkingForm::ReasoningObject => {
-            let (effort, summary) = match thinking {
-                Thinking::Off => (quirks.least_effort.as_str(), ""),
-                Thinking::Low => ("low", ",\"summary\":\"auto\""),
-                Thinking::High => ("high", ",\"summary\":\"auto\""),
-            };
             body.frame(",\"reasoning\":{\"effort\":");
-            body.frame_value(effort);
-            body.frame(summary);
+            body.frame_value(quirks.least_effort.nearest(thinking));
+            body.frame(if thinking == Thinking::Off { "" } else { ",\"summary\":\"auto\"" });
             body.frame("}");
         }
         ThinkingForm::TemplateSwitch => {

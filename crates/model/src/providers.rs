@@ -76,11 +76,12 @@ const TALKS: Abilities = Abilities {
 
 /// Every provider that is known by name.
 pub const PROVIDERS: &[ProviderRow] = &[
+    // Chat completions are there as well, for a section that names them: the quirks are those of both.
     ProviderRow {
         name: "openai",
         base_url: "https://api.openai.com/v1",
         key_env: Some("OPENAI_API_KEY"),
-        dialect: DialectName::OpenAiChat,
+        dialect: DialectName::OpenAiResponses,
         place: Place::Remote,
         quirks: Quirks {
             limit: LimitField::MaxCompletionTokens,
@@ -88,6 +89,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
             thinking: ThinkingForm::Effort,
             cache: CacheForm::Key,
             min_p: false,
+            seed: false,
             ..Quirks::COMPATIBLE
         },
         abilities: Abilities { logprobs: true, honours_n: true, ..TALKS },

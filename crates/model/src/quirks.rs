@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dialect::DialectName;
+use crate::prompt::Thinking;
+
 /// What a server wants of a request beyond its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
@@ -16,6 +19,8 @@ pub struct Quirks {
     pub instructions: InstructionRole,
     /// How much thinking is asked for.
     pub thinking: ThinkingForm,
+    /// How it is told not to think at all, where its dialect has a way to say so.
+    pub thinking_off: ThinkingOff,
     /// What of its thinking the server wants back.
     pub thinking_back: ThinkingBack,
     /// How a form of the answer is asked for.
@@ -56,6 +61,7 @@ impl Quirks {
         prefill: PrefillForm::Trailing,
         instructions: InstructionRole::System,
         thinking: ThinkingForm::None,
+        thinking_off: ThinkingOff::Disabled,
         thinking_back: ThinkingBack::Nothing,
         schema: SchemaForm::Schema,
         cache: CacheForm::Implicit,
@@ -71,6 +77,33 @@ impl Quirks {
         signature_stand_in: false,
         media_in_results: false,
     };
+}
+
+impl Quirks {
+    /// What can be said to a model about its thinking in a dialect.
+    pub fn thinks(&self, dialect: DialectName) -> Thinks {
+        let effort = matches!(self.thinking, ThinkingForm::Effort);
+        match self.thinking.is_of(dialect) {
+            false => Thinks::Untold,
+            true if self.thinking_always || (effort && self.least_effort != LeastEffort::None) => {
+                Thinks::Always
+            }
+            true => Thinks::Told,
+        }
+    }
+}
+
+/// What can be said to a model about its thinking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinks {
+    /// Nothing: it does not think, or as it likes.
+    #[default]
+    Untold,
+    /// How much, and that it should not.
+    Told,
+    /// How much; it cannot be kept from thinking a little.
+    Always,
 }
 
 impl Default for Quirks {
@@ -135,6 +168,35 @@ pub enum ThinkingForm {
     SwitchAndEffort,
 }
 
+/// How a model that can do without thinking is told so in messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingOff {
+    /// By the type `disabled`.
+    #[default]
+    Disabled,
+    /// By the type `between_tools`: it thinks nothing before it answers.
+    BetweenTools,
+    /// By saying nothing: it thinks only where it is asked to. Some such models refuse to be told not to.
+    Unsaid,
+}
+
+impl ThinkingForm {
+    /// Whether a dialect has this form.
+    pub const fn is_of(self, dialect: DialectName) -> bool {
+        match dialect {
+            DialectName::OpenAiChat => !matches!(self, Self::None | Self::Budget | Self::Level),
+            DialectName::OpenAiResponses => {
+                matches!(self, Self::Effort | Self::ReasoningObject | Self::TemplateSwitch)
+            }
+            DialectName::AnthropicMessages | DialectName::Gemini => {
+                matches!(self, Self::Budget | Self::Level)
+            }
+            DialectName::OpenAiCompletions | DialectName::Embedded => false,
+        }
+    }
+}
+
 /// The least effort a server knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -146,6 +208,8 @@ pub enum LeastEffort {
     Minimal,
     /// `none`: it does not think at all.
     None,
+    /// `high`: it knows no other.
+    High,
 }
 
 impl LeastEffort {
@@ -155,6 +219,16 @@ impl LeastEffort {
             Self::Low => "low",
             Self::Minimal => "minimal",
             Self::None => "none",
+            Self::High => "high",
+        }
+    }
+
+    /// The name of the effort that comes nearest to a wish.
+    pub fn nearest(self, wish: Thinking) -> &'static str {
+        match (wish, self) {
+            (Thinking::Off, least) => least.as_str(),
+            (Thinking::Low, Self::High) | (Thinking::High, _) => "high",
+            (Thinking::Low, _) => "low",
         }
     }
 }

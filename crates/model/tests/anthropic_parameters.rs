@@ -5,7 +5,7 @@
 mod support;
 
 use drawloom_model::anthropic::{Anthropic, DEFAULT_MAX_TOKENS};
-use drawloom_model::quirks::{Quirks, SchemaForm, ThinkingForm};
+use drawloom_model::quirks::{Quirks, SchemaForm, ThinkingForm, ThinkingOff};
 use drawloom_model::{Chat, Dialect, EncodeError, OutputSchema, Params, Prompt, Thinking, ToolChoice};
 use serde_json::{Value, json};
 
@@ -68,6 +68,18 @@ fn thinking_is_asked_for_in_the_servers_form() {
     let least = (Value::Null, json!({"effort": "low"}), max(), Value::Null);
     assert_eq!(asked(always, Some(Thinking::Off), None), least, "it can only think less");
     assert_eq!(asked(thinking(ThinkingForm::None, false), Some(Thinking::High), None), nothing());
+}
+
+#[test]
+fn each_model_is_told_in_its_own_way_not_to_think() {
+    let off = |thinking_off: ThinkingOff| {
+        let quirks = Quirks { thinking_off, ..thinking(ThinkingForm::Level, false) };
+        let params = Params { thinking: Some(Thinking::Off), ..Params::default() };
+        body(&encode_with(quirks, chat(vec![user(1, "Hi")]), &params).unwrap())["thinking"].clone()
+    };
+    assert_eq!(off(ThinkingOff::Disabled), json!({"type": "disabled"}));
+    assert_eq!(off(ThinkingOff::BetweenTools), json!({"type": "between_tools"}));
+    assert_eq!(off(ThinkingOff::Unsaid), Value::Null);
 }
 
 #[test]

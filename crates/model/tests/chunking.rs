@@ -96,6 +96,8 @@ proptest! {
 
     #[test]
     fn a_stream_cut_anywhere_gives_a_beginning_of_its_events(name in any_streamed(), cut: Index) {
+        // Each chunk of these says that it is the last: cut behind one, they are whole.
+        prop_assume!(name != "gemini_reason_in_every_chunk.sse");
         let bytes = wire(name);
         let whole = parse(name).0;
         let (events, _) = parse_pieces(name, [&bytes[..cut.index(bytes.len())]]);

@@ -176,6 +176,12 @@ fn thinking_is_asked_for_as_the_server_wants_it() {
     assert_eq!(asked(ThinkingForm::Effort, Thinking::Off), (Some(json!({"effort": "minimal"})), None));
     let low = Some(json!({"effort": "low", "summary": "auto"}));
     assert_eq!(asked(ThinkingForm::Effort, Thinking::Low), (low, None));
+    let only_high =
+        Quirks { thinking: ThinkingForm::Effort, least_effort: LeastEffort::High, ..Quirks::default() };
+    for thinking in [Thinking::Off, Thinking::Low, Thinking::High] {
+        let body = body(only_high, hello(), &Params { thinking: Some(thinking), ..Params::default() });
+        assert_eq!(body["reasoning"]["effort"], "high", "it knows no other");
+    }
     let off = Some(json!({"enable_thinking": false}));
     assert_eq!(asked(ThinkingForm::TemplateSwitch, Thinking::Off), (None, off));
     let quirks = Quirks { thinking: ThinkingForm::Budget, ..Quirks::default() };

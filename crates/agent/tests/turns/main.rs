@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod answering;
+mod caching;
 mod handing;
 mod joining;
 mod leases;
+mod limits;
 mod sending;
 mod spending;
 mod support;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
+use super::think::Think;
+
 /// `chat`.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 pub struct Chat {
@@ -32,6 +34,10 @@ pub struct Chat {
     #[arg(long, value_name = "PRESET")]
     #[serde(default)]
     pub preset: Option<String>,
+    /// How much the model thinks before it answers.
+    #[arg(long, value_name = "off|low|high", hide_possible_values = true)]
+    #[serde(default)]
+    pub think: Option<Think>,
 }
 
 /// Which session.

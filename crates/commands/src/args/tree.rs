@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::think::Think;
 use super::{NodeArg, TreeArg, ViewArg};
 
 /// Work with trees: documents and conversations.
@@ -286,6 +287,10 @@ pub struct Sampling {
     #[arg(long, value_name = "TOKENS")]
     #[serde(default)]
     pub max_tokens: Option<u32>,
+    /// How much the model thinks before it answers.
+    #[arg(long, value_name = "off|low|high", hide_possible_values = true)]
+    #[serde(default)]
+    pub think: Option<Think>,
     /// Keep the probabilities of this many alternatives a token.
     #[arg(long, value_name = "K")]
     #[serde(default)]

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use agent::{Entered, Manner};
-use model::{Model, ModelInfo, Params, Place};
+use model::{Model, ModelInfo, Params, Place, Thinking};
 
-use super::{Conversation, leaves};
+use super::Conversation;
 use crate::app::App;
 use crate::args::tree::Sampling;
+use crate::departure;
 use crate::error::CommandError;
 use crate::generate;
-use crate::results::slash::ModelShown;
+use crate::results::slash::{ModelShown, ThinkShown};
+use crate::thinking;
 
 impl Conversation {
     /// The model that is asked.
@@ -47,10 +49,59 @@ impl Conversation {
         Ok(Manner {
             model,
             agent: "main".to_owned(),
-            params: Params { n: 1, ..generate::params(&preset, &Sampling::default()) },
+            params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &Sampling::default()) }),
             bootstrap: self.bootstrap(app),
             strategy: app.settings.strategy,
         })
+    }
+
+    /// With how much is thought: as was said here, else as the preset says, else the configuration.
+    fn thinking(&self, app: &App, params: Params) -> Params {
+        Params { thinking: self.think.or(params.thinking).or(app.settings.think), ..params }
+    }
+
+    /// Has the model think as much as this from now on, or shows how much it does.
+    pub(crate) fn ask_to_think(
+        &mut self,
+        app: &App,
+        think: Option<Thinking>,
+    ) -> Result<ThinkShown, CommandError> {
+        if let Some(think) = think {
+            self.think = Some(think);
+            if let Some(manner) = &mut self.manner {
+                manner.params.thinking = Some(think);
+            }
+        }
+        let thinking = self.thinks(app)?;
+        let info = self.manner.as_ref().map(|manner| manner.model.info());
+        let notice = thinking.zip(info).and_then(|(thinking, info)| thinking::notice(info, thinking));
+        self.told_thinking = thinking.zip(info).map(|(thinking, info)| (info.full_name(), thinking));
+        Ok(ThinkShown { thinking, set: think.is_some(), notice })
+    }
+
+    /// How much is asked to be thought; none where it is left to the model.
+    ///
+    /// # Errors
+    /// When there is no preset of the name that was given.
+    pub(crate) fn thinks(&self, app: &App) -> Result<Option<Thinking>, CommandError> {
+        if let Some(manner) = &self.manner {
+            return Ok(manner.params.thinking);
+        }
+        let preset = generate::preset(app, self.preset.as_deref())?;
+        Ok(self.thinking(app, generate::params(&preset, &Sampling::default())).thinking)
+    }
+
+    /// Says once of each model that it cannot think as was asked. A default is for the models that can.
+    pub(super) fn tell_thinking(&mut self, app: &App, info: &ModelInfo) {
+        let Some(think) = self.think else { return };
+        let told = Some((info.full_name(), think));
+        if self.told_thinking == told {
+            return;
+        }
+        if let Some(notice) = thinking::notice(info, think) {
+            app.talk.note(&notice);
+        }
+        self.told_thinking = told;
     }
 
     /// What stands above the cache boundary, as the owner's files say it now.
@@ -80,7 +131,7 @@ impl Conversation {
         let (now, info) = (place(manner), manner.model.info());
         let mut model = shown(info);
         if name.is_some() && info.place == Place::Remote && before != Some(now) {
-            model.notice = Some(leaves(info));
+            model.notice = Some(departure::notice("session", info));
         }
         Ok(model)
     }

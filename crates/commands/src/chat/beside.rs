@@ -100,7 +100,7 @@ impl Conversation {
         };
         let turned = turn.answer(kept).await;
         let entered = entered.clone();
-        self.result(app, &entered, Either::Here(Box::new(turned)))
+        self.ended(app, &Asker::owner(), &entered, Either::Here(Box::new(turned))).await
     }
 
     /// Ends the turn under way: its session is free. Returns what joined and was not said, as it was stopped.

@@ -31,6 +31,11 @@ pub(crate) struct Last {
 }
 
 impl Last {
+    /// Whether the tokens are what a server reported.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.usage.is_some()
+    }
+
     /// Tokens of the request and its answer: reported where a server did, else estimated for the request.
     pub(crate) fn used(&self) -> u64 {
         let reported = self
@@ -60,15 +65,27 @@ pub(crate) fn stand(rows: &dyn Rows, view: &ViewName) -> Result<Stand, RowError>
 
 fn last(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
     for position in rows.upwards(at, LOOK_UP)? {
-        let original = position.id.original();
-        let Some(generation) = rows.node(original)?.and_then(|row| row.node.generation) else { continue };
-        let Some(generation) = rows.generation(generation)? else { continue };
-        let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };
-        let usage =
-            stored::response(rows, original)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
-        return Ok(Some(Last { digest: generation.manifest, manifest, usage }));
+        if let Some(last) = request(rows, position.id)? {
+            return Ok(Some(last));
+        }
     }
     Ok(None)
+}
+
+/// The request that was answered at a position.
+fn request(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
+    let original = at.original();
+    let Some(generation) = rows.node(original)?.and_then(|row| row.node.generation) else { return Ok(None) };
+    let Some(generation) = rows.generation(generation)? else { return Ok(None) };
+    let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
+    let usage = stored::response(rows, original)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
+    Ok(Some(Last { digest: generation.manifest, manifest, usage }))
+}
+
+/// The last requests on the path of a view, the newest first.
+pub(crate) fn requests(rows: &dyn Rows, view: &ViewName) -> Result<Vec<Last>, RowError> {
+    let path = rows.upwards(render::tip(rows, view)?, LOOK_UP)?;
+    path.iter().filter_map(|position| request(rows, position.id).transpose()).collect()
 }
 
 /// The last thing that was said on the path of a view.

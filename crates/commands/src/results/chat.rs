@@ -32,6 +32,8 @@ pub struct Chatted {
     pub reusable: Option<u64>,
     /// The used share of the window, 0 to 1.
     pub share: f64,
+    /// Whether that share is what the model reported, and not an estimate.
+    pub measured: bool,
     /// The zone of that share.
     pub zone: Zone,
     /// Digest of the manifest of the request; none when another process asked.

@@ -1,8 +1,8 @@
 //! Results of slash commands.
 
-use context::Zone;
+use context::{Wrap, Zone};
 use loom::{NodeId, TreeId};
-use model::Place;
+use model::{Place, Thinking};
 use serde::Serialize;
 
 use super::context::ContextShown;
@@ -43,6 +43,49 @@ pub struct ModelShown {
     pub notice: Option<String>,
 }
 
+/// `/think`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThinkShown {
+    /// How much the model is asked to think; none where it is left to the model.
+    pub thinking: Option<Thinking>,
+    /// Whether that was said just now: it holds until this process ends.
+    #[serde(skip)]
+    pub set: bool,
+    /// What the model that is asked does instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// `/zone`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ZoneShown {
+    /// The zone.
+    pub zone: Zone,
+    /// The used share of the window, 0 to 1.
+    pub share: f64,
+    /// Tokens of the last request and its answer.
+    pub used: u64,
+    /// The window, tokens.
+    pub window: u64,
+    /// Whether the tokens are what the model reported, and not an estimate.
+    pub measured: bool,
+    /// Tokens that stand above the conversation: what a new session begins with.
+    pub fresh: u64,
+    /// What takes most of the window, the largest first.
+    pub sources: Vec<SourceShown>,
+    /// Whether a new session would help.
+    pub wrap: Wrap,
+}
+
+/// Something that takes room in a window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceShown {
+    /// What it is.
+    pub name: String,
+    /// Its tokens, estimated.
+    pub tokens: u64,
+}
+
 /// `/status`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
@@ -60,10 +103,14 @@ pub struct Status {
     pub model: Option<ModelShown>,
     /// The model as flags, configuration or preset name it; none where they name none.
     pub named: Option<String>,
+    /// How much the model is asked to think; none where it is left to the model.
+    pub thinking: Option<Thinking>,
     /// Tokens of the last request and its answer; none where no model was asked yet.
     pub used: Option<u64>,
     /// The used share of the window, 0 to 1.
     pub share: Option<f64>,
+    /// Whether that share is what the model reported, and not an estimate.
+    pub measured: Option<bool>,
     /// The zone of that share.
     pub zone: Option<Zone>,
     /// A node of trust `outside` that the last request held.

@@ -7,6 +7,7 @@ use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::care::Search;
 use crate::args::chat::SessionsCommand;
+use crate::args::think::Think;
 use crate::args::tree::{Compact, Step, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::stand::{Last, stand};
@@ -84,6 +85,10 @@ impl App {
             SlashCommand::File { path } => {
                 conversation.attach(self, path.as_deref())?;
                 Done::outcome()
+            }
+            SlashCommand::Zone => Outcome::Zone(conversation.fill(self, asker).await?),
+            SlashCommand::Think { think } => {
+                Outcome::Think(conversation.ask_to_think(self, think.map(Think::wish))?)
             }
             SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
             SlashCommand::Search { query } => {
@@ -168,8 +173,10 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         tip: None,
         model: conversation.model_shown(),
         named: conversation.model_named(app),
+        thinking: conversation.thinks(app)?,
         used: None,
         share: None,
+        measured: None,
         zone: None,
         tainted_by: None,
         workspace: app.workspace.key.clone(),
@@ -185,6 +192,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         if let Some(last) = stand.last {
             (status.used, status.share, status.zone) =
                 (Some(last.used()), Some(last.share()), Some(last.zone()));
+            status.measured = Some(last.is_measured());
             status.tainted_by = last.manifest.tainted_by;
         }
     }

@@ -105,6 +105,8 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/reload", Write),
         ("/file a.png", Admin),
         ("/model m", Act),
+        ("/think low", Act),
+        ("/zone", Read),
         ("/cost", Read),
         ("/search x", Read),
         ("/verify", Read),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::table::{KEYS, default};
 use commands::CommandError;
 use commands::settings::{Agent, Preset};
-use model::quirks::{LimitField, PrefillForm};
-use model::{DialectName, Money, Tokenizer};
+use model::quirks::{LimitField, PrefillForm, ThinkingForm};
+use model::{DialectName, Money, Thinking, Tokenizer};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
 
@@ -56,6 +56,8 @@ pub(crate) struct Model {
     pub(crate) fallback_remote: bool,
     /// Where old requests may go although they went elsewhere.
     pub(crate) replay: Vec<String>,
+    /// How much is thought, where nothing else says so.
+    pub(crate) think: Option<Thinking>,
 }
 
 /// `[budget]`, in dollars.
@@ -99,6 +101,7 @@ pub(crate) struct ModelSection {
     pub(crate) completion_endpoint: Option<bool>,
     pub(crate) fast: Option<String>,
     pub(crate) tokenizer: Option<Tokenizer>,
+    pub(crate) thinking_form: Option<ThinkingForm>,
 }
 
 /// `[providers.NAME]`.
@@ -123,6 +126,7 @@ pub(crate) struct Provider {
     pub(crate) tools: Option<bool>,
     pub(crate) images: Option<bool>,
     pub(crate) limit_field: Option<LimitField>,
+    pub(crate) thinking_form: Option<ThinkingForm>,
     pub(crate) connect_timeout: u64,
     pub(crate) first_byte_timeout: u64,
     pub(crate) idle_timeout: u64,

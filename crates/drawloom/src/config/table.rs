@@ -12,6 +12,15 @@ const TOKENS: Kind = Whole(1, u32::MAX as i64);
 const SECONDS: Kind = Whole(1, 86_400);
 const DOLLARS: Kind = Number(0.0, 1_000_000.0);
 const PRICE: Kind = Number(0.0, 100_000.0);
+const THINKING: Kind = Choice(&[
+    "none",
+    "effort",
+    "reasoning_object",
+    "template_switch",
+    "budget",
+    "level",
+    "switch_and_effort",
+]);
 const A_MILLION: &str = "dollars a million tokens";
 
 /// The table, by section.
@@ -45,6 +54,11 @@ pub(crate) const KEYS: &[Key] = &[
         "Remote models that `context replay` may send to what went to this machine or to another provider: PROVIDER/NAME.",
     )
     .or("[]"),
+    Key::new(
+        "model.think",
+        Choice(&["off", "low", "high"]),
+        "How much models think before they answer, unless --think, /think or a preset says otherwise.",
+    ),
     Key::new(
         "providers.NAME.base_url",
         Address,
@@ -93,6 +107,11 @@ pub(crate) const KEYS: &[Key] = &[
         Choice(&["max_tokens", "max_completion_tokens"]),
         "What the limit of an answer is called in a request.",
     ),
+    Key::new(
+        "providers.NAME.thinking_form",
+        THINKING,
+        "How its models are told how much to think; `none` if they cannot be told.",
+    ),
     Key::new("providers.NAME.connect_timeout", SECONDS, "How long a connection may take.")
         .or("5")
         .in_unit("s"),
@@ -122,6 +141,11 @@ pub(crate) const KEYS: &[Key] = &[
         Choice(&["openai_o200k", "openai_cl100k", "llama", "qwen", "claude", "gemini", "smollm", "unknown"]),
         "How it cuts text into tokens, for estimates.",
     ),
+    Key::new(
+        "models.MODEL.thinking_form",
+        THINKING,
+        "How it is told how much to think; `none` if it cannot be told.",
+    ),
     Key::new("presets.NAME.model", Text, "The model; the default one without it."),
     Key::new("presets.NAME.n", Whole(1, 64), "Siblings.").in_unit("nodes"),
     Key::new("presets.NAME.temperature", Number(0.0, 5.0), "Sampling temperature."),
@@ -131,6 +155,11 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("presets.NAME.stop", Texts, "Texts to stop at; also `sentence` and `paragraph`.").or("[]"),
     Key::new("presets.NAME.seed", Whole(i64::MIN, i64::MAX), "Seed of the sampling."),
     Key::new("presets.NAME.logprobs", Whole(0, 20), "Alternatives a token to keep probabilities of."),
+    Key::new(
+        "presets.NAME.think",
+        Choice(&["off", "low", "high"]),
+        "How much the model thinks before it answers.",
+    ),
     Key::new("agents.NAME.model", Text, "The model of this agent; the default one without it."),
     Key::new("agents.NAME.n", Whole(1, 64), "Siblings it adds.").in_unit("nodes"),
     Key::new("agents.NAME.preset", Text, "The preset by which it is asked."),

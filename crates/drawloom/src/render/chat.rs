@@ -42,7 +42,8 @@ pub(crate) fn picture(medium: &MediaShown) -> String {
 /// What a turn cost, on one line.
 pub(crate) fn cost(done: &Chatted) -> String {
     let mut line = tokens(&done.usage);
-    let _ = write!(line, " · {:.0} % of the window", done.share * 100.0);
+    let about = if done.measured { "" } else { "≈ " };
+    let _ = write!(line, " · {about}{:.0} % of the window", done.share * 100.0);
     if done.zone != Zone::Green {
         let _ = write!(line, " ({})", done.zone);
     }

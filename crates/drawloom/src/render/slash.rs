@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use ::context::Wrap;
 use ::context::segment::Decision;
 use commands::results::context::ContextShown;
-use commands::results::slash::{ContextForm, Help, ModelShown, Reloaded, Standing, Status, Stood, Went};
-use model::Place;
+use commands::results::slash::{
+    ContextForm, Help, ModelShown, Reloaded, Standing, Status, Stood, ThinkShown, Went, ZoneShown,
+};
+use model::{Place, Thinking};
 
 use super::columns::{columns, word};
 use super::{Plain, Shown, context};
@@ -62,10 +65,12 @@ pub(super) fn status(found: &Status, to: Plain) -> String {
         (None, None) => "none is named".to_owned(),
     };
     line("model", &model);
+    line("thinking", thinking(found.thinking));
     let of = found.model.as_ref().map_or_else(String::new, |model| format!(" of {}", model.window));
     let window = match (found.used, found.share, found.zone, &found.model) {
         (Some(used), Some(share), Some(zone), _) => {
-            format!("{used}{of} tokens, {:.0} %: {zone}", share * 100.0)
+            let how = if found.measured == Some(false) { ", estimated" } else { "" };
+            format!("{used}{of} tokens, {:.0} %: {zone}{how}", share * 100.0)
         }
         (.., Some(model)) => format!("{} tokens, nothing was asked yet", model.window),
         (.., None) => "nothing was asked yet".to_owned(),
@@ -87,6 +92,39 @@ pub(super) fn status(found: &Status, to: Plain) -> String {
 
 pub(super) fn model(found: &ModelShown, to: Plain) -> Shown {
     Shown::new(format!("{}\n", model_line(found, to))).noting(found.notice.clone())
+}
+
+pub(super) fn think(found: &ThinkShown) -> Shown {
+    let until = if found.set { ", until this process ends (model.think keeps it)" } else { "" };
+    Shown::new(format!("thinking: {}{until}\n", thinking(found.thinking))).noting(found.notice.clone())
+}
+
+pub(super) fn zone(found: &ZoneShown, to: Plain) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(out, "{name:<10} {value}");
+    };
+    let percent = |tokens: u64| tokens as f64 / found.window.max(1) as f64 * 100.0;
+    line("zone", &format!("{}, {:.0} % of the window", found.zone, found.share * 100.0));
+    let how = if found.measured { "reported" } else { "estimated" };
+    line("window", &format!("{} of {} tokens, {how}", found.used, found.window));
+    line(
+        "above",
+        &format!("{} tokens, {:.0} %: what a new session begins with", found.fresh, percent(found.fresh)),
+    );
+    for source in &found.sources {
+        line("holds", &format!("{}, ≈ {} tokens", to.line(&source.name), source.tokens));
+    }
+    match found.wrap {
+        Wrap::No => {}
+        Wrap::FixedLoad => line("helps", "a new session would hardly be less full: what stands above it is"),
+        Wrap::Ask | Wrap::Do => line("helps", "/new begins anew; what was said stays in its earlier tree"),
+    }
+    out
+}
+
+fn thinking(thinking: Option<Thinking>) -> &'static str {
+    thinking.map_or("as the model does by itself", commands::thinking::word)
 }
 
 fn model_line(found: &ModelShown, to: Plain) -> String {

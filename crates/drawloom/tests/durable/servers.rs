@@ -83,11 +83,12 @@ fn beginning(texts: &[&str]) -> Vec<u8> {
     (head.to_owned() + &events.collect::<String>()).into_bytes()
 }
 
-/// Asks the server on this port, which may take a second over anything.
+/// Asks the server on this port, which may take a second over anything. Its window is said, so that it is asked for
+/// nothing else.
 fn ask(home: &Home, port: u16) -> Ran {
     let config = format!(
         "[providers.test]\nbase_url = \"http://127.0.0.1:{port}/v1\"\nconnect_timeout = 1\nfirst_byte_timeout = 1\n\
-         idle_timeout = 1\n"
+         idle_timeout = 1\nwindow = 8192\n"
     );
     std::fs::write(home.path().join("config.toml"), config).unwrap();
     home.run(&["--model", "test/m", "tree", "generate", "Tale"])

@@ -2,7 +2,7 @@
 //! give them less, and says so if it can. They have no price here: on machines of the owner's there is none, elsewhere
 //! it is the server's.
 
-use super::{Entry, Tokenizer};
+use super::{Entry, Tokenizer, Wants};
 use crate::quirks::ThinkingForm;
 
 use Tokenizer::{Gemini, Llama, OpenaiO200k, Qwen, Smollm, Unknown};
@@ -80,7 +80,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     without_tools(open("phi-3", 4_096, Unknown)),
     without_tools(open("phi3", 4_096, Unknown)),
     // gpt-oss.
-    Entry { thinking: Some(ThinkingForm::Effort), prefill: false, ..open("gpt-oss", 131_072, OpenaiO200k) },
+    Entry {
+        wants: Wants { thinking: Some(ThinkingForm::Effort), ..Wants::NOTHING },
+        prefill: false,
+        ..open("gpt-oss", 131_072, OpenaiO200k)
+    },
     // DeepSeek and others that are served by many.
     open("deepseek-r1", 131_072, Unknown),
     open("deepseek-v3", 131_072, Unknown),

@@ -1,9 +1,9 @@
 //! Models of providers, with their prices in US dollars. Facts of the providers' own pages, as of the month each row
 //! names; where a page did not say, nothing is claimed.
 
-use super::{Entry, Family, Tokenizer};
+use super::{Entry, Family, Tokenizer, Wants};
 use crate::prices::{LongInput, Prices, Rates};
-use crate::quirks::ThinkingForm;
+use crate::quirks::{InstructionRole, LeastEffort, ThinkingForm, ThinkingOff};
 
 use Tokenizer::{Claude, Gemini, Llama, OpenaiCl100k, OpenaiO200k, Qwen, Unknown};
 
@@ -22,6 +22,10 @@ const fn tiered(base: Rates, above: u64, rates: Rates) -> Option<Prices> {
     Some(Prices { base, long: Some(LongInput { above, rates }) })
 }
 
+/// What OpenAI's reasoning models want.
+const REASONING: Wants =
+    Wants { thinking: Some(ThinkingForm::Effort), sampling: Some(false), ..Wants::NOTHING };
+
 /// OpenAI's reasoning models: no sampling, effort.
 const fn gpt(
     name: &'static str,
@@ -33,19 +37,26 @@ const fn gpt(
     Entry {
         prices,
         images: true,
-        thinking: Some(ThinkingForm::Effort),
-        sampling: false,
+        wants: REASONING,
         n: true,
         fast: Some("gpt-5.4-nano"),
         ..Entry::plain(name, window, output, OpenaiO200k, as_of)
     }
 }
 
+/// The least effort a reasoning model knows, where it is not a low one.
+const fn least(least_effort: LeastEffort, entry: Entry) -> Entry {
+    Entry { wants: Wants { least_effort: Some(least_effort), ..entry.wants }, ..entry }
+}
+
 /// OpenAI's models without reasoning.
 const fn gpt4(name: &'static str, window: u32, output: u32, prices: Option<Prices>) -> Entry {
     Entry {
-        thinking: Some(ThinkingForm::None),
-        sampling: true,
+        wants: Wants {
+            thinking: Some(ThinkingForm::None),
+            instructions: Some(InstructionRole::System),
+            ..Wants::NOTHING
+        },
         logprobs: true,
         fast: Some("gpt-4.1-nano"),
         ..gpt(name, window, output, prices, "2026-01")
@@ -64,57 +75,87 @@ const OPENAI: &[Entry] = &[
         ),
         "2026-09",
     ),
-    gpt(
-        "gpt-5.6",
-        1_050_000,
-        128_000,
-        tiered(
-            rates(2_000_000, 200_000, 2_500_000, 10_000_000),
-            272_000,
-            rates(4_000_000, 400_000, 5_000_000, 15_000_000),
+    least(
+        LeastEffort::None,
+        gpt(
+            "gpt-5.6",
+            1_050_000,
+            128_000,
+            tiered(
+                rates(2_000_000, 200_000, 2_500_000, 10_000_000),
+                272_000,
+                rates(4_000_000, 400_000, 5_000_000, 15_000_000),
+            ),
+            "2026-09",
         ),
-        "2026-09",
     ),
     // Its own price changed since it came; it is not known for sure.
-    gpt("gpt-5.6-sol", 1_050_000, 128_000, None, "2026-09"),
-    gpt("gpt-5.6-terra", 1_050_000, 128_000, flat(2_500_000, 250_000, 15_000_000), "2026-07"),
-    gpt("gpt-5.6-luna", 1_050_000, 128_000, flat(1_000_000, 100_000, 6_000_000), "2026-07"),
-    gpt(
-        "gpt-5.5",
-        1_050_000,
-        128_000,
-        tiered(
-            rates(5_000_000, 500_000, 5_000_000, 30_000_000),
-            272_000,
-            rates(10_000_000, 1_000_000, 10_000_000, 45_000_000),
+    least(LeastEffort::None, gpt("gpt-5.6-sol", 1_050_000, 128_000, None, "2026-09")),
+    least(
+        LeastEffort::None,
+        gpt("gpt-5.6-terra", 1_050_000, 128_000, flat(2_500_000, 250_000, 15_000_000), "2026-07"),
+    ),
+    least(
+        LeastEffort::None,
+        gpt("gpt-5.6-luna", 1_050_000, 128_000, flat(1_000_000, 100_000, 6_000_000), "2026-07"),
+    ),
+    least(
+        LeastEffort::None,
+        gpt(
+            "gpt-5.5",
+            1_050_000,
+            128_000,
+            tiered(
+                rates(5_000_000, 500_000, 5_000_000, 30_000_000),
+                272_000,
+                rates(10_000_000, 1_000_000, 10_000_000, 45_000_000),
+            ),
+            "2026-06",
         ),
-        "2026-06",
     ),
     gpt("gpt-5.5-pro", 1_050_000, 128_000, flat(30_000_000, 30_000_000, 180_000_000), "2026-06"),
-    gpt(
-        "gpt-5.4",
-        1_050_000,
-        128_000,
-        tiered(
-            rates(2_500_000, 250_000, 2_500_000, 15_000_000),
-            272_000,
-            rates(5_000_000, 500_000, 5_000_000, 22_500_000),
+    least(
+        LeastEffort::None,
+        gpt(
+            "gpt-5.4",
+            1_050_000,
+            128_000,
+            tiered(
+                rates(2_500_000, 250_000, 2_500_000, 15_000_000),
+                272_000,
+                rates(5_000_000, 500_000, 5_000_000, 22_500_000),
+            ),
+            "2026-03",
         ),
-        "2026-03",
     ),
     gpt("gpt-5.4-mini", 400_000, 128_000, flat(750_000, 75_000, 4_500_000), "2026-03"),
     gpt("gpt-5.4-nano", 400_000, 128_000, flat(200_000, 20_000, 1_250_000), "2026-03"),
     gpt("gpt-5.4-pro", 1_050_000, 128_000, None, "2026-03"),
     gpt("gpt-5.3-codex", 400_000, 128_000, flat(1_750_000, 175_000, 14_000_000), "2026-02"),
-    gpt("gpt-5.2", 400_000, 128_000, flat(1_750_000, 175_000, 14_000_000), "2026-03"),
+    least(
+        LeastEffort::None,
+        gpt("gpt-5.2", 400_000, 128_000, flat(1_750_000, 175_000, 14_000_000), "2026-03"),
+    ),
     gpt("gpt-5.2-pro", 400_000, 128_000, flat(21_000_000, 21_000_000, 168_000_000), "2026-03"),
-    gpt("gpt-5.1", 400_000, 128_000, flat(1_250_000, 125_000, 10_000_000), "2026-03"),
+    least(
+        LeastEffort::None,
+        gpt("gpt-5.1", 400_000, 128_000, flat(1_250_000, 125_000, 10_000_000), "2026-03"),
+    ),
     gpt("gpt-5.1-codex", 400_000, 128_000, flat(1_250_000, 125_000, 10_000_000), "2025-12"),
     gpt("gpt-5.1-codex-mini", 400_000, 128_000, flat(250_000, 25_000, 2_000_000), "2025-12"),
-    gpt("gpt-5", 400_000, 128_000, flat(1_250_000, 125_000, 10_000_000), "2026-03"),
-    gpt("gpt-5-mini", 400_000, 128_000, flat(250_000, 25_000, 2_000_000), "2026-03"),
-    gpt("gpt-5-nano", 400_000, 128_000, flat(50_000, 5_000, 400_000), "2026-03"),
-    gpt("gpt-5-pro", 400_000, 272_000, flat(15_000_000, 15_000_000, 120_000_000), "2026-03"),
+    least(
+        LeastEffort::Minimal,
+        gpt("gpt-5", 400_000, 128_000, flat(1_250_000, 125_000, 10_000_000), "2026-03"),
+    ),
+    least(
+        LeastEffort::Minimal,
+        gpt("gpt-5-mini", 400_000, 128_000, flat(250_000, 25_000, 2_000_000), "2026-03"),
+    ),
+    least(LeastEffort::Minimal, gpt("gpt-5-nano", 400_000, 128_000, flat(50_000, 5_000, 400_000), "2026-03")),
+    least(
+        LeastEffort::High,
+        gpt("gpt-5-pro", 400_000, 272_000, flat(15_000_000, 15_000_000, 120_000_000), "2026-03"),
+    ),
     gpt("o3", 200_000, 100_000, flat(2_000_000, 500_000, 8_000_000), "2026-01"),
     gpt("o3-pro", 200_000, 100_000, flat(20_000_000, 20_000_000, 80_000_000), "2026-01"),
     gpt("o3-mini", 200_000, 100_000, flat(1_100_000, 550_000, 4_400_000), "2026-01"),
@@ -148,19 +189,28 @@ const fn claude(
     Entry {
         prices: Some(Prices::flat(rates(input, input / 10, input + input / 4, out))),
         images: true,
-        thinking: Some(ThinkingForm::Budget),
+        wants: Wants { thinking: Some(ThinkingForm::Budget), ..Wants::NOTHING },
         fast: Some("claude-haiku-4-5"),
         ..Entry::plain(name, window, output, Claude, as_of)
     }
 }
 
+/// What models want that measure their thinking themselves.
+const ADAPTIVE: Wants =
+    Wants { thinking: Some(ThinkingForm::Level), sampling: Some(false), ..Wants::NOTHING };
+/// Those that think only where they are asked to, and refuse to be told not to.
+const ON_DEMAND: Wants = Wants { thinking_off: Some(ThinkingOff::Unsaid), ..ADAPTIVE };
+/// Those that cannot do without.
+const ALWAYS: Wants = Wants { thinking_always: Some(true), ..ADAPTIVE };
+
+/// With instructions inside a conversation.
+const fn inside(wants: Wants) -> Wants {
+    Wants { instructions_inside: Some(true), ..wants }
+}
+
 /// Those that measure their thinking themselves and take no beginning of their answer.
-const fn adaptive(name: &'static str, input: u64, out: u64, as_of: &'static str) -> Entry {
-    Entry {
-        thinking: Some(ThinkingForm::Level),
-        sampling: false,
-        ..claude(name, 1_000_000, 128_000, input, out, as_of)
-    }
+const fn adaptive(name: &'static str, wants: Wants, input: u64, out: u64, as_of: &'static str) -> Entry {
+    Entry { wants, ..claude(name, 1_000_000, 128_000, input, out, as_of) }
 }
 
 /// With reading from the cache at a twentieth.
@@ -182,21 +232,40 @@ const fn long_sonnet(name: &'static str) -> Entry {
 }
 
 const ANTHROPIC: &[Entry] = &[
-    cached_at(adaptive("claude-opus-5-5", 4_000_000, 20_000_000, "2026-10"), 200_000, 4_000_000, 20_000_000),
     cached_at(
-        adaptive("claude-sonnet-5-5", 2_000_000, 10_000_000, "2026-10"),
+        adaptive("claude-opus-5-5", inside(ALWAYS), 4_000_000, 20_000_000, "2026-10"),
+        200_000,
+        4_000_000,
+        20_000_000,
+    ),
+    cached_at(
+        adaptive(
+            "claude-sonnet-5-5",
+            inside(Wants { thinking_off: Some(ThinkingOff::BetweenTools), ..ADAPTIVE }),
+            2_000_000,
+            10_000_000,
+            "2026-10",
+        ),
         100_000,
         2_000_000,
         10_000_000,
     ),
-    adaptive("claude-fable-5-1", 10_000_000, 50_000_000, "2026-10"),
-    adaptive("claude-fable-5", 10_000_000, 50_000_000, "2026-06"),
-    adaptive("claude-opus-5", 5_000_000, 25_000_000, "2026-08"),
-    Entry { sampling: true, ..adaptive("claude-sonnet-5", 2_000_000, 10_000_000, "2026-06") },
-    adaptive("claude-opus-4-8", 5_000_000, 25_000_000, "2026-05"),
-    adaptive("claude-opus-4-7", 5_000_000, 25_000_000, "2026-05"),
-    Entry { sampling: true, ..adaptive("claude-opus-4-6", 5_000_000, 25_000_000, "2026-03") },
-    Entry { sampling: true, ..adaptive("claude-sonnet-4-6", 3_000_000, 15_000_000, "2026-03") },
+    Entry {
+        prices: tiered(
+            rates(100_000, 10_000, 125_000, 500_000),
+            100_000,
+            rates(500_000, 50_000, 625_000, 2_500_000),
+        ),
+        ..adaptive("claude-haiku-5-5", inside(ADAPTIVE), 0, 0, "2026-10")
+    },
+    adaptive("claude-fable-5-1", ALWAYS, 10_000_000, 50_000_000, "2026-10"),
+    adaptive("claude-fable-5", ALWAYS, 10_000_000, 50_000_000, "2026-06"),
+    adaptive("claude-opus-5", ADAPTIVE, 5_000_000, 25_000_000, "2026-08"),
+    adaptive("claude-sonnet-5", ADAPTIVE, 2_000_000, 10_000_000, "2026-06"),
+    adaptive("claude-opus-4-8", inside(ON_DEMAND), 5_000_000, 25_000_000, "2026-05"),
+    adaptive("claude-opus-4-7", ON_DEMAND, 5_000_000, 25_000_000, "2026-05"),
+    adaptive("claude-opus-4-6", Wants { sampling: None, ..ON_DEMAND }, 5_000_000, 25_000_000, "2026-03"),
+    adaptive("claude-sonnet-4-6", Wants { sampling: None, ..ON_DEMAND }, 3_000_000, 15_000_000, "2026-03"),
     Entry { prefill: true, ..claude("claude-opus-4-5", 200_000, 64_000, 5_000_000, 25_000_000, "2026-03") },
     long_sonnet("claude-sonnet-4-5"),
     Entry { prefill: true, ..claude("claude-haiku-4-5", 200_000, 64_000, 1_000_000, 5_000_000, "2026-10") },
@@ -206,13 +275,28 @@ const ANTHROPIC: &[Entry] = &[
     Entry { prefill: true, ..claude("claude-3-7-sonnet", 200_000, 64_000, 3_000_000, 15_000_000, "2026-01") },
     Entry {
         prefill: true,
-        thinking: Some(ThinkingForm::None),
+        wants: Wants { thinking: Some(ThinkingForm::None), ..Wants::NOTHING },
         structured: false,
         ..claude("claude-3-5-haiku", 200_000, 8_192, 800_000, 4_000_000, "2026-01")
     },
-    // A family whose names go on; of new members nothing is known but what all of them can do.
-    Entry { prices: None, sampling: false, ..claude("claude-", 200_000, 32_000, 0, 0, "2026-10") },
+    // A family whose names go on; of new members nothing is known but what the last of them have in common.
+    Entry { prices: None, wants: ON_DEMAND, ..claude("claude-", 200_000, 32_000, 0, 0, "2026-10") },
 ];
+
+/// What Gemini 3 and later want.
+const GEMINI_3: Wants = Wants {
+    thinking: Some(ThinkingForm::Level),
+    signature_stand_in: Some(true),
+    media_in_results: Some(true),
+    ..Wants::NOTHING
+};
+/// Those of them that cannot do without thinking.
+const GEMINI_3_THINKS: Wants = Wants { thinking_always: Some(true), ..GEMINI_3 };
+
+/// A model of Gemini 3 or later that cannot do without thinking.
+const fn thinks(entry: Entry) -> Entry {
+    Entry { wants: GEMINI_3_THINKS, ..entry }
+}
 
 /// Google's models: all of them see and hear.
 const fn gemini(name: &'static str, prices: Option<Prices>, as_of: &'static str) -> Entry {
@@ -220,7 +304,7 @@ const fn gemini(name: &'static str, prices: Option<Prices>, as_of: &'static str)
         prices,
         images: true,
         audio: true,
-        thinking: Some(ThinkingForm::Level),
+        wants: GEMINI_3,
         n: true,
         fast: Some("gemini-3.1-flash-lite"),
         ..Entry::plain(name, 1_048_576, 65_536, Gemini, as_of)
@@ -229,9 +313,9 @@ const fn gemini(name: &'static str, prices: Option<Prices>, as_of: &'static str)
 
 const GOOGLE: &[Entry] = &[
     // From 2027 on it is twice this.
-    gemini("gemini-3.8-flash", flat(750_000, 75_000, 3_750_000), "2026-09"),
+    thinks(gemini("gemini-3.8-flash", flat(750_000, 75_000, 3_750_000), "2026-09")),
     gemini("gemini-3.5-flash", flat(1_500_000, 150_000, 9_000_000), "2026-05"),
-    gemini(
+    thinks(gemini(
         "gemini-3.1-pro",
         tiered(
             rates(2_000_000, 200_000, 2_000_000, 12_000_000),
@@ -239,9 +323,9 @@ const GOOGLE: &[Entry] = &[
             rates(4_000_000, 400_000, 4_000_000, 18_000_000),
         ),
         "2026-05",
-    ),
+    )),
     gemini("gemini-3.1-flash-lite", flat(250_000, 25_000, 1_500_000), "2026-05"),
-    gemini(
+    thinks(gemini(
         "gemini-3-pro",
         tiered(
             rates(2_000_000, 200_000, 2_000_000, 12_000_000),
@@ -249,10 +333,10 @@ const GOOGLE: &[Entry] = &[
             rates(4_000_000, 400_000, 4_000_000, 18_000_000),
         ),
         "2025-12",
-    ),
+    )),
     gemini("gemini-3-flash", flat(500_000, 50_000, 3_000_000), "2025-12"),
     Entry {
-        thinking: Some(ThinkingForm::Budget),
+        wants: Wants { thinking: Some(ThinkingForm::Budget), thinking_always: Some(true), ..Wants::NOTHING },
         ..gemini(
             "gemini-2.5-pro",
             tiered(
@@ -264,19 +348,19 @@ const GOOGLE: &[Entry] = &[
         )
     },
     Entry {
-        thinking: Some(ThinkingForm::Budget),
+        wants: Wants { thinking: Some(ThinkingForm::Budget), ..Wants::NOTHING },
         ..gemini("gemini-2.5-flash", flat(300_000, 30_000, 2_500_000), "2026-01")
     },
     Entry {
-        thinking: Some(ThinkingForm::Budget),
+        wants: Wants { thinking: Some(ThinkingForm::Budget), ..Wants::NOTHING },
         ..gemini("gemini-2.5-flash-lite", flat(100_000, 10_000, 400_000), "2026-01")
     },
     Entry {
         output: 8_192,
-        thinking: Some(ThinkingForm::None),
+        wants: Wants { thinking: Some(ThinkingForm::None), ..Wants::NOTHING },
         ..gemini("gemini-2.0-flash", flat(100_000, 25_000, 400_000), "2026-01")
     },
-    gemini("gemini-", None, "2026-10"),
+    thinks(gemini("gemini-", None, "2026-10")),
 ];
 
 const fn deepseek(name: &'static str, output: u32, prices: Option<Prices>, as_of: &'static str) -> Entry {
@@ -393,7 +477,7 @@ const fn groq(
 ) -> Entry {
     Entry {
         prices,
-        thinking: Some(ThinkingForm::None),
+        wants: Wants { thinking: Some(ThinkingForm::None), ..Wants::NOTHING },
         fast: Some("llama-3.1-8b-instant"),
         ..Entry::plain(name, 131_072, output, tokenizer, as_of)
     }
@@ -401,11 +485,11 @@ const fn groq(
 
 const GROQ: &[Entry] = &[
     Entry {
-        thinking: Some(ThinkingForm::Effort),
+        wants: Wants { thinking: Some(ThinkingForm::Effort), ..Wants::NOTHING },
         ..groq("openai/gpt-oss-120b", 65_536, OpenaiO200k, flat(150_000, 75_000, 600_000), "2026-05")
     },
     Entry {
-        thinking: Some(ThinkingForm::Effort),
+        wants: Wants { thinking: Some(ThinkingForm::Effort), ..Wants::NOTHING },
         ..groq("openai/gpt-oss-20b", 65_536, OpenaiO200k, flat(75_000, 37_500, 300_000), "2026-05")
     },
     groq("llama-3.3-70b-versatile", 32_768, Llama, flat(590_000, 590_000, 790_000), "2026-01"),

@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::quirks::{LeastEffort, ThinkingForm, ThinkingOff};
 
 fn entry(provider: &str, name: &str) -> Entry {
     find(provider, name).unwrap_or_else(|| panic!("{provider}/{name} is not known")).entry
@@ -113,4 +114,48 @@ fn a_model_adds_its_own_wants_to_its_providers() {
     );
     // What the provider does not take at all, no model of it takes.
     assert!(!entry("openai", "gpt-4o").quirks(Quirks { sampling: false, ..provider }).sampling);
+}
+
+#[test]
+fn models_of_one_provider_want_different_things() {
+    let wants = |provider: &str, name: &str| entry(provider, name).wants;
+    let claude = |name| wants("anthropic", name);
+    assert_eq!(claude("claude-sonnet-4-5").thinking, Some(ThinkingForm::Budget));
+    assert_eq!(claude("claude-sonnet-4-6").thinking, Some(ThinkingForm::Level));
+    assert_eq!(claude("claude-sonnet-4-6").sampling, None);
+    assert_eq!(claude("claude-sonnet-5").sampling, Some(false));
+    assert_eq!(claude("claude-sonnet-5-5").thinking_off, Some(ThinkingOff::BetweenTools));
+    assert_eq!(claude("claude-opus-5-5").thinking_always, Some(true));
+    assert_eq!(
+        (claude("claude-opus-4-7").instructions_inside, claude("claude-opus-4-8").instructions_inside),
+        (None, Some(true))
+    );
+    assert_eq!(wants("openai", "gpt-5.1").least_effort, Some(LeastEffort::None));
+    assert_eq!(wants("openai", "gpt-5-mini").least_effort, Some(LeastEffort::Minimal));
+    assert_eq!(wants("openai", "gpt-5-pro").least_effort, Some(LeastEffort::High));
+    assert_eq!(wants("openai", "o3").least_effort, None);
+    let gemini = |name| wants("google", name);
+    assert_eq!(gemini("gemini-3.5-flash").signature_stand_in, Some(true));
+    assert_eq!(
+        (gemini("gemini-3.1-pro").thinking_always, gemini("gemini-3-flash").thinking_always),
+        (Some(true), None)
+    );
+    assert_eq!(
+        (gemini("gemini-2.5-pro").thinking_always, gemini("gemini-2.5-flash").thinking_always),
+        (Some(true), None)
+    );
+    assert_eq!(gemini("gemini-2.5-pro").signature_stand_in, None);
+    assert_eq!(
+        gemini("gemini-9-flash").media_in_results,
+        Some(true),
+        "what is not known yet is as the last are"
+    );
+}
+
+#[test]
+fn no_model_takes_a_beginning_of_its_answer_since_it_measures_its_thinking_itself() {
+    let anthropic = families().find(|family| family.provider == "anthropic").unwrap();
+    for entry in anthropic.entries.iter().filter(|entry| entry.wants.thinking == Some(ThinkingForm::Level)) {
+        assert!(!entry.prefill, "{}", entry.name);
+    }
 }

@@ -1,0 +1,109 @@
+//! What a request asks for and what it holds fit the window together, in every dialect.
+
+use std::sync::Arc;
+
+use drawloom_agent::Ask;
+use loom::plan::{NewText, NewTree};
+use loom::{Mode, Op, Role, TreeId, ViewName};
+use model::quirks::{LimitField, ThinkingForm};
+use model::{Connection, DialectName, Encoded, HttpModel, Model, ModelInfo, Quirks, Thinking};
+use serde_json::Value;
+use store::With;
+
+use crate::support::{House, Process, WHO, manner};
+
+/// A model of a server that is never asked.
+fn model(dialect: DialectName, window: u32, output_limit: u32, quirks: Quirks) -> Arc<dyn Model> {
+    let info = ModelInfo {
+        dialect,
+        completion_endpoint: false,
+        ..ModelInfo::local("box", "m", window, output_limit)
+    };
+    Arc::new(HttpModel::new(info, quirks, Connection::new("http://127.0.0.1:9/v1")).unwrap())
+}
+
+/// The limit a body asks for.
+fn limit(encoded: &Encoded) -> u64 {
+    let body: Value = serde_json::from_slice(encoded.body()).unwrap();
+    let fields =
+        ["/max_tokens", "/max_completion_tokens", "/max_output_tokens", "/generationConfig/maxOutputTokens"];
+    fields
+        .iter()
+        .find_map(|field| body.pointer(field)?.as_u64())
+        .unwrap_or_else(|| panic!("no limit: {body}"))
+}
+
+/// A tree with more in it than any window here holds.
+async fn long(process: &Process, mode: Mode) -> TreeId {
+    let tree = process.desk.new_id::<TreeId>().unwrap();
+    let view = ViewName::default();
+    let op = Op::Create(NewTree { mode, title: "long".to_owned(), origin: None });
+    process.desk.change(&WHO, tree, &view, op, With::nothing()).await.unwrap();
+    for turn in 0..60 {
+        let role =
+            (mode == Mode::Dialogue).then_some(if turn % 2 == 0 { Role::User } else { Role::Assistant });
+        let text =
+            NewText::owner(format!("{turn}. {}\n\n", "A tide came in and went out again. ".repeat(40)), role);
+        process.desk.change(&WHO, tree, &view, Op::Append(text), With::nothing()).await.unwrap();
+    }
+    let last = NewText::owner("And then?".to_owned(), (mode == Mode::Dialogue).then_some(Role::User));
+    process.desk.change(&WHO, tree, &view, Op::Append(last), With::nothing()).await.unwrap();
+    tree
+}
+
+fn ask(model: &Arc<dyn Model>, tree: TreeId, max_tokens: Option<u32>, thinking: Option<Thinking>) -> Ask {
+    let mut ask = manner(model).next(tree, &ViewName::default());
+    (ask.params.max_tokens, ask.params.thinking) = (max_tokens, thinking);
+    ask
+}
+
+#[tokio::test]
+async fn no_answer_can_grow_beyond_the_window_in_any_dialect() {
+    let process = House::new().process("chat");
+    let dialogue = long(&process, Mode::Dialogue).await;
+    let form = |thinking| Quirks { thinking, ..Quirks::default() };
+    let newer = Quirks { limit: LimitField::MaxCompletionTokens, ..form(ThinkingForm::Effort) };
+    for (dialect, quirks) in [
+        (DialectName::OpenAiChat, Quirks::default()),
+        (DialectName::OpenAiChat, newer),
+        (DialectName::OpenAiResponses, form(ThinkingForm::Effort)),
+        (DialectName::AnthropicMessages, form(ThinkingForm::Budget)),
+        (DialectName::AnthropicMessages, form(ThinkingForm::Level)),
+        (DialectName::Gemini, form(ThinkingForm::Budget)),
+    ] {
+        for (window, output, asked, kept) in [
+            (8_192, 100_000, None, 2_048),
+            (32_768, 4_096, None, 4_096),
+            (32_768, 4_096, Some(1_200), 1_200),
+            (8_192, 8_192, Some(1_000_000), 2_048),
+        ] {
+            let model = model(dialect, window, output, quirks);
+            for thinking in [None, Some(Thinking::High)] {
+                let prepared =
+                    ask(&model, dialogue, asked, thinking).prepare(&process.desk, &WHO).await.unwrap();
+                assert_eq!(limit(&prepared.encoded), kept, "{dialect} {window} {asked:?} {thinking:?}");
+                let (tokens, window) = (prepared.manifest.tokens, u64::from(window));
+                assert!(tokens * 2 > window / 2, "the window is in use: {tokens} of {window}");
+                assert!(tokens + kept <= window, "{dialect}: {tokens} and {kept} of {window}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_document_asks_for_what_was_kept_as_well() {
+    let process = House::new().process("generate");
+    let document = long(&process, Mode::Buffer).await;
+    let info = ModelInfo::local("box", "m", 8_192, 4_096);
+    let raw: Arc<dyn Model> =
+        Arc::new(HttpModel::new(info, Quirks::default(), Connection::new("http://127.0.0.1:9/v1")).unwrap());
+    for (model, asked, kept) in [
+        (Arc::clone(&raw), None, 2_048),
+        (raw, Some(96), 96),
+        (model(DialectName::AnthropicMessages, 8_192, 4_096, Quirks::default()), None, 2_048),
+    ] {
+        let prepared = ask(&model, document, asked, None).prepare(&process.desk, &WHO).await.unwrap();
+        assert_eq!(limit(&prepared.encoded), kept);
+        assert!(prepared.manifest.tokens + kept <= 8_192);
+    }
+}

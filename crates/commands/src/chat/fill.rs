@@ -1,0 +1,192 @@
+//! How full the window of a session is, what fills it, and what its owner is told of that (spec: context §5).
+//!
+//! What was told is read off the tree: a notice belongs to the first request on the path that reached its zone, in
+//! whichever process that was.
+
+use agent::Entered;
+use context::{Load, Manifest, Wrap, WrapMode, Zone};
+use loom::{RowError, Rows, ViewName};
+use store::SessionKind;
+
+use super::{Conversation, Either, stand};
+use crate::app::App;
+use crate::error::CommandError;
+use crate::results::chat::Chatted;
+use crate::results::slash::{SourceShown, ZoneShown};
+use crate::rights::Asker;
+
+/// Sources that are named.
+const SOURCES: usize = 3;
+
+/// How full a window is.
+struct Fill {
+    load: Load,
+    measured: bool,
+    sources: Vec<SourceShown>,
+    /// The fullest zone of the requests before.
+    before: Option<Zone>,
+}
+
+impl Fill {
+    /// At the last request of a view; none where there was none.
+    fn read(rows: &dyn Rows, view: &ViewName) -> Result<Option<Self>, RowError> {
+        let requests = stand::requests(rows, view)?;
+        let Some((last, earlier)) = requests.split_first() else { return Ok(None) };
+        let load = Load {
+            window: last.manifest.budget.window,
+            used: last.used(),
+            fresh: above(&last.manifest),
+            finished_turns: u32::try_from(requests.len()).unwrap_or(u32::MAX),
+            since_wrap: None,
+        };
+        Ok(Some(Self {
+            load,
+            measured: last.is_measured(),
+            sources: sources(&last.manifest),
+            before: earlier.iter().map(stand::Last::zone).max(),
+        }))
+    }
+
+    /// What its owner is told; nothing where they were told before.
+    fn notice(&self, mode: WrapMode) -> Option<String> {
+        let zone = self.load.zone();
+        if zone < Zone::Orange || self.before.is_some_and(|before| before >= zone) {
+            return None;
+        }
+        let full = percent(self.load.share());
+        match self.load.decide(mode) {
+            Wrap::FixedLoad => Some(format!(
+                "{full} of the window is in use, and a new session would hardly help: {}",
+                listed(&self.sources)
+            )),
+            Wrap::Ask | Wrap::Do => {
+                let fresh = percent(self.load.fresh as f64 / self.load.window.max(1) as f64);
+                Some(format!(
+                    "{full} of the window is in use; a new session would begin at {fresh}: /new or `chat --new` begins one, \
+                     and what was said stays in its earlier tree"
+                ))
+            }
+            Wrap::No if zone == Zone::Red => Some(format!("{full} of the window is in use")),
+            Wrap::No => {
+                Some(format!("{full} of the window is in use: bring what is under way to an end (/zone)"))
+            }
+        }
+    }
+}
+
+impl Conversation {
+    /// Whether a session of this kind may be handed over at all.
+    fn mode(&self) -> WrapMode {
+        match self.chosen.kind {
+            SessionKind::Main => WrapMode::Ask,
+            _ => WrapMode::Off,
+        }
+    }
+
+    /// What came of a turn. Whoever answered it says how full the window is.
+    pub(super) async fn ended(
+        &self,
+        app: &App,
+        asker: &Asker,
+        entered: &Entered,
+        done: Either,
+    ) -> Result<Chatted, CommandError> {
+        let is_here = matches!(done, Either::Here(_));
+        let done = self.result(app, entered, done)?;
+        if is_here {
+            self.heed(app, asker, entered).await;
+        }
+        Ok(done)
+    }
+
+    /// Says, once, that the window is filling. What cannot be read is not said: the answer is there.
+    pub(super) async fn heed(&self, app: &App, asker: &Asker, entered: &Entered) {
+        let view = entered.view.clone();
+        match app.read(asker, entered.tree, move |rows| Fill::read(rows, &view)).await {
+            Ok(fill) => {
+                if let Some(notice) = fill.and_then(|fill| fill.notice(self.mode())) {
+                    app.talk.note(&notice);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "how full the window is could not be read"),
+        }
+    }
+
+    /// How full the window was at the last request, what fills it, and what would help.
+    ///
+    /// # Errors
+    /// When no model was asked yet.
+    pub(crate) async fn fill(&self, app: &App, asker: &Asker) -> Result<ZoneShown, CommandError> {
+        let missing =
+            || CommandError::not_found("request", "of this session", "say something first: then it is known");
+        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
+        let view = entered.view;
+        let fill = app.read(asker, entered.tree, move |rows| Fill::read(rows, &view)).await?;
+        let Fill { load, measured, sources, .. } = fill.ok_or_else(missing)?;
+        Ok(ZoneShown {
+            zone: load.zone(),
+            share: load.share(),
+            used: load.used,
+            window: load.window,
+            measured,
+            fresh: load.fresh,
+            sources,
+            wrap: load.decide(self.mode()),
+        })
+    }
+}
+
+/// Tokens that stand above the conversation: what a new session begins with.
+fn above(manifest: &Manifest) -> u64 {
+    manifest.segments.iter().filter(|part| part.stable && part.bytes.is_some()).map(|part| part.tokens).sum()
+}
+
+/// The largest sources of a request.
+fn sources(manifest: &Manifest) -> Vec<SourceShown> {
+    let mut sources: Vec<SourceShown> = Vec::new();
+    for part in manifest.segments.iter().filter(|part| part.bytes.is_some()) {
+        let name = part.source.name();
+        match sources.iter_mut().find(|source| source.name == name) {
+            Some(source) => source.tokens += part.tokens,
+            None => sources.push(SourceShown { name, tokens: part.tokens }),
+        }
+    }
+    sources.sort_by_key(|source| std::cmp::Reverse(source.tokens));
+    sources.truncate(SOURCES);
+    sources
+}
+
+fn listed(sources: &[SourceShown]) -> String {
+    let all: Vec<String> =
+        sources.iter().map(|source| format!("{} ({} tokens)", source.name, source.tokens)).collect();
+    all.join(", ")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(used: u64, fresh: u64, before: Option<Zone>) -> Fill {
+        let load = Load { window: 1_000, used, fresh, finished_turns: 4, since_wrap: None };
+        let sources = vec![SourceShown { name: "AGENTS.md".to_owned(), tokens: fresh }];
+        Fill { load, measured: true, sources, before }
+    }
+
+    #[test]
+    fn a_zone_is_told_of_once_and_says_what_helps() {
+        let told = |fill: Fill| fill.notice(WrapMode::Ask);
+        assert_eq!(told(fill(390, 100, None)), None);
+        assert!(told(fill(450, 100, Some(Zone::Yellow))).unwrap().contains("45 %"));
+        assert_eq!(told(fill(450, 100, Some(Zone::Orange))), None);
+        let red = told(fill(600, 100, Some(Zone::Orange))).unwrap();
+        assert!(red.contains("would begin at 10 %") && red.contains("/new"), "{red}");
+        assert_eq!(told(fill(700, 100, Some(Zone::Red))), None);
+        let fixed = told(fill(600, 550, None)).unwrap();
+        assert!(fixed.contains("hardly help: AGENTS.md (550 tokens)") && !fixed.contains("/new"), "{fixed}");
+        assert!(!fill(600, 100, None).notice(WrapMode::Off).unwrap().contains("/new"));
+    }
+}

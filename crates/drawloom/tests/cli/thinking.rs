@@ -1,0 +1,115 @@
+//! How much a model thinks, from what a person says to what is sent, and what of it is seen (spec: agent §2).
+
+use serde_json::{Value, json};
+
+use crate::server::{self, Server};
+use crate::terminal::Terminal;
+use crate::world::World;
+
+const THOUGHT: &str = "It rains, so it is wet.";
+
+/// A server of messages and one of chat completions, each with a model that thinks, and one that cannot.
+fn two(world: &World) -> (Server, Server) {
+    let messages = Server::start(|_, _| Some(server::messages(THOUGHT, "Wet.", 100)));
+    let chat = Server::start(|_, _| Some(server::chat(THOUGHT, "Wet.", 100)));
+    world.write(
+        "config.toml",
+        &format!(
+            "[providers.cl]\nbase_url = \"{}\"\nkind = \"anthropic\"\n\
+             [providers.ol]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n\
+             [providers.plain]\nbase_url = \"{}\"\nwindow = 32000\ncompletion_endpoint = false\n\
+             [presets.deep]\nthink = \"high\"\n",
+            messages.base(),
+            chat.base(),
+            chat.base(),
+        ),
+    );
+    (messages, chat)
+}
+
+#[test]
+fn a_flag_a_preset_and_the_configuration_say_how_much_in_the_servers_words() {
+    let world = World::new();
+    let (messages, chat) = two(&world);
+    let say = |model: &str, more: &[&str]| {
+        let (code, done) = world.json(&[&["chat", "-m", "Wet?", "--model", model], more].concat());
+        assert_eq!(code, Some(0), "{done}");
+        assert_eq!(done["text"], "Wet.", "what was thought is no part of the answer");
+        assert!(!done.to_string().contains("rains"), "{done}");
+    };
+    let last = |server: &Server| server.bodies().last().unwrap().clone();
+    say("cl/claude-opus-5", &["--think", "high"]);
+    let sent = last(&messages);
+    assert_eq!(sent["thinking"], json!({"type": "adaptive", "display": "summarized"}));
+    assert_eq!(sent["output_config"]["effort"], "high");
+    say("cl/claude-opus-5-5", &["--think", "off"]);
+    assert_eq!(
+        (&last(&messages)["thinking"], &last(&messages)["output_config"]["effort"]),
+        (&Value::Null, &"low".into())
+    );
+    say("ol/qwen3:8b", &["--preset", "deep"]);
+    assert_eq!(last(&chat)["reasoning_effort"], "high");
+    say("ol/qwen3:8b", &["--preset", "deep", "--think", "off"]);
+    assert_eq!(last(&chat)["reasoning_effort"], "none", "a flag goes before a preset");
+    say("ol/qwen3:8b", &[]);
+    assert_eq!(last(&chat)["reasoning_effort"], Value::Null, "control");
+    world.ok(&["config", "set", "model.think", "low"]);
+    say("ol/qwen3:8b", &[]);
+    assert_eq!(last(&chat)["reasoning_effort"], "low");
+}
+
+#[test]
+fn a_model_that_cannot_be_told_says_so_and_a_default_is_for_those_that_can() {
+    let world = World::new();
+    let (_, chat) = two(&world);
+    let run = world.run(&["chat", "-m", "Wet?", "--model", "plain/m", "--think", "high"]);
+    assert!(run.err.contains("plain/m cannot be told how much to think"), "{run:?}");
+    world.ok(&["config", "set", "model.think", "high"]);
+    let run = world.run(&["chat", "-m", "Wet?", "--model", "plain/m"]);
+    assert!(run.code == Some(0) && !run.err.contains("cannot be told"), "{run:?}");
+    assert!(chat.bodies().iter().all(|body| body["reasoning_effort"].is_null()));
+}
+
+#[test]
+fn a_document_says_it_too() {
+    let world = World::new();
+    let (_, chat) = two(&world);
+    world.ok(&["tree", "new", "--title", "story", "--text", "It was a dark night."]);
+    world.ok(&["config", "set", "providers.ol.prefill", "false"]);
+    world.ok(&["tree", "generate", "story", "--think", "low", "--model", "ol/qwen3:8b"]);
+    assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], "low");
+    world.ok(&["config", "set", "providers.ol.prefill", "true"]);
+    let run = world.run(&["tree", "generate", "story", "--think", "low", "--model", "ol/qwen3:8b"]);
+    assert!(run.err.contains("no place to think"), "{run:?}");
+    assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], "none", "its beginning is given");
+}
+
+#[test]
+fn a_conversation_is_told_and_shows_its_thinking_apart() {
+    let world = World::new();
+    let (_, chat) = two(&world);
+    let mut terminal =
+        Terminal::start(world.command(&["--model", "ol/qwen3:8b", "--color", "always", "chat"]));
+    terminal.says("/think high\r");
+    terminal.shows("thinking: high, until this process ends");
+    terminal.says("Wet?\r");
+    terminal.shows(THOUGHT);
+    terminal.shows("Wet.");
+    terminal.says("/status\r");
+    terminal.shows("thinking   high");
+    terminal.says("/think much\r");
+    terminal.shows("it takes off, low or high");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], "high");
+    let lines = terminal.contents();
+    let line = lines.lines().find(|line| line.contains(THOUGHT)).unwrap();
+    assert!(!line.contains("Wet."), "it stands on a line of its own: {line}");
+
+    let mut plain = Terminal::start(world.command(&["--model", "ol/qwen3:8b", "--color", "never", "chat"]));
+    plain.says("Wet?\r");
+    plain.shows("[thinking: 23 characters]");
+    plain.types("\u{4}");
+    assert_eq!(plain.ended(), Some(0));
+    assert!(!plain.contents().contains(THOUGHT), "what cannot be told apart is counted");
+}
