@@ -39,7 +39,8 @@ impl Dialect for Anthropic {
         };
         let mut body = BodyWriter::default();
         anthropic_request::open_body(&mut body, model, params, &self.quirks, chat)?;
-        anthropic_body::conversation(&mut body, chat, &self.quirks)?;
+        let thinking = anthropic_request::takes_thinking_back(params, &self.quirks);
+        anthropic_body::conversation(&mut body, chat, &self.quirks, thinking)?;
         body.frame("}");
         body.finish(DialectName::AnthropicMessages, "messages", params.stream)
     }

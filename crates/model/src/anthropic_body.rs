@@ -16,12 +16,17 @@ const OPENING: &str = "{\"type\":\"text\",\"text\":\"[The assistant begins.]\"";
 /// What stands for an error without words: the API takes no empty one.
 const WORDLESS: &str = "The tool failed and said nothing.";
 
-/// Writes `tools`, `system` and `messages`.
+/// Writes `tools`, `system` and `messages`, what was thought only with `thinking`.
 ///
 /// # Errors
 /// When nothing is left to answer to, or the API has no form for something.
-pub(crate) fn conversation(body: &mut BodyWriter, chat: &Chat, quirks: &Quirks) -> Result<(), EncodeError> {
-    let mut turns = Turns::of(chat, quirks.instructions_inside)?;
+pub(crate) fn conversation(
+    body: &mut BodyWriter,
+    chat: &Chat,
+    quirks: &Quirks,
+    thinking: bool,
+) -> Result<(), EncodeError> {
+    let mut turns = Turns::of(chat, quirks.instructions_inside, thinking)?;
     if quirks.cache == CacheForm::Marks {
         turns.mark(!chat.tools.is_empty());
     }

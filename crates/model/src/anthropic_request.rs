@@ -53,6 +53,12 @@ pub(crate) fn open_body(
     Ok(())
 }
 
+/// Whether earlier thinking goes back. What is bound to its conversation may not, where nothing is to be thought: the
+/// server could not be told to leave it out.
+pub(crate) fn takes_thinking_back(params: &Params, quirks: &Quirks) -> bool {
+    !quirks.thinking_bound || params.thinking != Some(Thinking::Off) || quirks.thinking_always
+}
+
 /// What is asked of the model's thinking.
 struct Wish {
     form: ThinkingForm,
@@ -60,6 +66,8 @@ struct Wish {
     /// What not to think is called, where it can be said.
     off: Option<&'static str>,
     always: bool,
+    /// Whether thinking goes back only into the conversation it came from.
+    bound: bool,
     /// Whether the model will think.
     thinks: bool,
     /// The budget in tokens, where the form is one.
@@ -82,7 +90,15 @@ impl Wish {
             ThinkingOff::BetweenTools => Some("between_tools"),
             ThinkingOff::Unsaid => None,
         };
-        Self { form, asked, off: off.filter(|_| !always), always, thinks, budget }
+        Self {
+            form,
+            asked,
+            off: off.filter(|_| !always),
+            always,
+            bound: quirks.thinking_bound,
+            thinks,
+            budget,
+        }
     }
 
     /// The `thinking` object. A budget leaves at least half of the limit to the answer, where it can.
@@ -94,14 +110,19 @@ impl Wish {
             let budget = budget.min(limit / 2).max(LEAST_BUDGET);
             return Ok(Some(json!({"type": "enabled", "budget_tokens": budget})));
         }
-        Ok(match self.asked {
-            Some(Thinking::Off) => self.off.map(|off| json!({"type": off})),
+        let mut thinking = match self.asked {
+            Some(Thinking::Off) if self.off.is_some() => return Ok(self.off.map(|off| json!({"type": off}))),
             // Newer models show their thinking only when they are asked to.
-            Some(Thinking::Low | Thinking::High) => {
-                Some(json!({"type": "adaptive", "display": "summarized"}))
-            }
-            None => None,
-        })
+            Some(Thinking::Low | Thinking::High) => json!({"type": "adaptive", "display": "summarized"}),
+            // What these do by themselves.
+            _ if self.bound => json!({"type": "adaptive"}),
+            _ => return Ok(None),
+        };
+        if self.bound {
+            // A window moves and nodes are edited: what was thought behind them is left out then, not refused.
+            thinking["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
+        }
+        Ok(Some(thinking))
     }
 
     fn effort(&self) -> Option<&'static str> {

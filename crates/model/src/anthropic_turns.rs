@@ -20,6 +20,8 @@ pub(crate) struct Turns<'a> {
     thoughts: Vec<Block<'a>>,
     /// Instructions inside the conversation whose role depends on what follows.
     instructions: Vec<Block<'a>>,
+    /// Whether what was thought is left out.
+    thoughtless: bool,
 }
 
 /// One message.
@@ -65,13 +67,14 @@ impl Content<'_> {
 }
 
 impl<'a> Turns<'a> {
-    /// Lays a conversation out. With `inside`, instructions may stand in it with a role of their own.
+    /// Lays a conversation out. With `inside`, instructions may stand in it with a role of their own; without
+    /// `thinking`, what was thought is left out.
     ///
     /// # Errors
     /// [`EncodeError::Empty`] when nothing is left to answer to, [`EncodeError::Unsupported`] for a beginning of
     /// the answer that ends with white space, which the API refuses.
-    pub(crate) fn of(chat: &'a Chat, inside: bool) -> Result<Self, EncodeError> {
-        let mut turns = Self::default();
+    pub(crate) fn of(chat: &'a Chat, inside: bool, thinking: bool) -> Result<Self, EncodeError> {
+        let mut turns = Self { thoughtless: !thinking, ..Self::default() };
         for (index, part) in chat.messages.iter().enumerate() {
             let above = index < chat.stable;
             turns.part(part, above, inside);
@@ -135,7 +138,9 @@ impl<'a> Turns<'a> {
 
     fn assistant(&mut self, content: Content<'a>, above: bool) {
         if matches!(content, Content::Opaque(opaque) if is_thinking(opaque)) {
-            self.thoughts.push(Block::new(content, above));
+            if !self.thoughtless {
+                self.thoughts.push(Block::new(content, above));
+            }
             return;
         }
         for thought in std::mem::take(&mut self.thoughts) {

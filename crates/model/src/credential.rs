@@ -11,6 +11,13 @@ use crate::dialect::DialectName;
 const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 
+/// What lets a request say what becomes of thinking that does not belong to its conversation
+/// ([`crate::quirks::Quirks::thinking_bound`]).
+const ANTHROPIC_BINDING: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("anthropic-beta"),
+    HeaderValue::from_static("thinking-binding-controls-2026-08-01"),
+);
+
 /// The headers by which a client names itself to a server of one dialect.
 #[derive(Debug)]
 pub(crate) struct Credential {
@@ -48,6 +55,16 @@ impl Credential {
         self.names
     }
 
+    /// With the header that goes with thinking bound to its conversation, where the dialect has one.
+    pub(crate) fn binding(mut self, dialect: DialectName, bound: bool) -> Self {
+        if bound && dialect == DialectName::AnthropicMessages {
+            self.headers.push(ANTHROPIC_BINDING);
+            let keyed = self.names.contains(&"x-api-key");
+            self.names = if keyed { ANTHROPIC_BOUND.with_key } else { ANTHROPIC_BOUND.without };
+        }
+        self
+    }
+
     pub(crate) fn put_on(&self, mut request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         for (name, value) in &self.headers {
             request = request.header(name, value);
@@ -78,6 +95,28 @@ const ANTHROPIC: Names = Names {
         "x-api-key",
     ],
     without: &["accept", "anthropic-version", "content-length", "content-type", "host", "user-agent"],
+};
+
+const ANTHROPIC_BOUND: Names = Names {
+    with_key: &[
+        "accept",
+        "anthropic-beta",
+        "anthropic-version",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-api-key",
+    ],
+    without: &[
+        "accept",
+        "anthropic-beta",
+        "anthropic-version",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+    ],
 };
 
 const GEMINI: Names = Names {

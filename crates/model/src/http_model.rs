@@ -37,7 +37,8 @@ impl HttpModel {
     /// # Errors
     /// When the base URL or the key cannot be used.
     pub fn new(info: ModelInfo, quirks: Quirks, connection: Connection) -> Result<Self, SetupError> {
-        let client = Client::new(info.dialect, connection)?;
+        let mut client = Client::new(info.dialect, connection)?;
+        client.credential = client.credential.binding(info.dialect, quirks.thinking_bound);
         Ok(Self { info, quirks, client })
     }
 }

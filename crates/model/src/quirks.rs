@@ -39,6 +39,9 @@ pub struct Quirks {
     pub stream_options: bool,
     /// Whether the model always thinks: thinking cannot be switched off, and excludes what it excludes.
     pub thinking_always: bool,
+    /// Whether thinking goes back only into the very conversation it came from, so that the server has to be told to
+    /// leave out what stood behind something that has changed since (newer models of Anthropic).
+    pub thinking_bound: bool,
     /// Whether it takes instructions inside a conversation with a role of their own, where its dialect says that
     /// they may stand only above it (newer models of Anthropic).
     pub instructions_inside: bool,
@@ -72,6 +75,7 @@ impl Quirks {
         stream_options: true,
         least_effort: LeastEffort::Low,
         thinking_always: false,
+        thinking_bound: false,
         instructions_inside: false,
         item_ids: false,
         signature_stand_in: false,

@@ -6,10 +6,13 @@ mod support;
 
 use drawloom_model::anthropic::{Anthropic, DEFAULT_MAX_TOKENS};
 use drawloom_model::quirks::{Quirks, SchemaForm, ThinkingForm, ThinkingOff};
-use drawloom_model::{Chat, Dialect, EncodeError, OutputSchema, Params, Prompt, Thinking, ToolChoice};
+use drawloom_model::{
+    Chat, ChatPart, Dialect, EncodeError, OpaquePart, OutputSchema, Params, PartId, Prompt, Thinking,
+    ToolChoice,
+};
 use serde_json::{Value, json};
 
-use support::{body, chat, conversation, encode_with, text, unsupported, user};
+use support::{assistant, body, chat, conversation, encode_with, text, unsupported, user};
 
 #[test]
 fn tools_are_chosen_as_asked() {
@@ -68,6 +71,35 @@ fn thinking_is_asked_for_in_the_servers_form() {
     let least = (Value::Null, json!({"effort": "low"}), max(), Value::Null);
     assert_eq!(asked(always, Some(Thinking::Off), None), least, "it can only think less");
     assert_eq!(asked(thinking(ThinkingForm::None, false), Some(Thinking::High), None), nothing());
+}
+
+#[test]
+fn thinking_that_is_bound_to_its_conversation_is_left_out_where_that_has_changed() {
+    let thought = OpaquePart {
+        id: PartId(2),
+        thinking: None,
+        json: json!({"type": "thinking", "thinking": "", "signature": "c2ln"}),
+    };
+    let sent = |quirks: Quirks, asked: Option<Thinking>| {
+        let said =
+            vec![user(1, "Hi"), ChatPart::Opaque(thought.clone()), assistant(3, "Yes."), user(4, "Why?")];
+        let params = Params { thinking: asked, ..Params::default() };
+        let sent = body(&encode_with(quirks, chat(said), &params).unwrap());
+        let back = sent["messages"][1]["content"][0]["type"] == "thinking";
+        (sent["thinking"].clone(), back)
+    };
+    let drop = json!({"prefix_mismatch_behavior": "drop_block"});
+    let bound = |always| Quirks { thinking_bound: true, ..thinking(ThinkingForm::Level, always) };
+    let adaptive = json!({"type": "adaptive", "block_binding": drop});
+    assert_eq!(sent(bound(false), None), (adaptive.clone(), true));
+    let shown = json!({"type": "adaptive", "display": "summarized", "block_binding": drop});
+    assert_eq!(sent(bound(false), Some(Thinking::High)), (shown, true));
+    assert_eq!(sent(bound(true), Some(Thinking::Off)), (adaptive, true), "it thinks all the same");
+    let off = json!({"type": "disabled"});
+    assert_eq!(sent(bound(false), Some(Thinking::Off)), (off.clone(), false), "nothing could be said of it");
+    let free = thinking(ThinkingForm::Level, false);
+    assert_eq!(sent(free, Some(Thinking::Off)), (off, true), "control: one that is not bound goes back");
+    assert_eq!(sent(free, None), (Value::Null, true));
 }
 
 #[test]

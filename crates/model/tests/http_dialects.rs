@@ -82,6 +82,22 @@ async fn the_header_names_it_tells_are_those_on_the_wire() {
 }
 
 #[tokio::test]
+async fn thinking_bound_to_its_conversation_has_a_header_that_it_tells_of() {
+    for (dialect, key) in HTTP.into_iter().flat_map(|dialect| [(dialect, Some("k")), (dialect, None)]) {
+        let server = Server::start(vec![refused("400 Bad", "", "{}")]).await;
+        let plain = model(dialect, connection(&server.url, key));
+        let quirks = Quirks { thinking_bound: true, ..Quirks::default() };
+        let bound = HttpModel::new(plain.info().clone(), quirks, connection(&server.url, key)).unwrap();
+        send(&bound, "x").await.unwrap_err();
+        let request = server.requests().remove(0);
+        assert_eq!(bound.header_names(), header_names(&request), "{dialect} {key:?}");
+        let said = request.contains("\r\nanthropic-beta: thinking-binding-controls-2026-08-01\r\n");
+        assert_eq!(said, dialect == DialectName::AnthropicMessages, "{request}");
+        assert!(!plain.header_names().contains(&"anthropic-beta"), "control");
+    }
+}
+
+#[tokio::test]
 async fn each_dialect_sends_its_key_in_its_own_header() {
     let expected = [
         "\r\nauthorization: Bearer sk-canary\r\n",

@@ -203,6 +203,11 @@ const ON_DEMAND: Wants = Wants { thinking_off: Some(ThinkingOff::Unsaid), ..ADAP
 /// Those that cannot do without.
 const ALWAYS: Wants = Wants { thinking_always: Some(true), ..ADAPTIVE };
 
+/// Whose thinking is bound to the conversation it came from.
+const fn bound(wants: Wants) -> Wants {
+    Wants { thinking_bound: Some(true), ..wants }
+}
+
 /// With instructions inside a conversation.
 const fn inside(wants: Wants) -> Wants {
     Wants { instructions_inside: Some(true), ..wants }
@@ -233,7 +238,7 @@ const fn long_sonnet(name: &'static str) -> Entry {
 
 const ANTHROPIC: &[Entry] = &[
     cached_at(
-        adaptive("claude-opus-5-5", inside(ALWAYS), 4_000_000, 20_000_000, "2026-10"),
+        adaptive("claude-opus-5-5", bound(inside(ALWAYS)), 4_000_000, 20_000_000, "2026-10"),
         200_000,
         4_000_000,
         20_000_000,
@@ -241,7 +246,7 @@ const ANTHROPIC: &[Entry] = &[
     cached_at(
         adaptive(
             "claude-sonnet-5-5",
-            inside(Wants { thinking_off: Some(ThinkingOff::BetweenTools), ..ADAPTIVE }),
+            bound(inside(Wants { thinking_off: Some(ThinkingOff::BetweenTools), ..ADAPTIVE })),
             2_000_000,
             10_000_000,
             "2026-10",
@@ -256,9 +261,9 @@ const ANTHROPIC: &[Entry] = &[
             100_000,
             rates(500_000, 50_000, 625_000, 2_500_000),
         ),
-        ..adaptive("claude-haiku-5-5", inside(ADAPTIVE), 0, 0, "2026-10")
+        ..adaptive("claude-haiku-5-5", bound(inside(ADAPTIVE)), 0, 0, "2026-10")
     },
-    adaptive("claude-fable-5-1", ALWAYS, 10_000_000, 50_000_000, "2026-10"),
+    adaptive("claude-fable-5-1", bound(ALWAYS), 10_000_000, 50_000_000, "2026-10"),
     adaptive("claude-fable-5", ALWAYS, 10_000_000, 50_000_000, "2026-06"),
     adaptive("claude-opus-5", ADAPTIVE, 5_000_000, 25_000_000, "2026-08"),
     adaptive("claude-sonnet-5", ADAPTIVE, 2_000_000, 10_000_000, "2026-06"),

@@ -126,6 +126,9 @@ fn models_of_one_provider_want_different_things() {
     assert_eq!(claude("claude-sonnet-5").sampling, Some(false));
     assert_eq!(claude("claude-sonnet-5-5").thinking_off, Some(ThinkingOff::BetweenTools));
     assert_eq!(claude("claude-opus-5-5").thinking_always, Some(true));
+    let bound = |name| claude(name).thinking_bound;
+    assert_eq!((bound("claude-sonnet-5-5"), bound("claude-fable-5-1")), (Some(true), Some(true)));
+    assert_eq!((bound("claude-opus-5"), bound("claude-fable-5")), (None, None));
     assert_eq!(
         (claude("claude-opus-4-7").instructions_inside, claude("claude-opus-4-8").instructions_inside),
         (None, Some(true))

@@ -14,6 +14,8 @@ pub struct Wants {
     pub thinking_off: Option<ThinkingOff>,
     /// Whether it always thinks.
     pub thinking_always: Option<bool>,
+    /// Whether thinking goes back only into the conversation it came from.
+    pub thinking_bound: Option<bool>,
     /// The least effort it knows.
     pub least_effort: Option<LeastEffort>,
     /// Whether it takes `temperature` and `top_p`. What its provider does not take at all, no model of it takes.
@@ -33,6 +35,7 @@ impl Wants {
         thinking: None,
         thinking_off: None,
         thinking_always: None,
+        thinking_bound: None,
         least_effort: None,
         sampling: None,
         instructions_inside: None,
@@ -48,6 +51,7 @@ impl Wants {
             thinking: self.thinking.unwrap_or(provider.thinking),
             thinking_off: self.thinking_off.unwrap_or(provider.thinking_off),
             thinking_always: self.thinking_always.unwrap_or(provider.thinking_always),
+            thinking_bound: self.thinking_bound.unwrap_or(provider.thinking_bound),
             least_effort: self.least_effort.unwrap_or(provider.least_effort),
             sampling: provider.sampling && self.sampling.unwrap_or(true),
             instructions_inside: self.instructions_inside.unwrap_or(provider.instructions_inside),
