@@ -5,7 +5,7 @@
 
 use agent::{AgentError, Answered, Ask, Gate, Prepared};
 use futures_util::future::join_all;
-use loom::{Op, PositionId, Seq, TreeId, ViewName};
+use loom::{Mode, Op, PositionId, Seq, TreeId, ViewName};
 use model::{Model, Params};
 use tokio::sync::watch;
 
@@ -59,7 +59,10 @@ async fn run(
     from: Option<PositionId>,
     sampling: &Sampling,
 ) -> Result<Outcome, CommandError> {
-    let shares = shares(app, sampling)?;
+    let mut shares = shares(app, sampling)?;
+    if app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer {
+        shares.iter_mut().for_each(Share::limited);
+    }
     let requests: u32 = shares.iter().map(|share| share.count).sum();
     if requests > MAX_SIBLINGS {
         return Err(CommandError::usage(
@@ -240,6 +243,19 @@ fn cost(prepared: &Prepared, shares: &[Share]) -> Option<f64> {
     };
     let all: Option<Vec<model::Money>> = shares.iter().map(of_share).collect();
     all.map(|all| all.into_iter().sum::<model::Money>().dollars())
+}
+
+/// Tokens of a passage, unless something else is asked for (spec: agent §0 *Presets*).
+const PASSAGE: u32 = 96;
+
+impl Share {
+    /// Asks for a passage, where nothing is said of its length. A model that can be told of its thinking may think
+    /// unasked, and would have no token left to write with.
+    fn limited(&mut self) {
+        if self.model.info().thinks == model::Thinks::Untold {
+            self.params.max_tokens.get_or_insert(PASSAGE);
+        }
+    }
 }
 
 /// Agents and presets of the configuration, with the flags over them.

@@ -151,7 +151,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("presets.NAME.temperature", Number(0.0, 5.0), "Sampling temperature."),
     Key::new("presets.NAME.top_p", Number(0.0, 1.0), "Nucleus sampling."),
     Key::new("presets.NAME.min_p", Number(0.0, 1.0), "Least probability, relative to the likeliest token."),
-    Key::new("presets.NAME.max_tokens", TOKENS, "Tokens an answer may have.").in_unit("tokens"),
+    Key::new("presets.NAME.max_tokens", TOKENS, "Tokens an answer may have; in a document 96, unless the model can be told how much to think.").in_unit("tokens"),
     Key::new("presets.NAME.stop", Texts, "Texts to stop at; also `sentence` and `paragraph`.").or("[]"),
     Key::new("presets.NAME.seed", Whole(i64::MIN, i64::MAX), "Seed of the sampling."),
     Key::new("presets.NAME.logprobs", Whole(0, 20), "Alternatives a token to keep probabilities of."),
