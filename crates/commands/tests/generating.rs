@@ -174,6 +174,23 @@ async fn an_answer_with_nothing_in_it_makes_no_node() {
 }
 
 #[tokio::test]
+async fn a_document_is_continued_by_a_passage_unless_more_is_asked_for() {
+    for home in homes() {
+        echo(&home);
+        let document = home.tree("document", "It rained.").await;
+        let most = async |tree: &str, more: &[&str]| {
+            let words = [&["tree", "generate", tree, "--dry-run"], more].concat();
+            home.ok(&words).await["output_tokens"].as_u64().unwrap()
+        };
+        assert_eq!(most(&document, &[]).await, 96);
+        assert_eq!(most(&document, &["-n", "2"]).await, 192);
+        assert_eq!(most(&document, &["--max-tokens", "200"]).await, 200);
+        let dialogue = home.tree("dialogue", "Hello").await;
+        assert!(most(&dialogue, &[]).await > 1_000, "an answer is as long as it is");
+    }
+}
+
+#[tokio::test]
 async fn a_dry_run_says_what_it_would_cost_and_sends_nothing() {
     for home in homes() {
         let tree = home.tree("buffer", "The rain").await;
