@@ -17,8 +17,8 @@ use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
 use crate::openai_responses::OpenAiResponses;
-use crate::prompt::{Params, Prompt};
-use crate::quirks::Quirks;
+use crate::prompt::{Chat, ChatPart, Params, Prompt};
+use crate::quirks::{Quirks, Thinks};
 use crate::receive::{Io, receive};
 use crate::retry::{self, Attempt};
 
@@ -40,6 +40,24 @@ impl HttpModel {
         let mut client = Client::new(info.dialect, connection)?;
         client.credential = client.credential.binding(info.dialect, quirks.thinking_bound);
         Ok(Self { info, quirks, client })
+    }
+}
+
+impl HttpModel {
+    /// The dialect a conversation is written in. Responses know no text that ends an answer; chat completions do, and
+    /// a model that is told nothing of its thinking loses nothing there.
+    fn spoken(&self, chat: &Chat, params: &Params) -> DialectName {
+        let opaque = |part: &ChatPart| match part {
+            ChatPart::Opaque(_) => true,
+            ChatPart::ToolRound(round) => round.iter().any(|exchange| !exchange.before.is_empty()),
+            _ => false,
+        };
+        let beside = self.quirks.chat_beside && self.info.dialect == DialectName::OpenAiResponses;
+        let ends = !params.stop.is_empty() && self.info.thinks == Thinks::Untold;
+        if beside && ends && !chat.messages.iter().any(opaque) {
+            return DialectName::OpenAiChat;
+        }
+        self.info.dialect
     }
 }
 
@@ -77,12 +95,12 @@ impl Model for HttpModel {
         let (quirks, model) = (self.quirks, self.info.name.as_str());
         match prompt {
             Prompt::Raw(_) => OpenAiCompletions { quirks }.encode(prompt, params, model),
-            Prompt::Chat(_) => {
+            Prompt::Chat(chat) => {
                 // Messages demand a limit: the model's own, where the caller has none.
                 let own =
                     (self.info.dialect == DialectName::AnthropicMessages).then_some(self.info.output_limit);
                 let params = Params { max_tokens: params.max_tokens.or(own), ..params.clone() };
-                encode_chat(self.info.dialect, quirks, prompt, &params, model)
+                encode_chat(self.spoken(chat, &params), quirks, prompt, &params, model)
             }
         }
     }

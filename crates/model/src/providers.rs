@@ -90,6 +90,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
             cache: CacheForm::Key,
             min_p: false,
             seed: false,
+            chat_beside: true,
             ..Quirks::COMPATIBLE
         },
         abilities: Abilities { logprobs: true, honours_n: true, ..TALKS },

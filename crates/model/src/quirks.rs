@@ -45,6 +45,8 @@ pub struct Quirks {
     /// Whether it takes instructions inside a conversation with a role of their own, where its dialect says that
     /// they may stand only above it (newer models of Anthropic).
     pub instructions_inside: bool,
+    /// Whether a server of responses serves chat completions beside them, which know texts that end an answer.
+    pub chat_beside: bool,
     /// The least effort it knows, which is asked for where no thinking is wanted.
     pub least_effort: LeastEffort,
     /// Whether what it wants back in responses keeps the id it gave it. Such an id names an item the server kept,
@@ -76,6 +78,7 @@ impl Quirks {
         least_effort: LeastEffort::Low,
         thinking_always: false,
         thinking_bound: false,
+        chat_beside: false,
         instructions_inside: false,
         item_ids: false,
         signature_stand_in: false,

@@ -12,8 +12,8 @@ use drawloom_model::model_list::ListError;
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     ApiKey, Call, Cancel, Chat, ChatPart, Connection, DialectName, Encoded, Exchange, HttpModel, ListedModel,
-    Model, ModelError, ModelInfo, Params, PartId, Probe, Prompt, Purpose, Quirks, RawResponse, TextPart,
-    list_models, provider,
+    Model, ModelError, ModelInfo, OpaquePart, Params, PartId, Probe, Prompt, Purpose, Quirks, RawResponse,
+    TextPart, Thinks, list_models, provider,
 };
 use server::{Reply, Server, response};
 
@@ -51,6 +51,10 @@ async fn send(model: &HttpModel, path: &str) -> Result<RawResponse, ModelError> 
     let (mut spool, mut listener) = (Vec::new(), |_| {});
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
     model.send(&request, &Call::new("s", Purpose::Turn), exchange).await
+}
+
+fn hello() -> ChatPart {
+    ChatPart::User(TextPart::new(PartId(0), "Hello"))
 }
 
 fn refused(status: &str, headers: &str, body: &str) -> Reply {
@@ -113,6 +117,41 @@ async fn each_dialect_sends_its_key_in_its_own_header() {
         let versioned = request.contains("\r\nanthropic-version: 2023-06-01\r\n");
         assert_eq!(versioned, dialect == DialectName::AnthropicMessages, "{request}");
     }
+}
+
+#[test]
+fn a_text_that_ends_an_answer_is_asked_for_in_chat_completions_where_they_stand_beside_responses() {
+    let model = |thinks: Thinks, chat_beside: bool| {
+        let info = ModelInfo { thinks, ..info(DialectName::OpenAiResponses) };
+        let quirks = Quirks { chat_beside, ..Quirks::default() };
+        HttpModel::new(info, quirks, connection("http://127.0.0.1:9/v1", None)).unwrap()
+    };
+    let say =
+        |part: ChatPart| Prompt::Chat(Chat { messages: vec![hello(), part, hello()], ..Chat::default() });
+    let answer = || say(ChatPart::Assistant(TextPart::new(PartId(1), "Yes.")));
+    let asked = |model: &HttpModel, prompt: &Prompt, stop: &[&str]| {
+        let params =
+            Params { stop: stop.iter().map(|stop| (*stop).to_owned()).collect(), ..Params::default() };
+        model.encode(prompt, &params).map(|encoded| (encoded.dialect(), encoded.path().to_owned()))
+    };
+    let plain = model(Thinks::Untold, true);
+    let chat = (DialectName::OpenAiChat, "chat/completions".to_owned());
+    assert_eq!(asked(&plain, &answer(), &["END"]).unwrap(), chat);
+    let responses = (DialectName::OpenAiResponses, "responses".to_owned());
+    assert_eq!(asked(&plain, &answer(), &[]).unwrap(), responses, "control");
+    let refused = |model: &HttpModel, prompt: &Prompt| asked(model, prompt, &["END"]).unwrap_err().code();
+    assert_eq!(refused(&model(Thinks::Untold, false), &answer()), "unsupported", "they are not there");
+    assert_eq!(
+        refused(&model(Thinks::Told, true), &answer()),
+        "unsupported",
+        "it would not think as it should"
+    );
+    let sealed = OpaquePart { id: PartId(1), thinking: None, json: serde_json::json!({"type": "reasoning"}) };
+    assert_eq!(
+        refused(&plain, &say(ChatPart::Opaque(sealed))),
+        "unsupported",
+        "it belongs to the other dialect"
+    );
 }
 
 #[tokio::test]
