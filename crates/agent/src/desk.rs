@@ -44,7 +44,7 @@ impl Client for () {
 #[derive(Clone)]
 pub struct Desk {
     /// The store.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Ids of this process.
     pub ids: Arc<Ids>,
     /// The home.

@@ -89,7 +89,7 @@ pub struct Workspace {
 /// A home that is open, with everything its commands need.
 pub struct App {
     /// The store.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Ids of this process.
     pub ids: Arc<Ids>,
     /// The home.

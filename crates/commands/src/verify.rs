@@ -1,11 +1,9 @@
 //! Verify and seal.
 
-use std::any::Any;
-
 use loom::seal::{first_head, next_head, sign};
 use loom::verify::Report;
-use loom::{Digest, Rows, Seq, TreeId};
-use store::{Principal, Store, StoreError};
+use loom::{Digest, Seq, TreeId};
+use store::{Principal, Store};
 
 use crate::app::App;
 use crate::args::TreeArg;
@@ -35,13 +33,8 @@ pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Out
 }
 
 /// Verifies a tree of a store, however large, as of one moment.
-pub(crate) async fn report(store: &dyn Store, who: &Principal, tree: TreeId) -> Result<Report, CommandError> {
-    let read = |rows: &dyn Rows| {
-        Ok(Box::new(loom::verify::verify(rows, &StoreEvidence(rows))?) as Box<dyn Any + Send>)
-    };
-    let answer = store.read_whole(who, tree, Box::new(read)).await?;
-    // The box holds what the closure above put there.
-    Ok(*answer.downcast::<Report>().map_err(|_| StoreError::Closed)?)
+pub(crate) async fn report(store: &Store, who: &Principal, tree: TreeId) -> Result<Report, CommandError> {
+    Ok(store.read_whole(who, tree, |rows| loom::verify::verify(rows, &StoreEvidence(rows))).await?)
 }
 
 fn verified(report: Report) -> Verified {

@@ -47,7 +47,7 @@ impl Looked {
 /// # Errors
 /// As the store says.
 pub async fn answered(
-    store: &dyn Store,
+    store: &Store,
     who: &Principal,
     id: &WorkspaceId,
 ) -> Result<Option<TrustRecord>, StoreError> {
@@ -77,7 +77,7 @@ fn nearest(records: Vec<TrustRecord>, id: &WorkspaceId) -> Option<TrustRecord> {
 /// # Errors
 /// As the store says.
 pub async fn keep(
-    store: &dyn Store,
+    store: &Store,
     who: &Principal,
     looked: &Looked,
     answer: Answer,

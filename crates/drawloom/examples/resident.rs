@@ -19,7 +19,7 @@ use model::script::ScriptOptions;
 use model::{Cancel, Clock, Model, ScriptModel};
 use store::home::{Home, HomeOptions};
 use store::instance::{About, InstanceId, Instances};
-use store::{Ids, SqliteStore};
+use store::{Ids, Store};
 use text::mask::{Masker, Secret};
 
 #[derive(Parser)]
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let about = About::this_process("resident", env!("CARGO_PKG_VERSION"), clock.now());
         let instance = Instances::of(&home)?.start(id, &about)?;
         let app = App {
-            store: Arc::new(SqliteStore::open(&home.database())?),
+            store: Arc::new(Store::open(&home.database())?),
             ids: Ids::new(),
             home: Arc::new(home),
             instance: instance.id(),

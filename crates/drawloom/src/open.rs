@@ -10,7 +10,7 @@ use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{Ids, SqliteStore, StoreError};
+use store::{Ids, Store, StoreError};
 use text::terminal::visible;
 use tokio::runtime::Runtime;
 
@@ -130,11 +130,10 @@ pub(crate) fn open(
         ..store::Limits::default()
     };
     let options = store::Options { limits, ..store::Options::default() };
-    let store = match SqliteStore::open_with(&home.database(), &options) {
+    let store = match Store::open_with(&home.database(), &options) {
         Err(StoreError::MigrationNeeded { found, known }) => {
             nobody_older(&home)?;
-            let store =
-                SqliteStore::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
+            let store = Store::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
             person.notice(&format!(
                 "the store was brought from version {found} to {known}; what it was is kept as loom.db.v{found}.bak"
             ));

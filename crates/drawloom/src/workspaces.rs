@@ -43,7 +43,7 @@ fn at(places: &Places, chosen: &Chosen) -> Workspace {
 pub(crate) async fn load(
     places: &Places,
     home: &Home,
-    store: &dyn Store,
+    store: &Store,
     now: Millis,
     person: &Person,
 ) -> Result<Workspace, CommandError> {

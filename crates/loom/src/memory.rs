@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::cell::{Cell, CellKey, CellScope};
+use crate::cell::{Cell, CellChange, CellKey, CellScope, CellValue};
 use crate::content::NotCanonical;
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
 use crate::generation::{GenerationId, GenerationRow};
 use crate::id::{NodeId, PositionId, Seq, ViewName};
 use crate::node::{Node, NodeRow};
-use crate::operation::{OpRecord, Timeline};
+use crate::operation::{OpRecord, Operation, Timeline};
 use crate::plan::{DraftChange, Plan};
 use crate::position::{Position, PositionKind};
 use crate::rows::{Injection, Order, RowError, Rows};
@@ -61,7 +61,8 @@ impl MemoryTree {
         self.check(&plan)?;
         let record = match plan.op {
             None => None,
-            Some(op) => {
+            Some(mut op) => {
+                self.renew_views(&mut op);
                 let seq = Seq(self.operations.len() as u64 + 1);
                 let prev = self.operations.last().map_or(Digest::ZERO, |last| last.hash);
                 let before = op.view.as_ref().map(|view| self.timeline_of(view)).unwrap_or_default();
@@ -73,11 +74,7 @@ impl MemoryTree {
         }
         self.positions.extend(plan.positions.into_iter().map(|position| (position.id, position)));
         for change in plan.drafts {
-            let key = (change.view, change.slot);
-            match change.new {
-                Some(draft) => drop(self.drafts.insert(key, draft)),
-                None => drop(self.drafts.remove(&key)),
-            }
+            self.replace_draft(change);
         }
         let Some(record) = record else { return Ok(None) };
         let seq = record.seq;
@@ -95,6 +92,27 @@ impl MemoryTree {
         }
         self.operations.push(record);
         Ok(Some(seq))
+    }
+
+    /// Empties what earlier views of the same names left where an operation makes views: their cells as part of the
+    /// operation, their drafts and timelines beside it.
+    fn renew_views(&mut self, op: &mut Operation) {
+        let made = |change: &&CellChange| change.old.is_none() && !change.new.is_none();
+        let views: BTreeSet<ViewName> =
+            op.cells.iter().filter(made).filter_map(|change| made_view(&change.key).cloned()).collect();
+        for view in views {
+            for (key, cell) in &self.cells {
+                let set = op.cells.iter().any(|change| change.key == *key);
+                if view_of(key) == Some(&view) && !cell.value.is_none() && !set {
+                    let old = cell.value.clone();
+                    op.cells.push(CellChange { key: key.clone(), old, new: CellValue::None });
+                }
+            }
+            self.drafts.retain(|(of, _), _| *of != view);
+            if let Some(timeline) = self.timelines.get_mut(&view) {
+                *timeline = Timeline { tick: timeline.tick, ..Timeline::default() };
+            }
+        }
     }
 
     fn check(&self, plan: &Plan) -> Result<(), ApplyError> {
@@ -126,6 +144,26 @@ impl MemoryTree {
         self.restore_node(NodeRow { node, seq, place, short_id, purged: false });
     }
 
+    /// Puts a draft in the place of another. No revision that was ever at this place comes again: the view's ticks
+    /// never fall behind them.
+    fn replace_draft(&mut self, change: DraftChange) {
+        let timeline = self.timeline_of(&change.view);
+        let mut new = change.new;
+        if let (Some(draft), None) = (&mut new, change.expected) {
+            draft.revision = draft.revision.max(timeline.tick);
+        }
+        let gone = change.expected.map_or(0, |last| last + 1);
+        let tick = timeline.tick.max(new.as_ref().map_or(gone, |draft| draft.revision));
+        if tick != timeline.tick {
+            self.timelines.insert(change.view.clone(), Timeline { tick, ..timeline });
+        }
+        let key = (change.view, change.slot);
+        match new {
+            Some(draft) => drop(self.drafts.insert(key, draft)),
+            None => drop(self.drafts.remove(&key)),
+        }
+    }
+
     fn timeline_of(&self, view: &ViewName) -> Timeline {
         self.timelines.get(view).copied().unwrap_or_default()
     }
@@ -135,8 +173,9 @@ impl MemoryTree {
     /// # Errors
     /// [`ApplyError::Conflict`] when its revision is another.
     pub fn set_draft(&mut self, change: DraftChange) -> Result<(), ApplyError> {
-        let view = change.view.clone();
-        let slot = change.slot;
+        let (view, slot) = (change.view.clone(), change.slot);
+        let before = self.timeline_of(&view).tick;
+        let revision = change.new.as_ref().map_or(0, |draft| draft.revision);
         self.apply(Plan { drafts: vec![change], ..Plan::default() })?;
         for ((_, other), draft) in self.drafts.iter_mut().filter(|((of, _), _)| *of == view) {
             if *other != slot {
@@ -144,7 +183,7 @@ impl MemoryTree {
             }
         }
         let timeline = self.timeline_of(&view);
-        self.timelines.insert(view, Timeline { redo: None, tick: timeline.tick + 1, ..timeline });
+        self.timelines.insert(view, Timeline { redo: None, tick: revision.max(before + 1), ..timeline });
         Ok(())
     }
 
@@ -216,6 +255,25 @@ impl MemoryTree {
         let all = before.is_none();
         let before = before.unwrap_or_default();
         self.order.iter().rev().filter(move |(order, _)| all || **order < before).map(|(_, id)| *id)
+    }
+}
+
+/// The view a cell stands for.
+const fn made_view(key: &CellKey) -> Option<&ViewName> {
+    if let CellKey::View { view } = key { Some(view) } else { None }
+}
+
+/// The view a cell belongs to.
+const fn view_of(key: &CellKey) -> Option<&ViewName> {
+    match key {
+        CellKey::View { view }
+        | CellKey::Tip { view }
+        | CellKey::WindowStart { view }
+        | CellKey::Selected { view, .. }
+        | CellKey::LastTip { view, .. }
+        | CellKey::Keep { view, .. }
+        | CellKey::Draft { view, .. } => Some(view),
+        _ => None,
     }
 }
 

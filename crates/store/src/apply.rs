@@ -42,11 +42,6 @@ impl With {
     pub fn nothing() -> Self {
         Self::default()
     }
-
-    /// Whether there is nothing to write.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.generations.is_empty() && self.outcomes.is_empty() && self.injections.is_empty()
-    }
 }
 
 /// What was written.

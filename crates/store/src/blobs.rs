@@ -9,6 +9,7 @@
 
 mod id;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -368,3 +369,16 @@ fn error_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Blob
 
 #[cfg(test)]
 mod tests;
+
+/// Blobs that a content shows, those within tool results included.
+pub(crate) fn shown_in(content: &[loom::Block]) -> BTreeSet<loom::Digest> {
+    let mut found = BTreeSet::new();
+    for block in content {
+        match block {
+            loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => drop(found.insert(*blob)),
+            loom::Block::ToolResult { blocks, .. } => found.extend(shown_in(blocks)),
+            _ => {}
+        }
+    }
+    found
+}

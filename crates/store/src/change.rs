@@ -47,7 +47,7 @@ const ROUNDS: usize = 64;
 /// [`StoreError::Refused`] when the change is not allowed; [`StoreError::Conflict`] when something else was first
 /// every time; whatever the store fails with.
 pub async fn change(
-    store: &dyn Store,
+    store: &Store,
     who: &Principal,
     request: loom::plan::Request,
     with: With,
@@ -62,7 +62,8 @@ pub async fn change(
     loop {
         let Prepared { plan, basis } = prepare(store, who, request.clone(), ids).await?;
         let with = With { basis: Some(basis), ..with.clone() };
-        match store.apply(who, tree, plan, with).await {
+        // On the heap: futures hold futures, and plans are large.
+        match Box::pin(store.apply(who, tree, plan, with)).await {
             Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
             done => return done,
         }
@@ -83,7 +84,7 @@ pub struct Prepared {
 /// # Errors
 /// As [`change`].
 pub async fn prepare(
-    store: &dyn Store,
+    store: &Store,
     who: &Principal,
     request: loom::plan::Request,
     ids: &Arc<Ids>,

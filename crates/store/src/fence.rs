@@ -3,6 +3,8 @@
 //! A number grows each time work changes hands. A result that comes with an old number is refused, so that a
 //! process that slept through its lease can never write over the one that took over (spec: security §7).
 
+use std::time::Duration;
+
 use loom::Millis;
 
 /// Who holds a lease or owns running work: an instance of the program.
@@ -76,4 +78,9 @@ pub struct Guard {
     pub lease: String,
     /// Its number.
     pub fence: Fence,
+}
+
+/// When a lease taken at `now` ends by itself.
+pub(crate) fn end_of(now: Millis, ttl: Duration) -> Millis {
+    Millis(now.0.saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)))
 }

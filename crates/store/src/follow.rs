@@ -21,14 +21,14 @@ const PAGE: usize = 256;
 ///
 /// # Errors
 /// As [`Store::newest`].
-pub fn follow(store: Arc<dyn Store>, who: Principal, after: Cursor) -> Result<Follower, StoreError> {
+pub fn follow(store: Arc<Store>, who: Principal, after: Cursor) -> Result<Follower, StoreError> {
     let newest = store.newest()?;
     Ok(Follower { store, who, after, newest })
 }
 
 /// Reads events as they come.
 pub struct Follower {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     who: Principal,
     after: Cursor,
     newest: watch::Receiver<Cursor>,

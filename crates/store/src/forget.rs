@@ -315,7 +315,7 @@ impl Target {
     pub(crate) fn add_node(&mut self, tree: TreeId, node: NodeId, content: &[Block]) {
         self.nodes.insert((tree, node));
         self.needles.add(&node.to_string());
-        for blob in crate::memory::find::blobs(content) {
+        for blob in crate::blobs::shown_in(content) {
             self.needles.add(&blob_name(blob));
         }
         let text = plain_text(content);

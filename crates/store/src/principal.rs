@@ -2,6 +2,8 @@
 
 use loom::TreeId;
 
+use crate::error::StoreError;
+
 /// What a token may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
@@ -69,6 +71,11 @@ impl Principal {
     pub fn may_lease(&self, name: &str) -> bool {
         self.sees_all() || self.session().is_some_and(|own| name.strip_prefix("session/") == Some(own))
     }
+}
+
+/// Refuses whoever does not see everything: what follows reaches beyond single trees.
+pub(crate) fn only_owner(who: &Principal, what: &'static str) -> Result<(), StoreError> {
+    if who.sees_all() { Ok(()) } else { Err(StoreError::Denied(what)) }
 }
 
 #[cfg(test)]

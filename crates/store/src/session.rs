@@ -96,12 +96,3 @@ pub struct SessionFilter {
     /// Archived ones too.
     pub archived: bool,
 }
-
-impl SessionFilter {
-    /// Whether a list holds a session.
-    pub(crate) fn holds(&self, workspace: &str, name: &str, archived: bool) -> bool {
-        self.workspace.as_deref().is_none_or(|wanted| wanted == workspace)
-            && self.name.as_deref().is_none_or(|wanted| wanted == name)
-            && (self.archived || !archived)
-    }
-}

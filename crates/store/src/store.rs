@@ -1,10 +1,16 @@
-//! The face of every store.
+//! The store: trees and what belongs to them, in one SQLite file with a write-ahead log, one thread that writes and
+//! a few that read.
+//!
+//! Several processes may have the file open. Each write is an immediate transaction in which numbers are given
+//! and cells compared, so that the order of a tree is one for all of them. A commit is synced before it is
+//! acknowledged.
 
-use std::any::Any;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use loom::rows::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Rows, Seq, TreeId, Trust};
@@ -21,37 +27,219 @@ use crate::generation::{Generation, GenerationFilter, SpentAfter, SpentRow, Usag
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
-use crate::principal::Principal;
+use crate::principal::{Principal, only_owner};
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
+use crate::sqlite::db::{self, Db};
+use crate::sqlite::open::{self, Options};
+use crate::sqlite::readers::{Readers, Time};
+use crate::sqlite::watcher::Watcher;
+use crate::sqlite::writer::{WriteConnection, Writer};
+use crate::sqlite::{
+    Faults, adopt, apply, events, find, forget, rows, sent, session_row, tree_row, upkeep, work,
+    workspace_row,
+};
 use crate::workspace::WorkspaceRecord;
 
-/// A function over the rows of one tree; [`read`] wraps it.
-pub type ReadFn = Box<dyn FnOnce(&dyn Rows) -> Result<Box<dyn Any + Send>, RowError> + Send>;
-
-/// A store of trees and of what belongs to them.
+/// A store in one SQLite file, or in memory.
 ///
 /// Every method takes the principal that asks. What it may not see is [`StoreError::NotFound`], as if it were not
 /// there. Writes are durable (power loss included) when they return, drafts excepted, which survive the death of
 /// the process. Dropping a future abandons the answer, never half of the work: a write that was queued is done
 /// whole or not at all.
-#[async_trait]
-pub trait Store: Send + Sync {
+pub struct Store {
+    found: open::Found,
+    limits: Limits,
+    newest: watch::Sender<Cursor>,
+    /// From the first follower on.
+    watcher: Mutex<Option<Watcher>>,
+    /// None once the store is being dropped.
+    readers: Option<Readers>,
+    /// None for reading only and in memory.
+    writer: Option<Writer>,
+    /// The one connection of a store in memory, used where it is asked.
+    memory: Option<Mutex<WriteConnection>>,
+}
+
+/// An answer of the store to come, on the heap: plans and imports are large, and futures hold futures.
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // What waits in a queue is done, then its threads end: first those that read, then the writer, and last the one
+        // that copies the log back. Connections that close in the same moment take each other for the last one, and
+        // leave the log to the next process.
+        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let mut readers = self.readers.take().map(Readers::stop).unwrap_or_default();
+        readers.extend(watcher.map(Watcher::stop));
+        join(readers);
+        join(self.writer.take().map(Writer::stop).unwrap_or_default());
+    }
+}
+
+/// Waits until threads have ended.
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the store panicked");
+        }
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("found", &self.found).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens a file, or makes it.
+    ///
+    /// # Errors
+    /// As [`Store::open_with`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_with(path, &Options::default())
+    }
+
+    /// Opens a file, or makes it. Opening takes the same time however large the file is.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] for another program's file, [`StoreError::SchemaTooNew`] for a newer program's,
+    /// [`StoreError::MigrationNeeded`] for an older one's unless `may_migrate` is set, [`StoreError::Damaged`].
+    pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
+        let found = open::prepare(path, options)?;
+        let newest = watch::Sender::new(Cursor::default());
+        let writer =
+            if found.read_only { None } else { Some(Writer::start(&found, options, newest.clone())?) };
+        let readers = Some(Readers::start(&found, options.readers, options.limits.read)?);
+        let (limits, watcher) = (options.limits, Mutex::new(None));
+        Ok(Self { found, limits, newest, watcher, readers, writer, memory: None })
+    }
+
+    /// An empty store in memory, for previews and tests. It ends with the value, has no threads, and does its work on
+    /// the thread that asks.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] when it cannot be made.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Self::in_memory_with(Limits::default())
+    }
+
+    /// As [`Store::in_memory`], with limits.
+    ///
+    /// # Errors
+    /// As [`Store::in_memory`].
+    pub fn in_memory_with(limits: Limits) -> Result<Self, StoreError> {
+        let found = open::Found::memory();
+        let newest = watch::Sender::new(Cursor::default());
+        let options = Options { limits, ..Options::default() };
+        let conn = open::writer(&found, &options)?;
+        let memory = Some(Mutex::new(WriteConnection::new(conn, &options, newest.clone())?));
+        Ok(Self { found, limits, newest, watcher: Mutex::new(None), readers: None, writer: None, memory })
+    }
+
+    /// The bytes of the write-ahead log, if they are more than [`Limits::wal`]: a read that does not end holds it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the log cannot be looked at.
+    pub fn long_log(&self) -> Result<Option<u64>, StoreError> {
+        let mut name = self.found.path.clone().into_os_string();
+        name.push("-wal");
+        match std::fs::symlink_metadata(&name) {
+            Ok(metadata) => Ok(Some(metadata.len()).filter(|bytes| *bytes > self.limits.wal)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io("look at the store's log", error)),
+        }
+    }
+
+    /// Whether writes are refused.
+    pub const fn is_read_only(&self) -> bool {
+        self.found.read_only
+    }
+
+    fn read<T, F>(&self, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.read_within(Time::Bounded, work)
+    }
+
+    /// Runs a read on a thread that reads; in memory, where there is one connection, on that which writes.
+    fn read_within<T, F>(&self, time: Time, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        match &self.readers {
+            Some(readers) => Box::pin(readers.run(time, work)),
+            None => self.run_alone(|conn| db::snapshot(conn, work)),
+        }
+    }
+
+    fn write<T, F>(&self, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        if let Some(memory) = &self.memory {
+            let done = memory.lock().unwrap_or_else(PoisonError::into_inner).run(work);
+            return Box::pin(std::future::ready(done));
+        }
+        match self.writer() {
+            Ok(writer) => Box::pin(writer.run(work)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    /// Does something between two transactions.
+    fn run_alone<T, F>(&self, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&rusqlite::Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        if let Some(memory) = &self.memory {
+            let done = memory.lock().unwrap_or_else(PoisonError::into_inner).run_alone(work);
+            return Box::pin(std::future::ready(done));
+        }
+        match self.writer() {
+            Ok(writer) => Box::pin(writer.run_alone(work)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or(StoreError::ReadOnly)
+    }
+
+    /// Removes what a forget or purge left in the file's pages.
+    async fn scrub(&self) -> Result<(), StoreError> {
+        self.run_alone(forget::scrub).await
+    }
+}
+
+impl Store {
     /// The limits it was opened with.
-    fn limits(&self) -> Limits;
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
 
     /// Applies a plan and the rows that go with it, in one transaction. An empty plan with rows is allowed.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] names cells and drafts that are not as the plan expects; [`StoreError::Fenced`]
     /// when a guard or an outcome's tenure no longer holds. Nothing is written then.
-    async fn apply(
+    pub async fn apply(
         &self,
         who: &Principal,
         tree: TreeId,
         plan: Plan,
         with: With,
-    ) -> Result<Applied, StoreError>;
+    ) -> Result<Applied, StoreError> {
+        self.limits.check(&plan.nodes)?;
+        let who = who.clone();
+        self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
+    }
 
     /// Inserts a tree as it is, under its own ids and numbers, in one transaction; its log goes on behind its last
     /// operation. The cells are those the log leaves; no timeline, draft or running work comes along.
@@ -59,106 +247,155 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Exists`] when the tree, or a node or generation of it, is here;
     /// [`StoreError::Malformed`] when its rows and its log do not fit together. Nothing is written then.
-    async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError>;
+    pub async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+        self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
+        let who = who.clone();
+        self.write(move |db| adopt::adopt(db, &who, &adopted)).await
+    }
 
     /// What was imported into a tree, oldest first.
-    async fn imports(&self, who: &Principal, tree: TreeId) -> Result<Vec<Import>, StoreError>;
+    pub async fn imports(&self, who: &Principal, tree: TreeId) -> Result<Vec<Import>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| adopt::imports(db, tree_row::find(db, &who, tree)?)).await
+    }
 
     /// Sets how far imported nodes are believed; those that are not `outside` any more stay as they are. Returns
     /// how many were changed.
     ///
     /// # Errors
     /// [`StoreError::Malformed`] names a node that no import brought in: nothing else is ever raised.
-    async fn set_trust(
+    pub async fn set_trust(
         &self,
         who: &Principal,
         tree: TreeId,
         nodes: Vec<(NodeId, Trust)>,
-    ) -> Result<u64, StoreError>;
+    ) -> Result<u64, StoreError> {
+        let who = who.clone();
+        self.write(move |db| adopt::set_trust(db, &who, tree, &nodes)).await
+    }
 
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
     ///
     /// # Errors
     /// What the function returns; [`StoreError::TooLong`] after [`Limits::read`].
-    async fn read_rows(
-        &self,
-        who: &Principal,
-        tree: TreeId,
-        f: ReadFn,
-    ) -> Result<Box<dyn Any + Send>, StoreError>;
+    pub async fn read_rows<T, F>(&self, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+    {
+        let who = who.clone();
+        self.read(move |db| rows::run(db, &who, tree, f)).await
+    }
 
     /// As [`Store::read_rows`], however long it takes: for what has to read a whole tree as of one moment. The log
     /// of the store grows meanwhile.
     ///
     /// # Errors
     /// What the function returns.
-    async fn read_whole(
-        &self,
-        who: &Principal,
-        tree: TreeId,
-        f: ReadFn,
-    ) -> Result<Box<dyn Any + Send>, StoreError>;
+    pub async fn read_whole<T, F>(&self, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+    {
+        let who = who.clone();
+        self.read_within(Time::Unbounded, move |db| rows::run(db, &who, tree, f)).await
+    }
 
     /// The trees, the one changed last first.
-    async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError>;
+    pub async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| find::trees(db, &who, filter)).await
+    }
 
     /// One tree.
-    async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError>;
+    pub async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError> {
+        let who = who.clone();
+        self.read(move |db| find::tree(db, &who, tree)).await
+    }
 
     /// Sessions with their trees, the one something was last done in first. [`With::begins`] begins one.
-    async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError>;
+    pub async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| session_row::list(db, &who, &filter)).await
+    }
 
     /// Gives a session another name.
     ///
     /// # Errors
     /// [`StoreError::Exists`] when another one of its workspace has it.
-    async fn rename_session(&self, who: &Principal, id: &SessionId, name: &str) -> Result<(), StoreError>;
+    pub async fn rename_session(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        name: &str,
+    ) -> Result<(), StoreError> {
+        let (who, id, name) = (who.clone(), id.clone(), name.to_owned());
+        self.write(move |db| session_row::rename(db, &who, &id, &name)).await
+    }
 
     /// Archives a session, or takes it out of the archive. Its trees stay as they are.
     ///
     /// # Errors
     /// [`StoreError::Exists`] when another one has its name by now.
-    async fn archive_session(
+    pub async fn archive_session(
         &self,
         who: &Principal,
         id: &SessionId,
         archived: bool,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        let (who, id) = (who.clone(), id.clone());
+        self.write(move |db| session_row::archive(db, &who, &id, archived)).await
+    }
 
     /// Removes a session whose trees are all purged.
     ///
     /// # Errors
     /// [`StoreError::Exists`] while one of its trees is there.
-    async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError>;
+    pub async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
+        let (who, id) = (who.clone(), id.clone());
+        self.write(move |db| session_row::remove(db, &who, &id)).await
+    }
 
     /// What the owner said about workspaces, ordered by path.
     ///
     /// # Errors
     /// [`StoreError::Denied`] to whoever does not see everything.
-    async fn workspaces(&self, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError>;
+    pub async fn workspaces(&self, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| workspace_row::list(db, &who)).await
+    }
 
     /// Keeps an answer about a workspace; one about the same path before it is gone.
     ///
     /// # Errors
     /// [`StoreError::Denied`] to whoever does not see everything.
-    async fn keep_workspace(&self, who: &Principal, record: WorkspaceRecord) -> Result<(), StoreError>;
+    pub async fn keep_workspace(&self, who: &Principal, record: WorkspaceRecord) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| workspace_row::keep(db, &who, &record)).await
+    }
 
     /// The tree a person names by id, short id or exact title.
     ///
     /// # Errors
     /// [`StoreError::Ambiguous`] with the candidates' short ids and titles.
-    async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError>;
+    pub async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.read(move |db| find::resolve(db, &who, &name)).await
+    }
 
     /// The node a person names by id, by short id (in `tree`, if given), or as `TREE:SHORT`.
     ///
     /// # Errors
     /// [`StoreError::Ambiguous`] when the short id stands in several trees and none is named.
-    async fn resolve_node(
+    pub async fn resolve_node(
         &self,
         who: &Principal,
         tree: Option<TreeId>,
         name: &str,
-    ) -> Result<NodeName, StoreError>;
+    ) -> Result<NodeName, StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.read(move |db| find::resolve_node(db, &who, tree, &name)).await
+    }
 
     /// Changes a draft that has revision `expected` (none: that does not exist). Nothing can be redone after it
     /// in that view. Returns the draft as it is now.
@@ -166,163 +403,258 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Conflict`] with the revision there is; [`StoreError::Splice`] when the text to replace does
     /// not stand there.
-    async fn edit_draft(
+    pub async fn edit_draft(
         &self,
         who: &Principal,
         name: DraftName,
         expected: Option<u64>,
         edit: DraftEdit,
-    ) -> Result<Draft, StoreError>;
+    ) -> Result<Draft, StoreError> {
+        let who = who.clone();
+        self.write(move |db| apply::edit_draft(db, &who, &name, expected, &edit)).await
+    }
 
     /// Removes a draft that has revision `expected`.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] with the revision there is.
-    async fn discard_draft(&self, who: &Principal, name: DraftName, expected: u64) -> Result<(), StoreError>;
+    pub async fn discard_draft(
+        &self,
+        who: &Principal,
+        name: DraftName,
+        expected: u64,
+    ) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| apply::discard_draft(db, &who, &name, expected)).await
+    }
 
     /// The response a node was made of.
-    async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError>;
+    pub async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::response(db, &who, node)).await
+    }
 
     /// A manifest, by its digest.
-    async fn manifest(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError>;
+    pub async fn manifest(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::manifest(db, &who, digest)).await
+    }
 
     /// A body that a manifest refers to, by its digest.
-    async fn body(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError>;
+    pub async fn body(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::body(db, &who, digest)).await
+    }
+
+    /// Every blob that a node shows, each once: the owner's knowledge alone.
+    pub async fn blobs(&self, who: &Principal) -> Result<Vec<Digest>, StoreError> {
+        only_owner(who, "blobs")?;
+        self.read(sent::all_blobs).await
+    }
 
     /// Whether a node this principal may read shows the blob: blobs are read through nodes, never by their hash
     /// alone.
-    async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError>;
-
-    /// Every blob that a node shows, each once: the owner's knowledge alone.
-    async fn blobs(&self, who: &Principal) -> Result<Vec<Digest>, StoreError>;
+    pub async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::shows_blob(db, &who, digest)).await
+    }
 
     /// Stores a seal of a tree.
     ///
     /// # Errors
     /// [`StoreError::Malformed`] when it covers operations the tree does not have, or is not signed by its key.
-    async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError>;
+    pub async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| tree_row::add_seal(db, &who, tree, &seal)).await
+    }
 
     /// Searches the text of nodes (see [`text::bigrams::Query`] for the syntax).
-    async fn search(
+    pub async fn search(
         &self,
         who: &Principal,
         query: &str,
         scope: SearchScope,
         limit: usize,
-    ) -> Result<Hits, StoreError>;
+    ) -> Result<Hits, StoreError> {
+        let (who, query, time) = (who.clone(), query.to_owned(), self.limits.search);
+        self.read(move |db| find::search(db, &who, &query, scope, limit, time)).await
+    }
 
     /// Events after a cursor, at most `limit`.
-    async fn events_after(&self, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError>;
+    pub async fn events_after(
+        &self,
+        who: &Principal,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Events, StoreError> {
+        let who = who.clone();
+        self.read(move |db| events::after(db, &who, after, limit)).await
+    }
 
     /// The newest event, as far as this store knows: at once when it wrote it itself, within 100 ms when another
     /// process did. [`crate::follow`] waits on it.
     ///
     /// # Errors
     /// What keeps the store from noticing other processes.
-    fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError>;
+    pub fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        // A store in memory has no other process.
+        if watcher.is_none() && self.readers.is_some() {
+            *watcher = Some(Watcher::start(&self.found, self.newest.clone())?);
+        }
+        Ok(self.newest.subscribe())
+    }
 
     /// Takes a lease that is free, has ended, or is held by the same holder (whose older number then ends).
     ///
     /// # Errors
     /// [`StoreError::Held`] names who has it.
-    async fn acquire_lease(
+    pub async fn acquire_lease(
         &self,
         who: &Principal,
         name: &str,
         holder: &Holder,
         ttl: Duration,
         now: Millis,
-    ) -> Result<Fence, StoreError>;
+    ) -> Result<Fence, StoreError> {
+        let (who, name, holder) = (who.clone(), name.to_owned(), holder.clone());
+        self.write(move |db| work::acquire(db, &who, &name, &holder, ttl, now)).await
+    }
 
     /// Makes a lease last until `now + ttl`.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when it was taken over or released.
-    async fn renew_lease(
+    pub async fn renew_lease(
         &self,
         who: &Principal,
         name: &str,
         fence: Fence,
         ttl: Duration,
         now: Millis,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.write(move |db| work::renew(db, &who, &name, fence, ttl, now)).await
+    }
 
     /// Lets a lease go.
     ///
     /// # Errors
     /// As [`Store::renew_lease`].
-    async fn release_lease(&self, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError>;
+    pub async fn release_lease(&self, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.write(move |db| work::release(db, &who, &name, fence)).await
+    }
 
     /// A lease as it stands; none if there never was one.
-    async fn lease(&self, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError>;
+    pub async fn lease(&self, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.read(move |db| work::lease(db, &who, &name)).await
+    }
 
     /// Enqueues a job. One with the same key that was ever enqueued is returned instead, with `false`.
-    async fn enqueue(&self, who: &Principal, job: NewJob) -> Result<(JobId, bool), StoreError>;
+    pub async fn enqueue(&self, who: &Principal, job: NewJob) -> Result<(JobId, bool), StoreError> {
+        let who = who.clone();
+        self.write(move |db| work::enqueue(db, &who, &job)).await
+    }
 
     /// Takes the oldest job that is due and waits, of one of these kinds.
-    async fn claim(
+    pub async fn claim(
         &self,
         who: &Principal,
         kinds: &[&str],
         owner: &Holder,
         now: Millis,
-    ) -> Result<Option<Job>, StoreError>;
+    ) -> Result<Option<Job>, StoreError> {
+        let (who, owner) = (who.clone(), owner.clone());
+        let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        self.write(move |db| work::claim(db, &who, &kinds, &owner, now)).await
+    }
 
     /// Ends a claimed job.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when it is no longer this tenure's.
-    async fn finish(
+    pub async fn finish(
         &self,
         who: &Principal,
         job: JobId,
         tenure: &Tenure,
         end: JobEnd,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        let (who, tenure) = (who.clone(), tenure.clone());
+        self.write(move |db| work::finish(db, &who, job, &tenure, &end)).await
+    }
 
     /// Jobs in the order they came.
-    async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError>;
+    pub async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| work::jobs(db, &who, filter)).await
+    }
 
     /// Generations, oldest first.
-    async fn generations(
+    pub async fn generations(
         &self,
         who: &Principal,
         filter: GenerationFilter,
-    ) -> Result<Vec<Generation>, StoreError>;
+    ) -> Result<Vec<Generation>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::generations(db, &who, &filter)).await
+    }
 
     /// Takes over a running generation from an owner that is gone, for recovery: its results under the old number
     /// are refused from then on. The caller has made sure that the owner's lock is free.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when it is no longer `from`'s, or has ended.
-    async fn take_over(
+    pub async fn take_over(
         &self,
         who: &Principal,
         generation: GenerationId,
         from: &Tenure,
         to: &Holder,
-    ) -> Result<Fence, StoreError>;
+    ) -> Result<Fence, StoreError> {
+        let (who, from, to) = (who.clone(), from.clone(), to.clone());
+        self.write(move |db| sent::take_over(db, &who, generation, &from, &to)).await
+    }
 
     /// Usage written down at or after `since`, of one tree or of all, oldest first.
-    async fn usage(
+    pub async fn usage(
         &self,
         who: &Principal,
         tree: Option<TreeId>,
         since: Millis,
-    ) -> Result<Vec<UsageRow>, StoreError>;
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::usage(db, &who, tree, since)).await
+    }
 
     /// Usage written down at or after `since`, oldest first, behind `after`, at most `limit`: a home of many years is
     /// read a page at a time.
-    async fn spent(
+    pub async fn spent(
         &self,
         who: &Principal,
         since: Millis,
         after: Option<SpentAfter>,
         limit: usize,
-    ) -> Result<Vec<SpentRow>, StoreError>;
+    ) -> Result<Vec<SpentRow>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| sent::spent(db, &who, since, after, limit)).await
+    }
 
     /// Every place [`Store::forget`] would remove something from.
-    async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError>;
+    pub async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {
+        let (who, what) = (who.clone(), what.clone());
+        let preview = move |conn: &rusqlite::Connection| {
+            let (caches, faults) = (db::Caches::default(), Faults::default());
+            conn.execute_batch("BEGIN IMMEDIATE").map_err(db::failure)?;
+            // What would go is found by letting it go, and taking that back.
+            let gone = forget::forget(&Db::writing(conn, &caches, &faults), &who, &what, Millis(0));
+            conn.execute_batch("ROLLBACK").map_err(db::failure)?;
+            gone.map(|forgotten| forgotten.places)
+        };
+        self.run_alone(preview).await
+    }
 
     /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
     /// leave tombstones with their hashes.
@@ -330,43 +662,64 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Busy`] or [`StoreError::DiskFull`] when the rows are gone and the pages could not be scrubbed
     /// yet: asked again, it scrubs.
-    async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError>;
+    pub async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
+        let (who, what) = (who.clone(), what.clone());
+        let forgotten = self.write(move |db| forget::forget(db, &who, &what, now)).await?;
+        self.scrub().await?;
+        Ok(forgotten)
+    }
 
     /// Removes the content of a whole tree, and of what cites it, for good.
     ///
     /// # Errors
     /// As [`Store::forget`].
-    async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError>;
+    pub async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
+        let who = who.clone();
+        let forgotten = self.write(move |db| forget::purge(db, &who, tree, now)).await?;
+        self.scrub().await?;
+        Ok(forgotten)
+    }
 
     /// Tests the store's integrity. Each problem is one line; none is the good answer.
-    async fn check(&self, who: &Principal) -> Result<Vec<String>, StoreError>;
+    pub async fn check(&self, who: &Principal) -> Result<Vec<String>, StoreError> {
+        only_owner(who, "check")?;
+        self.read_within(Time::Unbounded, upkeep::check).await
+    }
 
     /// Writes a copy of the store, as of one moment, to a new file.
     ///
     /// # Errors
     /// [`StoreError::Exists`] when the file exists.
-    async fn backup(&self, who: &Principal, to: &Path) -> Result<Backup, StoreError>;
+    pub async fn backup(&self, who: &Principal, to: &Path) -> Result<Backup, StoreError> {
+        only_owner(who, "back up")?;
+        let (found, to) = (self.found.clone(), to.to_owned());
+        self.read_within(Time::Unbounded, move |_| upkeep::copy(&found, &to)).await
+    }
 
     /// Which store this is.
-    async fn identity(&self, who: &Principal) -> Result<Identity, StoreError>;
+    pub async fn identity(&self, _who: &Principal) -> Result<Identity, StoreError> {
+        self.read(upkeep::identity).await
+    }
 
     /// Makes this a new store, after a restore: it gets a new id, and everything that was running is fenced.
-    async fn renew_identity(&self, who: &Principal) -> Result<StoreId, StoreError>;
+    pub async fn renew_identity(&self, who: &Principal) -> Result<StoreId, StoreError> {
+        only_owner(who, "renew the identity")?;
+        let id = StoreId::random()?;
+        self.write(move |db| upkeep::renew(db, id)).await?;
+        Ok(id)
+    }
 }
 
 /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
 ///
 /// # Errors
 /// As [`Store::read_rows`].
-pub async fn read<T, F>(store: &dyn Store, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
+pub async fn read<T, F>(store: &Store, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
 {
-    let boxed: ReadFn = Box::new(move |rows| Ok(Box::new(f(rows)?)));
-    let answer = store.read_rows(who, tree, boxed).await?;
-    // The box holds what the closure above put there; a store that answers with another thing has lost it.
-    answer.downcast::<T>().map(|answer| *answer).map_err(|_| StoreError::Closed)
+    store.read_rows(who, tree, f).await
 }
 
 /// The id of a store: another one after each restore.

@@ -1,4 +1,4 @@
-//! One behavioural suite, run against every store through `Arc<dyn Store>`.
+//! One behavioural suite, run against every store of one file and in memory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 extern crate drawloom_store as store;

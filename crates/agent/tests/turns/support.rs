@@ -20,7 +20,7 @@ use model::{
 };
 use store::home::{Home, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceId, Instances};
-use store::{Generation, GenerationFilter, Ids, MemoryStore, Principal, SessionKind, Store};
+use store::{Generation, GenerationFilter, Ids, Principal, SessionKind, Store};
 use text::mask::Masker;
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,7 +31,7 @@ const BEGINNING: i64 = 1_760_000_000_000;
 
 /// A home with its store, in which processes work.
 pub(crate) struct House {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     home: Arc<Home>,
     now: Arc<AtomicI64>,
     _folder: tempfile::TempDir,
@@ -42,7 +42,7 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::open(&folder.path().join("home"), HomeOptions::default()).unwrap();
         Self {
-            store: Arc::new(MemoryStore::new()),
+            store: Arc::new(Store::in_memory().unwrap()),
             home: Arc::new(home),
             now: Arc::new(AtomicI64::new(BEGINNING)),
             _folder: folder,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use store::home::{Home, HomeDir, HomeError, HomeOptions};
-use store::{Principal, SqliteStore, Store, TreeFilter};
+use store::{Principal, Store, TreeFilter};
 use text::terminal::one_line;
 
 use super::archive::{self, ArchiveError, Contents};
@@ -90,8 +90,7 @@ async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
     let owner = Principal::Owner;
     // Nobody else knows of this copy.
     let options = store::Options { may_migrate: true, ..store::Options::default() };
-    let store: Arc<dyn Store> =
-        Arc::new(SqliteStore::open_with(path, &options).map_err(|error| failed(&error))?);
+    let store: Arc<Store> = Arc::new(Store::open_with(path, &options).map_err(|error| failed(&error))?);
     store.renew_identity(&owner).await?;
     let mut problems = store.check(&owner).await?;
     let blobs = path.with_file_name(HomeDir::Blobs.name());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent::{Desk, Form, Prepared};
 use loom::plan::NewText;
 use loom::{Op, Role, ViewName};
-use store::{MemoryStore, With};
+use store::{Store, With};
 
 use super::Conversation;
 use crate::app::App;
@@ -43,7 +43,7 @@ impl Conversation {
             let hint = "say something first, or give -m TEXT";
             CommandError::not_found("conversation of the session", &self.name(), hint)
         })?;
-        let scratch = Desk { store: Arc::new(MemoryStore::new()), ..app.desk() };
+        let scratch = Desk { store: Arc::new(Store::in_memory()?), ..app.desk() };
         let entered = scratch.enter(who, &self.chosen, true, &text).await?;
         let op = Op::Append(NewText::owner(text, Some(Role::User)));
         scratch.change(who, entered.tree, &entered.view, op, With::nothing()).await?;

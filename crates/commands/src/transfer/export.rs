@@ -48,13 +48,11 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
         imports: app.imports(asker, tree).await?,
     };
     let mut target = Target::open(app, args.output.as_deref())?;
-    let f = Box::new(move |rows: &dyn Rows| {
+    let write = move |rows: &dyn Rows| {
         let told = work.write(rows, &mut target);
-        Ok(Box::new(told.map(|told| (told, target))) as Box<dyn std::any::Any + Send>)
-    });
-    let answer = app.store.read_whole(&asker.principal, tree, f).await?;
-    let answer = answer.downcast::<Result<(Told, Target), ExportError>>();
-    let (told, target) = (*answer.map_err(|_| store::StoreError::Closed)?).map_err(failed)?;
+        Ok(told.map(|told| (told, target)))
+    };
+    let (told, target) = app.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
     let (file, body) = target.finish()?;
     Ok(Outcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
 }

@@ -12,7 +12,7 @@ use model::{Cancel, Clock, Model};
 use serde_json::Value;
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
-use store::{Ids, MemoryStore, SqliteStore, Store};
+use store::{Ids, Store};
 use text::mask::{Masker, Secret};
 
 /// The secret every test home knows.
@@ -28,26 +28,26 @@ pub(crate) struct TestHome {
 
 /// A home on each kind of store: every rule holds on both.
 pub(crate) fn homes() -> [TestHome; 2] {
-    [TestHome::new(|_| Arc::new(MemoryStore::new())), TestHome::on_disk()]
+    [TestHome::new(|_| Arc::new(Store::in_memory().unwrap())), TestHome::on_disk()]
 }
 
 impl TestHome {
     /// A home with its store in a file.
     pub(crate) fn on_disk() -> Self {
-        Self::new(|home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
+        Self::new(|home| Arc::new(Store::open(&home.database()).unwrap()))
     }
 
     /// The home in a folder, opened again.
     #[allow(dead_code, unreachable_pub, reason = "for tests of what is on disk")]
     pub fn again(dir: tempfile::TempDir) -> Self {
-        Self::at(dir, |home| Arc::new(SqliteStore::open(&home.database()).unwrap()))
+        Self::at(dir, |home| Arc::new(Store::open(&home.database()).unwrap()))
     }
 
-    fn new(store: impl FnOnce(&Home) -> Arc<dyn Store>) -> Self {
+    fn new(store: impl FnOnce(&Home) -> Arc<Store>) -> Self {
         Self::at(tempfile::tempdir().unwrap(), store)
     }
 
-    fn at(dir: tempfile::TempDir, store: impl FnOnce(&Home) -> Arc<dyn Store>) -> Self {
+    fn at(dir: tempfile::TempDir, store: impl FnOnce(&Home) -> Arc<Store>) -> Self {
         let home = Home::open(&dir.path().join("home"), HomeOptions::default()).unwrap();
         let store = store(&home);
         let (talk, models) = (Arc::<Recorder>::default(), Arc::<OneModel>::default());

@@ -14,7 +14,7 @@ use model::{Cancel, Clock, Model};
 use serde_json::Value;
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
-use store::{Ids, SqliteStore};
+use store::{Ids, Store};
 use text::mask::{Masker, Secret};
 
 /// The secret every test home knows.
@@ -37,7 +37,7 @@ impl TestHome {
     pub(crate) fn at_time(now: i64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::open(&dir.path().join("home"), HomeOptions::default()).unwrap();
-        let store = Arc::new(SqliteStore::open(&home.database()).unwrap());
+        let store = Arc::new(Store::open(&home.database()).unwrap());
         let talk = Arc::<Recorder>::default();
         let ticks = Arc::new(AtomicI64::new(now));
         let app = App {

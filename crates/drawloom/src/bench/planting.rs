@@ -341,7 +341,7 @@ fn model_author() -> Author {
 
 /// Plans that are being applied while the next ones are made, in order; the store commits small ones together.
 struct Queue {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     tree: TreeId,
     per_operation: usize,
     most: usize,
@@ -349,7 +349,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn new(store: Arc<dyn Store>, tree: TreeId, per_operation: usize) -> Self {
+    fn new(store: Arc<Store>, tree: TreeId, per_operation: usize) -> Self {
         let per_operation = per_operation.max(1);
         Self { store, tree, per_operation, most: (1_000 / per_operation).clamp(2, 64), sent: VecDeque::new() }
     }

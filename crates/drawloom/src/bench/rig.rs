@@ -15,7 +15,7 @@ use loom::{Mode, NodeId, Op, RowError, Rows, TreeId, ViewName};
 use model::{Cancel, Clock, Model};
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
-use store::{Applied, Ids, SqliteStore};
+use store::{Applied, Ids, Store};
 use text::mask::Masker;
 
 /// Passages of a screen.
@@ -38,7 +38,7 @@ impl Rig {
             .map_err(|error| failed("name this run", error))?;
         let masker = Masker::new(&[]).map_err(|error| failed("prepare masking", error))?;
         let app = App {
-            store: Arc::new(SqliteStore::open(&home.database())?),
+            store: Arc::new(Store::open(&home.database())?),
             ids: Ids::new(),
             home: Arc::new(home),
             instance,

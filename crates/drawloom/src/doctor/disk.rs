@@ -9,7 +9,7 @@ use commands::results::care::{Check, State};
 use commands::settings::size;
 use commands::workspaces::Looked;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
-use store::{Options, Principal, SqliteStore, Store as _, TreeFilter};
+use store::{Options, Principal, Store, TreeFilter};
 
 use workspace::trust::TrustRecord;
 
@@ -137,7 +137,7 @@ fn store(home: &Path) -> (Check, usize) {
 
 fn look(path: &Path) -> Result<(u32, usize), CommandError> {
     let options = Options { read_only: true, readers: 1, ..Options::default() };
-    let store = SqliteStore::open_with(path, &options)?;
+    let store = Store::open_with(path, &options)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?;
@@ -167,7 +167,7 @@ pub(super) fn answered(database: &Path, looked: &Looked) -> Result<Option<TrustR
         return Ok(None);
     }
     let options = Options { read_only: true, readers: 1, ..Options::default() };
-    let store = SqliteStore::open_with(database, &options)?;
+    let store = Store::open_with(database, &options)?;
     let answer = commands::workspaces::answered(&store, &Principal::Owner, &looked.id);
     Ok(crate::interrupt::runtime()?.block_on(answer)?)
 }

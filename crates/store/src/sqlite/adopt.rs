@@ -14,11 +14,10 @@ use crate::adopt::{Adopted, AdoptedGeneration, Import, ImportNote, check_importe
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::generation::GenerationState;
-use crate::memory::state::only_owner;
-use crate::principal::Principal;
+use crate::principal::{Principal, only_owner};
 
 /// As [`crate::Store::adopt`].
-pub(super) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(), StoreError> {
+pub(crate) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(), StoreError> {
     only_owner(who, "import")?;
     adopted.check()?;
     let tree = tree_row::insert(db, &adopted.tree, None)?;
@@ -138,7 +137,7 @@ fn adopt_generation(db: &Db<'_>, tree: TreeRef, generation: &AdoptedGeneration) 
 }
 
 /// Remembers an import beside its tree.
-pub(super) fn remember(db: &Db<'_>, tree: TreeRef, import: &Import) -> Result<(), StoreError> {
+pub(crate) fn remember(db: &Db<'_>, tree: TreeRef, import: &Import) -> Result<(), StoreError> {
     db.run(
         "INSERT INTO imports (tree, file, at, first, last) VALUES (?1, ?2, ?3, ?4, ?5)",
         (tree.pk, import.note.file.0, import.note.at.0, import.from.0 as i64, import.to.0 as i64),
@@ -147,7 +146,7 @@ pub(super) fn remember(db: &Db<'_>, tree: TreeRef, import: &Import) -> Result<()
 }
 
 /// As [`crate::Store::imports`].
-pub(super) fn imports(db: &Db<'_>, tree: TreeRef) -> Result<Vec<Import>, StoreError> {
+pub(crate) fn imports(db: &Db<'_>, tree: TreeRef) -> Result<Vec<Import>, StoreError> {
     let sql = "SELECT file, at, first, last FROM imports WHERE tree = ?1 ORDER BY pk";
     db.all(sql, [tree.pk], |row| {
         let note = ImportNote { file: digest(row, 0)?, at: loom::Millis(get(row, 1)?) };
@@ -156,7 +155,7 @@ pub(super) fn imports(db: &Db<'_>, tree: TreeRef) -> Result<Vec<Import>, StoreEr
 }
 
 /// As [`crate::Store::set_trust`].
-pub(super) fn set_trust(
+pub(crate) fn set_trust(
     db: &Db<'_>,
     who: &Principal,
     id: TreeId,

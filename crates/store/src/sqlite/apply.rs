@@ -22,7 +22,7 @@ use crate::event::Happening;
 use crate::principal::Principal;
 
 /// As [`crate::Store::apply`].
-pub(super) fn apply(
+pub(crate) fn apply(
     db: &Db<'_>,
     who: &Principal,
     id: loom::TreeId,
@@ -181,14 +181,14 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: NodeId) -> Result<String, Store
 }
 
 /// Adds a node to the search index, and its blobs to those that are shown.
-pub(super) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
+pub(crate) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
     let text = crate::search::searched_text(&node.content);
     let text = text::bigrams::index_text(&text);
     if !text.is_empty() {
         db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, &text))?;
         db.count_indexed(text.len());
     }
-    for blob in crate::memory::find::blobs(&node.content) {
+    for blob in crate::blobs::shown_in(&node.content) {
         db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, pk))?;
     }
     Ok(())
@@ -196,7 +196,7 @@ pub(super) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), Store
 
 /// Where a tree's log ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
+pub(crate) struct Head {
     seq: Seq,
     hash: Digest,
     /// The number the next node of the store has.
@@ -204,7 +204,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn read(db: &Db<'_>, tree: TreeRef) -> Result<Self, StoreError> {
+    pub(crate) fn read(db: &Db<'_>, tree: TreeRef) -> Result<Self, StoreError> {
         let first: Option<i64> = db.one("SELECT max(pk) FROM nodes", [], |row| get(row, 0))?.flatten();
         let found = db.one("SELECT seq, head FROM trees WHERE pk = ?1", [tree.pk], |row| {
             let seq = Seq(unsigned(row, 0)?);
@@ -217,7 +217,7 @@ impl Head {
 
 /// Appends an operation whose `count` nodes stand from the head's number on, with what it does to cells and
 /// timeline.
-pub(super) fn append(
+pub(crate) fn append(
     db: &Db<'_>,
     tree: TreeRef,
     head: Head,
@@ -243,7 +243,7 @@ pub(super) fn append(
 }
 
 /// As [`crate::Store::edit_draft`].
-pub(super) fn edit_draft(
+pub(crate) fn edit_draft(
     db: &Db<'_>,
     who: &Principal,
     name: &DraftName,
@@ -271,7 +271,7 @@ pub(super) fn edit_draft(
 }
 
 /// As [`crate::Store::discard_draft`].
-pub(super) fn discard_draft(
+pub(crate) fn discard_draft(
     db: &Db<'_>,
     who: &Principal,
     name: &DraftName,

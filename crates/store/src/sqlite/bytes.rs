@@ -5,14 +5,14 @@ use crate::error::StoreError;
 
 /// Bytes being written.
 #[derive(Debug, Default)]
-pub(super) struct Out(pub(super) Vec<u8>);
+pub(crate) struct Out(pub(crate) Vec<u8>);
 
 impl Out {
-    pub(super) fn byte(&mut self, byte: u8) {
+    pub(crate) fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
-    pub(super) fn number(&mut self, mut number: u64) {
+    pub(crate) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
             number >>= 7;
@@ -20,48 +20,48 @@ impl Out {
         self.0.push(number as u8);
     }
 
-    pub(super) fn signed(&mut self, number: i64) {
+    pub(crate) fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)) as u64);
     }
 
-    pub(super) fn fixed(&mut self, bytes: &[u8]) {
+    pub(crate) fn fixed(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.fixed(text.as_bytes());
     }
 
     /// A number or none, in one varint.
-    pub(super) fn optional(&mut self, number: Option<u64>) {
+    pub(crate) fn optional(&mut self, number: Option<u64>) {
         self.number(number.map_or(0, |number| number + 1));
     }
 }
 
 /// Bytes being read. What does not fit is damage, named by `what`.
 #[derive(Debug)]
-pub(super) struct In<'a> {
+pub(crate) struct In<'a> {
     left: &'a [u8],
     what: &'static str,
 }
 
 impl<'a> In<'a> {
-    pub(super) const fn new(bytes: &'a [u8], what: &'static str) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { left: bytes, what }
     }
 
-    pub(super) fn damaged(&self) -> StoreError {
+    pub(crate) fn damaged(&self) -> StoreError {
         StoreError::Damaged(format!("a row cannot be read: {}", self.what))
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, StoreError> {
+    pub(crate) fn byte(&mut self) -> Result<u8, StoreError> {
         let (first, rest) = self.left.split_first().ok_or_else(|| self.damaged())?;
         self.left = rest;
         Ok(*first)
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, StoreError> {
+    pub(crate) fn number(&mut self) -> Result<u64, StoreError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -73,29 +73,29 @@ impl<'a> In<'a> {
         Err(self.damaged())
     }
 
-    pub(super) fn signed(&mut self) -> Result<i64, StoreError> {
+    pub(crate) fn signed(&mut self) -> Result<i64, StoreError> {
         let number = self.number()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    pub(super) fn slice(&mut self, len: usize) -> Result<&'a [u8], StoreError> {
+    pub(crate) fn slice(&mut self, len: usize) -> Result<&'a [u8], StoreError> {
         let (taken, rest) = self.left.split_at_checked(len).ok_or_else(|| self.damaged())?;
         self.left = rest;
         Ok(taken)
     }
 
-    pub(super) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
+    pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
         let taken = self.slice(N)?;
         taken.try_into().map_err(|_| self.damaged())
     }
 
-    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
         let len = usize::try_from(self.number()?).map_err(|_| self.damaged())?;
         let bytes = self.slice(len)?.to_vec();
         String::from_utf8(bytes).map_err(|_| self.damaged())
     }
 
-    pub(super) fn optional(&mut self) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn optional(&mut self) -> Result<Option<u64>, StoreError> {
         Ok(self.number()?.checked_sub(1))
     }
 }
@@ -108,7 +108,7 @@ const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
 /// Large bytes as stored: compressed where that helps, with the dictionary of their dialect if there is one.
-pub(super) fn pack(bytes: &[u8], dictionary: Option<Dictionary>) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn pack(bytes: &[u8], dictionary: Option<Dictionary>) -> Result<Vec<u8>, StoreError> {
     if bytes.len() >= WORTH_PACKING {
         let squeezed = compress::compress(bytes, dictionary)
             .map_err(|error| StoreError::io("compress", std::io::Error::other(error)))?;
@@ -123,7 +123,7 @@ pub(super) fn pack(bytes: &[u8], dictionary: Option<Dictionary>) -> Result<Vec<u
 const MAX_UNPACKED: u64 = 1 << 30;
 
 /// What was packed.
-pub(super) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
     match packed.split_first() {
         Some((&RAW, bytes)) => Ok(bytes.to_vec()),
         Some((&ZSTD, frame)) => compress::decompress(frame, MAX_UNPACKED)

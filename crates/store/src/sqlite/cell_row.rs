@@ -9,7 +9,7 @@ use super::db::{Db, get, unsigned};
 use crate::error::StoreError;
 
 /// The numbers of the kinds of cells.
-pub(super) mod kind {
+pub(crate) mod kind {
     pub(in crate::sqlite) const TITLE: u8 = 0;
     pub(in crate::sqlite) const ARCHIVED: u8 = 1;
     pub(in crate::sqlite) const HEAD: u8 = 2;
@@ -30,15 +30,15 @@ pub(super) mod kind {
 
 /// The parts of a cell's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parts<'k> {
-    pub(super) kind: u8,
-    pub(super) view: Option<&'k ViewName>,
-    pub(super) target: Option<Target>,
-    pub(super) tag: &'k str,
+pub(crate) struct Parts<'k> {
+    pub(crate) kind: u8,
+    pub(crate) view: Option<&'k ViewName>,
+    pub(crate) target: Option<Target>,
+    pub(crate) tag: &'k str,
 }
 
 /// Takes a cell's name apart.
-pub(super) fn parts(key: &CellKey) -> Parts<'_> {
+pub(crate) fn parts(key: &CellKey) -> Parts<'_> {
     let at = |position: &PositionId| Some(Target::Position(*position));
     let (kind, view, target, tag) = match key {
         CellKey::Title => (kind::TITLE, None, None, ""),
@@ -63,7 +63,7 @@ pub(super) fn parts(key: &CellKey) -> Parts<'_> {
 }
 
 /// Puts a cell's name together.
-pub(super) fn key(
+pub(crate) fn key(
     kind: u8,
     view: Option<ViewName>,
     target: Option<Target>,
@@ -124,7 +124,7 @@ fn columns<'k>(db: &Db<'_>, tree: i64, key: &'k CellKey) -> Result<Option<Column
 }
 
 /// A cell; one never set is the default.
-pub(super) fn one(db: &Db<'_>, tree: i64, key: &CellKey) -> Result<Cell, StoreError> {
+pub(crate) fn one(db: &Db<'_>, tree: i64, key: &CellKey) -> Result<Cell, StoreError> {
     let Some(columns) = columns(db, tree, key)? else { return Ok(Cell::default()) };
     let found = db.one(
         "SELECT form, number, text, seq FROM cells
@@ -136,7 +136,7 @@ pub(super) fn one(db: &Db<'_>, tree: i64, key: &CellKey) -> Result<Cell, StoreEr
 }
 
 /// Sets a cell.
-pub(super) fn set(
+pub(crate) fn set(
     db: &Db<'_>,
     tree: i64,
     key: &CellKey,
@@ -207,7 +207,7 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
 }
 
 /// The cells of a scope that were ever set, in the order of their keys: one set back to nothing says when.
-pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+pub(crate) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let (kind, view, position) = match scope {
         CellScope::Views => (kind::VIEW, None, None),
         CellScope::Selected(view) => (kind::SELECTED, Some(view), None),
@@ -239,7 +239,7 @@ pub(super) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
 }
 
 /// The cells that a view alone has: what it shows, where it last was, what it accepted.
-pub(super) fn of_view(db: &Db<'_>, tree: i64, view: i64) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+pub(crate) fn of_view(db: &Db<'_>, tree: i64, view: i64) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
         WHERE tree = ?1 AND kind = ?2 AND view = ?3";
     let mut found = Vec::new();
@@ -251,7 +251,7 @@ pub(super) fn of_view(db: &Db<'_>, tree: i64, view: i64) -> Result<Vec<(CellKey,
 }
 
 /// Reads a cell with its name.
-pub(super) fn read_pair(db: &Db<'_>, row: &Row<'_>) -> Result<(CellKey, Cell), StoreError> {
+pub(crate) fn read_pair(db: &Db<'_>, row: &Row<'_>) -> Result<(CellKey, Cell), StoreError> {
     let (view, target): (i64, i64) = (get(row, 1)?, get(row, 2)?);
     let view = match view {
         0 => None,
@@ -266,6 +266,6 @@ pub(super) fn read_pair(db: &Db<'_>, row: &Row<'_>) -> Result<(CellKey, Cell), S
 }
 
 /// The view whose name has a number.
-pub(super) fn view_name(db: &Db<'_>, pk: i64) -> Result<ViewName, StoreError> {
+pub(crate) fn view_name(db: &Db<'_>, pk: i64) -> Result<ViewName, StoreError> {
     db.name(pk)?.parse().map_err(|_| StoreError::Damaged(format!("name {pk} is no view's")))
 }

@@ -5,7 +5,7 @@ use loom::{KeepScope, Mode, OpKind, OriginRole, PositionKind, Role, SourceKind, 
 use crate::error::StoreError;
 
 /// An enum written as a number.
-pub(super) trait Code: Copy + Sized + 'static {
+pub(crate) trait Code: Copy + Sized + 'static {
     /// Its members with their numbers.
     const TABLE: &'static [(Self, u8)];
 

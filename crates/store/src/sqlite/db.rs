@@ -11,7 +11,7 @@ use super::faults::Faults;
 use crate::error::StoreError;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
-pub(super) fn failure(error: rusqlite::Error) -> StoreError {
+pub(crate) fn failure(error: rusqlite::Error) -> StoreError {
     // The index of the log could not grow: no room, though SQLite does not call it that.
     if error.sqlite_error().is_some_and(|found| found.extended_code == ffi::SQLITE_IOERR_SHMSIZE) {
         return StoreError::DiskFull;
@@ -30,13 +30,13 @@ pub(super) fn failure(error: rusqlite::Error) -> StoreError {
 /// Names and authors met on a connection. They are never changed once committed; a writer, whose transaction may
 /// still be rolled back, starts each one with empty caches.
 #[derive(Debug, Default)]
-pub(super) struct Caches {
+pub(crate) struct Caches {
     names: RefCell<HashMap<i64, Arc<str>>>,
     authors: RefCell<HashMap<i64, Author>>,
 }
 
 /// One connection, within a transaction.
-pub(super) struct Db<'c> {
+pub(crate) struct Db<'c> {
     conn: &'c Connection,
     caches: &'c Caches,
     faults: Option<&'c Faults>,
@@ -44,16 +44,16 @@ pub(super) struct Db<'c> {
 }
 
 impl<'c> Db<'c> {
-    pub(super) const fn reading(conn: &'c Connection, caches: &'c Caches) -> Self {
+    pub(crate) const fn reading(conn: &'c Connection, caches: &'c Caches) -> Self {
         Self { conn, caches, faults: None, indexed: Cell::new(0) }
     }
 
-    pub(super) const fn writing(conn: &'c Connection, caches: &'c Caches, faults: &'c Faults) -> Self {
+    pub(crate) const fn writing(conn: &'c Connection, caches: &'c Caches, faults: &'c Faults) -> Self {
         Self { conn, caches, faults: Some(faults), indexed: Cell::new(0) }
     }
 
     /// Runs a statement; returns how many rows it changed.
-    pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+    pub(crate) fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
         if let Some(faults) = self.faults {
             faults.step()?;
         }
@@ -61,22 +61,22 @@ impl<'c> Db<'c> {
     }
 
     /// Counts bytes of text that came into the search index.
-    pub(super) fn count_indexed(&self, bytes: usize) {
+    pub(crate) fn count_indexed(&self, bytes: usize) {
         self.indexed.set(self.indexed.get() + bytes as u64);
     }
 
     /// Bytes of text that came into the search index here.
-    pub(super) const fn indexed(&self) -> u64 {
+    pub(crate) const fn indexed(&self) -> u64 {
         self.indexed.get()
     }
 
     /// The number of the row inserted last.
-    pub(super) fn inserted(&self) -> i64 {
+    pub(crate) fn inserted(&self) -> i64 {
         self.conn.last_insert_rowid()
     }
 
     /// The first row, if there is one.
-    pub(super) fn one<T>(
+    pub(crate) fn one<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -88,12 +88,12 @@ impl<'c> Db<'c> {
     }
 
     /// A statement to be asked again and again: finding it among the prepared ones costs as much as a short answer.
-    pub(super) fn statement(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
+    pub(crate) fn statement(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
         self.conn.prepare_cached(sql).map(Statement).map_err(failure)
     }
 
     /// All rows.
-    pub(super) fn all<T>(
+    pub(crate) fn all<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -108,7 +108,7 @@ impl<'c> Db<'c> {
     }
 
     /// Each row, until `visit` says no.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         sql: &str,
         params: impl Params,
@@ -125,12 +125,12 @@ impl<'c> Db<'c> {
     }
 
     /// The number of a name that is in use.
-    pub(super) fn name_pk(&self, name: &str) -> Result<Option<i64>, StoreError> {
+    pub(crate) fn name_pk(&self, name: &str) -> Result<Option<i64>, StoreError> {
         self.one("SELECT pk FROM names WHERE name = ?1", [name], |row| get(row, 0))
     }
 
     /// The number of a name, made if need be.
-    pub(super) fn intern(&self, name: &str) -> Result<i64, StoreError> {
+    pub(crate) fn intern(&self, name: &str) -> Result<i64, StoreError> {
         if let Some(pk) = self.name_pk(name)? {
             return Ok(pk);
         }
@@ -139,7 +139,7 @@ impl<'c> Db<'c> {
     }
 
     /// The name with a number.
-    pub(super) fn name(&self, pk: i64) -> Result<Arc<str>, StoreError> {
+    pub(crate) fn name(&self, pk: i64) -> Result<Arc<str>, StoreError> {
         if let Some(name) = self.caches.names.borrow().get(&pk) {
             return Ok(Arc::clone(name));
         }
@@ -151,7 +151,7 @@ impl<'c> Db<'c> {
     }
 
     /// The number of an author, made if need be.
-    pub(super) fn intern_author(&self, author: &Author) -> Result<i64, StoreError> {
+    pub(crate) fn intern_author(&self, author: &Author) -> Result<i64, StoreError> {
         let kind = match author.kind {
             AuthorKind::Human => 0,
             AuthorKind::Model => 1,
@@ -172,7 +172,7 @@ impl<'c> Db<'c> {
     }
 
     /// The author with a number.
-    pub(super) fn author(&self, pk: i64) -> Result<Author, StoreError> {
+    pub(crate) fn author(&self, pk: i64) -> Result<Author, StoreError> {
         if let Some(author) = self.caches.authors.borrow().get(&pk) {
             return Ok(author.clone());
         }
@@ -194,7 +194,7 @@ impl<'c> Db<'c> {
     }
 
     /// The number of a node of a tree.
-    pub(super) fn node_pk(&self, tree: i64, id: NodeId) -> Result<Option<i64>, StoreError> {
+    pub(crate) fn node_pk(&self, tree: i64, id: NodeId) -> Result<Option<i64>, StoreError> {
         let found = self.one("SELECT pk, tree FROM nodes WHERE id = ?1", [id.to_bytes()], |row| {
             Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
         })?;
@@ -202,24 +202,35 @@ impl<'c> Db<'c> {
     }
 
     /// The id of a node.
-    pub(super) fn node_id(&self, pk: i64) -> Result<NodeId, StoreError> {
+    pub(crate) fn node_id(&self, pk: i64) -> Result<NodeId, StoreError> {
         let id = self.one("SELECT id FROM nodes WHERE pk = ?1", [pk], |row| id16(row, 0))?;
         id.map(NodeId::from_bytes).ok_or_else(|| StoreError::Damaged(format!("node number {pk} is missing")))
     }
 
     /// The id of a tree.
-    pub(super) fn tree_id(&self, pk: i64) -> Result<TreeId, StoreError> {
+    pub(crate) fn tree_id(&self, pk: i64) -> Result<TreeId, StoreError> {
         let id = self.one("SELECT id FROM trees WHERE pk = ?1", [pk], |row| id16(row, 0))?;
         id.map(TreeId::from_bytes).ok_or_else(|| StoreError::Damaged(format!("tree number {pk} is missing")))
     }
 }
 
+/// Runs a read on a connection, in a snapshot of its own.
+pub(crate) fn snapshot<T>(
+    conn: &Connection,
+    work: impl FnOnce(&Db<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    conn.execute_batch("BEGIN").map_err(failure)?;
+    let answer = work(&Db::reading(conn, &Caches::default()));
+    conn.execute_batch("ROLLBACK").map_err(failure)?;
+    answer
+}
+
 /// A statement prepared for many questions.
-pub(super) struct Statement<'a>(CachedStatement<'a>);
+pub(crate) struct Statement<'a>(CachedStatement<'a>);
 
 impl Statement<'_> {
     /// The first row, if there is one.
-    pub(super) fn one<T>(
+    pub(crate) fn one<T>(
         &mut self,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
@@ -230,7 +241,7 @@ impl Statement<'_> {
 }
 
 /// A column.
-pub(super) fn get<T: rusqlite::types::FromSql>(row: &Row<'_>, index: usize) -> Result<T, StoreError> {
+pub(crate) fn get<T: rusqlite::types::FromSql>(row: &Row<'_>, index: usize) -> Result<T, StoreError> {
     row.get(index).map_err(column_failure)
 }
 
@@ -245,19 +256,19 @@ fn column_failure(error: rusqlite::Error) -> StoreError {
 }
 
 /// A column of bytes, without a copy.
-pub(super) fn bytes_of<'r>(row: &'r Row<'_>, index: usize) -> Result<&'r [u8], StoreError> {
+pub(crate) fn bytes_of<'r>(row: &'r Row<'_>, index: usize) -> Result<&'r [u8], StoreError> {
     let value = row.get_ref(index).map_err(column_failure)?;
     value.as_blob().map_err(|error| StoreError::Damaged(format!("column {index}: {error}")))
 }
 
 /// A column of 16 bytes.
-pub(super) fn id16(row: &Row<'_>, index: usize) -> Result<[u8; 16], StoreError> {
+pub(crate) fn id16(row: &Row<'_>, index: usize) -> Result<[u8; 16], StoreError> {
     let bytes = bytes_of(row, index)?;
     bytes.try_into().map_err(|_| StoreError::Damaged(format!("an id has {} bytes", bytes.len())))
 }
 
 /// A column of 16 bytes, or nothing.
-pub(super) fn optional_id16(row: &Row<'_>, index: usize) -> Result<Option<[u8; 16]>, StoreError> {
+pub(crate) fn optional_id16(row: &Row<'_>, index: usize) -> Result<Option<[u8; 16]>, StoreError> {
     match row.get_ref(index).map_err(column_failure)? {
         rusqlite::types::ValueRef::Null => Ok(None),
         _ => id16(row, index).map(Some),
@@ -265,7 +276,7 @@ pub(super) fn optional_id16(row: &Row<'_>, index: usize) -> Result<Option<[u8; 1
 }
 
 /// A column with a digest.
-pub(super) fn digest(row: &Row<'_>, index: usize) -> Result<Digest, StoreError> {
+pub(crate) fn digest(row: &Row<'_>, index: usize) -> Result<Digest, StoreError> {
     digest_of(bytes_of(row, index)?)
 }
 
@@ -275,12 +286,12 @@ fn digest_of(bytes: &[u8]) -> Result<Digest, StoreError> {
 }
 
 /// A number that is never negative, as SQLite keeps it.
-pub(super) fn signed(number: u64) -> Result<i64, StoreError> {
+pub(crate) fn signed(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(|_| StoreError::Malformed("a number out of range".to_owned()))
 }
 
 /// A number that is never negative, as SQLite kept it.
-pub(super) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, StoreError> {
+pub(crate) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, StoreError> {
     let number: i64 = get(row, index)?;
     u64::try_from(number).map_err(|_| StoreError::Damaged(format!("column {index} is negative")))
 }

@@ -23,14 +23,14 @@ fn names(db: &Db<'_>, tree: i64, view: &ViewName, slot: Slot) -> Result<Option<(
 }
 
 /// One draft.
-pub(super) fn one(db: &Db<'_>, tree: i64, view: &ViewName, slot: Slot) -> Result<Option<Draft>, StoreError> {
+pub(crate) fn one(db: &Db<'_>, tree: i64, view: &ViewName, slot: Slot) -> Result<Option<Draft>, StoreError> {
     let Some((view, slot)) = names(db, tree, view, slot)? else { return Ok(None) };
     let sql = format!("SELECT {COLUMNS} FROM drafts WHERE tree = ?1 AND view = ?2 AND slot = ?3");
     db.one(&sql, (tree, view, slot), |row| read(db, row).map(|(_, draft)| draft))
 }
 
 /// The drafts of a view.
-pub(super) fn all(db: &Db<'_>, tree: i64, view: &ViewName) -> Result<Vec<(Slot, Draft)>, StoreError> {
+pub(crate) fn all(db: &Db<'_>, tree: i64, view: &ViewName) -> Result<Vec<(Slot, Draft)>, StoreError> {
     let Some(view) = db.name_pk(view.as_str())? else { return Ok(Vec::new()) };
     let sql = format!("SELECT {COLUMNS} FROM drafts WHERE tree = ?1 AND view = ?2");
     let mut found = db.all(&sql, (tree, view), |row| read(db, row))?;
@@ -39,7 +39,7 @@ pub(super) fn all(db: &Db<'_>, tree: i64, view: &ViewName) -> Result<Vec<(Slot, 
 }
 
 /// The drafts of every view of a tree.
-pub(super) fn of_tree(db: &Db<'_>, tree: i64) -> Result<Vec<(ViewName, Slot, Draft)>, StoreError> {
+pub(crate) fn of_tree(db: &Db<'_>, tree: i64) -> Result<Vec<(ViewName, Slot, Draft)>, StoreError> {
     let sql = format!("SELECT {COLUMNS}, view FROM drafts WHERE tree = ?1");
     db.all(&sql, [tree], |row| {
         let (slot, draft) = read(db, row)?;
@@ -68,7 +68,7 @@ fn read(db: &Db<'_>, row: &Row<'_>) -> Result<(Slot, Draft), StoreError> {
 }
 
 /// Writes or removes a draft.
-pub(super) fn set(
+pub(crate) fn set(
     db: &Db<'_>,
     tree: i64,
     view: &ViewName,

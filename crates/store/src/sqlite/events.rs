@@ -15,7 +15,7 @@ use crate::principal::Principal;
 const SWEEP: i64 = 1024;
 
 /// Appends an event.
-pub(super) fn append(db: &Db<'_>, tree: i64, what: &Happening) -> Result<(), StoreError> {
+pub(crate) fn append(db: &Db<'_>, tree: i64, what: &Happening) -> Result<(), StoreError> {
     db.run("INSERT INTO events (tree, what) VALUES (?1, ?2)", (tree, write(db, tree, what)?))?;
     let newest = db.inserted();
     if newest % SWEEP == 0 {
@@ -25,13 +25,13 @@ pub(super) fn append(db: &Db<'_>, tree: i64, what: &Happening) -> Result<(), Sto
 }
 
 /// The newest event.
-pub(super) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
+pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
     let last = db.one("SELECT coalesce(max(pk), 0) FROM events", [], |row| unsigned(row, 0))?;
     Ok(Cursor(last.unwrap_or_default()))
 }
 
 /// As [`crate::Store::events_after`].
-pub(super) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
+pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
     let from = i64::try_from(after.0).unwrap_or(i64::MAX);
     let first = db.one("SELECT coalesce(min(pk), 1) FROM events", [], |row| get::<i64>(row, 0))?.unwrap_or(1);
     let end = last(db)?;

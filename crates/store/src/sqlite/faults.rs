@@ -31,7 +31,7 @@ impl Faults {
     }
 
     /// Called before each statement of a write.
-    pub(super) fn step(&self) -> Result<(), StoreError> {
+    pub(crate) fn step(&self) -> Result<(), StoreError> {
         if self.0.fetch_sub(1, Ordering::Relaxed) == 0 {
             let source = std::io::Error::other("injected fault");
             return Err(StoreError::Io { what: "write".to_owned(), source });

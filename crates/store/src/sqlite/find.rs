@@ -15,7 +15,7 @@ use crate::principal::Principal;
 use crate::search::{Hit, Hits, Occurrences, RANKED, SearchScope, scores};
 
 /// As [`crate::Store::trees`].
-pub(super) fn trees(db: &Db<'_>, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
+pub(crate) fn trees(db: &Db<'_>, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT {ENTRY} FROM trees t WHERE {seen} AND (?2 OR t.purged = 0 OR t.title <> ''
@@ -28,14 +28,14 @@ pub(super) fn trees(db: &Db<'_>, who: &Principal, filter: TreeFilter) -> Result<
 }
 
 /// As [`crate::Store::tree`].
-pub(super) fn tree(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeEntry, StoreError> {
+pub(crate) fn tree(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeEntry, StoreError> {
     let tree = find(db, who, id)?;
     let found = db.one(&format!("SELECT {ENTRY} FROM trees t WHERE t.pk = ?1"), [tree.pk], read_entry)?;
     found.ok_or(StoreError::NotFound("tree"))
 }
 
 /// As [`crate::Store::resolve`].
-pub(super) fn resolve(db: &Db<'_>, who: &Principal, name: &str) -> Result<TreeId, StoreError> {
+pub(crate) fn resolve(db: &Db<'_>, who: &Principal, name: &str) -> Result<TreeId, StoreError> {
     let (seen, param) = seen(who);
     let id: Option<TreeId> = name.parse().ok();
     let sql = format!("SELECT {ENTRY} FROM trees t WHERE {seen} AND (t.id = ?2 OR t.short = ?3)");
@@ -50,7 +50,7 @@ pub(super) fn resolve(db: &Db<'_>, who: &Principal, name: &str) -> Result<TreeId
 }
 
 /// As [`crate::Store::resolve_node`].
-pub(super) fn resolve_node(
+pub(crate) fn resolve_node(
     db: &Db<'_>,
     who: &Principal,
     tree: Option<TreeId>,
@@ -102,7 +102,7 @@ fn one<'a, T>(
 
 /// As [`crate::Store::search`]. The index says which nodes have all the tokens, newest first; it keeps no places,
 /// which would double its size. So phrases are looked up in the text itself, in the pass that ranks.
-pub(super) fn search(
+pub(crate) fn search(
     db: &Db<'_>,
     who: &Principal,
     text: &str,

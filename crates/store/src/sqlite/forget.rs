@@ -13,14 +13,13 @@ use crate::error::StoreError;
 use crate::event::Happening;
 use crate::forget::{Forget, Forgotten, Place, Target, operation};
 use crate::job::JobId;
-use crate::memory::state::only_owner;
-use crate::principal::Principal;
+use crate::principal::{Principal, only_owner};
 
 /// Rows read at a time when every one is looked at.
 const PAGE: usize = 1024;
 
 /// As [`crate::Store::forget`], without scrubbing.
-pub(super) fn forget(
+pub(crate) fn forget(
     db: &Db<'_>,
     who: &Principal,
     what: &Forget,
@@ -56,7 +55,7 @@ pub(super) fn forget(
 }
 
 /// As [`crate::Store::purge`], without scrubbing.
-pub(super) fn purge(db: &Db<'_>, who: &Principal, id: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
+pub(crate) fn purge(db: &Db<'_>, who: &Principal, id: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
     only_owner(who, "purge")?;
     let tree = find(db, who, id)?;
     let mut target = Target::new(Some(id));
@@ -162,7 +161,7 @@ impl<'a, 'c> Removal<'a, 'c> {
             let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
             self.db.run(sql, (pk, text))?;
         }
-        self.blobs.extend(crate::memory::find::blobs(&row.node.content));
+        self.blobs.extend(crate::blobs::shown_in(&row.node.content));
         self.db.run("DELETE FROM blobs WHERE node = ?1", [pk])?;
         node_row::purge(self.db, pk)?;
         self.places.insert(Place::Node { tree, node: id });
@@ -309,7 +308,7 @@ impl<'a, 'c> Removal<'a, 'c> {
 
 /// Takes what was deleted out of the file: merges the index, rewrites every page, empties the log. Readers of
 /// other processes can hold the log for as long as a read lasts; the busy timeout waits for them.
-pub(super) fn scrub(conn: &Connection) -> Result<(), StoreError> {
+pub(crate) fn scrub(conn: &Connection) -> Result<(), StoreError> {
     conn.execute("INSERT INTO search (search) VALUES ('optimize')", params![]).map_err(failure)?;
     conn.execute_batch("VACUUM").map_err(failure)?;
     let (busy, _) = conn

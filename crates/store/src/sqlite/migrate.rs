@@ -17,29 +17,29 @@ use crate::store::StoreId;
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// The version it leads to, from the one before.
-    pub(super) to: u32,
+    pub(crate) to: u32,
     /// The oldest program that may read the result, by the version it writes.
-    pub(super) min_reader: u32,
+    pub(crate) min_reader: u32,
     /// The oldest program that may write it.
-    pub(super) min_writer: u32,
+    pub(crate) min_writer: u32,
     /// What is done.
-    pub(super) sql: &'static str,
+    pub(crate) sql: &'static str,
 }
 
 /// Copies that are kept beside the file.
 const COPIES: usize = 2;
 
 /// The copy made of a file at a version.
-pub(super) fn copy_of(path: &Path, version: u32) -> PathBuf {
+pub(crate) fn copy_of(path: &Path, version: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".v{version}.bak"));
     name.into()
 }
 
 /// The version of the file a connection is open on; 0 for an empty one.
-pub(super) fn version(conn: &Connection) -> Result<u32, StoreError> {
+pub(crate) fn version(conn: &Connection) -> Result<u32, StoreError> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)
 }
 
@@ -47,7 +47,7 @@ pub(super) fn version(conn: &Connection) -> Result<u32, StoreError> {
 ///
 /// Processes of this program may do so at once, the first does it; that no older one has the file open is the
 /// caller's word.
-pub(super) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Result<(), StoreError> {
+pub(crate) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Result<(), StoreError> {
     let missing = |from: u32| steps.iter().filter(move |step| step.to > from);
     // A step is a write, for which others would be waited for: a file that is up to date is only looked at.
     if missing(version(conn)?).next().is_none() {
@@ -111,7 +111,7 @@ fn keep_copy(conn: &Connection, path: &Path, version: u32) -> Result<(), StoreEr
 }
 
 /// Writes a copy of the file, as of one moment, by SQLite's own means, and syncs it.
-pub(super) fn copy_to(from: &Connection, to: &Path) -> Result<(), StoreError> {
+pub(crate) fn copy_to(from: &Connection, to: &Path) -> Result<(), StoreError> {
     create_private(to)?;
     let mut copy = Connection::open(to).map_err(failure)?;
     let backup = Backup::new(from, &mut copy).map_err(failure)?;
@@ -130,7 +130,7 @@ pub(super) fn copy_to(from: &Connection, to: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Exists`] when there is one.
-pub(super) fn create_private(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn create_private(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let created = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     match created {

@@ -14,25 +14,25 @@ use crate::error::StoreError;
 /// How a content is written.
 mod form {
     /// One text block: its text.
-    pub(super) const TEXT: u8 = 0;
+    pub(crate) const TEXT: u8 = 0;
     /// Anything else: JSON.
-    pub(super) const JSON: u8 = 1;
+    pub(crate) const JSON: u8 = 1;
     /// No block.
-    pub(super) const EMPTY: u8 = 2;
+    pub(crate) const EMPTY: u8 = 2;
 }
 
 const PURGED: u8 = 4;
 
 /// The columns of [`read`], for a `FROM` of [`TABLES`].
-pub(super) const COLUMNS: &str = "n.id, n.seq, n.place, n.short, n.author, n.flags, n.created, n.bytes, n.chars, \
+pub(crate) const COLUMNS: &str = "n.id, n.seq, n.place, n.short, n.author, n.flags, n.created, n.bytes, n.chars, \
     n.graphemes, n.content, n.content_hash, n.chain_hash, n.term, p.id, o.id, o.chain_hash, e.id, g.id, n.extra";
 
 /// The tables a node's row is read from.
-pub(super) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = n.position LEFT JOIN nodes o ON o.pk = n.origin \
+pub(crate) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = n.position LEFT JOIN nodes o ON o.pk = n.origin \
     LEFT JOIN nodes e ON e.pk = n.edited_from LEFT JOIN generations g ON g.pk = n.generation";
 
 /// Inserts a node with the next number.
-pub(super) fn insert(
+pub(crate) fn insert(
     db: &Db<'_>,
     tree: i64,
     node: &Node,
@@ -125,7 +125,7 @@ fn write_content(content: &[Block]) -> Result<(Option<String>, u8), StoreError> 
 }
 
 /// The content of a node out of its column.
-pub(super) fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
+pub(crate) fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
     Ok(match (flags & 3, text) {
         (form::TEXT, Some(text)) => vec![Block::Text { text }],
         (form::JSON, Some(json)) => serde_json::from_str(&json)
@@ -252,7 +252,7 @@ fn read_source(db: &Db<'_>, read: &mut In<'_>) -> Result<ModelSource, StoreError
 }
 
 /// Reads the columns of [`COLUMNS`].
-pub(super) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, StoreError> {
+pub(crate) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, StoreError> {
     let id = NodeId::from_bytes(id16(row, 0)?);
     let flags: u8 = get(row, 5)?;
     let purged = flags & PURGED != 0;
@@ -293,7 +293,7 @@ pub(super) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, 
 }
 
 /// The role within a node's flags.
-pub(super) fn read_role(flags: u8) -> Result<Option<Role>, StoreError> {
+pub(crate) fn read_role(flags: u8) -> Result<Option<Role>, StoreError> {
     match flags >> 3 & 7 {
         0 => Ok(None),
         code => Role::from_code(code).map(Some),
@@ -301,7 +301,7 @@ pub(super) fn read_role(flags: u8) -> Result<Option<Role>, StoreError> {
 }
 
 /// Counts in three columns from `first` on, of a content of `len` bytes.
-pub(super) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Counts, StoreError> {
+pub(crate) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Counts, StoreError> {
     let column = |index, default| {
         let number: Option<i64> = get(row, index)?;
         Ok::<_, StoreError>(number.map_or(default, |number| number as u64))
@@ -312,7 +312,7 @@ pub(super) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Count
 }
 
 /// Removes the content of a node, leaving its hashes and its size.
-pub(super) fn purge(db: &Db<'_>, pk: i64) -> Result<(), StoreError> {
+pub(crate) fn purge(db: &Db<'_>, pk: i64) -> Result<(), StoreError> {
     db.run(
         "UPDATE nodes SET bytes = coalesce(bytes, octet_length(content), 0), content = NULL,
             flags = (flags & ~3) | ?2 | ?3 WHERE pk = ?1",

@@ -156,7 +156,7 @@ impl Names<'_, '_> {
 }
 
 /// Inserts a record; `count` nodes from number `first` on are its own, and stored already.
-pub(super) fn insert(
+pub(crate) fn insert(
     db: &Db<'_>,
     tree: i64,
     record: &OpRecord,
@@ -173,7 +173,7 @@ pub(super) fn insert(
 }
 
 /// Writes a record anew from which words were removed.
-pub(super) fn rewrite(db: &Db<'_>, tree: i64, record: &OpRecord) -> Result<(), StoreError> {
+pub(crate) fn rewrite(db: &Db<'_>, tree: i64, record: &OpRecord) -> Result<(), StoreError> {
     let seq = record.seq.0 as i64;
     let found =
         db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
@@ -251,7 +251,7 @@ fn nodes_of(db: &Db<'_>, first: i64, count: usize) -> Result<Vec<(NodeId, Digest
 }
 
 /// Records with numbers after `after`, oldest first.
-pub(super) fn after(
+pub(crate) fn after(
     db: &Db<'_>,
     tree: i64,
     id: TreeId,
@@ -273,7 +273,7 @@ pub(super) fn after(
 }
 
 /// The hash of a record; that of none is zero.
-pub(super) fn hash(db: &Db<'_>, tree: i64, seq: Seq) -> Result<Digest, StoreError> {
+pub(crate) fn hash(db: &Db<'_>, tree: i64, seq: Seq) -> Result<Digest, StoreError> {
     let seq = i64::try_from(seq.0).unwrap_or(i64::MAX);
     let found = db
         .one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;

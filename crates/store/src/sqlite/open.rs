@@ -41,13 +41,28 @@ const STATEMENTS: usize = 160;
 
 /// A file that was looked at, and may be opened.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
-    pub(super) path: PathBuf,
-    pub(super) read_only: bool,
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) read_only: bool,
 }
 
+impl Found {
+    /// A store in memory, which [`writer`] makes.
+    pub(crate) fn memory() -> Self {
+        Self { path: PathBuf::from(MEMORY), read_only: false }
+    }
+
+    /// Whether the store is in memory: one connection, seen by nobody else.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.path.as_os_str() == MEMORY
+    }
+}
+
+/// SQLite's name of a database in memory.
+const MEMORY: &str = ":memory:";
+
 /// Looks at the file, makes it if there is none, brings it up to date.
-pub(super) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreError> {
+pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreError> {
     let found = |read_only| Ok(Found { path: path.to_owned(), read_only });
     let size = match std::fs::metadata(path) {
         Ok(metadata) => metadata.len(),
@@ -136,7 +151,7 @@ fn inspect(path: &Path) -> Result<State, StoreError> {
     })
 }
 
-pub(super) fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
+pub(crate) fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
     let access = if read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let conn =
         Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failure)?;
@@ -155,7 +170,7 @@ fn use_log(conn: &Connection) -> Result<(), StoreError> {
 }
 
 /// A connection that reads.
-pub(super) fn reader(found: &Found) -> Result<Connection, StoreError> {
+pub(crate) fn reader(found: &Found) -> Result<Connection, StoreError> {
     let conn = raw(&found.path, found.read_only)?;
     conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY;")
         .map_err(failure)?;
@@ -163,8 +178,11 @@ pub(super) fn reader(found: &Found) -> Result<Connection, StoreError> {
 }
 
 /// The connection that writes. What it deletes is overwritten at once; checkpoints are another thread's work.
-pub(super) fn writer(found: &Found, options: &Options) -> Result<Connection, StoreError> {
-    let conn = raw(&found.path, false)?;
+pub(crate) fn writer(found: &Found, options: &Options) -> Result<Connection, StoreError> {
+    let mut conn = raw(&found.path, false)?;
+    if found.is_memory() {
+        bring_up(&mut conn, &found.path, STEPS)?;
+    }
     conn.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0;
          PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;",
@@ -177,7 +195,7 @@ pub(super) fn writer(found: &Found, options: &Options) -> Result<Connection, Sto
 }
 
 /// The connection that copies the log back into the file.
-pub(super) fn checkpointer(found: &Found) -> Result<Connection, StoreError> {
+pub(crate) fn checkpointer(found: &Found) -> Result<Connection, StoreError> {
     let conn = raw(&found.path, false)?;
     conn.execute_batch("PRAGMA synchronous = FULL;").map_err(failure)?;
     Ok(conn)

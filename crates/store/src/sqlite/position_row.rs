@@ -17,7 +17,7 @@ const COLUMNS: &str = "p.pk, p.parent, p.jump, n.id, n.flags, p.kind, p.depth, p
     p.digest, coalesce(n.bytes, octet_length(n.content), 0), n.chars, n.graphemes, n.term";
 
 /// Inserts a position, whose original has number `pk`.
-pub(super) fn insert(db: &Db<'_>, tree: i64, pk: i64, position: &Position) -> Result<(), StoreError> {
+pub(crate) fn insert(db: &Db<'_>, tree: i64, pk: i64, position: &Position) -> Result<(), StoreError> {
     let number = |id: PositionId| match id {
         id if id == position.id => Ok(pk),
         id => db.node_pk(tree, id.original())?.ok_or_else(|| {
@@ -81,7 +81,7 @@ fn term(row: &Row<'_>, index: usize) -> Result<PathDigest, StoreError> {
 }
 
 /// The position with a number.
-pub(super) fn one(db: &Db<'_>, tree: TreeId, pk: i64) -> Result<Option<Position>, StoreError> {
+pub(crate) fn one(db: &Db<'_>, tree: TreeId, pk: i64) -> Result<Option<Position>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS}, up.id, j.id FROM positions p JOIN nodes n ON n.pk = p.pk
          LEFT JOIN nodes up ON up.pk = p.parent JOIN nodes j ON j.pk = p.jump WHERE p.pk = ?1"
@@ -95,7 +95,7 @@ pub(super) fn one(db: &Db<'_>, tree: TreeId, pk: i64) -> Result<Option<Position>
 
 /// The position with a number and those above it, at most `limit`. Each row is read once; the ids of parents and
 /// jumps are those of rows further up.
-pub(super) fn upwards(
+pub(crate) fn upwards(
     db: &Db<'_>,
     tree: TreeId,
     from: i64,
@@ -123,7 +123,7 @@ pub(super) fn upwards(
 }
 
 /// The texts of the originals at the position with a number and those above it, at most `limit`.
-pub(super) fn texts(db: &Db<'_>, from: i64, limit: i64) -> Result<Vec<OriginalText>, StoreError> {
+pub(crate) fn texts(db: &Db<'_>, from: i64, limit: i64) -> Result<Vec<OriginalText>, StoreError> {
     // The walk is one statement: a step is a lookup by number, and nothing of the row is read but the text.
     let sql = "WITH RECURSIVE up (pk, parent, depth) AS (
             SELECT pk, parent, depth FROM positions WHERE pk = ?1

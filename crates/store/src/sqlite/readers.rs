@@ -21,7 +21,7 @@ const STEPS: i32 = 10_000;
 
 /// Whether a read may take as long as it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Time {
+pub(crate) enum Time {
     /// It ends within [`crate::Limits::read`], so that checkpoints proceed.
     Bounded,
     /// An integrity check or a copy of everything.
@@ -36,14 +36,14 @@ struct Read {
 }
 
 /// The pool.
-pub(super) struct Readers {
+pub(crate) struct Readers {
     queue: mpsc::Sender<Read>,
     limit: Duration,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
-    pub(super) fn start(found: &Found, count: usize, limit: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn start(found: &Found, count: usize, limit: Duration) -> Result<Self, StoreError> {
         let (queue, reads) = mpsc::channel(QUEUE);
         let reads = Arc::new(Mutex::new(reads));
         let count = match count {
@@ -62,7 +62,7 @@ impl Readers {
     }
 
     /// Runs a read on one of the threads.
-    pub(super) async fn run<T, F>(&self, time: Time, work: F) -> Result<T, StoreError>
+    pub(crate) async fn run<T, F>(&self, time: Time, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -80,7 +80,7 @@ impl Readers {
     }
 
     /// Ends the threads, when what is queued is done.
-    pub(super) fn stop(self) -> Vec<JoinHandle<()>> {
+    pub(crate) fn stop(self) -> Vec<JoinHandle<()>> {
         drop(self.queue);
         self.threads
     }

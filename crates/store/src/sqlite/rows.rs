@@ -1,7 +1,5 @@
 //! The rows of one tree, as a reader of this store sees them.
 
-use std::any::Any;
-
 use loom::cell::CellScope;
 use loom::rows::{Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
@@ -15,23 +13,22 @@ use super::tree_row::TreeRef;
 use super::{cell_row, draft_row, node_row, op_row, position_row, sent, shown, tree_row};
 use crate::error::StoreError;
 use crate::principal::Principal;
-use crate::store::ReadFn;
 
 /// One tree within a snapshot.
-pub(super) struct SqliteRows<'a, 'c> {
-    pub(super) db: &'a Db<'c>,
-    pub(super) tree: TreeRef,
+pub(crate) struct SqliteRows<'a, 'c> {
+    pub(crate) db: &'a Db<'c>,
+    pub(crate) tree: TreeRef,
     /// Who reads: what was sent and received is shown to some only.
-    pub(super) who: &'a Principal,
+    pub(crate) who: &'a Principal,
 }
 
 /// Runs a function over the rows of a tree that `who` sees.
-pub(super) fn run(
+pub(crate) fn run<T>(
     db: &Db<'_>,
     who: &Principal,
     tree: TreeId,
-    f: ReadFn,
-) -> Result<Box<dyn Any + Send>, StoreError> {
+    f: impl FnOnce(&dyn Rows) -> Result<T, RowError>,
+) -> Result<T, StoreError> {
     let tree = tree_row::find(db, who, tree)?;
     f(&SqliteRows { db, tree, who }).map_err(StoreError::from_row_error)
 }

@@ -9,13 +9,13 @@
 use super::migrate::Step;
 
 /// Marks the file as ours (`DrLm`).
-pub(super) const APPLICATION_ID: i32 = 0x4472_4c6d;
+pub(crate) const APPLICATION_ID: i32 = 0x4472_4c6d;
 
 /// The version of the schema this program writes.
 pub(crate) const VERSION: u32 = 2;
 
 /// The steps, each from the version before it. A step that was released is never changed.
-pub(super) const STEPS: &[Step] = &[
+pub(crate) const STEPS: &[Step] = &[
     Step { to: 1, min_reader: 1, min_writer: 1, sql: FIRST },
     // A program that does not know of them would not forget them.
     Step { to: 2, min_reader: 1, min_writer: 2, sql: INJECTIONS },

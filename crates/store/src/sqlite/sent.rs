@@ -18,7 +18,7 @@ use crate::generation::{
 };
 use crate::principal::Principal;
 
-pub(super) const fn state_code(state: GenerationState) -> i64 {
+pub(crate) const fn state_code(state: GenerationState) -> i64 {
     match state {
         GenerationState::Started => 0,
         GenerationState::Done => 1,
@@ -40,7 +40,7 @@ fn read_state(code: i64) -> Result<GenerationState, StoreError> {
 
 /// Stores bytes under their digest, once; returns their number. A removed content that is sent again is stored
 /// again.
-pub(super) fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Result<i64, StoreError> {
+pub(crate) fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Result<i64, StoreError> {
     let select = format!("SELECT pk FROM {table} WHERE digest = ?1");
     if let Some(pk) = db.one(&select, [digest.0], |row| get(row, 0))? {
         return Ok(pk);
@@ -50,7 +50,7 @@ pub(super) fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Re
 }
 
 /// Stores a generation that starts, with its manifest.
-pub(super) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(), StoreError> {
+pub(crate) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(), StoreError> {
     let row = &new.row;
     if row.tree != tree.id || row.manifest != Digest::of(&new.manifest) {
         return Err(StoreError::Malformed("a generation of another tree or manifest".to_owned()));
@@ -74,13 +74,13 @@ pub(super) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(
     events::append(db, tree.pk, &Happening::Generation { id: row.id })
 }
 
-pub(super) fn cite(db: &Db<'_>, manifest: i64, body: i64) -> Result<(), StoreError> {
+pub(crate) fn cite(db: &Db<'_>, manifest: i64, body: i64) -> Result<(), StoreError> {
     db.run("INSERT OR IGNORE INTO citations (manifest, body) VALUES (?1, ?2)", (manifest, body))?;
     Ok(())
 }
 
 /// Stores the end of a generation, if it still is its reporter's.
-pub(super) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), StoreError> {
+pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), StoreError> {
     let id = outcome.generation;
     let found = db.one(
         "SELECT pk, state, owner, fence FROM generations WHERE id = ?1 AND tree = ?2",
@@ -132,7 +132,7 @@ fn read_tenure(row: &Row<'_>, first: usize) -> Result<Tenure, StoreError> {
 }
 
 /// As [`crate::Store::generations`].
-pub(super) fn generations(
+pub(crate) fn generations(
     db: &Db<'_>,
     who: &Principal,
     filter: &GenerationFilter,
@@ -153,7 +153,7 @@ pub(super) fn generations(
 }
 
 /// As [`crate::Store::take_over`].
-pub(super) fn take_over(
+pub(crate) fn take_over(
     db: &Db<'_>,
     who: &Principal,
     id: GenerationId,
@@ -181,7 +181,7 @@ pub(super) fn take_over(
 }
 
 /// As [`crate::Store::usage`].
-pub(super) fn usage(
+pub(crate) fn usage(
     db: &Db<'_>,
     who: &Principal,
     tree: Option<TreeId>,
@@ -197,7 +197,7 @@ pub(super) fn usage(
 }
 
 /// As [`crate::Store::spent`].
-pub(super) fn spent(
+pub(crate) fn spent(
     db: &Db<'_>,
     who: &Principal,
     since: loom::Millis,
@@ -243,7 +243,7 @@ fn usage_row(row: &Row<'_>) -> Result<UsageRow, StoreError> {
 }
 
 /// As [`loom::Rows::generations`].
-pub(super) fn of_tree(
+pub(crate) fn of_tree(
     db: &Db<'_>,
     tree: TreeRef,
     after: Option<GenerationId>,
@@ -261,7 +261,7 @@ pub(super) fn of_tree(
 }
 
 /// As [`loom::Rows::answer`].
-pub(super) fn answer(
+pub(crate) fn answer(
     db: &Db<'_>,
     who: &Principal,
     tree: TreeRef,
@@ -280,7 +280,7 @@ fn read_response(row: &Row<'_>) -> Result<StoredResponse, StoreError> {
 }
 
 /// As [`crate::Store::response`].
-pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
+pub(crate) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT r.digest, r.bytes, r.metadata, r.purged FROM nodes n JOIN trees t ON t.pk = n.tree
@@ -291,7 +291,7 @@ pub(super) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<Sto
 }
 
 /// As [`crate::Store::manifest`].
-pub(super) fn manifest(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn manifest(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT m.bytes FROM manifests m WHERE m.digest = ?2 AND EXISTS (
@@ -302,7 +302,7 @@ pub(super) fn manifest(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<V
 }
 
 /// As [`crate::Store::body`].
-pub(super) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT b.bytes FROM bodies b WHERE b.digest = ?2 AND EXISTS (
@@ -315,7 +315,7 @@ pub(super) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u
 }
 
 /// As [`crate::Store::shows_blob`].
-pub(super) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<bool, StoreError> {
+pub(crate) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<bool, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT 1 FROM blobs b JOIN nodes n ON n.pk = b.node JOIN trees t ON t.pk = n.tree
@@ -325,12 +325,12 @@ pub(super) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result
 }
 
 /// As [`crate::Store::blobs`].
-pub(super) fn all_blobs(db: &Db<'_>) -> Result<Vec<Digest>, StoreError> {
+pub(crate) fn all_blobs(db: &Db<'_>) -> Result<Vec<Digest>, StoreError> {
     db.all("SELECT DISTINCT digest FROM blobs ORDER BY digest", [], |row| digest(row, 0))
 }
 
 /// The dictionary for a response, by the dialect its metadata names.
-pub(super) fn dictionary(metadata: &str) -> Option<Dictionary> {
+pub(crate) fn dictionary(metadata: &str) -> Option<Dictionary> {
     let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
     Dictionary::for_dialect(metadata.get("dialect")?.as_str()?)
 }

@@ -27,7 +27,7 @@ fn kind(code: i64) -> Result<SessionKind, StoreError> {
 }
 
 /// Writes a session that begins.
-pub(super) fn begin(db: &Db<'_>, who: &Principal, new: &NewSession) -> Result<(), StoreError> {
+pub(crate) fn begin(db: &Db<'_>, who: &Principal, new: &NewSession) -> Result<(), StoreError> {
     if !who.sees_all() {
         return Err(StoreError::Denied("sessions"));
     }
@@ -49,7 +49,7 @@ fn taken(db: &Db<'_>, workspace: &str, name: &str, but: &SessionId) -> Result<bo
 }
 
 /// As [`crate::Store::sessions`].
-pub(super) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
+pub(crate) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
     let all = db.all(
         "SELECT id, workspace, name, kind, archived, created FROM sessions
          WHERE (?1 IS NULL OR workspace = ?1) AND (?2 IS NULL OR name = ?2) AND (archived = 0 OR ?3)",
@@ -98,7 +98,7 @@ fn find(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(String, String)
 }
 
 /// As [`crate::Store::rename_session`].
-pub(super) fn rename(db: &Db<'_>, who: &Principal, id: &SessionId, name: &str) -> Result<(), StoreError> {
+pub(crate) fn rename(db: &Db<'_>, who: &Principal, id: &SessionId, name: &str) -> Result<(), StoreError> {
     let (workspace, _) = find(db, who, id)?;
     if taken(db, &workspace, name, id)? {
         return Err(StoreError::Exists("session"));
@@ -108,7 +108,7 @@ pub(super) fn rename(db: &Db<'_>, who: &Principal, id: &SessionId, name: &str) -
 }
 
 /// As [`crate::Store::archive_session`].
-pub(super) fn archive(
+pub(crate) fn archive(
     db: &Db<'_>,
     who: &Principal,
     id: &SessionId,
@@ -123,7 +123,7 @@ pub(super) fn archive(
 }
 
 /// As [`crate::Store::remove_session`].
-pub(super) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
+pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
     find(db, who, id)?;
     let left = "SELECT 1 FROM trees WHERE session = ?1 AND purged = 0";
     if db.one(left, [&id.0], |_| Ok(()))?.is_some() {

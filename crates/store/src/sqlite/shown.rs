@@ -11,7 +11,7 @@ use super::tree_row::TreeRef;
 use crate::error::StoreError;
 
 /// Keeps what is shown with a node of the tree. One that is there stays as it is.
-pub(super) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), StoreError> {
+pub(crate) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), StoreError> {
     let node = db.node_pk(tree.pk, shown.node)?.ok_or(StoreError::NotFound("node"))?;
     db.run(
         "INSERT OR IGNORE INTO injections (tree, node, ordinal, source, trust, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -28,7 +28,7 @@ pub(super) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), 
 }
 
 /// As [`loom::Rows::injections`]. Numbers of nodes grow in the order of commits.
-pub(super) fn between(
+pub(crate) fn between(
     db: &Db<'_>,
     tree: TreeRef,
     from: NodeId,

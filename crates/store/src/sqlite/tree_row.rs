@@ -15,13 +15,13 @@ use crate::store::check_seal;
 
 /// A tree that was looked up for someone who may see it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TreeRef {
-    pub(super) pk: i64,
-    pub(super) id: TreeId,
+pub(crate) struct TreeRef {
+    pub(crate) pk: i64,
+    pub(crate) id: TreeId,
 }
 
 /// Whether a principal sees a tree, as SQL over `trees t` with one parameter.
-pub(super) fn seen(who: &Principal) -> (&'static str, rusqlite::types::Value) {
+pub(crate) fn seen(who: &Principal) -> (&'static str, rusqlite::types::Value) {
     match who {
         Principal::Owner | Principal::Token { scope: Scope::Full, .. } => {
             ("?1 IS NULL", rusqlite::types::Value::Null)
@@ -34,7 +34,7 @@ pub(super) fn seen(who: &Principal) -> (&'static str, rusqlite::types::Value) {
 }
 
 /// A tree the principal sees.
-pub(super) fn find(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeRef, StoreError> {
+pub(crate) fn find(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeRef, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!("SELECT t.pk FROM trees t WHERE t.id = ?2 AND {seen}");
     let pk = db.one(&sql, (param, id.to_bytes()), |row| get(row, 0))?;
@@ -42,13 +42,13 @@ pub(super) fn find(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeRef, 
 }
 
 /// A tree the principal may change.
-pub(super) fn find_mut(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeRef, StoreError> {
+pub(crate) fn find_mut(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeRef, StoreError> {
     let tree = find(db, who, id)?;
     if who.may_write() { Ok(tree) } else { Err(StoreError::Denied("write")) }
 }
 
 /// Inserts a tree.
-pub(super) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Result<TreeRef, StoreError> {
+pub(crate) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Result<TreeRef, StoreError> {
     let id = row.id.to_bytes();
     if db.one("SELECT 1 FROM trees WHERE id = ?1", [id], |_| Ok(()))?.is_some() {
         return Err(StoreError::Exists("tree"));
@@ -77,7 +77,7 @@ pub(super) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Resul
 }
 
 /// As [`crate::Store::add_seal`].
-pub(super) fn add_seal(db: &Db<'_>, who: &Principal, id: TreeId, seal: &Seal) -> Result<(), StoreError> {
+pub(crate) fn add_seal(db: &Db<'_>, who: &Principal, id: TreeId, seal: &Seal) -> Result<(), StoreError> {
     let tree = find_mut(db, who, id)?;
     let last = db.one("SELECT seq FROM trees WHERE pk = ?1", [tree.pk], |row| unsigned(row, 0))?;
     check_seal(id, Seq(last.unwrap_or_default()), seal)?;
@@ -86,7 +86,7 @@ pub(super) fn add_seal(db: &Db<'_>, who: &Principal, id: TreeId, seal: &Seal) ->
 }
 
 /// The row of a tree.
-pub(super) fn read(db: &Db<'_>, pk: i64) -> Result<TreeRow, StoreError> {
+pub(crate) fn read(db: &Db<'_>, pk: i64) -> Result<TreeRow, StoreError> {
     let found = db.one("SELECT id, mode, root, created, origin FROM trees WHERE pk = ?1", [pk], |row| {
         let origin: Option<String> = get(row, 4)?;
         Ok(TreeRow {
@@ -101,11 +101,11 @@ pub(super) fn read(db: &Db<'_>, pk: i64) -> Result<TreeRow, StoreError> {
 }
 
 /// The columns of [`read_entry`], of `trees t`.
-pub(super) const ENTRY: &str =
+pub(crate) const ENTRY: &str =
     "t.id, t.short, t.mode, t.title, t.archived, t.purged, t.session, t.nodes, t.seq, t.created, t.updated";
 
 /// Reads the columns of [`ENTRY`].
-pub(super) fn read_entry(row: &Row<'_>) -> Result<TreeEntry, StoreError> {
+pub(crate) fn read_entry(row: &Row<'_>) -> Result<TreeEntry, StoreError> {
     Ok(TreeEntry {
         id: TreeId::from_bytes(id16(row, 0)?),
         short_id: get(row, 1)?,
@@ -122,7 +122,7 @@ pub(super) fn read_entry(row: &Row<'_>) -> Result<TreeEntry, StoreError> {
 }
 
 /// Where a view stands in its timeline.
-pub(super) fn timeline(db: &Db<'_>, tree: i64, view: &ViewName) -> Result<Timeline, StoreError> {
+pub(crate) fn timeline(db: &Db<'_>, tree: i64, view: &ViewName) -> Result<Timeline, StoreError> {
     let Some(view) = db.name_pk(view.as_str())? else { return Ok(Timeline::default()) };
     let sql = "SELECT undo, redo, depth, tick FROM timelines WHERE tree = ?1 AND view = ?2";
     let found = db.one(sql, (tree, view), |row| {
@@ -133,7 +133,7 @@ pub(super) fn timeline(db: &Db<'_>, tree: i64, view: &ViewName) -> Result<Timeli
 }
 
 /// Moves a view's place in its timeline.
-pub(super) fn set_timeline(db: &Db<'_>, tree: i64, view: &ViewName, to: Timeline) -> Result<(), StoreError> {
+pub(crate) fn set_timeline(db: &Db<'_>, tree: i64, view: &ViewName, to: Timeline) -> Result<(), StoreError> {
     let view = db.intern(view.as_str())?;
     db.run(
         "INSERT INTO timelines (tree, view, undo, redo, depth, tick) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -152,11 +152,11 @@ pub(super) fn set_timeline(db: &Db<'_>, tree: i64, view: &ViewName, to: Timeline
 }
 
 /// A value as JSON.
-pub(super) fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Malformed(error.to_string()))
 }
 
 /// A value out of JSON.
-pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+pub(crate) fn json<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Damaged(format!("a row cannot be read: {error}")))
 }

@@ -17,7 +17,7 @@ use crate::store::{Backup, Identity, StoreId};
 const PROBLEMS: usize = 100;
 
 /// As [`crate::Store::check`].
-pub(super) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
+pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
     let mut problems = db.all("PRAGMA integrity_check", [], |row| get::<String>(row, 0))?;
     problems.retain(|line| line != "ok");
     let questions = [
@@ -53,7 +53,10 @@ pub(super) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
 }
 
 /// Writes a copy, of the moment it is written in: one file, without a log beside it.
-pub(super) fn copy(found: &Found, to: &Path) -> Result<Backup, StoreError> {
+pub(crate) fn copy(found: &Found, to: &Path) -> Result<Backup, StoreError> {
+    if found.is_memory() {
+        return Err(StoreError::Denied("back up a store in memory"));
+    }
     copy_to(&reader(found)?, to)?;
     let conn = Connection::open(to).map_err(failure)?;
     conn.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(failure)?;
@@ -65,7 +68,7 @@ pub(super) fn copy(found: &Found, to: &Path) -> Result<Backup, StoreError> {
 }
 
 /// As [`crate::Store::identity`].
-pub(super) fn identity(db: &Db<'_>) -> Result<Identity, StoreError> {
+pub(crate) fn identity(db: &Db<'_>) -> Result<Identity, StoreError> {
     let store = db.one("SELECT value FROM meta WHERE key = 'store'", [], |row| {
         let bytes = bytes_of(row, 0)?.try_into();
         bytes.map(StoreId).map_err(|_| StoreError::Damaged("the store's id cannot be read".to_owned()))
@@ -75,7 +78,7 @@ pub(super) fn identity(db: &Db<'_>) -> Result<Identity, StoreError> {
 }
 
 /// As [`crate::Store::renew_identity`].
-pub(super) fn renew(db: &Db<'_>, id: StoreId) -> Result<(), StoreError> {
+pub(crate) fn renew(db: &Db<'_>, id: StoreId) -> Result<(), StoreError> {
     db.run("UPDATE meta SET value = ?1 WHERE key = 'store'", [id.0])?;
     fence_everything(db)
 }

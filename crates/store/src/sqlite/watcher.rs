@@ -20,14 +20,14 @@ use crate::event::Cursor;
 const EVERY: Duration = Duration::from_millis(80);
 
 /// The thread, which ends when this is stopped.
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     /// Never sent on: closing it ends the thread at once (channel `store.watch`).
     stop: SyncSender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Watcher {
-    pub(super) fn start(found: &Found, newest: watch::Sender<Cursor>) -> Result<Self, StoreError> {
+    pub(crate) fn start(found: &Found, newest: watch::Sender<Cursor>) -> Result<Self, StoreError> {
         let conn = open::reader(found)?;
         let (stop, stopped) = sync_channel(0);
         let run = move || look(&conn, &newest, &stopped);
@@ -37,7 +37,7 @@ impl Watcher {
     }
 
     /// Ends the thread.
-    pub(super) fn stop(self) -> JoinHandle<()> {
+    pub(crate) fn stop(self) -> JoinHandle<()> {
         drop(self.stop);
         self.thread
     }
@@ -70,7 +70,7 @@ fn version(conn: &Connection) -> Result<i64, StoreError> {
 }
 
 /// Wakes followers, if there is something new.
-pub(super) fn tell(newest: &watch::Sender<Cursor>, last: Cursor) {
+pub(crate) fn tell(newest: &watch::Sender<Cursor>, last: Cursor) {
     newest.send_if_modified(|known| {
         let later = last > *known;
         if later {

@@ -8,14 +8,14 @@ use rusqlite::{Row, params};
 use super::db::{Db, get, optional_id16, unsigned};
 use super::tree_row::{find_mut, seen};
 use crate::error::StoreError;
+use crate::fence::end_of;
 use crate::fence::{Fence, Guard, Holder, Lease, Tenure};
 use crate::job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
-use crate::memory::state::only_owner;
-use crate::memory::work::end_of;
 use crate::principal::Principal;
+use crate::principal::only_owner;
 
 /// A lease as it stands.
-pub(super) fn lease(db: &Db<'_>, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError> {
+pub(crate) fn lease(db: &Db<'_>, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError> {
     if !who.may_lease(name) {
         return Ok(None);
     }
@@ -27,7 +27,7 @@ pub(super) fn lease(db: &Db<'_>, who: &Principal, name: &str) -> Result<Option<L
 }
 
 /// As [`crate::Store::acquire_lease`].
-pub(super) fn acquire(
+pub(crate) fn acquire(
     db: &Db<'_>,
     who: &Principal,
     name: &str,
@@ -71,7 +71,7 @@ fn current(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) -> Result<Lea
 }
 
 /// As [`crate::Store::renew_lease`].
-pub(super) fn renew(
+pub(crate) fn renew(
     db: &Db<'_>,
     who: &Principal,
     name: &str,
@@ -84,13 +84,13 @@ pub(super) fn renew(
 }
 
 /// As [`crate::Store::release_lease`].
-pub(super) fn release(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError> {
+pub(crate) fn release(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError> {
     let lease = current(db, who, name, fence)?;
     write_lease(db, name, None, fence, lease.expires)
 }
 
 /// Refuses a write whose leases were lost.
-pub(super) fn check_guards(db: &Db<'_>, who: &Principal, guards: &[Guard]) -> Result<(), StoreError> {
+pub(crate) fn check_guards(db: &Db<'_>, who: &Principal, guards: &[Guard]) -> Result<(), StoreError> {
     for guard in guards {
         let held = lease(db, who, &guard.lease)?.is_some_and(|lease| lease.is_current(guard.fence));
         if !held {
@@ -128,7 +128,7 @@ fn read_job(row: &Row<'_>) -> Result<Job, StoreError> {
 }
 
 /// As [`crate::Store::enqueue`].
-pub(super) fn enqueue(db: &Db<'_>, who: &Principal, job: &NewJob) -> Result<(JobId, bool), StoreError> {
+pub(crate) fn enqueue(db: &Db<'_>, who: &Principal, job: &NewJob) -> Result<(JobId, bool), StoreError> {
     let tree = match job.tree {
         Some(tree) => Some(find_mut(db, who, tree)?.pk),
         None => {
@@ -150,7 +150,7 @@ pub(super) fn enqueue(db: &Db<'_>, who: &Principal, job: &NewJob) -> Result<(Job
 }
 
 /// As [`crate::Store::claim`].
-pub(super) fn claim(
+pub(crate) fn claim(
     db: &Db<'_>,
     who: &Principal,
     kinds: &[String],
@@ -181,7 +181,7 @@ pub(super) fn claim(
 }
 
 /// As [`crate::Store::finish`].
-pub(super) fn finish(
+pub(crate) fn finish(
     db: &Db<'_>,
     who: &Principal,
     id: JobId,
@@ -207,14 +207,14 @@ pub(super) fn finish(
 }
 
 /// As [`crate::Store::jobs`].
-pub(super) fn jobs(db: &Db<'_>, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+pub(crate) fn jobs(db: &Db<'_>, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
     let (sql, param) = jobs_sql(who);
     let open = if filter == JobFilter::Open { "AND j.state < 2" } else { "" };
     db.all(&format!("{sql} {open} ORDER BY j.pk"), [param], read_job)
 }
 
 /// Fences everything that was running when the store was copied.
-pub(super) fn fence_everything(db: &Db<'_>) -> Result<(), StoreError> {
+pub(crate) fn fence_everything(db: &Db<'_>) -> Result<(), StoreError> {
     db.run("UPDATE leases SET fence = fence + 1, holder = NULL", [])?;
     db.run("UPDATE generations SET fence = fence + 1 WHERE state = 0", [])?;
     db.run("UPDATE jobs SET fence = fence + 1 WHERE state = 1", [])?;

@@ -13,7 +13,7 @@ use crate::principal::Principal;
 use crate::workspace::WorkspaceRecord;
 
 /// As [`crate::Store::workspaces`].
-pub(super) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+pub(crate) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
     if !who.sees_all() {
         return Err(StoreError::Denied("workspaces"));
     }
@@ -34,7 +34,7 @@ pub(super) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>,
 }
 
 /// As [`crate::Store::keep_workspace`].
-pub(super) fn keep(db: &Db<'_>, who: &Principal, record: &WorkspaceRecord) -> Result<(), StoreError> {
+pub(crate) fn keep(db: &Db<'_>, who: &Principal, record: &WorkspaceRecord) -> Result<(), StoreError> {
     if !who.sees_all() {
         return Err(StoreError::Denied("workspaces"));
     }

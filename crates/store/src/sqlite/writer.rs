@@ -94,49 +94,35 @@ enum Job {
 }
 
 /// The face of the writing thread.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     queue: mpsc::Sender<Job>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(super) fn start(
+    pub(crate) fn start(
         found: &Found,
         options: &Options,
         newest: watch::Sender<Cursor>,
     ) -> Result<Self, StoreError> {
-        let mut conn = open::writer(found, options)?;
-        let (wake, log) = (sync_channel(1), Arc::new(AtomicI32::new(0)));
-        let seen = Arc::clone(&log);
-        let hook = move |_: &mut Wal, pages| {
-            seen.store(pages, Ordering::Relaxed);
-            Ok(())
-        };
-        conn.wal_hook(Some(hook)).map_err(failure)?;
+        let connection = WriteConnection::new(open::writer(found, options)?, options, newest)?;
+        let (wake, woken) = sync_channel(1);
         let (queue, jobs) = mpsc::channel(QUEUE);
-        let thread = Thread {
-            conn,
-            faults: options.faults.clone(),
-            newest,
-            log,
-            wake: wake.0,
-            limit: options.limits.wal,
-            told: Cell::new(false),
-        };
-        let checkpoints = open::checkpointer(found)?;
+        let thread = Thread { connection, wake };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
             thread.map_err(|error| StoreError::io("start a thread", error))
         };
+        let checkpoints = open::checkpointer(found)?;
         let threads = vec![
             spawn("store-write", Box::new(move || thread.serve(jobs)))?,
-            spawn("store-checkpoint", Box::new(move || checkpoint(&checkpoints, &wake.1)))?,
+            spawn("store-checkpoint", Box::new(move || checkpoint(&checkpoints, &woken)))?,
         ];
         Ok(Self { queue, threads })
     }
 
     /// Does a write, together with others that wait. It may be done again, if the transaction they share fails.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -148,7 +134,7 @@ impl Writer {
     }
 
     /// Does something between transactions.
-    pub(super) async fn run_alone<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn run_alone<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -160,7 +146,7 @@ impl Writer {
     }
 
     /// Ends the threads, when what is queued is done.
-    pub(super) fn stop(self) -> Vec<JoinHandle<()>> {
+    pub(crate) fn stop(self) -> Vec<JoinHandle<()>> {
         drop(self.queue);
         self.threads
     }
@@ -168,11 +154,17 @@ impl Writer {
 
 struct Thread {
     /// Closed before `wake` ends the thread that copies the log back, whose connection is the last one then.
+    connection: WriteConnection,
+    wake: SyncSender<()>,
+}
+
+/// The connection that writes, with what a commit is followed by.
+pub(crate) struct WriteConnection {
     conn: Connection,
     faults: Faults,
     newest: watch::Sender<Cursor>,
+    /// Pages in the log after the last commit.
     log: Arc<AtomicI32>,
-    wake: SyncSender<()>,
     /// Bytes of the log from which on it is reported.
     limit: u64,
     /// Whether that was done for the log as it stands.
@@ -189,7 +181,7 @@ impl Thread {
                     Job::Write(write) => group.push(write),
                     Job::Alone(work) => {
                         self.commit(std::mem::take(&mut group));
-                        work(&self.conn);
+                        work(&self.connection.conn);
                     }
                 }
                 if group.len() < GROUP {
@@ -198,6 +190,48 @@ impl Thread {
             }
             self.commit(group);
         }
+    }
+
+    fn commit(&self, group: Vec<Box<dyn Write>>) {
+        self.connection.commit(group);
+        if self.connection.log.load(Ordering::Relaxed) >= CHECKPOINT {
+            // One that is under way will see these pages too.
+            self.wake.try_send(()).ok();
+        }
+    }
+}
+
+impl WriteConnection {
+    pub(crate) fn new(
+        mut conn: Connection,
+        options: &Options,
+        newest: watch::Sender<Cursor>,
+    ) -> Result<Self, StoreError> {
+        let log = Arc::new(AtomicI32::new(0));
+        let seen = Arc::clone(&log);
+        let hook = move |_: &mut Wal, pages| {
+            seen.store(pages, Ordering::Relaxed);
+            Ok(())
+        };
+        conn.wal_hook(Some(hook)).map_err(failure)?;
+        let (faults, limit) = (options.faults.clone(), options.limits.wal);
+        Ok(Self { conn, faults, newest, log, limit, told: Cell::new(false) })
+    }
+
+    /// Does a write at once.
+    pub(crate) fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (reply, mut answer) = oneshot::channel();
+        self.commit(vec![Box::new(Task { work, result: None, reply })]);
+        answer.try_recv().map_err(|_| StoreError::Closed)?
+    }
+
+    /// Does something outside of any transaction.
+    pub(crate) fn run_alone<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        work(&self.conn)
     }
 
     /// Does writes in one transaction, and answers them.
@@ -209,10 +243,6 @@ impl Thread {
             Ok(()) => {
                 self.tell();
                 let pages = self.log.load(Ordering::Relaxed);
-                if pages >= CHECKPOINT {
-                    // One that is under way will see these pages too.
-                    self.wake.try_send(()).ok();
-                }
                 let bytes = u64::try_from(pages).unwrap_or_default() * PAGE;
                 let long = bytes > self.limit;
                 if long && !self.told.get() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loom::{Mode, Op, Slot, ViewName};
-use store::{DraftEdit, DraftName, Forget, SqliteStore};
+use store::{DraftEdit, DraftName, Forget, Store};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER};
@@ -49,7 +49,7 @@ async fn fill(home: &Home) -> crate::home::Page {
 fn no_byte_of_a_forgotten_text_is_left() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&folder.path().join("loom.db")).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&folder.path().join("loom.db")).unwrap()));
         let page = fill(&home).await;
         assert!(!holding(folder.path()).is_empty(), "the control: it is there before");
         home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(5)).await.unwrap();
@@ -65,7 +65,7 @@ fn no_byte_of_a_forgotten_text_is_left() {
 fn no_byte_of_a_purged_tree_is_left() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&folder.path().join("loom.db")).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&folder.path().join("loom.db")).unwrap()));
         let page = fill(&home).await;
         home.store.purge(OWNER, page.tree, loom::Millis(5)).await.unwrap();
         assert_eq!(holding(folder.path()), Vec::<String>::new());
@@ -106,11 +106,11 @@ fn a_node_of_200_bytes_costs_less_than_3_2_times_its_text() {
     const NODES: u32 = 2_000;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
-    drop(SqliteStore::open(&path).unwrap());
+    drop(Store::open(&path).unwrap());
     let empty = used(&path);
     let (mut random, mut text) = (7, 0);
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
         let page = home.create(Mode::Buffer, "long").await;
         for _ in 0..NODES {
             let prose = prose(&mut random);

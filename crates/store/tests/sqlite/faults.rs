@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::{Mode, Op, Seq, Slot, ViewName};
-use store::{DraftEdit, DraftName, Faults, Options, SqliteStore, StoreError, With, read};
+use store::{DraftEdit, DraftName, Faults, Options, Store, StoreError, With, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page, owner_text};
@@ -32,7 +32,7 @@ fn a_fault_at_every_statement_leaves_all_or_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let faults = Faults::default();
     let options = Options { faults: faults.clone(), ..Options::default() };
-    let store = Arc::new(SqliteStore::open_with(&folder.path().join("loom.db"), &options).unwrap());
+    let store = Arc::new(Store::open_with(&folder.path().join("loom.db"), &options).unwrap());
     block_on(async {
         let page = Home::new(store).create(Mode::Buffer, "").await;
         let mut failed = 0;
@@ -63,7 +63,7 @@ fn a_fault_at_every_statement_leaves_all_or_nothing() {
 #[test]
 fn a_conflict_among_writes_done_together_takes_back_one_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&folder.path().join("loom.db")).unwrap());
+    let store = Arc::new(Store::open(&folder.path().join("loom.db")).unwrap());
     block_on(async {
         let home = Home::new(store);
         let pages = [home.create(Mode::Buffer, "a").await, home.create(Mode::Buffer, "b").await];
@@ -94,13 +94,13 @@ fn a_full_disk_refuses_the_write_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     let tree = block_on(async {
-        let page = Home::new(Arc::new(SqliteStore::open(&path).unwrap())).create(Mode::Buffer, "").await;
+        let page = Home::new(Arc::new(Store::open(&path).unwrap())).create(Mode::Buffer, "").await;
         page.append("before").await;
         page.tree
     });
     let options = Options { max_pages: 120, ..Options::default() };
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open_with(&path, &options).unwrap()));
+        let home = Home::new(Arc::new(Store::open_with(&path, &options).unwrap()));
         let page = Page { home, tree };
         let large = "x ".repeat(400_000);
         // Small writes that share a transaction with one that does not fit are done all the same.
@@ -126,7 +126,7 @@ async fn root(page: &Page) -> loom::PositionId {
 fn a_panicking_reader_ends_alone() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { readers: 1, ..Options::default() };
-    let store = Arc::new(SqliteStore::open_with(&folder.path().join("loom.db"), &options).unwrap());
+    let store = Arc::new(Store::open_with(&folder.path().join("loom.db"), &options).unwrap());
     block_on(async {
         let page = Home::new(store).create(Mode::Buffer, "").await;
         let panicked: Result<(), _> =

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use loom::{Mode, Op};
 use rusqlite::Connection;
-use store::{Options, SqliteStore, StoreError, TreeFilter, With};
+use store::{Options, Store, StoreError, TreeFilter, With};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, owner_text};
 
 fn home(path: &Path) -> Home {
-    Home::new(Arc::new(SqliteStore::open(path).unwrap()))
+    Home::new(Arc::new(Store::open(path).unwrap()))
 }
 
 /// A store with one tree of a few nodes.
@@ -55,7 +55,7 @@ fn another_programs_file_is_refused_and_not_touched() {
     conn.close().unwrap();
     for path in [text, other] {
         let before = std::fs::read(&path).unwrap();
-        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Foreign(_))), "{path:?}");
+        assert!(matches!(Store::open(&path), Err(StoreError::Foreign(_))), "{path:?}");
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 }
@@ -73,7 +73,7 @@ fn a_newer_programs_file_is_read_if_it_allows_and_else_refused_by_version() {
     let tree = fill(&path);
     set(&path, "UPDATE meta SET value = 9 WHERE key = 'min_writer'; PRAGMA user_version = 9;");
     block_on(async {
-        let store = Arc::new(SqliteStore::open(&path).unwrap());
+        let store = Arc::new(Store::open(&path).unwrap());
         assert!(store.is_read_only());
         let page = crate::home::Page { home: Home::new(store), tree };
         assert!(page.text().await.starts_with("line 0"));
@@ -82,7 +82,7 @@ fn a_newer_programs_file_is_read_if_it_allows_and_else_refused_by_version() {
     });
     set(&path, "UPDATE meta SET value = 9 WHERE key = 'min_reader';");
     let before = std::fs::read(&path).unwrap();
-    let refused = SqliteStore::open(&path);
+    let refused = Store::open(&path);
     let Err(StoreError::SchemaTooNew { found: 9, known, backup }) = refused else { panic!("{refused:?}") };
     assert!(backup.ends_with(&format!("loom.db.v{known}.bak")));
     assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -109,7 +109,7 @@ fn a_file_cut_off_before_its_first_step_is_made_anew() {
     let path = folder.path().join("loom.db");
     // Version 0 with our mark: made, and cut off before the first step.
     set(&path, "PRAGMA application_id = 0x44724c6d;");
-    drop(SqliteStore::open(&path).unwrap());
+    drop(Store::open(&path).unwrap());
     block_on(async { assert!(home(&path).store.trees(OWNER, TreeFilter::All).await.unwrap().is_empty()) });
 }
 
@@ -123,7 +123,7 @@ fn damage_is_named() {
     bytes[8192..len - 4096].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();
     let found = block_on(async {
-        let store = match SqliteStore::open(&path) {
+        let store = match Store::open(&path) {
             Ok(store) => store,
             Err(error) => return Err(error),
         };
@@ -154,10 +154,10 @@ fn a_store_opened_for_reading_reads_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     let options = Options { read_only: true, ..Options::default() };
-    assert!(matches!(SqliteStore::open_with(&path, &options), Err(StoreError::Io { .. })));
+    assert!(matches!(Store::open_with(&path, &options), Err(StoreError::Io { .. })));
     let tree = fill(&path);
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open_with(&path, &options).unwrap()));
+        let home = Home::new(Arc::new(Store::open_with(&path, &options).unwrap()));
         let page = crate::home::Page { home, tree };
         assert!(page.text().await.starts_with("line 0"));
         let written = page.change_as(OWNER, Op::Append(owner_text("x")), With::nothing()).await;
@@ -198,7 +198,7 @@ fn a_store_that_was_closed_has_its_log_copied_back() {
     let path = folder.path().join("loom.db");
     for _ in 0..40 {
         block_on(async {
-            let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+            let home = Home::new(Arc::new(Store::open(&path).unwrap()));
             let page = home.create(Mode::Buffer, "").await;
             page.append("It rained.").await;
             assert_eq!(page.text().await, "It rained.");

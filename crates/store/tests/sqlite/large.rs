@@ -12,9 +12,9 @@ use loom::record::{Links, chain_hash};
 use loom::verify::{Evidence, Gap, Report, Reread, Status, verify};
 use loom::{
     Block, Counts, Digest, Mode, ModelSource, NodeId, NodeRow, OpKind, Operation, PathDigest, Plan, RowError,
-    Rows, Seq,
+    Seq,
 };
-use store::{SqliteStore, With, read};
+use store::{Store, With, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
@@ -66,9 +66,7 @@ async fn versions(page: &Page, of: NodeId, count: usize) -> Plan {
 }
 
 async fn verified(page: &Page) -> Report {
-    let whole = Box::new(|rows: &dyn Rows| Ok(Box::new(verify(rows, &Nothing)?) as _));
-    let report = page.home.store.read_whole(OWNER, page.tree, whole).await.unwrap();
-    *report.downcast::<Report>().unwrap()
+    page.home.store.read_whole(OWNER, page.tree, |rows| verify(rows, &Nothing)).await.unwrap()
 }
 
 #[test]
@@ -76,7 +74,7 @@ fn an_operation_of_20_000_nodes_is_applied_and_verified() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
         let page = home.create(Mode::Buffer, "").await;
         let original = page.append("original").await;
         let plan = versions(&page, original, NODES).await;
@@ -92,7 +90,7 @@ fn an_operation_of_20_000_nodes_is_applied_and_verified() {
 fn a_node_that_no_operation_names_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
-    let open = || Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+    let open = || Home::new(Arc::new(Store::open(&path).unwrap()));
     let tree = block_on(async {
         let page = open().create(Mode::Buffer, "").await;
         let original = page.append("original").await;

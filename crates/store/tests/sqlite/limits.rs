@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::{Mode, Op, Refusal};
-use store::{Limits, MemoryStore, Options, SearchScope, SqliteStore, Store, StoreError, With, read};
+use store::{Limits, Options, SearchScope, Store, StoreError, With, read};
 
 use super::both::block_on;
 use super::home::{Home, OWNER, owner_text};
 
-fn open(path: &Path, limits: Limits) -> Arc<SqliteStore> {
+fn open(path: &Path, limits: Limits) -> Arc<Store> {
     let options = Options { limits, ..Options::default() };
-    Arc::new(SqliteStore::open_with(&path.join("loom.db"), &options).unwrap())
+    Arc::new(Store::open_with(&path.join("loom.db"), &options).unwrap())
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_log_above_its_limit_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path(), Limits { wal, ..Limits::default() });
         block_on(async {
-            Home::new(Arc::<SqliteStore>::clone(&store)).create(Mode::Buffer, "").await.append("a").await;
+            Home::new(Arc::<Store>::clone(&store)).create(Mode::Buffer, "").await.append("a").await;
         });
         assert_eq!(store.long_log().unwrap().is_some(), long);
     }
@@ -63,8 +63,8 @@ fn a_log_above_its_limit_is_reported() {
 fn a_node_above_its_limit_is_refused_by_every_store() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { node: 8, ..Limits::default() };
-    let stores: [Arc<dyn Store>; 2] =
-        [Arc::new(MemoryStore::with_limits(limits)), open(folder.path(), limits)];
+    let stores: [Arc<Store>; 2] =
+        [Arc::new(Store::in_memory_with(limits).unwrap()), open(folder.path(), limits)];
     for store in stores {
         block_on(async {
             let page = Home::new(store).create(Mode::Buffer, "").await;

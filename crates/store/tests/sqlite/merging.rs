@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::Mode;
-use store::{SearchScope, SqliteStore};
+use store::{SearchScope, Store};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER};
@@ -15,7 +15,7 @@ fn segments_of_the_search_index_stay_few_and_nothing_is_lost_in_merging() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
         let page = home.create(Mode::Buffer, "").await;
         for line in 0..APPENDS {
             page.append(&format!("common word{line} ")).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::{Mode, Seq, TreeId};
-use store::{Cursor, Happening, SqliteStore, follow, read};
+use store::{Cursor, Happening, Store, follow, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
@@ -19,7 +19,7 @@ const NAME: &str = "DRAWLOOM_TEST_NAME";
 const LINES: usize = 25;
 
 fn open(path: &Path, tree: TreeId) -> Page {
-    Page { home: Home::new(Arc::new(SqliteStore::open(path).unwrap())), tree }
+    Page { home: Home::new(Arc::new(Store::open(path).unwrap())), tree }
 }
 
 /// Not a test of its own: what a child process does.
@@ -52,7 +52,7 @@ fn two_processes_and_this_one_write_one_tree_without_gap_or_loss() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
         let page = home.create(Mode::Buffer, "").await;
         let mut children = [spawn(&path, page.tree, "a"), spawn(&path, page.tree, "b")];
         for line in 0..LINES {
@@ -93,7 +93,7 @@ fn a_follower_sees_what_another_process_writes_once_and_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
         let page = home.create(Mode::Buffer, "").await;
         let start = home.store.identity(OWNER).await.unwrap().cursor;
         let mut follower = follow(Arc::clone(&home.store), OWNER.clone(), start).unwrap();
@@ -118,7 +118,7 @@ fn two_stores_of_one_process_see_each_others_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     block_on(async {
-        let home = Home::new(Arc::new(SqliteStore::open(&path).unwrap()));
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
         let page = home.create(Mode::Buffer, "").await;
         let other = open(&path, page.tree);
         page.append("one ").await;

@@ -51,7 +51,8 @@ async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
 
 /// A tree with an answer and a version, in a store of its own.
 async fn elsewhere() -> (Page, NodeId, Adopted) {
-    let page = Home::new(std::sync::Arc::new(store::MemoryStore::new())).create(Mode::Buffer, "Rain").await;
+    let page =
+        Home::new(std::sync::Arc::new(store::Store::in_memory().unwrap())).create(Mode::Buffer, "Rain").await;
     page.append("It rained. ").await;
     let generation = start(&page, "It rained.").await;
     let node = answer(&page, &generation, "Then it stopped.").await;

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use store::{MemoryStore, SqliteStore, Store};
+use store::Store;
 
 use super::home::Home;
 
@@ -18,10 +18,10 @@ where
     F: Fn(Home) -> Fut,
     Fut: Future<Output = ()>,
 {
-    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let memory: Arc<Store> = Arc::new(Store::in_memory().unwrap());
     block_on(test(Home::new(memory)));
     let folder = tempfile::tempdir().unwrap();
-    let sqlite: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder.path().join("loom.db")).unwrap());
+    let sqlite: Arc<Store> = Arc::new(Store::open(&folder.path().join("loom.db")).unwrap());
     block_on(async {
         let home = Home::new(Arc::clone(&sqlite));
         test(home.clone()).await;

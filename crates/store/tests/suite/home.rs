@@ -11,7 +11,7 @@ pub(crate) const OWNER: &Principal = &Principal::Owner;
 /// A store with a source of ids.
 #[derive(Clone)]
 pub(crate) struct Home {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<Store>,
     pub(crate) ids: Arc<Ids>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn owner_text(text: &str) -> NewText {
 }
 
 impl Home {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
         Self { store, ids: Ids::new() }
     }
 

@@ -13,7 +13,7 @@ use loom::render::{Show, render};
 use loom::{Author, Millis, Mode, Op, TreeId, Trust, ViewName};
 use store::blobs::{BlobError, BlobId, Blobs};
 use store::home::{Home, HomeOptions};
-use store::{Ids, Principal, SqliteStore, Store, StoreError, TreeFilter, With};
+use store::{Ids, Principal, Store, StoreError, TreeFilter, With};
 use workspace::{
     Documents, Expected, Outcome, RelativePath, Replacement, Root, Stamp, StoreGuard, Unmerged, WorkspaceLock,
 };
@@ -46,7 +46,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// A store with one document, which grows by a round.
 struct Tale {
-    store: SqliteStore,
+    store: Store,
     ids: Arc<Ids>,
     tree: TreeId,
 }
@@ -56,7 +56,7 @@ impl Tale {
         let home = Home::open(&folder.join("home"), HomeOptions::default()).unwrap();
         let ids = Ids::new();
         let tree = ids.with(|entropy| entropy.next(Millis(1))).unwrap();
-        let tale = Self { store: SqliteStore::open(&home.database()).unwrap(), ids, tree };
+        let tale = Self { store: Store::open(&home.database()).unwrap(), ids, tree };
         tale.change(Op::Create(NewTree { mode: Mode::Buffer, title: "Tale".to_owned(), origin: None }));
         tale
     }
@@ -76,7 +76,7 @@ impl Tale {
 
     /// The text found in a folder; nothing where no tree is.
     fn text(folder: &Path) -> Result<String, StoreError> {
-        let store = SqliteStore::open(&folder.join("home/loom.db"))?;
+        let store = Store::open(&folder.join("home/loom.db"))?;
         runtime().block_on(async {
             let problems = store.check(&Principal::Owner).await?;
             if !problems.is_empty() {
