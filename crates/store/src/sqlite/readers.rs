@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::db::{Caches, Db, failure};
+use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
+use crate::db::{Caches, Db};
 use crate::error::StoreError;
 
 /// Reads that wait for a thread (channel `store.reads`); callers wait for a place.
@@ -105,7 +106,7 @@ fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Read>>, limit: Durat
         deadline.store(end, Ordering::Relaxed);
         // A panic in a caller's function ends that read alone.
         let done = catch_unwind(AssertUnwindSafe(|| match conn.execute_batch("BEGIN") {
-            Ok(()) => work(Ok(&Db::reading(&conn, &caches))),
+            Ok(()) => work(Ok(&Db::new(&SqliteTransaction::reading(&conn), &caches))),
             Err(error) => work(Err(failure(error))),
         }));
         if done.is_err() {

@@ -3,10 +3,11 @@
 use loom::{GenerationId, OpKind, Seq, Slot};
 
 use super::bytes::{In, Out};
-use super::cell_row::view_name;
+use super::cell::view_name;
 use super::codes::Code;
-use super::db::{Db, bytes_of, get, unsigned};
-use super::tree_row::seen;
+use super::trees::seen;
+use crate::db::{Db, TreeKey, bytes_of, get, unsigned};
+use crate::engine::NONE;
 use crate::error::StoreError;
 use crate::event::{Cursor, Event, Events, Happening, KEPT};
 use crate::principal::Principal;
@@ -15,9 +16,9 @@ use crate::principal::Principal;
 const SWEEP: i64 = 1024;
 
 /// Appends an event.
-pub(crate) fn append(db: &Db<'_>, tree: i64, what: &Happening) -> Result<(), StoreError> {
-    db.run("INSERT INTO events (tree, what) VALUES (?1, ?2)", (tree, write(db, tree, what)?))?;
-    let newest = db.inserted();
+pub(crate) fn append(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<(), StoreError> {
+    let sql = "INSERT INTO events (tree, what) VALUES (?1, ?2) RETURNING pk";
+    let newest = db.insert(sql, (tree.0, write(db, tree, what)?))?;
     if newest % SWEEP == 0 {
         db.run("DELETE FROM events WHERE pk <= ?1", [newest - KEPT as i64])?;
     }
@@ -26,14 +27,15 @@ pub(crate) fn append(db: &Db<'_>, tree: i64, what: &Happening) -> Result<(), Sto
 
 /// The newest event.
 pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
-    let last = db.one("SELECT coalesce(max(pk), 0) FROM events", [], |row| unsigned(row, 0))?;
+    let last = db.one("SELECT coalesce(max(pk), 0) FROM events", NONE, |row| unsigned(row, 0))?;
     Ok(Cursor(last.unwrap_or_default()))
 }
 
 /// As [`crate::Store::events_after`].
 pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
     let from = i64::try_from(after.0).unwrap_or(i64::MAX);
-    let first = db.one("SELECT coalesce(min(pk), 1) FROM events", [], |row| get::<i64>(row, 0))?.unwrap_or(1);
+    let first =
+        db.one("SELECT coalesce(min(pk), 1) FROM events", NONE, |row| get::<i64>(row, 0))?.unwrap_or(1);
     let end = last(db)?;
     let (seen, param) = seen(who);
     let sql = format!(
@@ -44,8 +46,8 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
     let events = db.all(&sql, (param, from, limit), |row| {
         Ok(Event {
             cursor: Cursor(unsigned(row, 0)?),
-            tree: loom::TreeId::from_bytes(super::db::id16(row, 1)?),
-            what: read(db, bytes_of(row, 2)?)?,
+            tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
+            what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
         })
     })?;
     let full = events.len() as i64 == limit;
@@ -53,7 +55,7 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
     Ok(Events { events, next: next.max(after), missed: from + 1 < first })
 }
 
-fn write(db: &Db<'_>, tree: i64, what: &Happening) -> Result<Vec<u8>, StoreError> {
+fn write(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<Vec<u8>, StoreError> {
     let mut out = Out::default();
     match what {
         Happening::Operation { seq, kind, view } => {
@@ -61,15 +63,17 @@ fn write(db: &Db<'_>, tree: i64, what: &Happening) -> Result<Vec<u8>, StoreError
             out.number(seq.0);
             out.byte(kind.code());
             if let Some(view) = view {
-                out.signed(db.intern(view.as_str())?);
+                out.signed(db.intern(tree, view.as_str())?);
             }
         }
         Happening::Draft { view, slot, revision } => {
             out.byte(2);
-            out.signed(db.intern(view.as_str())?);
+            out.signed(db.intern(tree, view.as_str())?);
             out.optional(match slot {
                 Slot::Buffer => None,
-                Slot::Edit(position) => db.node_pk(tree, position.original())?.map(|pk| pk as u64),
+                Slot::Edit(position) => {
+                    db.node_number(tree, position.original())?.map(|number| number as u64)
+                }
             });
             out.optional(*revision);
         }
@@ -82,20 +86,20 @@ fn write(db: &Db<'_>, tree: i64, what: &Happening) -> Result<Vec<u8>, StoreError
     Ok(out.0)
 }
 
-fn read(db: &Db<'_>, bytes: &[u8]) -> Result<Happening, StoreError> {
+fn read(db: &Db<'_>, tree: TreeKey, bytes: &[u8]) -> Result<Happening, StoreError> {
     let mut read = In::new(bytes, "an event");
     Ok(match read.byte()? {
         form @ (0 | 1) => {
             let seq = Seq(read.number()?);
             let kind = OpKind::from_code(read.byte()?)?;
-            let view = if form == 0 { None } else { Some(view_name(db, read.signed()?)?) };
+            let view = if form == 0 { None } else { Some(view_name(db, tree, read.signed()?)?) };
             Happening::Operation { seq, kind, view }
         }
         2 => {
-            let view = view_name(db, read.signed()?)?;
+            let view = view_name(db, tree, read.signed()?)?;
             let slot = match read.optional()? {
                 None => Slot::Buffer,
-                Some(pk) => Slot::Edit(db.node_id(pk as i64)?.as_position()),
+                Some(number) => Slot::Edit(db.node_id(tree, number as i64)?.as_position()),
             };
             Happening::Draft { view, slot, revision: read.optional()? }
         }

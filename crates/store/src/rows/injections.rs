@@ -1,25 +1,26 @@
 //! What was shown with nodes, as rows.
 
+use crate::engine::{Row, params};
 use loom::rows::Injection;
 use loom::{NodeId, Trust};
-use rusqlite::{Row, params};
 
 use super::bytes::{pack, unpack};
 use super::codes::Code;
-use super::db::{Db, bytes_of, get, id16, unsigned};
-use super::tree_row::TreeRef;
+use super::trees::TreeRef;
+use crate::db::{Db, bytes_of, get, id16, unsigned};
 use crate::error::StoreError;
 
 /// Keeps what is shown with a node of the tree. One that is there stays as it is.
 pub(crate) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), StoreError> {
-    let node = db.node_pk(tree.pk, shown.node)?.ok_or(StoreError::NotFound("node"))?;
+    let node = db.node_number(tree.key, shown.node)?.ok_or(StoreError::NotFound("node"))?;
     db.run(
-        "INSERT OR IGNORE INTO injections (tree, node, ordinal, source, trust, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO injections (tree, node, ordinal, source, trust, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT DO NOTHING",
         params![
-            tree.pk,
+            tree.key.0,
             node,
             shown.ordinal,
-            shown.source,
+            &shown.source,
             shown.trust.code(),
             pack(shown.text.as_bytes(), None)?
         ],
@@ -27,22 +28,22 @@ pub(crate) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), 
     Ok(())
 }
 
-/// As [`loom::Rows::injections`]. Numbers of nodes grow in the order of commits.
+/// As [`loom::Rows::injections`]. Numbers of nodes grow in the order of the tree.
 pub(crate) fn between(
     db: &Db<'_>,
     tree: TreeRef,
     from: NodeId,
     before: Option<NodeId>,
 ) -> Result<Vec<Injection>, StoreError> {
-    let Some(from) = db.node_pk(tree.pk, from)? else { return Ok(Vec::new()) };
+    let Some(from) = db.node_number(tree.key, from)? else { return Ok(Vec::new()) };
     let before = match before {
-        Some(before) => db.node_pk(tree.pk, before)?,
+        Some(before) => db.node_number(tree.key, before)?,
         None => None,
     };
     db.all(
-        "SELECT n.id, i.ordinal, i.source, i.trust, i.text FROM injections i JOIN nodes n ON n.pk = i.node
+        "SELECT n.id, i.ordinal, i.source, i.trust, i.text FROM injections i JOIN nodes n ON n.pk = ?4 + i.node
          WHERE i.tree = ?1 AND i.node >= ?2 AND i.node < ?3 ORDER BY i.node, i.ordinal",
-        (tree.pk, from, before.unwrap_or(i64::MAX)),
+        (tree.key.0, from, before.unwrap_or(i64::from(u32::MAX)), tree.key.first()),
         read,
     )
 }

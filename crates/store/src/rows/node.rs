@@ -1,14 +1,17 @@
 //! A node as a row, and back.
 
+use std::borrow::Cow;
+
 use loom::{
     Block, Choice, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin,
-    OriginRole, PathDigest, PositionId, Quote, Role, Seq, SourceKind, TreeId, Trust,
+    OriginRole, PathDigest, PositionId, Quote, Role, Seq, SourceKind, Trust,
 };
-use rusqlite::{Row, params};
 
 use super::bytes::{In, Out};
 use super::codes::Code;
-use super::db::{Db, bytes_of, digest, get, id16, optional_id16, unsigned};
+use super::trees::TreeRef;
+use crate::db::{Db, TreeKey, digest, get, id16, number_of, optional_id16, unsigned};
+use crate::engine::{Row, ValueRef, params};
 use crate::error::StoreError;
 
 /// How a content is written.
@@ -25,24 +28,28 @@ const PURGED: u8 = 4;
 
 /// The columns of [`read`], for a `FROM` of [`TABLES`].
 pub(crate) const COLUMNS: &str = "n.id, n.seq, n.place, n.short, n.author, n.flags, n.created, n.bytes, n.chars, \
-    n.graphemes, n.content, n.content_hash, n.chain_hash, n.term, p.id, o.id, o.chain_hash, e.id, g.id, n.extra";
+    n.graphemes, n.content, n.content_hash, n.chain_hash, n.term, p.id, o.id, o.chain_hash, e.id, n.generation, n.extra";
 
 /// The tables a node's row is read from.
-pub(crate) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = n.position LEFT JOIN nodes o ON o.pk = n.origin \
-    LEFT JOIN nodes e ON e.pk = n.edited_from LEFT JOIN generations g ON g.pk = n.generation";
+pub(crate) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = (n.pk & -4294967296) + n.position \
+    LEFT JOIN nodes o ON o.pk = (n.pk & -4294967296) + n.origin \
+    LEFT JOIN nodes e ON e.pk = (n.pk & -4294967296) + n.edited_from";
 
-/// Inserts a node with the next number.
-pub(crate) fn insert(
-    db: &Db<'_>,
-    tree: i64,
-    node: &Node,
-    seq: Seq,
-    place: u32,
-    short: &str,
-) -> Result<i64, StoreError> {
+/// Where a node stands in its tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodePlace<'a> {
+    /// Its number: 1 for the first node of the tree.
+    pub(crate) number: i64,
+    pub(crate) seq: Seq,
+    pub(crate) place: u32,
+    pub(crate) short: &'a str,
+}
+
+/// Inserts a node.
+pub(crate) fn insert(db: &Db<'_>, tree: TreeKey, node: &Node, at: NodePlace<'_>) -> Result<(), StoreError> {
     let link = |id: Option<NodeId>| match id {
         None => Ok(None),
-        Some(id) => db.node_pk(tree, id)?.map(Some).ok_or_else(|| {
+        Some(id) => db.node_number(tree, id)?.map(Some).ok_or_else(|| {
             StoreError::Malformed(format!("node {} names {id}, which this tree does not have", node.id))
         }),
     };
@@ -51,31 +58,24 @@ pub(crate) fn insert(
         Some(origin) => (Some(origin), false),
         None => (None, !node.origins.is_empty()),
     };
-    let generation = match node.generation {
-        None => None,
-        Some(id) => {
-            db.one("SELECT pk FROM generations WHERE id = ?1", [id.to_bytes()], |row| get::<i64>(row, 0))?
-        }
-    };
-    let stray = node.generation.filter(|_| generation.is_none());
-    let extra = extra(db, node, extra_origins, stray)?;
+    let extra = extra(db, tree, node, extra_origins)?;
     let (content, form) = write_content(&node.content)?;
     let flags = form | node.role.map_or(0, Code::code) << 3 | node.trust.code() << 6;
     let counts = node.counts;
     let len = content.as_deref().unwrap_or_default().len() as u64;
     let differs = |number: u64, from: u64| (number != from).then_some(number as i64);
     db.run(
-        "INSERT INTO nodes (tree, id, position, seq, place, short, author, flags, created, bytes, chars, graphemes,
+        "INSERT INTO nodes (pk, id, position, seq, place, short, author, flags, created, bytes, chars, graphemes,
             content, content_hash, chain_hash, term, origin, edited_from, generation, extra)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         params![
-            tree,
+            tree.node(at.number),
             node.id.to_bytes(),
             link(position)?,
-            seq.0 as i64,
-            place,
-            short,
-            db.intern_author(&node.author)?,
+            at.seq.0 as i64,
+            at.place,
+            at.short,
+            db.intern_author(tree, &node.author)?,
             flags,
             node.created_at.0.wrapping_sub(time_of(node.id)),
             differs(counts.bytes, len),
@@ -87,11 +87,11 @@ pub(crate) fn insert(
             node.term.0.to_be_bytes(),
             origin,
             link(node.edited_from)?,
-            generation,
+            node.generation.map(GenerationId::to_bytes),
             extra,
         ],
     )?;
-    Ok(db.inserted())
+    Ok(())
 }
 
 /// The milliseconds within a node's id.
@@ -101,49 +101,46 @@ fn time_of(id: NodeId) -> i64 {
 }
 
 /// The number of the node that is the one parent a node follows from, if there is nothing more to say.
-fn plain_origin(db: &Db<'_>, tree: i64, node: &Node) -> Result<Option<i64>, StoreError> {
+fn plain_origin(db: &Db<'_>, tree: TreeKey, node: &Node) -> Result<Option<i64>, StoreError> {
     let [Origin { role: OriginRole::Parent, node: parent, chain }] = &node.origins[..] else {
         return Ok(None);
     };
-    let found =
-        db.one("SELECT pk, tree, chain_hash FROM nodes WHERE id = ?1", [parent.to_bytes()], |row| {
-            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, digest(row, 2)?))
-        })?;
-    Ok(found.filter(|(_, of, held)| *of == tree && held == chain).map(|(pk, _, _)| pk))
+    let sql = "SELECT pk, chain_hash FROM nodes WHERE id = ?1";
+    let found = db.one(sql, [parent.to_bytes()], |row| Ok((get::<i64>(row, 0)?, digest(row, 1)?)))?;
+    Ok(found.filter(|(key, held)| TreeKey::of(*key) == tree && held == chain).map(|(key, _)| number_of(key)))
 }
 
-fn write_content(content: &[Block]) -> Result<(Option<String>, u8), StoreError> {
+fn write_content(content: &[Block]) -> Result<(Option<Cow<'_, [u8]>>, u8), StoreError> {
     Ok(match content {
         [] => (None, form::EMPTY),
-        [Block::Text { text }] => (Some(text.clone()), form::TEXT),
+        [Block::Text { text }] => (Some(Cow::Borrowed(text.as_bytes())), form::TEXT),
         blocks => {
             let json =
-                serde_json::to_string(blocks).map_err(|error| StoreError::Malformed(error.to_string()))?;
-            (Some(json), form::JSON)
+                serde_json::to_vec(blocks).map_err(|error| StoreError::Malformed(error.to_string()))?;
+            (Some(Cow::Owned(json)), form::JSON)
         }
     })
 }
 
 /// The content of a node out of its column.
-pub(crate) fn read_content(text: Option<String>, flags: u8) -> Result<Vec<Block>, StoreError> {
-    Ok(match (flags & 3, text) {
-        (form::TEXT, Some(text)) => vec![Block::Text { text }],
-        (form::JSON, Some(json)) => serde_json::from_str(&json)
-            .map_err(|error| StoreError::Damaged(format!("the content of a node cannot be read: {error}")))?,
+pub(crate) fn read_content(row: &Row<'_>, index: usize, flags: u8) -> Result<Vec<Block>, StoreError> {
+    let ValueRef::Blob(bytes) = row.value(index)? else { return Ok(Vec::new()) };
+    let damaged = |error: &dyn std::fmt::Display| {
+        StoreError::Damaged(format!("the content of a node cannot be read: {error}"))
+    };
+    Ok(match flags & 3 {
+        form::TEXT => {
+            let text = str::from_utf8(bytes).map_err(|error| damaged(&error))?;
+            vec![Block::Text { text: text.to_owned() }]
+        }
+        form::JSON => serde_json::from_slice(bytes).map_err(|error| damaged(&error))?,
         _ => Vec::new(),
     })
 }
 
-/// What has no column: quote, finish, source, origins that are not one plain parent, and a generation this store
-/// does not have.
-fn extra(
-    db: &Db<'_>,
-    node: &Node,
-    origins: bool,
-    stray: Option<GenerationId>,
-) -> Result<Option<Vec<u8>>, StoreError> {
-    let parts =
-        [node.quote.is_some(), node.finish.is_some(), node.source.is_some(), origins, stray.is_some()];
+/// What has no column: quote, finish, source, origins that are not one plain parent.
+fn extra(db: &Db<'_>, tree: TreeKey, node: &Node, origins: bool) -> Result<Option<Vec<u8>>, StoreError> {
+    let parts = [node.quote.is_some(), node.finish.is_some(), node.source.is_some(), origins];
     if !parts.contains(&true) {
         return Ok(None);
     }
@@ -169,7 +166,7 @@ fn extra(
     }
     if let Some(source) = &node.source {
         for name in [&source.provider, &source.model, &source.dialect] {
-            out.signed(db.intern(name)?);
+            out.signed(db.intern(tree, name)?);
         }
         out.byte(source.kind.code());
         out.fixed(&source.manifest.0);
@@ -195,13 +192,10 @@ fn extra(
             out.fixed(&origin.chain.0);
         }
     }
-    if let Some(stray) = stray {
-        out.fixed(&stray.to_bytes());
-    }
     Ok(Some(out.0))
 }
 
-fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreError> {
+fn read_extra(db: &Db<'_>, tree: TreeKey, bytes: &[u8], node: &mut Node) -> Result<(), StoreError> {
     let mut read = In::new(bytes, "what a node has besides its content");
     let parts = read.byte()?;
     if parts & 1 != 0 {
@@ -220,7 +214,7 @@ fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreErr
         });
     }
     if parts & 4 != 0 {
-        node.source = Some(read_source(db, &mut read)?);
+        node.source = Some(read_source(db, tree, &mut read)?);
     }
     if parts & 8 != 0 {
         for _ in 0..read.number()? {
@@ -229,14 +223,11 @@ fn read_extra(db: &Db<'_>, bytes: &[u8], node: &mut Node) -> Result<(), StoreErr
             node.origins.push(Origin { role, node: id, chain });
         }
     }
-    if parts & 16 != 0 {
-        node.generation = Some(GenerationId::from_bytes(read.fixed()?));
-    }
     Ok(())
 }
 
-fn read_source(db: &Db<'_>, read: &mut In<'_>) -> Result<ModelSource, StoreError> {
-    let mut name = || Ok::<_, StoreError>(db.name(read.signed()?)?.to_string());
+fn read_source(db: &Db<'_>, tree: TreeKey, read: &mut In<'_>) -> Result<ModelSource, StoreError> {
+    let mut name = || Ok::<_, StoreError>(db.name(tree, read.signed()?)?.to_string());
     let (provider, model, dialect) = (name()?, name()?, name()?);
     let kind = SourceKind::from_code(read.byte()?)?;
     let manifest = Digest(read.fixed()?);
@@ -252,22 +243,21 @@ fn read_source(db: &Db<'_>, read: &mut In<'_>) -> Result<ModelSource, StoreError
 }
 
 /// Reads the columns of [`COLUMNS`].
-pub(crate) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, StoreError> {
+pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow, StoreError> {
     let id = NodeId::from_bytes(id16(row, 0)?);
     let flags: u8 = get(row, 5)?;
     let purged = flags & PURGED != 0;
-    let text: Option<String> = get(row, 10)?;
-    let len = text.as_deref().unwrap_or_default().len() as u64;
+    let len = if let ValueRef::Blob(bytes) = row.value(10)? { bytes.len() as u64 } else { 0 };
     let counts = read_counts(row, 7, len)?;
     let position = optional_id16(row, 14)?.map_or(id.as_position(), PositionId::from_bytes);
     let mut node = Node {
         id,
-        tree,
+        tree: tree.id,
         position,
-        author: db.author(get(row, 4)?)?,
+        author: db.author(tree.key, get(row, 4)?)?,
         role: read_role(flags)?,
         created_at: loom::Millis(time_of(id).wrapping_add(get(row, 6)?)),
-        content: read_content(text, flags)?,
+        content: read_content(row, 10, flags)?,
         edited_from: optional_id16(row, 17)?.map(NodeId::from_bytes),
         quote: None,
         origins: Vec::new(),
@@ -284,9 +274,9 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeId, row: &Row<'_>) -> Result<NodeRow, 
         let chain = digest(row, 16)?;
         node.origins.push(Origin { role: OriginRole::Parent, node: NodeId::from_bytes(parent), chain });
     }
-    let extra = row.get_ref(19).map_err(super::db::failure)?;
-    if !matches!(extra, rusqlite::types::ValueRef::Null) {
-        read_extra(db, bytes_of(row, 19)?, &mut node)?;
+    let extra = row.value(19)?;
+    if let ValueRef::Blob(extra) = extra {
+        read_extra(db, tree.key, extra, &mut node)?;
     }
     let place = get(row, 2)?;
     Ok(NodeRow { node, seq: Seq(unsigned(row, 1)?), place, short_id: get(row, 3)?, purged })
@@ -312,11 +302,11 @@ pub(crate) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Count
 }
 
 /// Removes the content of a node, leaving its hashes and its size.
-pub(crate) fn purge(db: &Db<'_>, pk: i64) -> Result<(), StoreError> {
+pub(crate) fn purge(db: &Db<'_>, key: i64) -> Result<(), StoreError> {
     db.run(
         "UPDATE nodes SET bytes = coalesce(bytes, octet_length(content), 0), content = NULL,
             flags = (flags & ~3) | ?2 | ?3 WHERE pk = ?1",
-        (pk, form::EMPTY, PURGED),
+        (key, form::EMPTY, PURGED),
     )?;
     Ok(())
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use loom::{Block, Digest, GenerationId, Millis, NodeId, OpRecord, Seq, TreeId};
-use rusqlite::{Connection, params};
 
 use super::bytes::unpack;
-use super::db::{Db, bytes_of, digest, failure, get, id16};
-use super::tree_row::{TreeRef, find};
-use super::{apply, cell_row, draft_row, events, node_row, op_row};
+use super::trees::{TreeRef, find};
+use super::{cell, commit, draft, events, node, operation};
+use crate::db::{Db, TreeKey, bytes_of, digest, get, id16};
+use crate::engine::NONE;
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::forget::{Forget, Forgotten, Place, Target, operation};
@@ -29,7 +29,7 @@ pub(crate) fn forget(
     let target = match what {
         Forget::Node { tree, node } => {
             let found = find(db, who, *tree)?;
-            let rows = super::rows::SqliteRows { db, tree: found, who };
+            let rows = super::reader::StoredTree { db, tree: found, who };
             let row = loom::Rows::node(&rows, *node).map_err(StoreError::from_row_error)?;
             let row = row.ok_or(StoreError::NotFound("node"))?;
             let mut target = Target::new(None);
@@ -63,13 +63,13 @@ pub(crate) fn purge(db: &Db<'_>, who: &Principal, id: TreeId, now: Millis) -> Re
         target.add_node(id, node, content);
         Ok(())
     })?;
-    db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.pk])?;
+    db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.key.0])?;
     Removal::new(db, &target).remove(now)
 }
 
 fn all_trees(db: &Db<'_>) -> Result<Vec<TreeRef>, StoreError> {
-    db.all("SELECT pk, id FROM trees ORDER BY pk", [], |row| {
-        Ok(TreeRef { pk: get(row, 0)?, id: TreeId::from_bytes(id16(row, 1)?) })
+    db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
+        Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
     })
 }
 
@@ -79,7 +79,7 @@ fn each_node(
     tree: TreeRef,
     mut visit: impl FnMut(NodeId, &[Block]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let rows = super::rows::SqliteRows { db, tree, who: &Principal::Owner };
+    let rows = super::reader::StoredTree { db, tree, who: &Principal::Owner };
     let mut after = None;
     loop {
         let page = loom::Rows::nodes_in_order(&rows, after, PAGE).map_err(StoreError::from_row_error)?;
@@ -97,8 +97,8 @@ struct Removal<'a, 'c> {
     target: &'a Target,
     places: BTreeSet<Place>,
     blobs: BTreeSet<Digest>,
-    /// Generations whose responses go, by number.
-    made_by: BTreeSet<i64>,
+    /// Generations whose responses go.
+    made_by: BTreeSet<GenerationId>,
 }
 
 impl<'a, 'c> Removal<'a, 'c> {
@@ -115,8 +115,10 @@ impl<'a, 'c> Removal<'a, 'c> {
             self.labels(tree)?;
             self.operations(tree)?;
             if self.target.tree == Some(tree.id) {
-                let sql = "SELECT pk FROM generations WHERE tree = ?1";
-                self.made_by.extend(self.db.all(sql, [tree.pk], |row| get::<i64>(row, 0))?);
+                let sql = "SELECT id FROM generations WHERE tree = ?1";
+                let of_tree =
+                    self.db.all(sql, [tree.key.0], |row| Ok(GenerationId::from_bytes(id16(row, 0)?)))?;
+                self.made_by.extend(of_tree);
             }
         }
         self.shown()?;
@@ -127,9 +129,9 @@ impl<'a, 'c> Removal<'a, 'c> {
             self.places.iter().filter_map(Place::tree).chain(self.target.tree).collect();
         for id in touched {
             let tree = find(self.db, &Principal::Owner, id)?;
-            let head = apply::Head::read(self.db, tree)?;
-            apply::append(self.db, tree, head, &operation(id, now), 0)?;
-            events::append(self.db, tree.pk, &Happening::Removed)?;
+            let head = commit::Head::read(self.db, tree)?;
+            commit::append(self.db, tree, head, &operation(id, now), 0)?;
+            events::append(self.db, tree.key, &Happening::Removed)?;
         }
         let mut blobs = Vec::new();
         for blob in self.blobs {
@@ -142,39 +144,34 @@ impl<'a, 'c> Removal<'a, 'c> {
 
     fn node(&mut self, tree: TreeId, id: NodeId) -> Result<(), StoreError> {
         let tree_ref = find(self.db, &Principal::Owner, tree)?;
-        let rows = super::rows::SqliteRows { db: self.db, tree: tree_ref, who: &Principal::Owner };
+        let rows = super::reader::StoredTree { db: self.db, tree: tree_ref, who: &Principal::Owner };
         let row = loom::Rows::node(&rows, id).map_err(StoreError::from_row_error)?;
         let row = row.ok_or(StoreError::NotFound("node"))?;
-        let sql = "SELECT pk, generation FROM nodes WHERE id = ?1";
-        let found = self
-            .db
-            .one(sql, [id.to_bytes()], |row| Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?)))?;
-        let Some((pk, generation)) = found else { return Ok(()) };
-        self.made_by.extend(generation);
+        let key = self.db.one("SELECT pk FROM nodes WHERE id = ?1", [id.to_bytes()], |row| get(row, 0))?;
+        let Some(key) = key else { return Ok(()) };
+        self.made_by.extend(row.node.generation);
         if row.node.content.is_empty() {
             return Ok(());
         }
-        // A contentless index has to be told the words that go.
         let text = crate::search::searched_text(&row.node.content);
         let text = text::bigrams::index_text(&text);
         if !text.is_empty() {
-            let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
-            self.db.run(sql, (pk, text))?;
+            self.db.engine().unindex(key, &text)?;
         }
         self.blobs.extend(crate::blobs::shown_in(&row.node.content));
-        self.db.run("DELETE FROM blobs WHERE node = ?1", [pk])?;
-        node_row::purge(self.db, pk)?;
+        self.db.run("DELETE FROM blobs WHERE node = ?1", [key])?;
+        node::purge(self.db, key)?;
         self.places.insert(Place::Node { tree, node: id });
         Ok(())
     }
 
     fn drafts(&mut self, tree: TreeRef) -> Result<(), StoreError> {
-        for (view, slot, draft) in draft_row::of_tree(self.db, tree.pk)? {
+        for (view, slot, draft) in draft::of_tree(self.db, tree.key)? {
             let of_node = draft.base.is_some_and(|base| self.target.nodes.contains(&(tree.id, base)));
             let gone = of_node || self.target.tree == Some(tree.id);
             let clean = self.target.words.without(&draft);
             if gone || clean.is_some() {
-                draft_row::set(self.db, tree.pk, &view, slot, clean.as_ref().filter(|_| !gone))?;
+                draft::set(self.db, tree.key, &view, slot, clean.as_ref().filter(|_| !gone))?;
                 self.places.insert(Place::Draft { tree: tree.id, view, slot });
             }
         }
@@ -186,7 +183,7 @@ impl<'a, 'c> Removal<'a, 'c> {
         let words = self.target.words_of(tree.id);
         let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
             WHERE tree = ?1 AND (text IS NOT NULL OR tag <> '')";
-        for (key, cell) in self.db.all(sql, [tree.pk], |row| cell_row::read_pair(self.db, row))? {
+        for (key, cell) in self.db.all(sql, [tree.key.0], |row| cell::read_pair(self.db, tree.key, row))? {
             let (mut new_key, mut value) = (key.clone(), cell.value.clone());
             if !words.remove_from_cell(&mut new_key, &mut [&mut value]) {
                 continue;
@@ -194,9 +191,9 @@ impl<'a, 'c> Removal<'a, 'c> {
             self.places.insert(Place::Label { tree: tree.id });
             if let loom::CellKey::Tag { tag, .. } = &key {
                 // What is left of a tag is no tag.
-                self.db.run("DELETE FROM cells WHERE tree = ?1 AND tag = ?2", (tree.pk, tag))?;
+                self.db.run("DELETE FROM cells WHERE tree = ?1 AND tag = ?2", (tree.key.0, tag))?;
             } else {
-                cell_row::set(self.db, tree.pk, &key, &value, cell.seq)?;
+                cell::set(self.db, tree.key, &key, &value, cell.seq)?;
             }
         }
         Ok(())
@@ -207,12 +204,12 @@ impl<'a, 'c> Removal<'a, 'c> {
         let words = self.target.words_of(tree.id);
         let mut after = Seq(0);
         loop {
-            let page: Vec<OpRecord> = op_row::after(self.db, tree.pk, tree.id, after, PAGE)?;
+            let page: Vec<OpRecord> = operation::after(self.db, tree, after, PAGE)?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.seq;
             for mut record in page {
                 if words.remove_from_changes(&mut record.op.cells, &mut record.op.skipped) {
-                    op_row::rewrite(self.db, tree.pk, &record)?;
+                    operation::rewrite(self.db, tree.key, &record)?;
                     self.places.insert(Place::Operation { tree: tree.id, seq: record.seq });
                 }
             }
@@ -222,9 +219,9 @@ impl<'a, 'c> Removal<'a, 'c> {
     /// What was shown with nodes: with those that go, and what holds what is searched for.
     fn shown(&mut self) -> Result<(), StoreError> {
         let sql = "SELECT t.id, n.id, i.tree, i.node, i.ordinal, i.text FROM injections i
-            JOIN nodes n ON n.pk = i.node JOIN trees t ON t.pk = i.tree";
+            JOIN trees t ON t.pk = i.tree JOIN nodes n ON n.pk = (t.pk << 32) + i.node";
         let target = self.target;
-        let found = self.db.all(sql, [], |row| {
+        let found = self.db.all(sql, NONE, |row| {
             let tree = TreeId::from_bytes(id16(row, 0)?);
             let node = NodeId::from_bytes(id16(row, 1)?);
             let gone = target.takes_shown(tree, node, &unpack(bytes_of(row, 5)?)?);
@@ -239,19 +236,18 @@ impl<'a, 'c> Removal<'a, 'c> {
     }
 
     fn responses(&mut self) -> Result<(), StoreError> {
-        let sql = "SELECT r.generation, g.id, r.bytes, r.metadata FROM responses r
-            JOIN generations g ON g.pk = r.generation WHERE r.purged = 0";
+        let sql = "SELECT r.generation, r.bytes, r.metadata FROM responses r WHERE r.purged = 0";
         let needles = &self.target.needles;
-        let found = self.db.all(sql, [], |row| {
-            let pk: i64 = get(row, 0)?;
-            let holds = self.made_by.contains(&pk)
-                || needles.occur_in(&unpack(bytes_of(row, 2)?)?)
-                || needles.occur_in(get::<String>(row, 3)?.as_bytes());
-            Ok(holds.then_some((pk, GenerationId::from_bytes(id16(row, 1)?))))
+        let found = self.db.all(sql, NONE, |row| {
+            let generation = GenerationId::from_bytes(id16(row, 0)?);
+            let holds = self.made_by.contains(&generation)
+                || needles.occur_in(&unpack(bytes_of(row, 1)?)?)
+                || needles.occur_in(get::<String>(row, 2)?.as_bytes());
+            Ok(holds.then_some(generation))
         })?;
-        for (pk, generation) in found.into_iter().flatten() {
-            let sql = "UPDATE responses SET purged = 1, bytes = x'', metadata = '' WHERE generation = ?1";
-            self.db.run(sql, [pk])?;
+        for generation in found.into_iter().flatten() {
+            let sql = "UPDATE responses SET purged = 1, bytes = ?2, metadata = '' WHERE generation = ?1";
+            self.db.run(sql, (generation.to_bytes(), Vec::new()))?;
             self.places.insert(Place::Response { generation });
         }
         Ok(())
@@ -261,27 +257,29 @@ impl<'a, 'c> Removal<'a, 'c> {
     fn sent(&mut self) -> Result<(), StoreError> {
         let needles = &self.target.needles;
         let tree = self.target.tree.map(TreeId::to_bytes);
-        let sql = "SELECT m.pk, m.digest, m.bytes, EXISTS (
+        let sql = "SELECT m.digest, m.bytes, CASE WHEN EXISTS (
                 SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree
-                WHERE g.manifest = m.digest AND (?1 IS NULL OR t.id <> ?1))
+                WHERE g.manifest = m.digest AND (?1 IS NULL OR t.id <> ?1)) THEN 1 ELSE 0 END
             FROM manifests m";
         let manifests = self.db.all(sql, [tree], |row| {
-            let gone = !get::<bool>(row, 3)? || needles.occur_in(&unpack(bytes_of(row, 2)?)?);
-            Ok(if gone { Some((get::<i64>(row, 0)?, digest(row, 1)?)) } else { None })
+            let gone = !get::<bool>(row, 2)? || needles.occur_in(&unpack(bytes_of(row, 1)?)?);
+            Ok(if gone { Some(digest(row, 0)?) } else { None })
         })?;
-        for (pk, digest) in manifests.into_iter().flatten() {
-            self.db.run("DELETE FROM citations WHERE manifest = ?1", [pk])?;
-            self.db.run("DELETE FROM manifests WHERE pk = ?1", [pk])?;
+        for digest in manifests.into_iter().flatten() {
+            self.db.run("DELETE FROM citations WHERE manifest = ?1", [digest.0])?;
+            self.db.run("DELETE FROM manifests WHERE digest = ?1", [digest.0])?;
             self.places.insert(Place::Manifest { digest });
         }
-        let sql = "SELECT b.pk, b.digest, b.bytes, EXISTS (SELECT 1 FROM citations c WHERE c.body = b.pk) FROM bodies b";
-        let bodies = self.db.all(sql, [], |row| {
-            let gone = !get::<bool>(row, 3)? || needles.occur_in(&unpack(bytes_of(row, 2)?)?);
-            Ok(if gone { Some((get::<i64>(row, 0)?, digest(row, 1)?)) } else { None })
+        let sql = "SELECT b.digest, b.bytes, CASE WHEN EXISTS (
+                SELECT 1 FROM citations c WHERE c.body = b.digest) THEN 1 ELSE 0 END
+            FROM bodies b";
+        let bodies = self.db.all(sql, NONE, |row| {
+            let gone = !get::<bool>(row, 2)? || needles.occur_in(&unpack(bytes_of(row, 1)?)?);
+            Ok(if gone { Some(digest(row, 0)?) } else { None })
         })?;
-        for (pk, digest) in bodies.into_iter().flatten() {
-            self.db.run("DELETE FROM citations WHERE body = ?1", [pk])?;
-            self.db.run("DELETE FROM bodies WHERE pk = ?1", [pk])?;
+        for digest in bodies.into_iter().flatten() {
+            self.db.run("DELETE FROM citations WHERE body = ?1", [digest.0])?;
+            self.db.run("DELETE FROM bodies WHERE digest = ?1", [digest.0])?;
             self.places.insert(Place::Body { digest });
         }
         Ok(())
@@ -289,7 +287,7 @@ impl<'a, 'c> Removal<'a, 'c> {
 
     fn jobs(&mut self) -> Result<(), StoreError> {
         let tree = self.target.tree.map(TreeId::to_bytes);
-        let sql = "SELECT j.pk, j.payload, j.result, coalesce(t.id = ?1, 0) FROM jobs j
+        let sql = "SELECT j.pk, j.payload, j.result, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END FROM jobs j
             LEFT JOIN trees t ON t.pk = j.tree";
         let found = self.db.all(sql, [tree], |row| {
             let whole: bool = get(row, 3)?;
@@ -304,17 +302,4 @@ impl<'a, 'c> Removal<'a, 'c> {
         }
         Ok(())
     }
-}
-
-/// Takes what was deleted out of the file: merges the index, rewrites every page, empties the log. Readers of
-/// other processes can hold the log for as long as a read lasts; the busy timeout waits for them.
-pub(crate) fn scrub(conn: &Connection) -> Result<(), StoreError> {
-    conn.execute("INSERT INTO search (search) VALUES ('optimize')", params![]).map_err(failure)?;
-    conn.execute_batch("VACUUM").map_err(failure)?;
-    let (busy, _) = conn
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        })
-        .map_err(failure)?;
-    if busy == 0 { Ok(()) } else { Err(StoreError::Busy) }
 }

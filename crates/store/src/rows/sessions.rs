@@ -1,9 +1,9 @@
 //! Sessions as rows.
 
-use rusqlite::params;
+use crate::engine::params;
 
-use super::db::{Db, get};
-use super::tree_row::{ENTRY, read_entry, seen};
+use super::trees::{ENTRY, read_entry, seen};
+use crate::db::{Db, get};
 use crate::error::StoreError;
 use crate::listing::TreeEntry;
 use crate::principal::Principal;
@@ -37,7 +37,7 @@ pub(crate) fn begin(db: &Db<'_>, who: &Principal, new: &NewSession) -> Result<()
     }
     db.run(
         "INSERT INTO sessions (id, workspace, name, kind, created) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![new.id.0, new.workspace, new.name, code(new.kind), new.at.0],
+        params![&new.id.0, &new.workspace, &new.name, code(new.kind), new.at.0],
     )?;
     Ok(())
 }
@@ -52,8 +52,8 @@ fn taken(db: &Db<'_>, workspace: &str, name: &str, but: &SessionId) -> Result<bo
 pub(crate) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
     let all = db.all(
         "SELECT id, workspace, name, kind, archived, created FROM sessions
-         WHERE (?1 IS NULL OR workspace = ?1) AND (?2 IS NULL OR name = ?2) AND (archived = 0 OR ?3)",
-        params![filter.workspace, filter.name, filter.archived],
+         WHERE (?1 IS NULL OR workspace = ?1) AND (?2 IS NULL OR name = ?2) AND (archived = 0 OR ?3 = 1)",
+        params![filter.workspace.as_deref(), filter.name.as_deref(), filter.archived],
         |row| {
             Ok(Session {
                 id: SessionId(get(row, 0)?),

@@ -3,20 +3,20 @@
 use std::collections::{HashMap, HashSet};
 
 use loom::{Digest, NodeId, OpRecord, Operation, Plan, Seq, ViewName, short_id};
-use rusqlite::params;
 
-use super::db::{Db, digest, get, unsigned};
-use super::rows::SqliteRows;
-use super::tree_row::{TreeRef, find_mut};
+use super::node::NodePlace;
+use super::reader::StoredTree;
+use super::trees::{TreeRef, find_mut};
 use super::{
-    adopt, cell_row, draft_row, events, node_row, op_row, position_row, sent, session_row, shown, tree_row,
-    work,
+    cell, draft, events, generations, import, injections, node, operation, position, sessions, trees, work,
 };
 use crate::adopt::Import;
 use crate::apply::{
     Applied, AppliedDraft, With, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
 };
+use crate::db::{Db, digest, get, unsigned};
 use crate::draft::{DraftEdit, DraftName, after_keystroke, edited, planned};
+use crate::engine::params;
 use crate::error::{Changed, StoreError};
 use crate::event::Happening;
 use crate::principal::Principal;
@@ -33,11 +33,11 @@ pub(crate) fn apply(
     let tree = match &plan.tree {
         Some(row) if who.may_write() => {
             if let Some(new) = &with.begins {
-                session_row::begin(db, who, new)?;
+                sessions::begin(db, who, new)?;
             }
             let named = with.begins.as_ref().map(|new| new.id.0.as_str()).or(with.session.as_deref());
-            let tree = tree_row::insert(db, row, who.session().or(named))?;
-            if tree_row::find(db, who, id).is_err() {
+            let tree = trees::insert(db, row, who.session().or(named))?;
+            if trees::find(db, who, id).is_err() {
                 return Err(StoreError::NotFound("tree"));
             }
             tree
@@ -47,7 +47,7 @@ pub(crate) fn apply(
     };
     work::check_guards(db, who, &with.guards)?;
     if let Some(basis) = &with.basis {
-        let changed = basis.changed(&SqliteRows { db, tree, who }).map_err(StoreError::from_row_error)?;
+        let changed = basis.changed(&StoredTree { db, tree, who }).map_err(StoreError::from_row_error)?;
         if !changed.is_empty() {
             return Err(StoreError::Conflict(changed));
         }
@@ -55,32 +55,32 @@ pub(crate) fn apply(
     check(db, tree, plan)?;
     // Before the nodes, which name them.
     for generation in &with.generations {
-        sent::start(db, tree, generation)?;
+        generations::start(db, tree, generation)?;
     }
     let mut applied = Applied::default();
     for change in &plan.drafts {
         let (view, slot) = (change.view.clone(), change.slot);
-        let before = tree_row::timeline(db, tree.pk, &view)?;
+        let before = trees::timeline(db, tree.key, &view)?;
         let (new, timeline) = planned(change, before);
         if timeline != before {
-            tree_row::set_timeline(db, tree.pk, &view, timeline)?;
+            trees::set_timeline(db, tree.key, &view, timeline)?;
         }
         let revision = new.as_ref().map(|draft| draft.revision);
-        draft_row::set(db, tree.pk, &view, slot, new.as_ref())?;
-        events::append(db, tree.pk, &Happening::Draft { view: view.clone(), slot, revision })?;
+        draft::set(db, tree.key, &view, slot, new.as_ref())?;
+        events::append(db, tree.key, &Happening::Draft { view: view.clone(), slot, revision })?;
         applied.drafts.push(AppliedDraft { view, slot, revision });
     }
     if let Some(op) = &plan.op {
         append_planned(db, tree, plan, op, &with.absent, &mut applied)?;
     }
     for shown in &with.injections {
-        shown::keep(db, tree, shown)?;
+        injections::keep(db, tree, shown)?;
     }
     for outcome in &with.outcomes {
-        sent::end(db, tree, outcome)?;
+        generations::end(db, tree, outcome)?;
     }
     if let (Some(note), Some(seq)) = (with.imported, applied.seq) {
-        adopt::remember(db, tree, &Import { note, from: seq, to: seq })?;
+        import::remember(db, tree, &Import { note, from: seq, to: seq })?;
     }
     applied.cursor = events::last(db)?;
     Ok(applied)
@@ -91,12 +91,12 @@ fn check(db: &Db<'_>, tree: TreeRef, plan: &Plan) -> Result<(), StoreError> {
     let mut changed = Vec::new();
     let cells = plan.op.iter().flat_map(|op| &op.cells);
     for change in cells.filter(|change| is_stored(&change.key)) {
-        if cell_row::one(db, tree.pk, &change.key)?.value != change.old {
+        if cell::one(db, tree.key, &change.key)?.value != change.old {
             changed.push(Changed::Cell(change.key.clone()));
         }
     }
     for draft in &plan.drafts {
-        let now = draft_row::one(db, tree.pk, &draft.view, draft.slot)?;
+        let now = draft::one(db, tree.key, &draft.view, draft.slot)?;
         let revision = now.map(|draft| draft.revision);
         if revision != draft.expected {
             changed.push(Changed::Draft { view: draft.view.clone(), slot: draft.slot, revision });
@@ -124,16 +124,17 @@ fn append_planned(
             return Err(StoreError::Exists("node"));
         }
         let short = free_short_id(db, tree, node.id)?;
-        let pk = node_row::insert(db, tree.pk, node, seq, place, &short)?;
+        let number = head.first + i64::from(place);
+        node::insert(db, tree.key, node, NodePlace { number, seq, place, short: &short })?;
         if let Some(position) = positions.remove(&node.id) {
-            position_row::insert(db, tree.pk, pk, position)?;
+            position::insert(db, tree.key, number, position)?;
         } else if node.is_original() {
             return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
         }
         if absent.contains(&node.id) {
-            node_row::purge(db, pk)?;
+            node::purge(db, tree.key.node(number))?;
         }
-        index(db, pk, node)?;
+        index(db, tree.key.node(number), node)?;
         applied.nodes.push((node.id, short));
     }
     if !positions.is_empty() {
@@ -157,13 +158,13 @@ fn freshen(
     op: &mut Operation,
     applied: &mut Applied,
 ) -> Result<(), StoreError> {
-    let Some(pk) = db.name_pk(view.as_str())? else { return Ok(()) };
-    make_fresh(op, cell_row::of_view(db, tree.pk, pk)?);
-    let left = tree_row::timeline(db, tree.pk, view)?;
-    tree_row::set_timeline(db, tree.pk, view, fresh_timeline(left))?;
-    for (slot, _) in draft_row::all(db, tree.pk, view)? {
-        draft_row::set(db, tree.pk, view, slot, None)?;
-        events::append(db, tree.pk, &Happening::Draft { view: view.clone(), slot, revision: None })?;
+    let Some(number) = db.name_number(tree.key, view.as_str())? else { return Ok(()) };
+    make_fresh(op, cell::of_view(db, tree.key, number)?);
+    let left = trees::timeline(db, tree.key, view)?;
+    trees::set_timeline(db, tree.key, view, fresh_timeline(left))?;
+    for (slot, _) in draft::all(db, tree.key, view)? {
+        draft::set(db, tree.key, view, slot, None)?;
+        events::append(db, tree.key, &Happening::Draft { view: view.clone(), slot, revision: None })?;
         applied.drafts.push(AppliedDraft { view: view.clone(), slot, revision: None });
     }
     Ok(())
@@ -172,8 +173,9 @@ fn freshen(
 /// The first short id that is free in the tree.
 fn free_short_id(db: &Db<'_>, tree: TreeRef, id: NodeId) -> Result<String, StoreError> {
     for candidate in short_id::candidates(id.to_bytes()) {
-        let sql = "SELECT 1 FROM nodes WHERE tree = ?1 AND short = ?2";
-        if db.one(sql, (tree.pk, &candidate), |_| Ok(()))?.is_none() {
+        let sql = "SELECT 1 FROM nodes WHERE short = ?1 AND pk BETWEEN ?2 AND ?3";
+        let keys = (candidate.as_str(), tree.key.first(), tree.key.last());
+        if db.one(sql, keys, |_| Ok(()))?.is_none() {
             return Ok(candidate);
         }
     }
@@ -181,15 +183,14 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: NodeId) -> Result<String, Store
 }
 
 /// Adds a node to the search index, and its blobs to those that are shown.
-pub(crate) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), StoreError> {
+pub(crate) fn index(db: &Db<'_>, key: i64, node: &loom::Node) -> Result<(), StoreError> {
     let text = crate::search::searched_text(&node.content);
     let text = text::bigrams::index_text(&text);
     if !text.is_empty() {
-        db.run("INSERT INTO search (rowid, text) VALUES (?1, ?2)", (pk, &text))?;
-        db.count_indexed(text.len());
+        db.engine().index(key, &text)?;
     }
     for blob in crate::blobs::shown_in(&node.content) {
-        db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, pk))?;
+        db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, key))?;
     }
     Ok(())
 }
@@ -199,17 +200,16 @@ pub(crate) fn index(db: &Db<'_>, pk: i64, node: &loom::Node) -> Result<(), Store
 pub(crate) struct Head {
     seq: Seq,
     hash: Digest,
-    /// The number the next node of the store has.
+    /// The number the next node of the tree has.
     first: i64,
 }
 
 impl Head {
     pub(crate) fn read(db: &Db<'_>, tree: TreeRef) -> Result<Self, StoreError> {
-        let first: Option<i64> = db.one("SELECT max(pk) FROM nodes", [], |row| get(row, 0))?.flatten();
-        let found = db.one("SELECT seq, head FROM trees WHERE pk = ?1", [tree.pk], |row| {
+        let found = db.one("SELECT seq, head, nodes FROM trees WHERE pk = ?1", [tree.key.0], |row| {
             let seq = Seq(unsigned(row, 0)?);
             let hash = if seq.0 == 0 { Digest::ZERO } else { digest(row, 1)? };
-            Ok(Self { seq, hash, first: first.unwrap_or(0) + 1 })
+            Ok(Self { seq, hash, first: get::<i64>(row, 2)? + 1 })
         })?;
         found.ok_or(StoreError::NotFound("tree"))
     }
@@ -225,21 +225,21 @@ pub(crate) fn append(
     count: usize,
 ) -> Result<(), StoreError> {
     let seq = Seq(head.seq.0 + 1);
-    let timeline = |view: &ViewName| tree_row::timeline(db, tree.pk, view);
+    let timeline = |view: &ViewName| trees::timeline(db, tree.key, view);
     let before = op.view.as_ref().map(timeline).transpose()?.unwrap_or_default();
     for change in op.cells.iter().filter(|change| is_stored(&change.key)) {
-        cell_row::set(db, tree.pk, &change.key, &change.new, seq)?;
+        cell::set(db, tree.key, &change.key, &change.new, seq)?;
     }
     if let Some(view) = &op.view {
-        tree_row::set_timeline(db, tree.pk, view, before.after(&op.timeline, seq))?;
+        trees::set_timeline(db, tree.key, view, before.after(&op.timeline, seq))?;
     }
     let record = OpRecord::bind(op.clone(), seq, head.hash, before).map_err(loom::Refusal::from)?;
-    op_row::insert(db, tree.pk, &record, head.first, count)?;
+    operation::insert(db, tree.key, &record, head.first, count)?;
     db.run(
         "UPDATE trees SET seq = ?2, head = ?3, nodes = nodes + ?4, updated = ?5 WHERE pk = ?1",
-        params![tree.pk, seq.0 as i64, record.hash.0, count as i64, op.at.0],
+        params![tree.key.0, seq.0 as i64, record.hash.0, count as i64, op.at.0],
     )?;
-    events::append(db, tree.pk, &Happening::Operation { seq, kind: op.kind, view: op.view.clone() })
+    events::append(db, tree.key, &Happening::Operation { seq, kind: op.kind, view: op.view.clone() })
 }
 
 /// As [`crate::Store::edit_draft`].
@@ -251,7 +251,7 @@ pub(crate) fn edit_draft(
     edit: &DraftEdit,
 ) -> Result<loom::Draft, StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let rows = SqliteRows { db, tree, who };
+    let rows = StoredTree { db, tree, who };
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
             let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;
@@ -259,8 +259,8 @@ pub(crate) fn edit_draft(
         }
         _ => None,
     };
-    let now = draft_row::one(db, tree.pk, &name.view, name.slot)?;
-    let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
+    let now = draft::one(db, tree.key, &name.view, name.slot)?;
+    let timeline = trees::timeline(db, tree.key, &name.view)?;
     match edited(name, now.clone(), expected, base, edit.clone(), timeline)? {
         None => now.ok_or(StoreError::NotFound("draft")),
         Some(draft) => {
@@ -278,7 +278,7 @@ pub(crate) fn discard_draft(
     expected: u64,
 ) -> Result<(), StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let revision = draft_row::one(db, tree.pk, &name.view, name.slot)?.map(|draft| draft.revision);
+    let revision = draft::one(db, tree.key, &name.view, name.slot)?.map(|draft| draft.revision);
     if revision != Some(expected) {
         let changed = Changed::Draft { view: name.view.clone(), slot: name.slot, revision };
         return Err(StoreError::Conflict(vec![changed]));
@@ -293,14 +293,14 @@ fn keystroke(
     name: &DraftName,
     draft: Option<&loom::Draft>,
 ) -> Result<(), StoreError> {
-    draft_row::set(db, tree.pk, &name.view, name.slot, draft)?;
-    for (slot, mut other) in draft_row::all(db, tree.pk, &name.view)? {
+    draft::set(db, tree.key, &name.view, name.slot, draft)?;
+    for (slot, mut other) in draft::all(db, tree.key, &name.view)? {
         if slot != name.slot && other.forget_undone() {
-            draft_row::set(db, tree.pk, &name.view, slot, Some(&other))?;
+            draft::set(db, tree.key, &name.view, slot, Some(&other))?;
         }
     }
-    let timeline = tree_row::timeline(db, tree.pk, &name.view)?;
-    tree_row::set_timeline(db, tree.pk, &name.view, after_keystroke(timeline, draft))?;
+    let timeline = trees::timeline(db, tree.key, &name.view)?;
+    trees::set_timeline(db, tree.key, &name.view, after_keystroke(timeline, draft))?;
     let revision = draft.map(|draft| draft.revision);
-    events::append(db, tree.pk, &Happening::Draft { view: name.view.clone(), slot: name.slot, revision })
+    events::append(db, tree.key, &Happening::Draft { view: name.view.clone(), slot: name.slot, revision })
 }

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
+use crate::engine::{NONE, params};
 use loom::Millis;
-use rusqlite::params;
 
-use super::db::{Db, get};
+use crate::db::{Db, get};
 use crate::error::StoreError;
 use crate::principal::Principal;
 use crate::workspace::WorkspaceRecord;
@@ -18,7 +18,7 @@ pub(crate) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>,
         return Err(StoreError::Denied("workspaces"));
     }
     let sql = "SELECT path, device, inode, trusted, inventory, at FROM workspaces";
-    let mut found = db.all(sql, [], |row| {
+    let mut found = db.all(sql, NONE, |row| {
         Ok(WorkspaceRecord {
             path: PathBuf::from(OsString::from_vec(get(row, 0)?)),
             device: get::<i64>(row, 1)?.cast_unsigned(),
@@ -39,14 +39,16 @@ pub(crate) fn keep(db: &Db<'_>, who: &Principal, record: &WorkspaceRecord) -> Re
         return Err(StoreError::Denied("workspaces"));
     }
     db.run(
-        "INSERT OR REPLACE INTO workspaces (path, device, inode, trusted, inventory, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO workspaces (path, device, inode, trusted, inventory, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (path) DO UPDATE SET device = excluded.device, inode = excluded.inode,
+            trusted = excluded.trusted, inventory = excluded.inventory, at = excluded.at",
         params![
             record.path.as_os_str().as_bytes(),
             record.device.cast_signed(),
             record.inode.cast_signed(),
             record.trusted,
-            record.inventory,
+            &record.inventory,
             record.at.0
         ],
     )?;

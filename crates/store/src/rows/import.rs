@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::engine::params;
 use loom::{Digest, NodeId, PositionId, Seq, TreeId, Trust};
-use rusqlite::params;
 
 use super::bytes::pack;
 use super::codes::Code;
-use super::db::{Db, digest, get, unsigned};
-use super::tree_row::{TreeRef, find_mut, to_json};
-use super::{apply, cell_row, events, node_row, op_row, position_row, sent, shown, tree_row};
+use super::generations::Sent;
+use super::node::NodePlace;
+use super::trees::{TreeRef, find_mut, to_json};
+use super::{cell, commit, events, generations, injections, node, operation, position, trees};
 use crate::adopt::{Adopted, AdoptedGeneration, Import, ImportNote, check_imported};
+use crate::db::{Db, digest, get, number_of, unsigned};
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::generation::GenerationState;
@@ -20,32 +22,32 @@ use crate::principal::{Principal, only_owner};
 pub(crate) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(), StoreError> {
     only_owner(who, "import")?;
     adopted.check()?;
-    let tree = tree_row::insert(db, &adopted.tree, None)?;
+    let tree = trees::insert(db, &adopted.tree, None)?;
     // Before the nodes, which name them.
     adopt_sent(db, tree, adopted)?;
     let firsts = nodes(db, tree, adopted)?;
     for shown in &adopted.injections {
-        shown::keep(db, tree, shown)?;
+        injections::keep(db, tree, shown)?;
     }
     // Behind all nodes: a record may name any of them.
     for record in &adopted.operations {
         let (first, count) = firsts.get(&record.seq).copied().unwrap_or_default();
-        op_row::insert(db, tree.pk, record, first, count)?;
+        operation::insert(db, tree.key, record, first, count)?;
     }
     for (key, (value, seq)) in adopted.cells() {
-        cell_row::set(db, tree.pk, key, value, seq)?;
+        cell::set(db, tree.key, key, value, seq)?;
     }
     for seal in &adopted.seals {
-        db.run("INSERT INTO seals (tree, seal) VALUES (?1, ?2)", (tree.pk, to_json(seal)?))?;
+        trees::keep_seal(db, tree.key, seal)?;
     }
     let last = adopted.operations.last().ok_or_else(|| StoreError::Malformed("an empty log".to_owned()))?;
     db.run(
         "UPDATE trees SET seq = ?2, head = ?3, nodes = ?4, updated = ?5 WHERE pk = ?1",
-        params![tree.pk, last.seq.0 as i64, last.hash.0, adopted.nodes.len() as i64, last.op.at.0],
+        params![tree.key.0, last.seq.0 as i64, last.hash.0, adopted.nodes.len() as i64, last.op.at.0],
     )?;
     remember(db, tree, &Import { note: adopted.imported, from: Seq(1), to: last.seq })?;
     let (seq, kind, view) = (last.seq, last.op.kind, last.op.view.clone());
-    events::append(db, tree.pk, &Happening::Operation { seq, kind, view })
+    events::append(db, tree.key, &Happening::Operation { seq, kind, view })
 }
 
 /// Inserts the nodes with their positions. Returns the number of each operation's first node, or what that would
@@ -53,8 +55,7 @@ pub(crate) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(
 fn nodes(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<HashMap<Seq, (i64, usize)>, StoreError> {
     let positions: HashMap<PositionId, _> =
         adopted.positions.iter().map(|position| (position.id, position)).collect();
-    let last: Option<i64> = db.one("SELECT max(pk) FROM nodes", [], |row| get(row, 0))?.flatten();
-    let mut next = last.unwrap_or(0) + 1;
+    let mut next = 1;
     let mut rows = adopted.nodes.iter().peekable();
     let mut firsts = HashMap::new();
     for record in &adopted.operations {
@@ -64,19 +65,18 @@ fn nodes(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<HashMap<Seq, (
             if db.one("SELECT 1 FROM nodes WHERE id = ?1", [node.id.to_bytes()], |_| Ok(()))?.is_some() {
                 return Err(StoreError::Exists("node"));
             }
-            let pk = node_row::insert(db, tree.pk, node, row.seq, row.place, &row.short_id)?;
-            if pk != next {
-                return Err(StoreError::Damaged("nodes are not numbered in their order".to_owned()));
-            }
+            let (seq, place, short) = (row.seq, row.place, row.short_id.as_str());
+            node::insert(db, tree.key, node, NodePlace { number: next, seq, place, short })?;
+            let key = tree.key.node(next);
             if row.purged {
-                node_row::purge(db, pk)?;
+                node::purge(db, key)?;
             }
             if node.is_original()
                 && let Some(position) = positions.get(&node.position)
             {
-                position_row::insert(db, tree.pk, pk, position)?;
+                position::insert(db, tree.key, next, position)?;
             }
-            apply::index(db, pk, node)?;
+            commit::index(db, key, node)?;
             next += 1;
         }
         firsts.insert(record.seq, (first, (next - first) as usize));
@@ -89,24 +89,18 @@ fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<(), Store
     for generation in &adopted.generations {
         let manifest = generation.row.manifest;
         // A file that names a manifest without bringing it gets no part of the one another tree sent.
-        let is_here = || {
-            db.one("SELECT 1 FROM manifests WHERE digest = ?1", [manifest.0], |_| Ok(()))
-                .map(|row| row.is_some())
-        };
-        if came.contains(&manifest) || !is_here()? {
+        if came.contains(&manifest) || !generations::is_kept(db, Sent::Manifest, manifest)? {
             adopt_generation(db, tree, generation)?;
         }
     }
-    let mut bodies = HashMap::new();
     for body in &adopted.bodies {
-        bodies.insert(body.digest, sent::keep(db, "bodies", body.digest, &body.bytes)?);
+        generations::keep(db, Sent::Body, body.digest, &body.bytes)?;
     }
+    let bodies: BTreeSet<Digest> = adopted.bodies.iter().map(|body| body.digest).collect();
     for sent in &adopted.manifests {
-        let manifest = sent::keep(db, "manifests", sent.manifest.digest, &sent.manifest.bytes)?;
-        for body in adopted.bodies_of(sent) {
-            if let Some(body) = bodies.get(&body) {
-                sent::cite(db, manifest, *body)?;
-            }
+        generations::keep(db, Sent::Manifest, sent.manifest.digest, &sent.manifest.bytes)?;
+        for body in adopted.bodies_of(sent).into_iter().filter(|body| bodies.contains(body)) {
+            generations::cite(db, sent.manifest.digest, body)?;
         }
     }
     Ok(())
@@ -119,18 +113,17 @@ fn adopt_generation(db: &Db<'_>, tree: TreeRef, generation: &AdoptedGeneration) 
     if db.one("SELECT 1 FROM generations WHERE id = ?1", [id], |_| Ok(()))?.is_some() {
         return Err(StoreError::Exists("generation"));
     }
-    let done = sent::state_code(GenerationState::Done);
+    let done = generations::state_code(GenerationState::Done);
     db.run(
         "INSERT INTO generations (id, tree, manifest, state, owner, fence, row) VALUES (?1, ?2, ?3, ?4, '', 0, ?5)",
-        params![id, tree.pk, row.manifest.0, done, to_json(row)?],
+        params![id, tree.key.0, row.manifest.0, done, to_json(row)?],
     )?;
-    let pk = db.inserted();
     if let Some(response) = &generation.response {
-        let dictionary = sent::dictionary(&response.metadata);
+        let dictionary = generations::dictionary(&response.metadata);
         let bytes = if response.purged { Vec::new() } else { pack(&response.bytes, dictionary)? };
         db.run(
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
-            (pk, response.digest.0, response.purged, &response.metadata, bytes),
+            (id, response.digest.0, response.purged, &response.metadata, bytes),
         )?;
     }
     Ok(())
@@ -139,16 +132,17 @@ fn adopt_generation(db: &Db<'_>, tree: TreeRef, generation: &AdoptedGeneration) 
 /// Remembers an import beside its tree.
 pub(crate) fn remember(db: &Db<'_>, tree: TreeRef, import: &Import) -> Result<(), StoreError> {
     db.run(
-        "INSERT INTO imports (tree, file, at, first, last) VALUES (?1, ?2, ?3, ?4, ?5)",
-        (tree.pk, import.note.file.0, import.note.at.0, import.from.0 as i64, import.to.0 as i64),
+        "INSERT INTO imports (tree, n, file, at, first, last)
+         VALUES (?1, 1 + (SELECT coalesce(max(n), 0) FROM imports WHERE tree = ?1), ?2, ?3, ?4, ?5)",
+        (tree.key.0, import.note.file.0, import.note.at.0, import.from.0 as i64, import.to.0 as i64),
     )?;
     Ok(())
 }
 
 /// As [`crate::Store::imports`].
 pub(crate) fn imports(db: &Db<'_>, tree: TreeRef) -> Result<Vec<Import>, StoreError> {
-    let sql = "SELECT file, at, first, last FROM imports WHERE tree = ?1 ORDER BY pk";
-    db.all(sql, [tree.pk], |row| {
+    let sql = "SELECT file, at, first, last FROM imports WHERE tree = ?1 ORDER BY n";
+    db.all(sql, [tree.key.0], |row| {
         let note = ImportNote { file: digest(row, 0)?, at: loom::Millis(get(row, 1)?) };
         Ok(Import { note, from: Seq(unsigned(row, 2)?), to: Seq(unsigned(row, 3)?) })
     })
@@ -166,20 +160,20 @@ pub(crate) fn set_trust(
     let imports = imports(db, tree)?;
     let mut changed = 0;
     for (node, trust) in nodes {
-        let sql = "SELECT pk, seq FROM nodes WHERE id = ?1 AND tree = ?2";
-        let found =
-            db.one(sql, (node.to_bytes(), tree.pk), |row| Ok((get::<i64>(row, 0)?, unsigned(row, 1)?)))?;
-        let (pk, seq) = found.ok_or(StoreError::NotFound("node"))?;
+        let sql = "SELECT pk, seq FROM nodes WHERE id = ?1 AND pk BETWEEN ?2 AND ?3";
+        let keys = (node.to_bytes(), tree.key.first(), tree.key.last());
+        let found = db.one(sql, keys, |row| Ok((get::<i64>(row, 0)?, unsigned(row, 1)?)))?;
+        let (key, seq) = found.ok_or(StoreError::NotFound("node"))?;
         check_imported(&imports, *node, Seq(seq))?;
         changed += db.run(
             "UPDATE nodes SET flags = (flags & 63) | (?2 << 6) WHERE pk = ?1 AND flags >> 6 = ?3 AND ?2 <> ?3",
-            (pk, trust.code(), Trust::Outside.code()),
+            (key, trust.code(), Trust::Outside.code()),
         )?;
         // What was shown with it is nobody's word.
         db.run(
             "UPDATE injections SET trust = ?3 WHERE tree = ?1 AND node = ?2 AND trust = ?4",
-            (tree.pk, pk, (*trust).min(Trust::Workspace).code(), Trust::Outside.code()),
+            (tree.key.0, number_of(key), (*trust).min(Trust::Workspace).code(), Trust::Outside.code()),
         )?;
     }
-    Ok(changed as u64)
+    Ok(changed)
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use crate::engine::{NONE, Row, Value, params};
 use loom::{Millis, TreeId};
-use rusqlite::{Row, params};
 
-use super::db::{Db, get, optional_id16, unsigned};
-use super::tree_row::{find_mut, seen};
+use super::trees::{find_mut, seen};
+use crate::db::{Db, get, optional_id16, unsigned};
 use crate::error::StoreError;
 use crate::fence::end_of;
 use crate::fence::{Fence, Guard, Holder, Lease, Tenure};
@@ -103,7 +103,7 @@ pub(crate) fn check_guards(db: &Db<'_>, who: &Principal, guards: &[Guard]) -> Re
 const JOB: &str = "j.pk, j.kind, j.key, t.id, j.payload, j.due, j.state, j.owner, j.fence, j.result";
 
 /// Jobs a principal sees, of the states up to a last one; more conditions may follow.
-fn jobs_sql(who: &Principal) -> (String, rusqlite::types::Value) {
+fn jobs_sql(who: &Principal) -> (String, Value<'static>) {
     let (seen, param) = seen(who);
     (format!("SELECT {JOB} FROM jobs j LEFT JOIN trees t ON t.pk = j.tree WHERE {seen}"), param)
 }
@@ -130,7 +130,7 @@ fn read_job(row: &Row<'_>) -> Result<Job, StoreError> {
 /// As [`crate::Store::enqueue`].
 pub(crate) fn enqueue(db: &Db<'_>, who: &Principal, job: &NewJob) -> Result<(JobId, bool), StoreError> {
     let tree = match job.tree {
-        Some(tree) => Some(find_mut(db, who, tree)?.pk),
+        Some(tree) => Some(find_mut(db, who, tree)?.key.0),
         None => {
             only_owner(who, "enqueue")?;
             None
@@ -141,12 +141,12 @@ pub(crate) fn enqueue(db: &Db<'_>, who: &Principal, job: &NewJob) -> Result<(Job
     {
         return Ok((JobId(pk), false));
     }
-    db.run(
+    let number = db.insert(
         "INSERT INTO jobs (kind, key, tree, payload, due, state, owner, fence, result)
-         VALUES (?1, ?2, ?3, ?4, ?5, 0, '', 0, '')",
-        params![job.kind, job.key, tree, job.payload, job.due.0],
+         VALUES (?1, ?2, ?3, ?4, ?5, 0, '', 0, '') RETURNING pk",
+        params![&job.kind, job.key.as_deref(), tree, &job.payload, job.due.0],
     )?;
-    Ok((JobId(db.inserted()), true))
+    Ok((JobId(number), true))
 }
 
 /// As [`crate::Store::claim`].
@@ -215,8 +215,8 @@ pub(crate) fn jobs(db: &Db<'_>, who: &Principal, filter: JobFilter) -> Result<Ve
 
 /// Fences everything that was running when the store was copied.
 pub(crate) fn fence_everything(db: &Db<'_>) -> Result<(), StoreError> {
-    db.run("UPDATE leases SET fence = fence + 1, holder = NULL", [])?;
-    db.run("UPDATE generations SET fence = fence + 1 WHERE state = 0", [])?;
-    db.run("UPDATE jobs SET fence = fence + 1 WHERE state = 1", [])?;
+    db.run("UPDATE leases SET fence = fence + 1, holder = NULL", NONE)?;
+    db.run("UPDATE generations SET fence = fence + 1 WHERE state = 0", NONE)?;
+    db.run("UPDATE jobs SET fence = fence + 1 WHERE state = 1", NONE)?;
     Ok(())
 }

@@ -1,31 +1,31 @@
 //! A cell as a row, and back.
 
+use crate::engine::{Row, params};
 use loom::cell::{CellScope, Place};
 use loom::{Cell, CellKey, CellValue, KeepScope, NodeId, PositionId, Seq, Slot, Target, ViewName};
-use rusqlite::{Row, params};
 
 use super::codes::Code;
-use super::db::{Db, get, unsigned};
+use crate::db::{Db, TreeKey, get, unsigned};
 use crate::error::StoreError;
 
 /// The numbers of the kinds of cells.
 pub(crate) mod kind {
-    pub(in crate::sqlite) const TITLE: u8 = 0;
-    pub(in crate::sqlite) const ARCHIVED: u8 = 1;
-    pub(in crate::sqlite) const HEAD: u8 = 2;
-    pub(in crate::sqlite) const NOTE: u8 = 3;
-    pub(in crate::sqlite) const NOTE_DEPTH: u8 = 4;
-    pub(in crate::sqlite) const VIEW: u8 = 5;
-    pub(in crate::sqlite) const TIP: u8 = 6;
-    pub(in crate::sqlite) const WINDOW_START: u8 = 7;
-    pub(in crate::sqlite) const SELECTED: u8 = 8;
-    pub(in crate::sqlite) const LAST_TIP: u8 = 9;
-    pub(in crate::sqlite) const KEEP: u8 = 10;
-    pub(in crate::sqlite) const PRUNED: u8 = 11;
-    pub(in crate::sqlite) const EXCLUDED: u8 = 12;
-    pub(in crate::sqlite) const BOOKMARK: u8 = 13;
-    pub(in crate::sqlite) const TAG: u8 = 14;
-    pub(in crate::sqlite) const DRAFT: u8 = 15;
+    pub(in crate::rows) const TITLE: u8 = 0;
+    pub(in crate::rows) const ARCHIVED: u8 = 1;
+    pub(in crate::rows) const HEAD: u8 = 2;
+    pub(in crate::rows) const NOTE: u8 = 3;
+    pub(in crate::rows) const NOTE_DEPTH: u8 = 4;
+    pub(in crate::rows) const VIEW: u8 = 5;
+    pub(in crate::rows) const TIP: u8 = 6;
+    pub(in crate::rows) const WINDOW_START: u8 = 7;
+    pub(in crate::rows) const SELECTED: u8 = 8;
+    pub(in crate::rows) const LAST_TIP: u8 = 9;
+    pub(in crate::rows) const KEEP: u8 = 10;
+    pub(in crate::rows) const PRUNED: u8 = 11;
+    pub(in crate::rows) const EXCLUDED: u8 = 12;
+    pub(in crate::rows) const BOOKMARK: u8 = 13;
+    pub(in crate::rows) const TAG: u8 = 14;
+    pub(in crate::rows) const DRAFT: u8 = 15;
 }
 
 /// The parts of a cell's name.
@@ -104,33 +104,35 @@ struct Columns<'k> {
 }
 
 /// The number of what a cell is about: positions even, versions odd.
-fn target_number(db: &Db<'_>, tree: i64, target: Option<Target>) -> Result<Option<i64>, StoreError> {
+fn target_number(db: &Db<'_>, tree: TreeKey, target: Option<Target>) -> Result<Option<i64>, StoreError> {
     Ok(match target {
         None => Some(0),
-        Some(Target::Position(position)) => db.node_pk(tree, position.original())?.map(|pk| pk << 1),
-        Some(Target::Version(node)) => db.node_pk(tree, node)?.map(|pk| pk << 1 | 1),
+        Some(Target::Position(position)) => {
+            db.node_number(tree, position.original())?.map(|number| number << 1)
+        }
+        Some(Target::Version(node)) => db.node_number(tree, node)?.map(|number| number << 1 | 1),
     })
 }
 
 /// The columns of a cell's name; none when it names a view or node there is no row of, so that it was never set.
-fn columns<'k>(db: &Db<'_>, tree: i64, key: &'k CellKey) -> Result<Option<Columns<'k>>, StoreError> {
+fn columns<'k>(db: &Db<'_>, tree: TreeKey, key: &'k CellKey) -> Result<Option<Columns<'k>>, StoreError> {
     let parts = parts(key);
     let view = match parts.view {
         None => Some(0),
-        Some(view) => db.name_pk(view.as_str())?,
+        Some(view) => db.name_number(tree, view.as_str())?,
     };
     let target = target_number(db, tree, parts.target)?;
     Ok(view.zip(target).map(|(view, target)| Columns { kind: parts.kind, view, target, tag: parts.tag }))
 }
 
 /// A cell; one never set is the default.
-pub(crate) fn one(db: &Db<'_>, tree: i64, key: &CellKey) -> Result<Cell, StoreError> {
+pub(crate) fn one(db: &Db<'_>, tree: TreeKey, key: &CellKey) -> Result<Cell, StoreError> {
     let Some(columns) = columns(db, tree, key)? else { return Ok(Cell::default()) };
     let found = db.one(
         "SELECT form, number, text, seq FROM cells
          WHERE tree = ?1 AND kind = ?2 AND view = ?3 AND target = ?4 AND tag = ?5",
-        params![tree, columns.kind, columns.view, columns.target, columns.tag],
-        |row| read_cell(db, row, 0),
+        params![tree.0, columns.kind, columns.view, columns.target, columns.tag],
+        |row| read_cell(db, tree, row, 0),
     )?;
     Ok(found.unwrap_or_default())
 }
@@ -138,17 +140,17 @@ pub(crate) fn one(db: &Db<'_>, tree: i64, key: &CellKey) -> Result<Cell, StoreEr
 /// Sets a cell.
 pub(crate) fn set(
     db: &Db<'_>,
-    tree: i64,
+    tree: TreeKey,
     key: &CellKey,
     value: &CellValue,
     seq: Seq,
 ) -> Result<(), StoreError> {
     if let Some(view) = parts(key).view {
-        db.intern(view.as_str())?;
+        db.intern(tree, view.as_str())?;
     }
     let unknown = || StoreError::Malformed(format!("the cell {key} names a node this tree does not have"));
     let columns = columns(db, tree, key)?.ok_or_else(unknown)?;
-    let node = |id: NodeId| db.node_pk(tree, id)?.ok_or_else(unknown);
+    let node = |id: NodeId| db.node_number(tree, id)?.ok_or_else(unknown);
     let at;
     let (form, number, text) = match value {
         CellValue::None => (0, 0, None),
@@ -157,7 +159,7 @@ pub(crate) fn set(
         CellValue::Node(id) => (3, node(*id)?, None),
         CellValue::Keep(scope) => (4, i64::from(scope.code()), None),
         CellValue::Text(text) => (5, 0, Some(text.as_str())),
-        CellValue::Number(number) => (6, super::db::signed(*number)?, None),
+        CellValue::Number(number) => (6, crate::db::signed(*number)?, None),
         CellValue::Place(place) => {
             at = place.at.to_string();
             (7, node(place.position.original())?, Some(at.as_str()))
@@ -169,15 +171,15 @@ pub(crate) fn set(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
          ON CONFLICT (tree, kind, view, target, tag)
          DO UPDATE SET form = excluded.form, number = excluded.number, text = excluded.text, seq = excluded.seq",
-        params![tree, columns.kind, columns.view, columns.target, columns.tag, form, number, text, seq.0 as i64],
+        params![tree.0, columns.kind, columns.view, columns.target, columns.tag, form, number, text, seq.0 as i64],
     )?;
     match (key, value) {
         (CellKey::Title, value) => {
             let title = value.as_text().unwrap_or_default();
-            db.run("UPDATE trees SET title = ?2 WHERE pk = ?1", (tree, title))?;
+            db.run("UPDATE trees SET title = ?2 WHERE pk = ?1", (tree.0, title))?;
         }
         (CellKey::Archived, value) => {
-            db.run("UPDATE trees SET archived = ?2 WHERE pk = ?1", (tree, value.is_set()))?;
+            db.run("UPDATE trees SET archived = ?2 WHERE pk = ?1", (tree.0, value.is_set()))?;
         }
         _ => {}
     }
@@ -185,13 +187,13 @@ pub(crate) fn set(
 }
 
 /// Reads `form, number, text, seq` from column `first` on.
-fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreError> {
+fn read_cell(db: &Db<'_>, tree: TreeKey, row: &Row<'_>, first: usize) -> Result<Cell, StoreError> {
     let number: i64 = get(row, first + 1)?;
     let value = match get::<u8>(row, first)? {
         0 => CellValue::None,
         1 => CellValue::Set,
-        2 => CellValue::Position(db.node_id(number)?.as_position()),
-        3 => CellValue::Node(db.node_id(number)?),
+        2 => CellValue::Position(db.node_id(tree, number)?.as_position()),
+        3 => CellValue::Node(db.node_id(tree, number)?),
         4 => CellValue::Keep(KeepScope::from_code(u8::try_from(number).unwrap_or(u8::MAX))?),
         5 => CellValue::Text(get(row, first + 2)?),
         6 => CellValue::Number(number as u64),
@@ -199,7 +201,7 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
             let at: String = get(row, first + 2)?;
             let at =
                 at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
-            CellValue::Place(Place { position: db.node_id(number)?.as_position(), at })
+            CellValue::Place(Place { position: db.node_id(tree, number)?.as_position(), at })
         }
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),
     };
@@ -207,7 +209,7 @@ fn read_cell(db: &Db<'_>, row: &Row<'_>, first: usize) -> Result<Cell, StoreErro
 }
 
 /// The cells of a scope that were ever set, in the order of their keys: one set back to nothing says when.
-pub(crate) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+pub(crate) fn all(db: &Db<'_>, tree: TreeKey, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let (kind, view, position) = match scope {
         CellScope::Views => (kind::VIEW, None, None),
         CellScope::Selected(view) => (kind::SELECTED, Some(view), None),
@@ -220,52 +222,52 @@ pub(crate) fn all(db: &Db<'_>, tree: i64, scope: &CellScope) -> Result<Vec<(Cell
     };
     let columns =
         "SELECT kind, view, target, tag, form, number, text, seq FROM cells WHERE tree = ?1 AND kind = ?2";
-    let read = |row: &Row<'_>| read_pair(db, row);
+    let read = |row: &Row<'_>| read_pair(db, tree, row);
     let mut found = match (view, position) {
         (Some(view), _) => {
-            let Some(view) = db.name_pk(view.as_str())? else { return Ok(Vec::new()) };
+            let Some(view) = db.name_number(tree, view.as_str())? else { return Ok(Vec::new()) };
             let sql = format!("{columns} AND view = ?3");
-            db.all(&sql, (tree, kind, view), read)?
+            db.all(&sql, (tree.0, kind, view), read)?
         }
         (None, Some(position)) => {
             let target = Some(Target::Position(position));
             let Some(target) = target_number(db, tree, target)? else { return Ok(Vec::new()) };
-            db.all(&format!("{columns} AND view = 0 AND target = ?3"), (tree, kind, target), read)?
+            db.all(&format!("{columns} AND view = 0 AND target = ?3"), (tree.0, kind, target), read)?
         }
-        (None, None) => db.all(columns, (tree, kind), read)?,
+        (None, None) => db.all(columns, (tree.0, kind), read)?,
     };
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }
 
 /// The cells that a view alone has: what it shows, where it last was, what it accepted.
-pub(crate) fn of_view(db: &Db<'_>, tree: i64, view: i64) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+pub(crate) fn of_view(db: &Db<'_>, tree: TreeKey, view: i64) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
         WHERE tree = ?1 AND kind = ?2 AND view = ?3";
     let mut found = Vec::new();
     for kind in [kind::SELECTED, kind::LAST_TIP, kind::KEEP] {
-        found.extend(db.all(sql, (tree, kind, view), |row| read_pair(db, row))?);
+        found.extend(db.all(sql, (tree.0, kind, view), |row| read_pair(db, tree, row))?);
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }
 
 /// Reads a cell with its name.
-pub(crate) fn read_pair(db: &Db<'_>, row: &Row<'_>) -> Result<(CellKey, Cell), StoreError> {
+pub(crate) fn read_pair(db: &Db<'_>, tree: TreeKey, row: &Row<'_>) -> Result<(CellKey, Cell), StoreError> {
     let (view, target): (i64, i64) = (get(row, 1)?, get(row, 2)?);
     let view = match view {
         0 => None,
-        pk => Some(view_name(db, pk)?),
+        pk => Some(view_name(db, tree, pk)?),
     };
     let target = match target {
         0 => None,
-        number if number & 1 == 1 => Some(Target::Version(db.node_id(number >> 1)?)),
-        number => Some(Target::Position(db.node_id(number >> 1)?.as_position())),
+        number if number & 1 == 1 => Some(Target::Version(db.node_id(tree, number >> 1)?)),
+        number => Some(Target::Position(db.node_id(tree, number >> 1)?.as_position())),
     };
-    Ok((key(get(row, 0)?, view, target, get(row, 3)?)?, read_cell(db, row, 4)?))
+    Ok((key(get(row, 0)?, view, target, get(row, 3)?)?, read_cell(db, tree, row, 4)?))
 }
 
 /// The view whose name has a number.
-pub(crate) fn view_name(db: &Db<'_>, pk: i64) -> Result<ViewName, StoreError> {
-    db.name(pk)?.parse().map_err(|_| StoreError::Damaged(format!("name {pk} is no view's")))
+pub(crate) fn view_name(db: &Db<'_>, tree: TreeKey, number: i64) -> Result<ViewName, StoreError> {
+    db.name(tree, number)?.parse().map_err(|_| StoreError::Damaged(format!("name {number} is no view's")))
 }

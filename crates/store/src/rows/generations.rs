@@ -1,14 +1,14 @@
 //! Generations with what they sent and what came back.
 
+use crate::engine::{NONE, Row, ValueRef, params};
 use loom::rows::StoredResponse;
 use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
-use rusqlite::{Row, params};
 
 use super::bytes::{pack, unpack};
-use super::db::{Db, bytes_of, digest, get, unsigned};
 use super::events;
-use super::tree_row::{TreeRef, find_mut, json, seen, to_json};
+use super::trees::{TreeRef, find_mut, json, seen, to_json};
 use crate::compress::Dictionary;
+use crate::db::{Db, TreeKey, bytes_of, digest, get, unsigned};
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::fence::{Fence, Holder, Tenure};
@@ -38,15 +38,32 @@ fn read_state(code: i64) -> Result<GenerationState, StoreError> {
     }
 }
 
-/// Stores bytes under their digest, once; returns their number. A removed content that is sent again is stored
-/// again.
-pub(crate) fn keep(db: &Db<'_>, table: &str, digest: Digest, bytes: &[u8]) -> Result<i64, StoreError> {
-    let select = format!("SELECT pk FROM {table} WHERE digest = ?1");
-    if let Some(pk) = db.one(&select, [digest.0], |row| get(row, 0))? {
-        return Ok(pk);
+/// Stores bytes under their digest, once. A removed content that is sent again is stored again.
+pub(crate) fn keep(db: &Db<'_>, table: Sent, digest: Digest, bytes: &[u8]) -> Result<(), StoreError> {
+    if is_kept(db, table, digest)? {
+        return Ok(());
     }
-    db.run(&format!("INSERT INTO {table} (digest, bytes) VALUES (?1, ?2)"), (digest.0, pack(bytes, None)?))?;
-    Ok(db.inserted())
+    let sql = match table {
+        Sent::Manifest => "INSERT INTO manifests (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        Sent::Body => "INSERT INTO bodies (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    };
+    db.run(sql, (digest.0, pack(bytes, None)?)).map(drop)
+}
+
+/// What is stored of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sent {
+    Manifest,
+    Body,
+}
+
+/// Whether bytes with a digest are stored.
+pub(crate) fn is_kept(db: &Db<'_>, table: Sent, digest: Digest) -> Result<bool, StoreError> {
+    let sql = match table {
+        Sent::Manifest => "SELECT 1 FROM manifests WHERE digest = ?1",
+        Sent::Body => "SELECT 1 FROM bodies WHERE digest = ?1",
+    };
+    Ok(db.one(sql, [digest.0], |_| Ok(()))?.is_some())
 }
 
 /// Stores a generation that starts, with its manifest.
@@ -59,46 +76,49 @@ pub(crate) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(
     if db.one("SELECT 1 FROM generations WHERE id = ?1", [id], |_| Ok(()))?.is_some() {
         return Err(StoreError::Exists("generation"));
     }
-    let manifest = keep(db, "manifests", row.manifest, &new.manifest)?;
+    keep(db, Sent::Manifest, row.manifest, &new.manifest)?;
     for cited in &new.cited {
-        let body = db.one("SELECT pk FROM bodies WHERE digest = ?1", [cited.0], |row| get::<i64>(row, 0))?;
-        cite(db, manifest, body.ok_or(StoreError::NotFound("body"))?)?;
+        if !is_kept(db, Sent::Body, *cited)? {
+            return Err(StoreError::NotFound("body"));
+        }
+        cite(db, row.manifest, *cited)?;
     }
     for body in &new.bodies {
-        cite(db, manifest, keep(db, "bodies", body.digest, &body.bytes)?)?;
+        keep(db, Sent::Body, body.digest, &body.bytes)?;
+        cite(db, row.manifest, body.digest)?;
     }
     db.run(
         "INSERT INTO generations (id, tree, manifest, state, owner, fence, row) VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6)",
-        params![id, tree.pk, row.manifest.0, new.tenure.owner.0, new.tenure.fence.0 as i64, to_json(row)?],
+        params![id, tree.key.0, row.manifest.0, &new.tenure.owner.0, new.tenure.fence.0 as i64, to_json(row)?],
     )?;
-    events::append(db, tree.pk, &Happening::Generation { id: row.id })
+    events::append(db, tree.key, &Happening::Generation { id: row.id })
 }
 
-pub(crate) fn cite(db: &Db<'_>, manifest: i64, body: i64) -> Result<(), StoreError> {
-    db.run("INSERT OR IGNORE INTO citations (manifest, body) VALUES (?1, ?2)", (manifest, body))?;
-    Ok(())
+pub(crate) fn cite(db: &Db<'_>, manifest: Digest, body: Digest) -> Result<(), StoreError> {
+    let sql = "INSERT INTO citations (manifest, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    db.run(sql, (manifest.0, body.0)).map(drop)
 }
 
 /// Stores the end of a generation, if it still is its reporter's.
 pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), StoreError> {
     let id = outcome.generation;
     let found = db.one(
-        "SELECT pk, state, owner, fence FROM generations WHERE id = ?1 AND tree = ?2",
-        (id.to_bytes(), tree.pk),
-        |row| Ok((get::<i64>(row, 0)?, read_state(get(row, 1)?)?, read_tenure(row, 2)?)),
+        "SELECT state, owner, fence FROM generations WHERE id = ?1 AND tree = ?2",
+        (id.to_bytes(), tree.key.0),
+        |row| Ok((read_state(get(row, 0)?)?, read_tenure(row, 1)?)),
     )?;
-    let (pk, state, tenure) = found.ok_or(StoreError::NotFound("generation"))?;
+    let (state, tenure) = found.ok_or(StoreError::NotFound("generation"))?;
     if state != GenerationState::Started || tenure != outcome.tenure {
         return Err(StoreError::Fenced { what: format!("generation {id}") });
     }
-    db.run("UPDATE generations SET state = ?2 WHERE pk = ?1", (pk, state_code(outcome.state)))?;
+    db.run("UPDATE generations SET state = ?2 WHERE id = ?1", (id.to_bytes(), state_code(outcome.state)))?;
     if let Some(received) = &outcome.response {
         db.run(
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)
              ON CONFLICT (generation) DO UPDATE SET digest = excluded.digest, purged = 0,
                 metadata = excluded.metadata, bytes = excluded.bytes",
             (
-                pk,
+                id.to_bytes(),
                 received.body.digest.0,
                 &received.metadata,
                 pack(&received.body.bytes, dictionary(&received.metadata))?,
@@ -113,8 +133,8 @@ pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), S
                 prompt = excluded.prompt, completion = excluded.completion, cached = excluded.cached,
                 cost = excluded.cost",
             params![
-                pk,
-                tree.pk,
+                id.to_bytes(),
+                tree.key.0,
                 outcome.at.0,
                 usage.calls as i64,
                 usage.prompt_tokens as i64,
@@ -124,7 +144,7 @@ pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), S
             ],
         )?;
     }
-    events::append(db, tree.pk, &Happening::Generation { id })
+    events::append(db, tree.key, &Happening::Generation { id })
 }
 
 fn read_tenure(row: &Row<'_>, first: usize) -> Result<Tenure, StoreError> {
@@ -161,12 +181,11 @@ pub(crate) fn take_over(
     to: &Holder,
 ) -> Result<Fence, StoreError> {
     let unknown = || StoreError::NotFound("generation");
-    let found = db.one(
-        "SELECT pk, tree, state, owner, fence FROM generations WHERE id = ?1",
-        [id.to_bytes()],
-        |row| Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, read_state(get(row, 2)?)?, read_tenure(row, 3)?)),
-    )?;
-    let (pk, tree, state, tenure) = found.ok_or_else(unknown)?;
+    let found =
+        db.one("SELECT tree, state, owner, fence FROM generations WHERE id = ?1", [id.to_bytes()], |row| {
+            Ok((TreeKey(get(row, 0)?), read_state(get(row, 1)?)?, read_tenure(row, 2)?))
+        })?;
+    let (tree, state, tenure) = found.ok_or_else(unknown)?;
     find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
         StoreError::NotFound(_) => unknown(),
         other => other,
@@ -175,7 +194,8 @@ pub(crate) fn take_over(
         return Err(StoreError::Fenced { what: format!("generation {id}") });
     }
     let fence = from.fence.next();
-    db.run("UPDATE generations SET owner = ?2, fence = ?3 WHERE pk = ?1", (pk, &to.0, fence.0 as i64))?;
+    let sql = "UPDATE generations SET owner = ?2, fence = ?3 WHERE id = ?1";
+    db.run(sql, (id.to_bytes(), &to.0, fence.0 as i64))?;
     events::append(db, tree, &Happening::Generation { id })?;
     Ok(fence)
 }
@@ -189,9 +209,9 @@ pub(crate) fn usage(
 ) -> Result<Vec<UsageRow>, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
-        "SELECT g.id, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost
-         FROM usage u JOIN generations g ON g.pk = u.generation JOIN trees t ON t.pk = u.tree
-         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, g.id"
+        "SELECT u.generation, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost
+         FROM usage u JOIN trees t ON t.pk = u.tree
+         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, u.generation"
     );
     db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), usage_row)
 }
@@ -206,31 +226,35 @@ pub(crate) fn spent(
 ) -> Result<Vec<SpentRow>, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
-        "SELECT g.id, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost, g.row,
-             CASE WHEN json_valid(r.metadata) THEN json_extract(r.metadata, '$.usage.cache_write') END
-         FROM usage u JOIN generations g ON g.pk = u.generation JOIN trees t ON t.pk = u.tree
-             LEFT JOIN responses r ON r.generation = g.pk
+        "SELECT g.id, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost, g.row, r.metadata
+         FROM usage u JOIN generations g ON g.id = u.generation JOIN trees t ON t.pk = u.tree
+             LEFT JOIN responses r ON r.generation = g.id
          WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR (u.at, g.id) > (?3, ?4)) ORDER BY u.at, g.id LIMIT ?5"
     );
     let (at, id) = after.map_or((None, None), |(at, id)| (Some(at.0), Some(id.to_bytes())));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     db.all(&sql, (param, since.0, at, id, limit), |row| {
         let generation: GenerationRow = json(&get::<String>(row, 8)?)?;
-        let written: Option<i64> = get(row, 9)?;
+        let metadata: Option<String> = get(row, 9)?;
         Ok(SpentRow {
             row: usage_row(row)?,
             purpose: generation.purpose,
             manifest: generation.manifest,
-            cache_write: written.and_then(|written| u64::try_from(written).ok()),
+            cache_write: metadata.as_deref().and_then(cache_write),
         })
     })
+}
+
+/// Tokens written to the provider's cache, as the metadata of a response says.
+fn cache_write(metadata: &str) -> Option<u64> {
+    serde_json::from_str::<serde_json::Value>(metadata).ok()?.get("usage")?.get("cache_write")?.as_u64()
 }
 
 /// The first eight columns of a query for usage.
 fn usage_row(row: &Row<'_>) -> Result<UsageRow, StoreError> {
     Ok(UsageRow {
-        generation: GenerationId::from_bytes(super::db::id16(row, 0)?),
-        tree: TreeId::from_bytes(super::db::id16(row, 1)?),
+        generation: GenerationId::from_bytes(crate::db::id16(row, 0)?),
+        tree: TreeId::from_bytes(crate::db::id16(row, 1)?),
         at: loom::Millis(get(row, 2)?),
         usage: Usage {
             calls: unsigned(row, 3)?,
@@ -249,11 +273,11 @@ pub(crate) fn of_tree(
     after: Option<GenerationId>,
     limit: i64,
 ) -> Result<Vec<(GenerationRow, Option<Digest>)>, StoreError> {
-    let sql = "SELECT g.row, r.digest FROM generations g LEFT JOIN responses r ON r.generation = g.pk
+    let sql = "SELECT g.row, r.digest FROM generations g LEFT JOIN responses r ON r.generation = g.id
          WHERE g.tree = ?1 AND (?2 IS NULL OR g.id > ?2) ORDER BY g.id LIMIT ?3";
-    db.all(sql, (tree.pk, after.map(GenerationId::to_bytes), limit), |row| {
-        let response = match row.get_ref(1).map_err(super::db::failure)? {
-            rusqlite::types::ValueRef::Null => None,
+    db.all(sql, (tree.key.0, after.map(GenerationId::to_bytes), limit), |row| {
+        let response = match row.value(1)? {
+            ValueRef::Null => None,
             _ => Some(digest(row, 1)?),
         };
         Ok((json(&get::<String>(row, 0)?)?, response))
@@ -268,8 +292,8 @@ pub(crate) fn answer(
     generation: GenerationId,
 ) -> Result<StoredResponse, StoreError> {
     let sql = "SELECT r.digest, r.bytes, r.metadata, r.purged FROM generations g
-         JOIN responses r ON r.generation = g.pk WHERE g.id = ?1 AND g.tree = ?2";
-    let found = db.one(sql, (generation.to_bytes(), tree.pk), read_response)?;
+         JOIN responses r ON r.generation = g.id WHERE g.id = ?1 AND g.tree = ?2";
+    let found = db.one(sql, (generation.to_bytes(), tree.key.0), read_response)?;
     found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
 }
 
@@ -283,7 +307,7 @@ fn read_response(row: &Row<'_>) -> Result<StoredResponse, StoreError> {
 pub(crate) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
-        "SELECT r.digest, r.bytes, r.metadata, r.purged FROM nodes n JOIN trees t ON t.pk = n.tree
+        "SELECT r.digest, r.bytes, r.metadata, r.purged FROM nodes n JOIN trees t ON t.pk = n.pk >> 32
          JOIN responses r ON r.generation = n.generation WHERE n.id = ?2 AND {seen}"
     );
     let found = db.one(&sql, (param, node.to_bytes()), read_response)?;
@@ -306,9 +330,8 @@ pub(crate) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT b.bytes FROM bodies b WHERE b.digest = ?2 AND EXISTS (
-            SELECT 1 FROM citations c JOIN manifests m ON m.pk = c.manifest
-            JOIN generations g ON g.manifest = m.digest JOIN trees t ON t.pk = g.tree
-            WHERE c.body = b.pk AND {seen})"
+            SELECT 1 FROM citations c JOIN generations g ON g.manifest = c.manifest
+            JOIN trees t ON t.pk = g.tree WHERE c.body = b.digest AND {seen})"
     );
     let found = db.one(&sql, (param, wanted.0), |row| unpack(bytes_of(row, 0)?))?;
     found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("body"))
@@ -318,7 +341,7 @@ pub(crate) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u
 pub(crate) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<bool, StoreError> {
     let (seen, param) = seen(who);
     let sql = format!(
-        "SELECT 1 FROM blobs b JOIN nodes n ON n.pk = b.node JOIN trees t ON t.pk = n.tree
+        "SELECT 1 FROM blobs b JOIN trees t ON t.pk = b.node >> 32
          WHERE b.digest = ?2 AND {seen}"
     );
     Ok(db.one(&sql, (param, wanted.0), |_| Ok(()))?.is_some())
@@ -326,7 +349,7 @@ pub(crate) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result
 
 /// As [`crate::Store::blobs`].
 pub(crate) fn all_blobs(db: &Db<'_>) -> Result<Vec<Digest>, StoreError> {
-    db.all("SELECT DISTINCT digest FROM blobs ORDER BY digest", [], |row| digest(row, 0))
+    db.all("SELECT DISTINCT digest FROM blobs ORDER BY digest", NONE, |row| digest(row, 0))
 }
 
 /// The dictionary for a response, by the dialect its metadata names.

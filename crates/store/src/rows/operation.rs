@@ -7,19 +7,22 @@ use loom::cell::Place;
 use loom::operation::TimelineEffect;
 use loom::{
     CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq,
-    Target, TreeId,
+    Target,
 };
 
 use super::bytes::{In, Out};
-use super::cell_row::{key, parts, view_name};
+use super::cell::{key, parts, view_name};
 use super::codes::Code;
-use super::db::{Db, bytes_of, digest, get, id16, unsigned};
+use super::reader::limit_of;
+use super::trees::TreeRef;
+use crate::db::{Db, TreeKey, bytes_of, digest, get, id16, unsigned};
+use crate::engine::Row;
 use crate::error::StoreError;
 
 /// Writes and reads what an operation names, relative to its first node.
 struct Names<'a, 'c> {
     db: &'a Db<'c>,
-    tree: i64,
+    tree: TreeKey,
     first: i64,
 }
 
@@ -27,15 +30,15 @@ impl Names<'_, '_> {
     /// When the tree was made: times are written as what has passed since.
     fn started(&self) -> Result<i64, StoreError> {
         let created =
-            self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree], |row| get(row, 0))?;
+            self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree.0], |row| get(row, 0))?;
         Ok(created.unwrap_or_default())
     }
 
     fn write_node(&self, out: &mut Out, id: NodeId) -> Result<(), StoreError> {
-        match self.db.node_pk(self.tree, id)? {
-            Some(pk) => {
+        match self.db.node_number(self.tree, id)? {
+            Some(number) => {
                 out.byte(1);
-                out.signed(self.first - pk);
+                out.signed(self.first - number);
             }
             None => {
                 out.byte(0);
@@ -48,7 +51,7 @@ impl Names<'_, '_> {
     fn read_node(&self, read: &mut In<'_>) -> Result<NodeId, StoreError> {
         match read.byte()? {
             0 => Ok(NodeId::from_bytes(read.fixed()?)),
-            1 => self.db.node_id(self.first.wrapping_sub(read.signed()?)),
+            1 => self.db.node_id(self.tree, self.first.wrapping_sub(read.signed()?)),
             _ => Err(read.damaged()),
         }
     }
@@ -62,7 +65,7 @@ impl Names<'_, '_> {
         };
         out.byte(parts.kind << 3 | target << 1 | u8::from(parts.view.is_some()));
         if let Some(view) = parts.view {
-            out.signed(self.db.intern(view.as_str())?);
+            out.signed(self.db.intern(self.tree, view.as_str())?);
         }
         match parts.target {
             None => {}
@@ -77,7 +80,7 @@ impl Names<'_, '_> {
 
     fn read_key(&self, read: &mut In<'_>) -> Result<CellKey, StoreError> {
         let first = read.byte()?;
-        let view = if first & 1 == 0 { None } else { Some(view_name(self.db, read.signed()?)?) };
+        let view = if first & 1 == 0 { None } else { Some(view_name(self.db, self.tree, read.signed()?)?) };
         let target = match first >> 1 & 3 {
             0 => None,
             1 => Some(Target::Position(self.read_node(read)?.as_position())),
@@ -85,7 +88,7 @@ impl Names<'_, '_> {
             _ => return Err(read.damaged()),
         };
         let kind = first >> 3;
-        let tag = if kind == super::cell_row::kind::TAG { read.text()? } else { String::new() };
+        let tag = if kind == super::cell::kind::TAG { read.text()? } else { String::new() };
         key(kind, view, target, tag)
     }
 
@@ -158,31 +161,31 @@ impl Names<'_, '_> {
 /// Inserts a record; `count` nodes from number `first` on are its own, and stored already.
 pub(crate) fn insert(
     db: &Db<'_>,
-    tree: i64,
+    tree: TreeKey,
     record: &OpRecord,
     first: i64,
     count: usize,
 ) -> Result<(), StoreError> {
-    let derived = nodes_of(db, first, count)?;
+    let derived = nodes_of(db, tree, first, count)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
     db.run(
         "INSERT INTO operations (tree, seq, first, count, hash, purged, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (tree, record.seq.0 as i64, first, count as i64, record.hash.0, record.purged, body),
+        (tree.0, record.seq.0 as i64, first, count as i64, record.hash.0, record.purged, body),
     )?;
     Ok(())
 }
 
 /// Writes a record anew from which words were removed.
-pub(crate) fn rewrite(db: &Db<'_>, tree: i64, record: &OpRecord) -> Result<(), StoreError> {
+pub(crate) fn rewrite(db: &Db<'_>, tree: TreeKey, record: &OpRecord) -> Result<(), StoreError> {
     let seq = record.seq.0 as i64;
     let found =
-        db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| {
+        db.one("SELECT first, count FROM operations WHERE tree = ?1 AND seq = ?2", (tree.0, seq), |row| {
             Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
         })?;
     let (first, count) = found.ok_or(StoreError::NotFound("operation"))?;
-    let derived = nodes_of(db, first, count as usize)?;
+    let derived = nodes_of(db, tree, first, count as usize)?;
     let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
-    db.run("UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2", (tree, seq, body))?;
+    db.run("UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2", (tree.0, seq, body))?;
     Ok(())
 }
 
@@ -191,9 +194,9 @@ fn body(names: &Names<'_, '_>, record: &OpRecord, derived: bool) -> Result<Vec<u
     let mut out = Out::default();
     out.byte(op.kind.code() << 2 | u8::from(derived) << 1 | u8::from(op.view.is_some()));
     out.signed(op.at.0.wrapping_sub(names.started()?));
-    out.signed(names.db.intern(&op.agent)?);
+    out.signed(names.db.intern(names.tree, &op.agent)?);
     if let Some(view) = &op.view {
-        out.signed(names.db.intern(view.as_str())?);
+        out.signed(names.db.intern(names.tree, view.as_str())?);
     }
     // Mostly the operation before, or none.
     let back = |seq: Option<Seq>| seq.map(|seq| record.seq.0 - seq.0);
@@ -239,13 +242,18 @@ fn body(names: &Names<'_, '_>, record: &OpRecord, derived: bool) -> Result<Vec<u
 }
 
 /// The nodes with numbers from `first` on, with their chain hashes.
-fn nodes_of(db: &Db<'_>, first: i64, count: usize) -> Result<Vec<(NodeId, Digest)>, StoreError> {
+fn nodes_of(
+    db: &Db<'_>,
+    tree: TreeKey,
+    first: i64,
+    count: usize,
+) -> Result<Vec<(NodeId, Digest)>, StoreError> {
     if count == 0 {
         return Ok(Vec::new());
     }
     db.all(
         "SELECT id, chain_hash FROM nodes WHERE pk >= ?1 AND pk < ?2 ORDER BY pk",
-        (first, first + count as i64),
+        (tree.node(first), tree.node(first + count as i64)),
         |row| Ok((NodeId::from_bytes(id16(row, 0)?), digest(row, 1)?)),
     )
 }
@@ -253,19 +261,17 @@ fn nodes_of(db: &Db<'_>, first: i64, count: usize) -> Result<Vec<(NodeId, Digest
 /// Records with numbers after `after`, oldest first.
 pub(crate) fn after(
     db: &Db<'_>,
-    tree: i64,
-    id: TreeId,
+    tree: TreeRef,
     after: Seq,
     limit: usize,
 ) -> Result<Vec<OpRecord>, StoreError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut prev = hash(db, tree, after)?;
+    let mut prev = hash(db, tree.key, after)?;
     db.all(
         "SELECT seq, first, count, hash, purged, body FROM operations
          WHERE tree = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-        (tree, i64::try_from(after.0).unwrap_or(i64::MAX), limit),
+        (tree.key.0, i64::try_from(after.0).unwrap_or(i64::MAX), limit_of(limit)),
         |row| {
-            let record = read(db, tree, id, prev, row)?;
+            let record = read(db, tree, prev, row)?;
             prev = record.hash;
             Ok(record)
         },
@@ -273,28 +279,23 @@ pub(crate) fn after(
 }
 
 /// The hash of a record; that of none is zero.
-pub(crate) fn hash(db: &Db<'_>, tree: i64, seq: Seq) -> Result<Digest, StoreError> {
+pub(crate) fn hash(db: &Db<'_>, tree: TreeKey, seq: Seq) -> Result<Digest, StoreError> {
     let seq = i64::try_from(seq.0).unwrap_or(i64::MAX);
-    let found = db
-        .one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree, seq), |row| digest(row, 0))?;
+    let found = db.one("SELECT hash FROM operations WHERE tree = ?1 AND seq = ?2", (tree.0, seq), |row| {
+        digest(row, 0)
+    })?;
     Ok(found.unwrap_or(Digest::ZERO))
 }
 
-fn read(
-    db: &Db<'_>,
-    tree: i64,
-    id: TreeId,
-    prev: Digest,
-    row: &rusqlite::Row<'_>,
-) -> Result<OpRecord, StoreError> {
+fn read(db: &Db<'_>, tree: TreeRef, prev: Digest, row: &Row<'_>) -> Result<OpRecord, StoreError> {
     let seq = Seq(unsigned(row, 0)?);
     let (first, count): (i64, i64) = (get(row, 1)?, get(row, 2)?);
-    let names = Names { db, tree, first };
+    let names = Names { db, tree: tree.key, first };
     let mut read = In::new(bytes_of(row, 5)?, "an operation");
     let flags = read.byte()?;
     let at = Millis(read.signed()?.wrapping_add(names.started()?));
-    let agent = db.name(read.signed()?)?.to_string();
-    let view = if flags & 1 == 0 { None } else { Some(view_name(db, read.signed()?)?) };
+    let agent = db.name(tree.key, read.signed()?)?.to_string();
+    let view = if flags & 1 == 0 { None } else { Some(view_name(db, tree.key, read.signed()?)?) };
     let mut back = || Ok::<_, StoreError>(read.optional()?.map(|back| Seq(seq.0.saturating_sub(back))));
     let (undo_prev, redo_prev) = (back()?, back()?);
     let timeline = match read.byte()? {
@@ -318,7 +319,7 @@ fn read(
     let count_skipped = read.number()?;
     let skipped = (0..count_skipped).map(|_| names.read_key(&mut read)).collect::<Result<_, _>>()?;
     let nodes = if flags & 2 != 0 {
-        nodes_of(db, first, usize::try_from(count).unwrap_or(0))?
+        nodes_of(db, tree.key, first, usize::try_from(count).unwrap_or(0))?
     } else {
         let count = read.number()?;
         (0..count)
@@ -326,6 +327,6 @@ fn read(
             .collect::<Result<_, StoreError>>()?
     };
     let kind = OpKind::from_code(flags >> 2)?;
-    let op = Operation { tree: id, agent, view, kind, at, cells, nodes, skipped, timeline };
+    let op = Operation { tree: tree.id, agent, view, kind, at, cells, nodes, skipped, timeline };
     Ok(OpRecord { seq, prev, hash: digest(row, 3)?, undo_prev, redo_prev, op, purged: get(row, 4)? })
 }
