@@ -109,7 +109,7 @@ impl Embedded {
         let installed = self.obtain(weights, consent)?;
         // The descriptor that was hashed, not the path: whatever took the path since is not read.
         let path = format!("/proc/self/fd/{}", installed.file.as_raw_fd());
-        engine::load(Path::new(&path), weights.name)
+        engine::load(Path::new(&path), weights.name, Some(&self.person))
     }
 
     /// The weights on the disk; fetched and converted first where that was asked for. Blocks.
@@ -151,13 +151,14 @@ pub(crate) fn about(weights: &Weights, here: bool) -> Vec<String> {
     lines
 }
 
-/// A model of any file of weights.
+/// A model of any file of weights. `person` is told once how conversations with it are written, if that is not as
+/// its file has it.
 ///
 /// # Errors
 /// When the file is none, or is of a kind this engine does not run.
-pub(crate) fn file(path: &Path) -> Result<Arc<dyn Model>, CommandError> {
+pub(crate) fn file(path: &Path, person: Option<&Person>) -> Result<Arc<dyn Model>, CommandError> {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    engine::load(path, &one_line(&name))
+    engine::load(path, &one_line(&name), person)
 }
 
 fn no_threads(error: &std::io::Error) -> CommandError {
@@ -232,15 +233,19 @@ mod engine {
 
     use model::{EmbeddedModel, EmbeddedOptions};
 
-    use super::{Arc, CommandError, Convert, Model, Path, one_line};
+    use super::{Arc, CommandError, Convert, Model, Path, Person, one_line};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Ok(())
     }
 
-    pub(super) fn load(path: &Path, name: &str) -> Result<Arc<dyn Model>, CommandError> {
+    pub(super) fn load(
+        path: &Path,
+        name: &str,
+        person: Option<&Person>,
+    ) -> Result<Arc<dyn Model>, CommandError> {
         let model = EmbeddedModel::load(path, name, EmbeddedOptions::default());
-        model.map(|model| Arc::new(model) as Arc<dyn Model>).map_err(|error| match error {
+        let model = model.map_err(|error| match error {
             gguf::LoadError::Io(error) => CommandError::file("cannot read", path, &error),
             other => CommandError::new(
                 "bad_model_file",
@@ -248,7 +253,11 @@ mod engine {
                 format!("{} cannot be loaded: {}", one_line(name), one_line(&other.to_string())),
                 "give a GGUF file of a family the embedded engine knows, or serve it with llama.cpp",
             ),
-        })
+        })?;
+        if let (Some(person), Some(notice)) = (person, model.chat_notice()) {
+            person.notice(&format!("{name}: {notice}"));
+        }
+        Ok(Arc::new(model))
     }
 
     pub(super) fn convert() -> Convert {
@@ -263,7 +272,7 @@ mod engine {
 mod engine {
     //! A build without the engine.
 
-    use super::{Arc, CommandError, Convert, Model, Path};
+    use super::{Arc, CommandError, Convert, Model, Path, Person};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Err(CommandError::usage(
@@ -272,7 +281,7 @@ mod engine {
         ))
     }
 
-    pub(super) fn load(_path: &Path, _name: &str) -> Result<Arc<dyn Model>, CommandError> {
+    pub(super) fn load(_: &Path, _: &str, _: Option<&Person>) -> Result<Arc<dyn Model>, CommandError> {
         ready()?;
         Err(CommandError::new("no_engine", 2, "this build has no embedded engine", ""))
     }

@@ -11,7 +11,7 @@ use crate::decoder::Decoder;
 use crate::error::{LoadError, RunError, TemplateError};
 use crate::header::Header;
 use crate::job::{Handle, Job, Listener};
-use crate::template::{Message, Template, TemplateNote};
+use crate::template::{ChatTemplate, Message};
 use crate::value::Value;
 use crate::vocabulary::{Piece, Vocabulary};
 use crate::worker::{Order, work};
@@ -53,8 +53,10 @@ pub struct Info {
     pub vocabulary: u32,
     /// Matrices of types that are slow here; [`crate::requantise()`] helps.
     pub slow_matrices: usize,
-    /// Which chat template is used.
-    pub template: TemplateNote,
+    /// The chat template in use; without one the model only continues raw text.
+    pub template: Option<ChatTemplate>,
+    /// Whether the file brings another chat template than the one in use.
+    pub template_differs: bool,
     /// Bytes that one token of a prompt takes in memory.
     pub token_bytes: usize,
 }
@@ -89,7 +91,6 @@ impl Model {
 pub struct Engine {
     model: Arc<Model>,
     info: Info,
-    template: Template,
     orders: SyncSender<Order>,
 }
 
@@ -111,7 +112,7 @@ impl Engine {
         let config = Config::of(&header)?;
         let vocabulary = Vocabulary::of(&header)?;
         let window = config.context.min(options.window).max(1);
-        let template = Template::of(&header, &vocabulary);
+        let template = ChatTemplate::of(&vocabulary);
         let slow =
             header.tensors.iter().filter(|tensor| tensor.dimensions.len() > 1 && !tensor.kind.is_fast());
         let info = Info {
@@ -122,7 +123,8 @@ impl Engine {
             weights: header.tensors.iter().map(crate::header::TensorEntry::numbers).sum(),
             vocabulary: u32::try_from(config.vocabulary).unwrap_or(u32::MAX),
             slow_matrices: slow.count(),
-            template: template.note(),
+            template,
+            template_differs: template.is_some_and(|template| template.differs_from(&header)),
             token_bytes: config.token_bytes(),
         };
         let decoder = Decoder::read(&header, config, &mut file, window)?;
@@ -132,7 +134,7 @@ impl Engine {
         std::thread::Builder::new()
             .name("gguf-engine".to_owned())
             .spawn(move || work(&working, kept_bytes, &waiting))?;
-        Ok(Self { model, info, template, orders })
+        Ok(Self { model, info, orders })
     }
 
     /// What the model is.
@@ -144,9 +146,9 @@ impl Engine {
     /// order; to continue a given beginning of the answer, append it as another.
     ///
     /// # Errors
-    /// When the model has no template, or its file's one fails.
+    /// [`TemplateError::None`] for a model of a family whose template is not known, [`TemplateError::Roles`].
     pub fn chat_prompt(&self, messages: &[Message]) -> Result<Vec<Piece>, TemplateError> {
-        self.template.prompt(messages)
+        self.info.template.ok_or(TemplateError::None)?.prompt(messages)
     }
 
     /// The tokens of a prompt, as a job would read them.

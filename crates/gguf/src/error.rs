@@ -100,37 +100,8 @@ pub enum LoadError {
 /// Why a prompt cannot be made of messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The file brings no template, and the family is not known.
-    #[error("the model brings no chat template: it only continues raw text")]
+    #[error("no chat template is known for the model's family: it only continues raw text")]
     None,
-    /// The template is longer than any template needs.
-    #[error("the chat template is longer than {limit} bytes")]
-    TooLong {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The template is no template, or fails on these messages.
-    #[error("the chat template fails: {0}")]
-    Fails(String),
-    /// The template took more steps than it may.
-    #[error("the chat template takes too many steps")]
-    Fuel,
-    /// The template wrote more than it may.
-    #[error("the chat template writes more than {limit} bytes")]
-    Output {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The template handled more than it may: doubled a text again and again, say.
-    #[error("the chat template handles more than {limit} bytes")]
-    Memory {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The template leaves a message out, repeats it or reorders the conversation.
-    #[error("the chat template does not use every message exactly once and in order")]
-    Reorders,
-    /// A role no template knows.
     #[error("a conversation begins with at most one system message and has no other")]
     Roles,
 }

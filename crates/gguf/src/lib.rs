@@ -7,8 +7,8 @@
 //! Three things are the engine's own, because they are what it is for:
 //!
 //! - **A file is suspect** (spec: security §24). The head is read by a bounded reader; every way in which a
-//!   file can be wrong is a [`LoadError`] with a name. A chat template from a file runs with bounds on its steps
-//!   and on what it handles, for unknown families only, and never sees what is said.
+//!   file can be wrong is a [`LoadError`] with a name. A chat template in a file is never run: two families have
+//!   [templates](ChatTemplate) of ours, and a model of any other family continues raw text.
 //! - **What is said stays text.** A prompt is made of [`Piece`]s; only form becomes control tokens.
 //! - **Nothing is computed twice.** Keys and values of earlier jobs are kept within a bound of memory, and a
 //!   job begins at the longest beginning it shares with one of them, wherever that ends. Siblings of a loom
@@ -31,7 +31,6 @@ mod header;
 mod job;
 mod kv;
 mod merge;
-mod metered;
 mod panel;
 mod product;
 mod release;
@@ -53,7 +52,7 @@ pub use header::{Header, TensorEntry};
 pub use job::{Alternative, Begun, Finished, Handle, Job, Listener, Reason, Token, Update};
 pub use requantise::{Progress, Requantised, requantise};
 pub use sampler::{REPEAT_SPAN, Sampling};
-pub use template::{Message, Role, TemplateNote};
+pub use template::{ChatTemplate, Message, Role};
 pub use tensor_type::TensorType;
 pub use value::Value;
 pub use vocabulary::Piece;

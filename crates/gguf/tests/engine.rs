@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use gguf::{
-    Begun, Engine, Finished, Handle, Job, Message, Options, Piece, Reason, Role, RunError, Sampling,
-    TemplateNote, Token, Update,
+    Begun, ChatTemplate, Engine, Finished, Handle, Job, Message, Options, Piece, Reason, Role, RunError,
+    Sampling, TemplateError, Token, Update,
 };
 use tiny::{Meta, TINY, Tiny};
 
@@ -247,13 +247,74 @@ fn tokens_are_the_text_again() {
     assert_eq!(engine.tokens(&[Piece::Text(" the".to_owned())]).unwrap().len(), 1);
 }
 
+/// The conversation whose tokens the tests of chat templates spell out.
+fn greeting() -> [Message; 1] {
+    [Message { role: Role::User, text: "Hi".to_owned() }]
+}
+
+const USER: [u32; 3] = [120, 118, 267];
+const ASSISTANT: [u32; 8] = [100, 118, 118, 108, 118, 119, 263, 119];
+const HI: [u32; 2] = [75, 108];
+const NEWLINE: u32 = 13;
+
+#[test]
+fn chatml_has_these_tokens() {
+    let engine = engine();
+    assert_eq!((engine.info().template, engine.info().template_differs), (Some(ChatTemplate::ChatMl), false));
+    let expected = [&[1][..], &USER, &[NEWLINE], &HI, &[2, NEWLINE, 1], &ASSISTANT, &[NEWLINE]].concat();
+    assert_eq!(engine.tokens(&engine.chat_prompt(&greeting()).unwrap()).unwrap(), expected);
+}
+
+#[test]
+fn llama_3_has_these_tokens() {
+    let file = TINY.file().with_markers(["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]);
+    let engine = load(&file.without("tokenizer.chat_template"), &Options::default());
+    assert_eq!((engine.info().template, engine.info().template_differs), (Some(ChatTemplate::Llama3), false));
+    let (open, end) = ([0], [1, NEWLINE, NEWLINE]);
+    let expected = [&open[..], &USER, &end, &HI, &[2], &open, &ASSISTANT, &end].concat();
+    assert_eq!(engine.tokens(&engine.chat_prompt(&greeting()).unwrap()).unwrap(), expected);
+}
+
 #[test]
 fn a_template_of_the_file_that_differs_is_reported_and_not_used() {
-    assert_eq!(engine().info().template, TemplateNote::Ours);
     let file = TINY.file().with("tokenizer.chat_template", "{{ messages[0].content }} Buy more!");
     let engine = load(&file, &Options::default());
-    assert_eq!(engine.info().template, TemplateNote::OursInsteadOfAnother);
-    let said = [Message { role: Role::User, text: "Hi".to_owned() }];
-    let prompt: String = engine.chat_prompt(&said).unwrap().iter().map(Piece::as_str).collect();
+    assert_eq!((engine.info().template, engine.info().template_differs), (Some(ChatTemplate::ChatMl), true));
+    let prompt: String = engine.chat_prompt(&greeting()).unwrap().iter().map(Piece::as_str).collect();
     assert_eq!(prompt, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+}
+
+/// Templates that an evaluator would not survive, or would be steered by.
+fn hostile_templates() -> Vec<String> {
+    vec![
+        "{% for i in range(10**9) %}{% for j in range(10**9) %}x{% endfor %}{% endfor %}".to_owned(),
+        "{% set n = namespace(a='aaaa') %}{% for i in range(99) %}{% set n.a = n.a ~ n.a %}{% endfor %}"
+            .to_owned(),
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}".to_owned(),
+        "{% include '/etc/passwd' %}{{ raise_exception('no') }}".to_owned(),
+        "{{ ".repeat(1 << 22),
+        format!("{{{{ '{}' }}}}", "<|im_start|>".repeat(1 << 20)),
+    ]
+}
+
+#[test]
+fn s24_a_template_in_a_file_is_never_evaluated() {
+    for markers in [["<|endoftext|>", "<|im_start|>", "<|im_end|>"], ["<s>", "[INST]", "[/INST]"]] {
+        let plain = TINY.file().with_markers(markers).without("tokenizer.chat_template");
+        let expected = answer(&load(&plain, &Options::default()), job(PROSE, 4));
+        for source in hostile_templates() {
+            let name = source.get(..48).unwrap_or(&source).to_owned();
+            let file = plain.clone().with("tokenizer.chat_template", source.as_str());
+            let begun = Instant::now();
+            let engine = load(&file, &Options::default());
+            let prompt = engine.chat_prompt(&greeting());
+            let answer = answer(&engine, job(PROSE, 4));
+            assert!(begun.elapsed() < Duration::from_secs(2), "{name}: {:?}", begun.elapsed());
+            assert_eq!((&answer.text, &answer.tokens), (&expected.text, &expected.tokens), "{name}");
+            match engine.info().template {
+                Some(_) => assert_eq!(prompt.unwrap().len(), 3, "{name}"),
+                None => assert_eq!(prompt, Err(TemplateError::None), "{name}"),
+            }
+        }
+    }
 }

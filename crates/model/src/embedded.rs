@@ -73,9 +73,22 @@ impl EmbeddedModel {
         Ok(Self { info, engine, clock: options.clock })
     }
 
-    /// What the engine says of the model: its template, its size, whether it should be requantised.
-    pub fn engine_info(&self) -> &gguf::Info {
-        self.engine.info()
+    /// What the owner should know of the model's conversations, if they are not written as its file has it.
+    pub fn chat_notice(&self) -> Option<String> {
+        let info = self.engine.info();
+        match info.template {
+            None => Some(
+                "no chat template is known for this model's family: conversations are continued as raw text. To \
+                 converse with it, serve it with llama.cpp, set providers.local.base_url to that server and give \
+                 --model local/NAME"
+                    .to_owned(),
+            ),
+            Some(template) if info.template_differs => Some(format!(
+                "the chat template in the file is not run: conversations are written as {}",
+                template.name()
+            )),
+            Some(_) => None,
+        }
     }
 }
 

@@ -85,6 +85,7 @@ pub(crate) fn encode(
         Prompt::Raw(parts) => {
             ("completions", parts.iter().map(|part| Entry::Part(PartKind::Document, part)).collect())
         }
+        Prompt::Chat(chat) if engine.info().template.is_none() => ("completions", untemplated(chat)?),
         Prompt::Chat(chat) => ("chat", templated(engine, chat)?),
     };
     let mut body = BodyWriter::default();
@@ -178,11 +179,26 @@ fn shared(chat: &Chat) -> Result<Vec<Shared<'_>>, EncodeError> {
     Ok(messages)
 }
 
-fn templated<'a>(engine: &Engine, chat: &'a Chat) -> Result<Vec<Entry<'a>>, EncodeError> {
+/// The messages of a chat that has something to answer to.
+fn messages(chat: &Chat) -> Result<Vec<Shared<'_>>, EncodeError> {
     let messages = shared(chat)?;
-    if messages.is_empty() && chat.prefill.is_none() {
-        return Err(EncodeError::Empty);
+    if messages.is_empty() && chat.prefill.is_none() { Err(EncodeError::Empty) } else { Ok(messages) }
+}
+
+/// A conversation for a model without a chat template: its text alone, each message and the answer a paragraph.
+fn untemplated(chat: &Chat) -> Result<Vec<Entry<'_>>, EncodeError> {
+    let mut entries = Vec::new();
+    for message in messages(chat)? {
+        for (kind, part) in message.parts {
+            entries.extend([Entry::Part(kind, part), Entry::Joint]);
+        }
     }
+    entries.extend(chat.prefill.as_ref().map(|prefill| Entry::Part(PartKind::Prefill, prefill)));
+    Ok(entries)
+}
+
+fn templated<'a>(engine: &Engine, chat: &'a Chat) -> Result<Vec<Entry<'a>>, EncodeError> {
+    let messages = messages(chat)?;
     // The template only places messages; what is in them is put there below.
     let places: Vec<Message> =
         messages.iter().map(|message| Message { role: message.role, text: String::new() }).collect();
