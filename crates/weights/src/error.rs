@@ -31,14 +31,6 @@ impl fmt::Display for Origin {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsError {
-    /// No such name in the table.
-    #[error("no weights are known as {}; known: {known}", text::terminal::one_line(.name))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
     /// A download nobody asked for.
     #[error("the model {name} is not here, and nothing is downloaded unasked ({} MB)", .bytes / 1_000_000)]
     NotAsked {
@@ -117,7 +109,6 @@ impl WeightsError {
     /// A stable name of the error.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Unknown { .. } => "unknown_weights",
             Self::NotAsked { .. } => "download_not_asked",
             Self::NotInstalled { .. } => "weights_not_installed",
             Self::Outdated { .. } => "weights_outdated",
@@ -140,7 +131,6 @@ impl WeightsError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Unknown { .. } => "name one of the known models".to_owned(),
             Self::NotAsked { name, .. } | Self::NotInstalled { name } => format!(
                 "ask for it with `--model {name}` or `model pull {name}`, or set `model.auto_pull = true`"
             ),
@@ -161,7 +151,6 @@ impl WeightsError {
     /// The exit code of a program that ends with it (spec: cli §1).
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Unknown { .. } => 3,
             Self::NotAsked { .. } => 4,
             Self::DiskFull { .. } | Self::Io { .. } | Self::Register { .. } => 6,
             Self::Cancelled => 130,

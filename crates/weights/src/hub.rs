@@ -17,8 +17,7 @@ use crate::event::{Event, Listener, Meter, Notice, Phase};
 use crate::part::{Beginning, Part};
 use crate::table::{Fingerprint, HubFile};
 
-/// The hub's own address.
-pub const HUB: &str = "https://huggingface.co";
+const HUB: &str = "https://huggingface.co";
 
 const MAX_REDIRECTS: usize = 5;
 

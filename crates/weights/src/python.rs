@@ -5,7 +5,6 @@
 //! count, neither in the search nor in what the child inherits.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -57,8 +56,7 @@ impl Surroundings {
         closed: &[PathBuf],
     ) -> Self {
         let closed: Vec<PathBuf> = closed.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-        let folders = search_path.as_bytes().split(|byte| *byte == b':');
-        let folders = folders.map(|bytes| PathBuf::from(OsStr::from_bytes(bytes)));
+        let folders = std::env::split_paths(search_path);
         let folders = folders.filter(|folder| folder.is_absolute() && is_safe(folder, &closed)).collect();
         let listed = |name: &OsStr| INHERITED.iter().any(|known| name == *known);
         let variables = variables.into_iter().filter(|(name, _)| listed(name)).collect();
@@ -78,8 +76,8 @@ impl Surroundings {
 
     /// The whole environment of the child, but for what its folder decides.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
-        let path = self.folders.iter().map(|folder| folder.as_os_str().as_bytes()).collect::<Vec<_>>();
-        let path = OsStr::from_bytes(&path.join(&b':')).to_owned();
+        // They were split, so none has the character that joins them.
+        let path = std::env::join_paths(&self.folders).unwrap_or_default();
         let fixed = [("PATH".into(), path), ("LC_ALL".into(), "C.UTF-8".into())];
         self.variables.iter().cloned().chain(fixed).collect()
     }

@@ -7,8 +7,6 @@
 
 use loom::digest::Digest;
 
-use crate::error::WeightsError;
-
 /// Size and SHA-256 of a file: what has to match before a byte of it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
@@ -97,17 +95,6 @@ pub const TABLE: &[Weights] = &[Weights {
     converted_bytes: 150_000_000,
 }];
 
-/// The weights of that name.
-///
-/// # Errors
-/// [`WeightsError::Unknown`], which lists the known names.
-pub fn find(name: &str) -> Result<&'static Weights, WeightsError> {
-    TABLE.iter().find(|weights| weights.name == name).ok_or_else(|| WeightsError::Unknown {
-        name: name.to_owned(),
-        known: TABLE.iter().map(|weights| weights.name).collect::<Vec<_>>().join(", "),
-    })
-}
-
 /// A digest from its 64 lower-case digits; a wrong one does not compile.
 const fn pinned(hex: &str) -> Digest {
     let hex = hex.as_bytes();
@@ -134,12 +121,6 @@ mod tests {
     fn digests_are_what_is_written() {
         let hex = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
         assert_eq!(pinned(hex).to_string(), hex);
-    }
-
-    #[test]
-    fn names_are_found_and_unknown_ones_list_the_known() {
-        assert_eq!(find("smollm2").unwrap().file.bytes, 98_362_432);
-        assert!(find("gpt-9").unwrap_err().to_string().contains("smollm2"));
     }
 
     #[test]
