@@ -1,5 +1,7 @@
 //! What a file is, by its first bytes.
 
+use image::ImageFormat;
+
 /// A kind of picture or sound that is sent to models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -51,21 +53,13 @@ impl Kind {
 /// What the bytes of a file are; none if they are neither picture nor sound of a kind that is sent. The first 12
 /// bytes are enough.
 pub fn tell(bytes: &[u8]) -> Option<Kind> {
-    let riff = |form: &[u8]| bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(form);
-    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Some(Kind::Png)
-    } else if bytes.starts_with(b"\xff\xd8\xff") {
-        Some(Kind::Jpeg)
-    } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        Some(Kind::Gif)
-    } else if riff(b"WEBP") {
-        Some(Kind::Webp)
-    } else if riff(b"WAVE") {
-        Some(Kind::Wav)
-    } else if is_mp3(bytes) {
-        Some(Kind::Mp3)
-    } else {
-        None
+    match image::guess_format(bytes) {
+        Ok(ImageFormat::Png) => Some(Kind::Png),
+        Ok(ImageFormat::Jpeg) => Some(Kind::Jpeg),
+        Ok(ImageFormat::Gif) => Some(Kind::Gif),
+        Ok(ImageFormat::WebP) => Some(Kind::Webp),
+        _ if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE") => Some(Kind::Wav),
+        _ => is_mp3(bytes).then_some(Kind::Mp3),
     }
 }
 
