@@ -7,7 +7,7 @@ use crate::value::Value;
 /// The architectures the engine runs. All are one decoder with small differences; each was compared with
 /// llama.cpp number by number. Others, of which the file may be perfectly fine, are refused by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub(crate) enum Family {
     /// Llama and its many descendants: SmolLM2, Mistral, TinyLlama, Llama 3.
     Llama,
     /// Qwen 2 and 2.5: biases on queries, keys and values.
@@ -18,7 +18,7 @@ pub enum Family {
 
 impl Family {
     /// The architecture's name in GGUF files.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Llama => "llama",
             Self::Qwen2 => "qwen2",

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
-use crate::config::{Config, Family};
+use crate::config::Config;
 use crate::decoder::Decoder;
 use crate::error::{LoadError, RunError, TemplateError};
 use crate::header::Header;
 use crate::job::{Handle, Job, Listener};
 use crate::template::{ChatTemplate, Message};
-use crate::value::Value;
 use crate::vocabulary::{Piece, Vocabulary};
 use crate::worker::{Order, work};
 
@@ -39,26 +38,16 @@ impl Default for Options {
 /// What a loaded model is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Info {
-    /// The model's name as its file gives it, if it does.
-    pub name: Option<String>,
-    /// Its architecture.
-    pub family: Family,
     /// The window in tokens that holds here: prompt and answer together.
     pub window: u32,
     /// What the model was made for, in tokens.
     pub trained_window: u32,
-    /// Number of its weights.
-    pub weights: u64,
-    /// Number of its tokens.
-    pub vocabulary: u32,
     /// Matrices of types that are slow here; [`crate::requantise()`] helps.
     pub slow_matrices: usize,
     /// The chat template in use; without one the model only continues raw text.
     pub template: Option<ChatTemplate>,
     /// Whether the file brings another chat template than the one in use.
     pub template_differs: bool,
-    /// Bytes that one token of a prompt takes in memory.
-    pub token_bytes: usize,
 }
 
 /// What the thread and its owner share.
@@ -116,16 +105,11 @@ impl Engine {
         let slow =
             header.tensors.iter().filter(|tensor| tensor.dimensions.len() > 1 && !tensor.kind.is_fast());
         let info = Info {
-            name: header.get("general.name").and_then(Value::text).map(str::to_owned),
-            family: config.family,
             window,
             trained_window: config.context,
-            weights: header.tensors.iter().map(crate::header::TensorEntry::numbers).sum(),
-            vocabulary: u32::try_from(config.vocabulary).unwrap_or(u32::MAX),
             slow_matrices: slow.count(),
             template,
             template_differs: template.is_some_and(|template| template.differs_from(&header)),
-            token_bytes: config.token_bytes(),
         };
         let decoder = Decoder::read(&header, config, &mut file, window)?;
         let model = Arc::new(Model { decoder, vocabulary, window });

@@ -16,7 +16,7 @@
 //!
 //! Products with 8-bit blocks are ours and exact; those with other types are candle's. The forward pass around
 //! them is ours too: candle's ready-made models cannot cut their caches, and some lose precision or mask wrongly
-//! when a prompt is read in chunks. The price is that families are few ([`Family`]); each was compared with
+//! when a prompt is read in chunks. The price is that architectures are few (llama, qwen2, qwen3); each was compared with
 //! llama.cpp.
 //!
 //! **Threads.** candle computes on a pool of its own that is as large as the machine has cores, and spins
@@ -45,13 +45,12 @@ mod vocabulary;
 mod weights;
 mod worker;
 
-pub use config::Family;
 pub use engine::{Engine, Info, Options};
 pub use error::{LoadError, RunError, TemplateError};
 pub use header::{Header, TensorEntry};
 pub use job::{Alternative, Begun, Finished, Handle, Job, Listener, Reason, Token, Update};
-pub use requantise::{Progress, Requantised, requantise};
-pub use sampler::{REPEAT_SPAN, Sampling};
+pub use requantise::{Progress, requantise};
+pub use sampler::Sampling;
 pub use template::{ChatTemplate, Message, Role};
 pub use tensor_type::TensorType;
 pub use value::Value;

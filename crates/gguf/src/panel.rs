@@ -5,6 +5,8 @@
 //! instruction serves them all, and none ever has to add up its own lanes. It takes as many bytes as in the
 //! file and holds the same numbers.
 
+use half::f16;
+
 /// Rows of the matrix, thus columns of a product, that lie side by side.
 pub(crate) const COLUMNS: usize = 16;
 /// Numbers under one scale.
@@ -16,8 +18,8 @@ const BLOCK_BYTES: usize = 2 + BLOCK;
 pub(crate) struct Panels {
     /// Panel by panel, and in it place by place.
     numbers: Vec<[i8; COLUMNS]>,
-    /// Panel by panel, and in it block by block: 16-bit floating point.
-    scales: Vec<[u16; COLUMNS]>,
+    /// Panel by panel, and in it block by block.
+    scales: Vec<[f16; COLUMNS]>,
     inner: usize,
     rows: usize,
 }
@@ -27,7 +29,7 @@ impl Panels {
     pub(crate) fn new(bytes: &[u8], inner: usize, rows: usize) -> Self {
         let (panels, blocks) = (rows.div_ceil(COLUMNS), inner / BLOCK);
         let mut numbers = vec![[0; COLUMNS]; panels * inner];
-        let mut scales = vec![[0; COLUMNS]; panels * blocks];
+        let mut scales = vec![[f16::ZERO; COLUMNS]; panels * blocks];
         let panel_bytes = bytes.chunks((blocks * BLOCK_BYTES * COLUMNS).max(1));
         let targets = numbers.chunks_exact_mut(inner.max(1)).zip(scales.chunks_exact_mut(blocks.max(1)));
         for (bytes, (numbers, scales)) in panel_bytes.zip(targets) {
@@ -35,7 +37,7 @@ impl Panels {
                 let blocks = row.as_chunks::<BLOCK_BYTES>().0;
                 let places = numbers.as_chunks_mut::<BLOCK>().0.iter_mut().zip(&mut *scales);
                 for (&[low, high, ref block @ ..], (places, scale)) in blocks.iter().zip(places) {
-                    scale[column] = u16::from_le_bytes([low, high]);
+                    scale[column] = f16::from_le_bytes([low, high]);
                     for (place, number) in places.iter_mut().zip(block) {
                         place[column] = number.cast_signed();
                     }
@@ -62,7 +64,7 @@ impl Panels {
     }
 
     /// The scales of a panel, block after block.
-    pub(crate) fn scales(&self, panel: usize) -> &[u16] {
+    pub(crate) fn scales(&self, panel: usize) -> &[f16] {
         let (at, blocks) = (panel * self.inner / BLOCK, self.inner / BLOCK);
         self.scales[at..at + blocks].as_flattened()
     }
@@ -73,17 +75,8 @@ impl Panels {
         let numbers = self.numbers.get(panel * self.inner..).unwrap_or_default().chunks_exact(BLOCK);
         let scales = self.scales.get(panel * self.inner / BLOCK..).unwrap_or_default();
         numbers.zip(scales).take(self.inner / BLOCK).flat_map(move |(block, scales)| {
-            let scale = single(scales[column]);
+            let scale = scales[column].to_f32();
             block.iter().map(move |place| f32::from(place[column]) * scale)
         })
     }
-}
-
-/// A number of 16-bit floating point. Infinities, which no scale is, become large numbers.
-#[inline(always)]
-pub(crate) fn single(half: u16) -> f32 {
-    /// The exponents count from 15 and from 127.
-    const REBASE: f32 = f32::from_bits((127 + 127 - 15) << 23);
-    let (sign, rest) = (u32::from(half & 0x8000) << 16, u32::from(half & 0x7fff) << 13);
-    f32::from_bits((f32::from_bits(rest) * REBASE).to_bits() | sign)
 }

@@ -69,21 +69,9 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
 
 /// Bytes at the end that may be the beginning of a character.
 fn unfinished(bytes: &[u8]) -> usize {
-    let tail = bytes.len().saturating_sub(3);
-    for (at, byte) in bytes.iter().enumerate().skip(tail) {
-        let needed = match byte {
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            _ => continue,
-        };
-        let found = bytes.len() - at;
-        let begun = std::str::from_utf8(&bytes[at..]).is_err_and(|error| error.error_len().is_none());
-        if found < needed && begun {
-            return found;
-        }
-    }
-    0
+    let tail = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+    let begun = std::str::from_utf8(tail).is_err_and(|error| error.error_len().is_none());
+    if begun { tail.len() } else { 0 }
 }
 
 #[cfg(test)]

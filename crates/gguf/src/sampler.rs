@@ -1,7 +1,6 @@
 //! Which token comes next.
 //!
-//! The order is that of llama.cpp: repeated tokens are made less likely, then the unlikely are left out, then
-//! the temperature is applied and one is drawn. A seed gives the same draw on every machine.
+//! The order is that of llama.cpp: the unlikely are left out, then the temperature is applied and one is drawn. A seed gives the same draw on every machine.
 
 use crate::error::RunError;
 
@@ -14,31 +13,25 @@ pub struct Sampling {
     pub top_p: f64,
     /// Tokens less likely than this share of the likeliest are left out; 0 is none.
     pub min_p: f64,
-    /// Logits of tokens among the last [`REPEAT_SPAN`] are divided by this; 1 changes nothing.
-    pub repeat_penalty: f64,
     /// Seed of the draws.
     pub seed: u64,
 }
 
-/// How many tokens the repeat penalty looks back.
-pub const REPEAT_SPAN: usize = 64;
-
 impl Default for Sampling {
     /// The likeliest token always.
     fn default() -> Self {
-        Self { temperature: 0.0, top_p: 1.0, min_p: 0.0, repeat_penalty: 1.0, seed: 0 }
+        Self { temperature: 0.0, top_p: 1.0, min_p: 0.0, seed: 0 }
     }
 }
 
 impl Sampling {
     pub(crate) fn check(&self) -> Result<(), RunError> {
         let within = [
-            ("temperature", self.temperature, 0.0, 100.0),
-            ("top_p", self.top_p, 0.0, 1.0),
-            ("min_p", self.min_p, 0.0, 1.0),
-            ("repeat_penalty", self.repeat_penalty, 0.01, 100.0),
+            ("temperature", self.temperature, 100.0),
+            ("top_p", self.top_p, 1.0),
+            ("min_p", self.min_p, 1.0),
         ];
-        match within.into_iter().find(|(_, number, least, most)| !(*least..=*most).contains(number)) {
+        match within.into_iter().find(|(_, number, most)| !(0.0..=*most).contains(number)) {
             Some((name, ..)) => Err(RunError::Parameter(name)),
             None => Ok(()),
         }
@@ -88,11 +81,10 @@ impl Sampler {
         Self { state: sampling.seed, sampling }
     }
 
-    /// The next token after `before`. Logits that are no numbers are never chosen.
-    pub(crate) fn next(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let mut logits: Vec<f32> =
+    /// The next token. Logits that are no numbers are never chosen.
+    pub(crate) fn next(&mut self, logits: &[f32]) -> Option<u32> {
+        let logits: Vec<f32> =
             logits.iter().map(|logit| if logit.is_nan() { f32::NEG_INFINITY } else { *logit }).collect();
-        self.penalise(&mut logits, before);
         if self.sampling.temperature == 0.0 {
             return (0_u32..).take(logits.len()).min_by(|a, b| compare(&logits, *a, *b));
         }
@@ -109,22 +101,6 @@ impl Sampler {
             }
         }
         candidates.last().map(|candidate| candidate.token)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "logits are single precision")]
-    fn penalise(&self, logits: &mut [f32], before: &[u32]) {
-        let penalty = self.sampling.repeat_penalty as f32;
-        if penalty == 1.0 {
-            return;
-        }
-        let mut recent = before[before.len().saturating_sub(REPEAT_SPAN)..].to_vec();
-        recent.sort_unstable();
-        recent.dedup();
-        for token in recent {
-            if let Some(logit) = logits.get_mut(token as usize) {
-                if *logit > 0.0 { *logit /= penalty } else { *logit *= penalty }
-            }
-        }
     }
 
     fn candidates<'s>(&self, likeliest: &'s [Scored]) -> &'s [Scored] {
@@ -163,7 +139,7 @@ mod tests {
 
     fn draws(sampling: Sampling, logits: &[f32]) -> Vec<u32> {
         let mut sampler = Sampler::new(sampling);
-        (0..400).filter_map(|_| sampler.next(logits, &[])).collect()
+        (0..400).filter_map(|_| sampler.next(logits)).collect()
     }
 
     fn warm() -> Sampling {
@@ -172,7 +148,7 @@ mod tests {
 
     #[test]
     fn without_temperature_the_likeliest_is_taken_and_of_equals_the_first() {
-        assert_eq!(Sampler::new(Sampling::default()).next(&[0.0, 3.0, 3.0, f32::NAN], &[]), Some(1));
+        assert_eq!(Sampler::new(Sampling::default()).next(&[0.0, 3.0, 3.0, f32::NAN]), Some(1));
     }
 
     #[test]
@@ -197,13 +173,6 @@ mod tests {
         assert_eq!(most(Sampling { min_p: 0.25, ..warm() }), Some(2));
         assert_eq!(most(Sampling { top_p: 0.0, ..warm() }), Some(0));
         assert_eq!(most(warm()), Some(3));
-    }
-
-    #[test]
-    fn what_was_just_said_is_less_likely() {
-        let sampling = Sampling { repeat_penalty: 2.0, ..Sampling::default() };
-        assert_eq!(Sampler::new(sampling.clone()).next(&[3.0, 2.0], &[0]), Some(1));
-        assert_eq!(Sampler::new(sampling).next(&[-3.0, -4.0], &[0]), Some(1));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Run<'_> {
         let mut logits = self.read(prompt.get(sequence.kv.len()..).unwrap_or_default(), sequence)?;
         let mut sampler = Sampler::new(self.job.sampling.clone());
         for number in 1..=most {
-            let Some(token) = sampler.next(&logits, &sequence.tokens) else {
+            let Some(token) = sampler.next(&logits) else {
                 return Err(RunError::Compute("there is no token to choose".to_owned()));
             };
             let finished = |reason| Finished { reason, tokens: count(number) };

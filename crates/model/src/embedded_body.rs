@@ -54,7 +54,7 @@ impl Body {
         };
         Job {
             prompt: prompt.into_iter().map(piece).collect(),
-            sampling: Sampling { temperature, top_p, min_p, repeat_penalty: 1.0, seed },
+            sampling: Sampling { temperature, top_p, min_p, seed },
             max_tokens,
             stop,
             logprobs,
