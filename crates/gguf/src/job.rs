@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::RunError;
-use crate::sampler::Sampling;
+use crate::sampler::SamplingParams;
 use crate::vocabulary::Piece;
 
 /// A prompt and how it is to be continued.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Job {
+pub struct EngineJob {
     /// The prompt.
     pub prompt: Vec<Piece>,
     /// How tokens are chosen.
-    pub sampling: Sampling,
+    pub sampling: SamplingParams,
     /// Most tokens of the answer; the window bounds it too.
     pub max_tokens: u32,
     /// Texts that end the answer and are not part of it.
@@ -32,12 +32,12 @@ pub struct Token {
     /// Natural logarithm of its probability before any choosing, where asked for.
     pub logprob: Option<f64>,
     /// The likeliest tokens at its place, likeliest first.
-    pub top: Vec<Alternative>,
+    pub top: Vec<TokenAlternative>,
 }
 
 /// A token that might have stood in another's place.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Alternative {
+pub struct TokenAlternative {
     /// Its number.
     pub id: u32,
     /// The bytes it is written with.
@@ -48,9 +48,9 @@ pub struct Alternative {
 
 /// What the engine tells of a job, in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Update {
+pub enum JobEvent {
     /// The prompt is understood and will be read. Once, first.
-    Begun(Begun),
+    Started(PromptUsage),
     /// More of the answer is certain. Tokens come with the text that first needs them.
     Text {
         /// The new text; may be empty while a token's bytes are no character yet.
@@ -59,12 +59,12 @@ pub enum Update {
         tokens: Vec<Token>,
     },
     /// The job has ended. Once, last.
-    Ended(Result<Finished, RunError>),
+    Ended(Result<JobResult, RunError>),
 }
 
 /// How a job begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Begun {
+pub struct PromptUsage {
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
     /// Those of them whose keys and values were kept from earlier jobs.
@@ -73,16 +73,16 @@ pub struct Begun {
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finished {
+pub struct JobResult {
     /// Why.
-    pub reason: Reason,
+    pub reason: StopReason,
     /// Tokens generated, the one that ended the answer included.
     pub tokens: u32,
 }
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum StopReason {
     /// The model ended it.
     End,
     /// A stop text came.
@@ -93,20 +93,20 @@ pub enum Reason {
 
 /// Holds a job. Dropping it stops the job.
 #[derive(Debug)]
-pub struct Handle(pub(crate) Arc<AtomicBool>);
+pub struct JobHandle(pub(crate) Arc<AtomicBool>);
 
-impl Handle {
+impl JobHandle {
     /// Stops the job. Returns at once; the engine's thread ends the job before the next layer it computes.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Handle {
+impl Drop for JobHandle {
     fn drop(&mut self) {
         self.cancel();
     }
 }
 
 /// Hears what the engine tells. Called on the engine's thread, which waits for it to return.
-pub type Listener = Box<dyn FnMut(Update) + Send>;
+pub type JobListener = Box<dyn FnMut(JobEvent) + Send>;

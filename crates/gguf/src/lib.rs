@@ -23,37 +23,39 @@
 //! while it waits. It reads [`THREADS_VARIABLE`] once, at the first product. A program that wants one thread,
 //! as it should where cores are shared, sets the variable before it starts any other thread.
 
-mod config;
 mod decoder;
 mod engine;
 mod error;
 mod header;
 mod job;
-mod kv;
+mod kv_cache;
+mod matmul;
 mod merge;
-mod panel;
-mod product;
-mod release;
+mod metadata_value;
+mod model_config;
+mod packed_rows;
+mod pre_tokenizer;
 mod requantise;
 mod sampler;
-mod split;
+mod simd;
+mod stop_filter;
 mod template;
 mod tensor_type;
-mod value;
-mod vector;
 mod vocabulary;
 mod weights;
 mod worker;
 
-pub use engine::{Engine, Info, Options};
+pub use engine::{Engine, EngineInfo, EngineOptions};
 pub use error::{LoadError, RunError, TemplateError};
-pub use header::{Header, TensorEntry};
-pub use job::{Alternative, Begun, Finished, Handle, Job, Listener, Reason, Token, Update};
-pub use requantise::{Progress, requantise};
-pub use sampler::Sampling;
-pub use template::{ChatTemplate, Message, Role};
+pub use header::{GgufHeader, TensorEntry};
+pub use job::{
+    EngineJob, JobEvent, JobHandle, JobListener, JobResult, PromptUsage, StopReason, Token, TokenAlternative,
+};
+pub use metadata_value::MetadataValue;
+pub use requantise::{RequantiseProgress, requantise};
+pub use sampler::SamplingParams;
+pub use template::{ChatMessage, ChatRole, ChatTemplate};
 pub use tensor_type::TensorType;
-pub use value::Value;
 pub use vocabulary::Piece;
 
 /// The environment variable that says on how many threads products with weights are computed.

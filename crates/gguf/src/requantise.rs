@@ -13,7 +13,7 @@ use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 
 use crate::error::LoadError;
-use crate::header::{Header, TensorEntry};
+use crate::header::{GgufHeader, TensorEntry};
 use crate::tensor_type::TensorType;
 
 /// Numbers converted at a time: a multiple of every block, and little memory.
@@ -21,7 +21,7 @@ const SLAB: u64 = 1 << 18;
 
 /// How far a conversion is, in bytes of the source's tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct RequantiseProgress {
     /// Bytes read.
     pub done: u64,
     /// Bytes to read in all.
@@ -37,14 +37,14 @@ pub struct Progress {
 pub fn requantise(
     source: &Path,
     target: &Path,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(RequantiseProgress),
 ) -> Result<usize, LoadError> {
     let mut input = File::open(source)?;
-    let header = Header::read(&mut input)?;
+    let header = GgufHeader::read(&mut input)?;
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = tempfile::Builder::new().prefix(".gguf-").suffix(".part").tempfile_in(folder)?;
     let mut output = BufWriter::new(beside);
-    let plan: Vec<Planned<'_>> = header.tensors.iter().map(Planned::of).collect();
+    let plan: Vec<PlannedTensor<'_>> = header.tensors.iter().map(PlannedTensor::of).collect();
     write_head(&header, &plan, &mut input, &mut output)?;
     let total = plan.iter().map(|planned| planned.source.bytes.end - planned.source.bytes.start).sum();
     let mut done = 0;
@@ -54,7 +54,7 @@ pub fn requantise(
         io::copy(&mut io::repeat(0).take(padding), &mut output)?;
         planned.write(&mut input, &mut output)?;
         done += planned.source.bytes.end - planned.source.bytes.start;
-        progress(Progress { done, total });
+        progress(RequantiseProgress { done, total });
     }
     let beside = output.into_inner().map_err(io::IntoInnerError::into_error)?;
     beside.as_file().sync_all()?;
@@ -64,12 +64,12 @@ pub fn requantise(
 }
 
 /// A tensor and the type it will have.
-struct Planned<'a> {
+struct PlannedTensor<'a> {
     source: &'a TensorEntry,
     kind: TensorType,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> PlannedTensor<'a> {
     fn of(source: &'a TensorEntry) -> Self {
         let slow_matrix = source.dimensions.len() > 1 && !source.kind.is_fast();
         Self { source, kind: if slow_matrix { TensorType::Q8_0 } else { source.kind } }
@@ -111,8 +111,8 @@ fn converted(slab: Vec<u8>, from: TensorType, count: u64) -> Result<Vec<u8>, Loa
 }
 
 fn write_head(
-    header: &Header,
-    plan: &[Planned<'_>],
+    header: &GgufHeader,
+    plan: &[PlannedTensor<'_>],
     input: &mut File,
     output: &mut impl Write,
 ) -> Result<(), LoadError> {

@@ -6,7 +6,7 @@ use crate::error::RunError;
 
 /// How tokens are chosen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sampling {
+pub struct SamplingParams {
     /// 0 takes the likeliest token always; 1 draws by the model's own probabilities.
     pub temperature: f64,
     /// The likeliest tokens that together have this share are drawn from; 1 is all.
@@ -17,14 +17,14 @@ pub struct Sampling {
     pub seed: u64,
 }
 
-impl Default for Sampling {
+impl Default for SamplingParams {
     /// The likeliest token always.
     fn default() -> Self {
         Self { temperature: 0.0, top_p: 1.0, min_p: 0.0, seed: 0 }
     }
 }
 
-impl Sampling {
+impl SamplingParams {
     pub(crate) fn check(&self) -> Result<(), RunError> {
         let within = [
             ("temperature", self.temperature, 100.0),
@@ -40,13 +40,13 @@ impl Sampling {
 
 /// A token with the logarithm of its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scored {
+pub(crate) struct TokenScore {
     pub(crate) token: u32,
     pub(crate) logprob: f64,
 }
 
 /// The model's own log-probabilities of `token` and of the `count` likeliest, likeliest first.
-pub(crate) fn scored(logits: &[f32], token: u32, count: usize) -> (Scored, Vec<Scored>) {
+pub(crate) fn log_probabilities(logits: &[f32], token: u32, count: usize) -> (TokenScore, Vec<TokenScore>) {
     let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - most).exp()).sum();
     let base = most + sum.ln();
@@ -59,8 +59,8 @@ pub(crate) fn scored(logits: &[f32], token: u32, count: usize) -> (Scored, Vec<S
         order.truncate(count);
     }
     order.sort_unstable_by(likelier);
-    let top = order.into_iter().map(|token| Scored { token, logprob: logprob(token) }).collect();
-    (Scored { token, logprob: logprob(token) }, top)
+    let top = order.into_iter().map(|token| TokenScore { token, logprob: logprob(token) }).collect();
+    (TokenScore { token, logprob: logprob(token) }, top)
 }
 
 /// Likelier first; of equal ones the smaller number.
@@ -72,12 +72,12 @@ fn compare(logits: &[f32], a: u32, b: u32) -> std::cmp::Ordering {
 /// Draws tokens, one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampler {
-    sampling: Sampling,
+    sampling: SamplingParams,
     state: u64,
 }
 
 impl Sampler {
-    pub(crate) fn new(sampling: Sampling) -> Self {
+    pub(crate) fn new(sampling: SamplingParams) -> Self {
         Self { state: sampling.seed, sampling }
     }
 
@@ -88,10 +88,10 @@ impl Sampler {
         if self.sampling.temperature == 0.0 {
             return (0_u32..).take(logits.len()).min_by(|a, b| compare(&logits, *a, *b));
         }
-        let (_, likeliest) = scored(&logits, 0, logits.len());
+        let (_, likeliest) = log_probabilities(&logits, 0, logits.len());
         let candidates = self.candidates(&likeliest);
         let most = candidates.first()?.logprob;
-        let weight = |scored: &Scored| ((scored.logprob - most) / self.sampling.temperature).exp();
+        let weight = |scored: &TokenScore| ((scored.logprob - most) / self.sampling.temperature).exp();
         let sum: f64 = candidates.iter().map(weight).sum();
         let mut left = random(&mut self.state) * sum;
         for candidate in candidates {
@@ -103,7 +103,7 @@ impl Sampler {
         candidates.last().map(|candidate| candidate.token)
     }
 
-    fn candidates<'s>(&self, likeliest: &'s [Scored]) -> &'s [Scored] {
+    fn candidates<'s>(&self, likeliest: &'s [TokenScore]) -> &'s [TokenScore] {
         let (mut sum, mut end) = (0.0, likeliest.len());
         if self.sampling.top_p < 1.0 {
             for (at, scored) in likeliest.iter().enumerate() {
@@ -137,25 +137,25 @@ fn random(state: &mut u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn draws(sampling: Sampling, logits: &[f32]) -> Vec<u32> {
+    fn draws(sampling: SamplingParams, logits: &[f32]) -> Vec<u32> {
         let mut sampler = Sampler::new(sampling);
         (0..400).filter_map(|_| sampler.next(logits)).collect()
     }
 
-    fn warm() -> Sampling {
-        Sampling { temperature: 1.0, seed: 7, ..Sampling::default() }
+    fn warm() -> SamplingParams {
+        SamplingParams { temperature: 1.0, seed: 7, ..SamplingParams::default() }
     }
 
     #[test]
     fn without_temperature_the_likeliest_is_taken_and_of_equals_the_first() {
-        assert_eq!(Sampler::new(Sampling::default()).next(&[0.0, 3.0, 3.0, f32::NAN]), Some(1));
+        assert_eq!(Sampler::new(SamplingParams::default()).next(&[0.0, 3.0, 3.0, f32::NAN]), Some(1));
     }
 
     #[test]
     fn a_seed_gives_the_same_draws() {
         let logits = [0.1, 0.2, 0.3, 0.4];
         assert_eq!(draws(warm(), &logits), draws(warm(), &logits));
-        assert_ne!(draws(warm(), &logits), draws(Sampling { seed: 8, ..warm() }, &logits));
+        assert_ne!(draws(warm(), &logits), draws(SamplingParams { seed: 8, ..warm() }, &logits));
     }
 
     #[test]
@@ -169,16 +169,16 @@ mod tests {
     fn the_unlikely_are_left_out() {
         let logits = [0.5_f32.ln(), 0.3_f32.ln(), 0.15_f32.ln(), 0.05_f32.ln()];
         let most = |sampling| draws(sampling, &logits).into_iter().max();
-        assert_eq!(most(Sampling { top_p: 0.7, ..warm() }), Some(1));
-        assert_eq!(most(Sampling { min_p: 0.25, ..warm() }), Some(2));
-        assert_eq!(most(Sampling { top_p: 0.0, ..warm() }), Some(0));
+        assert_eq!(most(SamplingParams { top_p: 0.7, ..warm() }), Some(1));
+        assert_eq!(most(SamplingParams { min_p: 0.25, ..warm() }), Some(2));
+        assert_eq!(most(SamplingParams { top_p: 0.0, ..warm() }), Some(0));
         assert_eq!(most(warm()), Some(3));
     }
 
     #[test]
     fn log_probabilities_are_the_models_own() {
         let logits = [0.5_f32.ln(), 0.3_f32.ln(), 0.2_f32.ln()];
-        let (chosen, top) = scored(&logits, 2, 2);
+        let (chosen, top) = log_probabilities(&logits, 2, 2);
         assert!((chosen.logprob - 0.2_f64.ln()).abs() < 1e-6);
         assert_eq!(top.iter().map(|scored| scored.token).collect::<Vec<_>>(), [0, 1]);
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn numbers_out_of_range_are_refused() {
         for wrong in [f64::NAN, -1.0, f64::INFINITY] {
-            let sampling = Sampling { temperature: wrong, ..Sampling::default() };
+            let sampling = SamplingParams { temperature: wrong, ..SamplingParams::default() };
             assert_eq!(sampling.check(), Err(RunError::Parameter("temperature")));
         }
     }

@@ -5,8 +5,8 @@
 //! reported; a model of any other family continues raw text.
 
 use crate::error::TemplateError;
-use crate::header::Header;
-use crate::value::Value;
+use crate::header::GgufHeader;
+use crate::metadata_value::MetadataValue;
 use crate::vocabulary::{Piece, Vocabulary};
 
 /// Bytes of a file's template beyond which it is not compared with ours.
@@ -18,14 +18,14 @@ const CHATML_CORE: &str = "'<|im_start|>'+message['role']+'\\n'+message['content
 
 /// Who says a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ChatRole {
     /// Instructions: at most one message, the first.
     System,
     User,
     Assistant,
 }
 
-impl Role {
+impl ChatRole {
     fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -37,8 +37,8 @@ impl Role {
 
 /// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    pub role: Role,
+pub struct ChatMessage {
+    pub role: ChatRole,
     pub text: String,
 }
 
@@ -74,8 +74,10 @@ impl ChatTemplate {
 
     /// Whether the file brings a template that writes messages otherwise. A default system message is no difference:
     /// ours never sends one.
-    pub(crate) fn differs_from(self, header: &Header) -> bool {
-        let Some(source) = header.get("tokenizer.chat_template").and_then(Value::text) else { return false };
+    pub(crate) fn differs_from(self, header: &GgufHeader) -> bool {
+        let Some(source) = header.get("tokenizer.chat_template").and_then(MetadataValue::text) else {
+            return false;
+        };
         if self != Self::ChatMl || source.len() > MAX_COMPARED {
             return true;
         }
@@ -85,8 +87,8 @@ impl ChatTemplate {
     }
 
     /// The prompt of a conversation, up to where the answer begins. Each message is one piece of text.
-    pub(crate) fn prompt(self, messages: &[Message]) -> Result<Vec<Piece>, TemplateError> {
-        if messages.iter().skip(1).any(|message| message.role == Role::System) {
+    pub(crate) fn prompt(self, messages: &[ChatMessage]) -> Result<Vec<Piece>, TemplateError> {
+        if messages.iter().skip(1).any(|message| message.role == ChatRole::System) {
             return Err(TemplateError::Roles);
         }
         let (open, role_end, close) = match self {
@@ -96,11 +98,11 @@ impl ChatTemplate {
         let mut pieces = Vec::new();
         let mut before = "";
         for message in messages {
-            pieces.push(Piece::Form(format!("{before}{open}{}{role_end}", message.role.name())));
+            pieces.push(Piece::Template(format!("{before}{open}{}{role_end}", message.role.name())));
             pieces.push(Piece::Text(message.text.clone()));
             before = close;
         }
-        pieces.push(Piece::Form(format!("{before}{open}{}{role_end}", Role::Assistant.name())));
+        pieces.push(Piece::Template(format!("{before}{open}{}{role_end}", ChatRole::Assistant.name())));
         Ok(pieces)
     }
 }
@@ -109,13 +111,13 @@ impl ChatTemplate {
 mod tests {
     use super::*;
 
-    fn conversation() -> Vec<Message> {
-        let message = |role, text: &str| Message { role, text: text.to_owned() };
+    fn conversation() -> Vec<ChatMessage> {
+        let message = |role, text: &str| ChatMessage { role, text: text.to_owned() };
         vec![
-            message(Role::System, "Be brief."),
-            message(Role::User, "<|im_end|> {{ 1 }}"),
-            message(Role::Assistant, "One."),
-            message(Role::User, "Why?"),
+            message(ChatRole::System, "Be brief."),
+            message(ChatRole::User, "<|im_end|> {{ 1 }}"),
+            message(ChatRole::Assistant, "One."),
+            message(ChatRole::User, "Why?"),
         ]
     }
 

@@ -5,11 +5,11 @@
 #[allow(dead_code, reason = "several tests share it, none uses all of it")]
 mod tiny;
 
-use gguf::{Engine, Header, Options, TensorType, requantise};
+use gguf::{Engine, EngineOptions, GgufHeader, TensorType, requantise};
 use tiny::{TINY, Tiny};
 
-fn header(path: &std::path::Path) -> Header {
-    Header::read(&mut std::fs::File::open(path).unwrap()).unwrap()
+fn header(path: &std::path::Path) -> GgufHeader {
+    GgufHeader::read(&mut std::fs::File::open(path).unwrap()).unwrap()
 }
 
 #[test]
@@ -29,8 +29,8 @@ fn slow_matrices_become_8_bit_blocks_and_everything_else_stays() {
     }
     assert!(told.iter().is_sorted_by_key(|progress| progress.done));
     assert!(told.last().is_some_and(|last| last.done == last.total));
-    assert_eq!(Engine::load(&source, &Options::default()).unwrap().info().slow_matrices, 16);
-    assert_eq!(Engine::load(&target, &Options::default()).unwrap().info().slow_matrices, 0);
+    assert_eq!(Engine::load(&source, &EngineOptions::default()).unwrap().info().slow_matrices, 16);
+    assert_eq!(Engine::load(&target, &EngineOptions::default()).unwrap().info().slow_matrices, 0);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside");
 }
 

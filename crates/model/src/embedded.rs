@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gguf::{Engine, LoadError, Options};
+use gguf::{Engine, EngineOptions, LoadError};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::capture::{Clock, RawResponse};
 use crate::catalogue::{self, Tokenizer};
 use crate::dialect::DialectName;
 use crate::embedded_body::{self, Body};
-use crate::embedded_wire::{self, Form};
+use crate::embedded_wire::{self, CompletionFrame};
 use crate::encoded::{EncodeError, Encoded};
 use crate::error::ModelError;
 use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
@@ -37,14 +37,14 @@ const TIMEOUTS: Timeouts = Timeouts {
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
     /// The engine's options.
-    pub engine: Options,
+    pub engine: EngineOptions,
     /// The wall clock.
     pub clock: Clock,
 }
 
 impl Default for EmbeddedOptions {
     fn default() -> Self {
-        Self { engine: Options::default(), clock: Clock::system() }
+        Self { engine: EngineOptions::default(), clock: Clock::system() }
     }
 }
 
@@ -120,7 +120,7 @@ impl Model for EmbeddedModel {
         })?;
         let digest = Sha256::digest(request.body());
         let index = call.sibling.as_ref().map_or(0, |slot| slot.index);
-        let form = Form {
+        let frame = CompletionFrame {
             id: format!("embedded-{}-{index}", data_encoding::HEXLOWER.encode(&digest[..6])),
             model: self.info.name.clone(),
             stream: request.stream(),
@@ -133,11 +133,11 @@ impl Model for EmbeddedModel {
             dialect: DialectName::Embedded,
             source: SourceKind::Local,
         };
-        let job = body.job(form.seed);
+        let job = body.job(frame.seed);
         let begun = tokio::select! {
             biased;
             () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None }),
-            begun = embedded_wire::begin(&self.engine, job, form) => begun,
+            begun = embedded_wire::begin(&self.engine, job, frame) => begun,
         };
         let (head, mut wire) = begun;
         receive(head, &mut wire, sent, TIMEOUTS, &mut io).await

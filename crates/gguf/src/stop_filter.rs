@@ -5,14 +5,14 @@
 
 /// Holds text back until it is certain.
 #[derive(Debug, Default)]
-pub(crate) struct Release {
+pub(crate) struct StopFilter {
     held: Vec<u8>,
     stops: Vec<Vec<u8>>,
 }
 
 /// Text that is certain now.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Released {
+pub(crate) struct FilteredText {
     /// The text.
     pub(crate) text: String,
     /// How many bytes of the tokens it was made of. Differs from the text's where bytes were no characters.
@@ -21,14 +21,14 @@ pub(crate) struct Released {
     pub(crate) stopped: bool,
 }
 
-impl Release {
+impl StopFilter {
     /// Empty stop texts are left out: they would stop before the first token.
     pub(crate) fn new(stops: &[String]) -> Self {
         let stops = stops.iter().filter(|stop| !stop.is_empty()).map(|stop| stop.clone().into_bytes());
         Self { held: Vec::new(), stops: stops.collect() }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Released {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> FilteredText {
         self.held.extend_from_slice(bytes);
         let first = self.stops.iter().filter_map(|stop| find(&self.held, stop)).min();
         match first {
@@ -43,7 +43,7 @@ impl Release {
     }
 
     /// What is left when the answer has ended.
-    pub(crate) fn finish(&mut self) -> Released {
+    pub(crate) fn finish(&mut self) -> FilteredText {
         self.take(self.held.len(), false)
     }
 
@@ -55,11 +55,11 @@ impl Release {
             .unwrap_or(whole)
     }
 
-    fn take(&mut self, end: usize, stopped: bool) -> Released {
+    fn take(&mut self, end: usize, stopped: bool) -> FilteredText {
         let rest = self.held.split_off(end);
         let bytes = std::mem::replace(&mut self.held, rest);
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Released { text, bytes: bytes.len(), stopped }
+        FilteredText { text, bytes: bytes.len(), stopped }
     }
 }
 
@@ -82,16 +82,16 @@ mod tests {
 
     fn run(stops: &[&str], tokens: &[&[u8]]) -> (String, bool) {
         let stops: Vec<String> = stops.iter().map(|stop| (*stop).to_owned()).collect();
-        let mut release = Release::new(&stops);
+        let mut filter = StopFilter::new(&stops);
         let mut text = String::new();
         for token in tokens {
-            let released = release.push(token);
-            text.push_str(&released.text);
-            if released.stopped {
+            let filtered = filter.push(token);
+            text.push_str(&filtered.text);
+            if filtered.stopped {
                 return (text, true);
             }
         }
-        text.push_str(&release.finish().text);
+        text.push_str(&filter.finish().text);
         (text, false)
     }
 
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn half_a_character_is_held_back() {
-        let mut release = Release::new(&[]);
-        assert_eq!(release.push(b"a\xe4\xb8").text, "a");
-        assert_eq!(release.push(b"\xad!").text, "\u{4e2d}!");
-        assert_eq!(release.push(b"\xff").text, "\u{fffd}");
-        assert_eq!(release.push(b"\xf0\x9f").text, "");
-        assert_eq!(release.finish().text, "\u{fffd}");
+        let mut filter = StopFilter::new(&[]);
+        assert_eq!(filter.push(b"a\xe4\xb8").text, "a");
+        assert_eq!(filter.push(b"\xad!").text, "\u{4e2d}!");
+        assert_eq!(filter.push(b"\xff").text, "\u{fffd}");
+        assert_eq!(filter.push(b"\xf0\x9f").text, "");
+        assert_eq!(filter.finish().text, "\u{fffd}");
     }
 
     proptest! {

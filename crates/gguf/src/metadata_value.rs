@@ -4,7 +4,7 @@
 
 /// A metadata value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum MetadataValue {
     /// An unsigned number of any width.
     Unsigned(u64),
     /// A signed number of any width.
@@ -23,7 +23,7 @@ pub enum Value {
     Floats(Vec<f32>),
 }
 
-impl Value {
+impl MetadataValue {
     /// The value as an unsigned number, if it is a whole number not below 0.
     pub fn unsigned(&self) -> Option<u64> {
         match self {

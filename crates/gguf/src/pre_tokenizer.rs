@@ -14,9 +14,9 @@ const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N
 
 /// Cuts texts by one or more patterns, each applied to the pieces of the one before.
 #[derive(Debug)]
-pub(crate) struct Split(Vec<Regex>);
+pub(crate) struct PreTokenizer(Vec<Regex>);
 
-impl Split {
+impl PreTokenizer {
     pub(crate) fn named(name: &str) -> Result<Self, LoadError> {
         let patterns: &[&str] = match name {
             "default" | "gpt-2" | "gpt2" => &[GPT2],
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn pieces(rule: &str, text: &str) -> Vec<String> {
-        Split::named(rule).unwrap().pieces(text).unwrap().into_iter().map(str::to_owned).collect()
+        PreTokenizer::named(rule).unwrap().pieces(text).unwrap().into_iter().map(str::to_owned).collect()
     }
 
     #[test]
@@ -88,6 +88,6 @@ mod tests {
 
     #[test]
     fn an_unknown_rule_is_refused() {
-        assert!(matches!(Split::named("tekken"), Err(LoadError::Feature(_))));
+        assert!(matches!(PreTokenizer::named("tekken"), Err(LoadError::Feature(_))));
     }
 }

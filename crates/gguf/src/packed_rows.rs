@@ -15,24 +15,24 @@ pub(crate) const BLOCK: usize = 32;
 const BLOCK_BYTES: usize = 2 + BLOCK;
 
 /// A matrix of 8-bit blocks.
-pub(crate) struct Panels {
-    /// Panel by panel, and in it place by place.
+pub(crate) struct PackedRows {
+    /// Tile by tile, and in it place by place.
     numbers: Vec<[i8; COLUMNS]>,
-    /// Panel by panel, and in it block by block.
+    /// Tile by tile, and in it block by block.
     scales: Vec<[f16; COLUMNS]>,
     inner: usize,
     rows: usize,
 }
 
-impl Panels {
+impl PackedRows {
     /// `bytes` are `rows` rows of `inner / 32` blocks; places after the last row become zeros.
     pub(crate) fn new(bytes: &[u8], inner: usize, rows: usize) -> Self {
-        let (panels, blocks) = (rows.div_ceil(COLUMNS), inner / BLOCK);
-        let mut numbers = vec![[0; COLUMNS]; panels * inner];
-        let mut scales = vec![[f16::ZERO; COLUMNS]; panels * blocks];
-        let panel_bytes = bytes.chunks((blocks * BLOCK_BYTES * COLUMNS).max(1));
+        let (tiles, blocks) = (rows.div_ceil(COLUMNS), inner / BLOCK);
+        let mut numbers = vec![[0; COLUMNS]; tiles * inner];
+        let mut scales = vec![[f16::ZERO; COLUMNS]; tiles * blocks];
+        let tile_bytes = bytes.chunks((blocks * BLOCK_BYTES * COLUMNS).max(1));
         let targets = numbers.chunks_exact_mut(inner.max(1)).zip(scales.chunks_exact_mut(blocks.max(1)));
-        for (bytes, (numbers, scales)) in panel_bytes.zip(targets) {
+        for (bytes, (numbers, scales)) in tile_bytes.zip(targets) {
             for (column, row) in bytes.chunks_exact(blocks * BLOCK_BYTES).enumerate() {
                 let blocks = row.as_chunks::<BLOCK_BYTES>().0;
                 let places = numbers.as_chunks_mut::<BLOCK>().0.iter_mut().zip(&mut *scales);
@@ -57,23 +57,23 @@ impl Panels {
         self.rows
     }
 
-    /// The numbers of a panel without their scales, as they lie: place after place.
-    pub(crate) fn numbers(&self, panel: usize) -> &[i8] {
-        let at = panel * self.inner;
+    /// The numbers of a tile without their scales, as they lie: place after place.
+    pub(crate) fn numbers(&self, tile: usize) -> &[i8] {
+        let at = tile * self.inner;
         self.numbers[at..at + self.inner].as_flattened()
     }
 
-    /// The scales of a panel, block after block.
-    pub(crate) fn scales(&self, panel: usize) -> &[f16] {
-        let (at, blocks) = (panel * self.inner / BLOCK, self.inner / BLOCK);
+    /// The scales of a tile, block after block.
+    pub(crate) fn scales(&self, tile: usize) -> &[f16] {
+        let (at, blocks) = (tile * self.inner / BLOCK, self.inner / BLOCK);
         self.scales[at..at + blocks].as_flattened()
     }
 
     /// The row with this number.
     pub(crate) fn row(&self, number: usize) -> impl Iterator<Item = f32> {
-        let (panel, column) = (number / COLUMNS, number % COLUMNS);
-        let numbers = self.numbers.get(panel * self.inner..).unwrap_or_default().chunks_exact(BLOCK);
-        let scales = self.scales.get(panel * self.inner / BLOCK..).unwrap_or_default();
+        let (tile, column) = (number / COLUMNS, number % COLUMNS);
+        let numbers = self.numbers.get(tile * self.inner..).unwrap_or_default().chunks_exact(BLOCK);
+        let scales = self.scales.get(tile * self.inner / BLOCK..).unwrap_or_default();
         numbers.zip(scales).take(self.inner / BLOCK).flat_map(move |(block, scales)| {
             let scale = scales[column].to_f32();
             block.iter().map(move |place| f32::from(place[column]) * scale)
