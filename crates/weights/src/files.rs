@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use loom::digest::Digest;
 use sha2::{Digest as _, Sha256};
 
+use crate::blocking_task::BlockingTask;
 use crate::error::{SourceError, WeightsError};
 use crate::table::Fingerprint;
-use crate::thread::Task;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// The size and hash of all that is left to read.
-pub(crate) fn fingerprint(reader: &mut impl Read, task: &Task) -> io::Result<Fingerprint> {
+pub(crate) fn fingerprint(reader: &mut impl Read, task: &BlockingTask) -> io::Result<Fingerprint> {
     copy_hashed(reader, &mut io::sink(), u64::MAX, task)
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn copy_hashed(
     reader: &mut impl Read,
     writer: &mut impl Write,
     limit: u64,
-    task: &Task,
+    task: &BlockingTask,
 ) -> io::Result<Fingerprint> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; BUFFER_BYTES];

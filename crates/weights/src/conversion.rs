@@ -4,32 +4,37 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use crate::blocking_task::BlockingTask;
 use crate::error::WeightsError;
 use crate::files;
-use crate::folders::Folders;
-use crate::installed::{Installed, checked};
-use crate::lock::PullLock;
-use crate::register::{Entry, Register};
+use crate::installed::{InstalledWeights, checked};
+use crate::pull_lock::PullLock;
+use crate::registry::{Registry, RegistryEntry};
 use crate::table::Weights;
-use crate::thread::Task;
+use crate::weights_folders::WeightsFolders;
 
 /// What a conversion failed with.
 pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Turns the file at the first path into one at the second, which does not exist yet. The function it is
 /// given is called with what is done and all there is to do, in a unit of its own choice.
-pub type Convert = Box<dyn FnOnce(&Path, &Path, &mut dyn FnMut(u64, u64)) -> Result<(), ConvertError> + Send>;
+pub type Converter =
+    Box<dyn FnOnce(&Path, &Path, &mut dyn FnMut(u64, u64)) -> Result<(), ConvertError> + Send>;
 
 /// What turns the fetched file into the installed one. It owns the lock: should nobody wait for it any
 /// more, it still ends before another begins.
 pub(crate) struct Conversion {
     pub(crate) weights: Weights,
-    pub(crate) folders: Folders,
+    pub(crate) folders: WeightsFolders,
     pub(crate) lock: PullLock,
 }
 
 impl Conversion {
-    pub(crate) fn run(self, convert: Convert, task: &Task) -> Result<Installed, WeightsError> {
+    pub(crate) fn run(
+        self,
+        convert: Converter,
+        task: &BlockingTask,
+    ) -> Result<InstalledWeights, WeightsError> {
         let Self { weights, folders, lock: _held } = self;
         let (source, target) = (folders.fetched(&weights), folders.converted(&weights));
         let new = files::beside(&target);
@@ -44,13 +49,15 @@ impl Conversion {
             files::remove(&new)?;
         }
         made?;
-        let hashed = File::open(&new).and_then(|mut file| files::fingerprint(&mut file, &Task::default()));
+        let hashed =
+            File::open(&new).and_then(|mut file| files::fingerprint(&mut file, &BlockingTask::default()));
         let hashed = hashed.map_err(WeightsError::io("read", &new, 0))?;
-        let entry = Entry { sha256: hashed.sha256, bytes: hashed.bytes, made_of: weights.file.sha256 };
+        let entry =
+            RegistryEntry { sha256: hashed.sha256, bytes: hashed.bytes, made_of: weights.file.sha256 };
         files::publish(&new, &target)?;
-        Register::read(&folders)?.write_with(weights.name, entry, &folders)?;
+        Registry::read(&folders)?.write_with(weights.name, entry, &folders)?;
         files::remove(&source)?;
-        checked(&weights, &folders, &Task::default())
+        checked(&weights, &folders, &BlockingTask::default())
     }
 }
 
