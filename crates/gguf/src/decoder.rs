@@ -1,11 +1,11 @@
 //! The forward pass: tokens in, the next token's logits out.
 //!
-//! One decoder serves every family. Its products with weights are elsewhere ([`crate::weights`]); attention and
-//! the small steps are here, over a cache that belongs to us: it can be cut to any common beginning and copied,
-//! which is what lets siblings of a loom share their prompt.
+//! One decoder serves every architecture. Its products with weights are elsewhere ([`crate::weights`]); attention and
+//! the small steps are here, over a cache of our own ([`crate::kv_cache`]): it can be truncated to any common
+//! prefix and copied, so that siblings of a tree share their prompt.
 //!
 //! Numbers of a row do not depend on the rows computed beside it. So a prompt read in chunks, or continued
-//! from a kept beginning, gives the same logits as one read at once.
+//! from a cached prefix, gives the same logits as one read at once.
 
 use std::fs::File;
 
@@ -26,7 +26,7 @@ pub(crate) struct Decoder {
     kernel: MatmulKernel,
 }
 
-/// The computation was told to stop.
+/// Why tokens were not decoded.
 pub(crate) enum DecodeError {
     Cancelled,
     Failed(RunError),

@@ -18,13 +18,13 @@ use crate::worker::{QueuedJob, run_jobs};
 /// Jobs that may wait for the engine's thread (the channel `jobs`).
 const MAX_WAITING: usize = 64;
 
-/// How a model is loaded.
+/// Limits of a loaded model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// The largest window in tokens; a model made for less has less.
+    /// Largest window in tokens; a model trained for less has less.
     pub window: u32,
-    /// Most memory, in bytes, for keys and values of earlier jobs, the one that runs included. One that needs
-    /// more by itself gets it while it runs.
+    /// Most memory, in bytes, of the prefix cache, the running job included. A job that needs more by itself gets
+    /// it while it runs.
     pub cache_bytes: usize,
 }
 
@@ -35,22 +35,23 @@ impl Default for EngineOptions {
     }
 }
 
-/// What a loaded model is.
+/// Properties of a loaded model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineInfo {
-    /// The window in tokens that holds here: prompt and answer together.
+    /// Window in tokens, for prompt and answer together.
     pub window: u32,
-    /// What the model was made for, in tokens.
+    /// Window in tokens the model was trained for.
     pub trained_window: u32,
-    /// Matrices of types that are slow here; [`crate::requantise()`] helps.
+    /// Number of matrices of slow types ([`TensorType::is_fast`](crate::TensorType::is_fast)), which
+    /// [`crate::requantise()`] converts.
     pub slow_matrices: usize,
-    /// The chat template in use; without one the model only continues raw text.
+    /// Chat template in use; a model without one only continues raw text.
     pub template: Option<ChatTemplate>,
     /// Whether the file brings another chat template than the one in use.
     pub template_differs: bool,
 }
 
-/// What the thread and its owner share.
+/// Model, shared by the engine's thread and its owner.
 pub(crate) struct LoadedModel {
     pub(crate) decoder: Decoder,
     pub(crate) vocabulary: Vocabulary,
@@ -121,7 +122,6 @@ impl Engine {
         Ok(Self { model, info, jobs })
     }
 
-    /// What the model is.
     pub fn info(&self) -> &EngineInfo {
         &self.info
     }
@@ -148,8 +148,8 @@ impl Engine {
         self.model.vocabulary.spelling(token)
     }
 
-    /// Begins a job; it is done after those that wait already. The listener hears its course on the engine's
-    /// thread, [`crate::JobEvent::Ended`] last.
+    /// Begins a job; it is done after those that wait already. The listener is called on the engine's
+    /// thread, with [`crate::JobEvent::Ended`] last.
     ///
     /// # Errors
     /// When a parameter cannot be used or too many jobs wait. Errors of the prompt come to the listener.

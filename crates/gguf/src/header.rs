@@ -1,4 +1,4 @@
-//! The head of a GGUF file: metadata and the list of tensors, read with suspicion.
+//! Header of a GGUF file: metadata and the list of tensors, within limits.
 //!
 //! Every count and length in the file is a claim. A claim is compared with a limit and with the bytes that are
 //! left before anything is allocated for it, so that memory grows with what the file *holds*, never with what
@@ -22,7 +22,7 @@ const MAX_NAME: u64 = 65_535;
 const MAX_TEXT: u64 = 16 << 20;
 /// Most elements of all lists together: four times the largest vocabulary with its merges.
 const MAX_ELEMENTS: u64 = 4 << 20;
-/// Most bytes of the head.
+/// Most bytes of the header.
 const MAX_HEAD: u64 = 256 << 20;
 const MAX_DIMENSIONS: u32 = 4;
 /// Most numbers in one tensor.
@@ -32,41 +32,38 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 /// A tensor as the file lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorEntry {
-    /// The tensor's name.
     pub name: String,
     /// Its dimensions, fastest first, as they stand in the file.
     pub dimensions: Vec<u64>,
     /// How its numbers are stored.
     pub kind: TensorType,
-    /// Where its bytes lie in the file.
+    /// Range of its bytes in the file.
     pub bytes: Range<u64>,
 }
 
 impl TensorEntry {
-    /// Numbers in the tensor.
     pub fn numbers(&self) -> u64 {
         self.dimensions.iter().product()
     }
 }
 
-/// The head of a GGUF file.
+/// Header of a GGUF file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GgufHeader {
     /// Version of the format: 2 or 3.
     pub version: u32,
-    /// The metadata.
     pub metadata: BTreeMap<String, MetadataValue>,
     /// The tensors, in the order of the file.
     pub tensors: Vec<TensorEntry>,
-    /// What the starts of tensors are multiples of, in bytes.
+    /// Alignment of the starts of tensors, in bytes.
     pub alignment: u64,
-    /// Where the metadata lies in the file, so that it can be copied as it stands.
+    /// Range of the metadata in the file, by which it is copied as it stands.
     pub(crate) metadata_bytes: Range<u64>,
     pub(crate) metadata_count: u64,
 }
 
 impl GgufHeader {
-    /// Reads the head of a file.
+    /// Reads the header of a file.
     ///
     /// # Errors
     /// A [`LoadError`] that names what is wrong with the file.
@@ -96,7 +93,7 @@ impl GgufHeader {
     }
 }
 
-/// Reads on, and knows how much is left.
+/// Reader of a header that never reads beyond `end`, a place in bytes.
 struct Reader<R> {
     source: R,
     at: u64,

@@ -1,9 +1,7 @@
-//! The keys and values of the tokens read so far.
+//! Cache of keys and values, and the cache of prefixes over the sequences of earlier jobs.
 //!
-//! What is kept of a prompt is never recomputed: a request begins at the longest kept beginning it shares, and
-//! since the cache is ours it can be cut anywhere, not only where a checkpoint was set.
-
-use std::mem::take;
+//! A job begins at the longest cached prefix of its prompt. A sequence can be truncated at any token, not only at
+//! checkpoints.
 
 /// Keys and values of one sequence, layer by layer, token by token.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +17,6 @@ impl KvCache {
         Self { layers: vec![(Vec::new(), Vec::new()); layers], width, tokens: 0 }
     }
 
-    /// Tokens held.
     pub(crate) fn len(&self) -> usize {
         self.tokens
     }
@@ -40,7 +37,7 @@ impl KvCache {
         }
     }
 
-    /// All layers have been extended to this length.
+    /// Sets the length in tokens, to which all layers have been appended.
     pub(crate) fn set_len(&mut self, tokens: usize) {
         self.tokens = tokens;
     }
@@ -73,7 +70,7 @@ impl KvCache {
     }
 }
 
-/// Tokens and what was computed for them.
+/// Tokens with their keys and values.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
     pub(crate) tokens: Vec<u32>,
@@ -86,7 +83,7 @@ impl Sequence {
     }
 }
 
-/// The sequences that are kept, the one used last at the end.
+/// Sequences of earlier jobs, least recently used first, within a limit of memory.
 pub(crate) struct PrefixCache {
     sequences: Vec<Sequence>,
     empty: KvCache,
@@ -99,10 +96,11 @@ impl PrefixCache {
         Self { sequences: Vec::new(), empty, token_bytes, most_bytes }
     }
 
-    /// The longest kept beginning of `tokens`, without the last one: that is read again for its logits.
+    /// Sequence with the longest cached prefix of `tokens`. The last token is never part of it: it is read again for
+    /// its logits.
     ///
-    /// A sequence that goes on elsewhere is copied, so that siblings do not drive each other out; when there is
-    /// no memory for both, it is taken over. `room` is how many tokens the sequence will grow to.
+    /// A sequence that continues otherwise is copied, so that siblings do not evict each other; where memory does
+    /// not suffice for both, it is taken. `room` is the length in tokens the sequence will grow to.
     pub(crate) fn take_prefix(&mut self, tokens: &[u32], room: usize) -> Sequence {
         let most = tokens.len().saturating_sub(1);
         let shared = |sequence: &Sequence| sequence.shared_prefix(tokens).min(most);
@@ -113,25 +111,17 @@ impl PrefixCache {
             self.evict_to(self.most_bytes.saturating_sub(room * self.token_bytes));
             return Sequence { tokens: Vec::new(), kv: self.empty.clone() };
         };
-        // It is the one in use now: the last to be given up.
+        // In use now, so the last to be evicted.
         let found = self.sequences.remove(best);
-        let goes_on = found.tokens.len() > share + 1;
-        let copied = if goes_on {
-            let free = self.most_bytes.saturating_sub(room * self.token_bytes + found.kv.bytes());
-            let fits = room * self.token_bytes + found.kv.bytes() <= self.most_bytes;
-            if fits {
-                self.evict_to(free);
-            }
-            fits
-        } else {
-            false
-        };
-        let mut sequence = if copied {
+        let needed = room * self.token_bytes;
+        let both = needed + found.kv.bytes();
+        let mut sequence = if found.tokens.len() > share + 1 && both <= self.most_bytes {
+            self.evict_to(self.most_bytes - both);
             let copy = Sequence { tokens: Vec::new(), kv: found.kv.prefix(share) };
             self.sequences.push(found);
             copy
         } else {
-            self.evict_to(self.most_bytes.saturating_sub(room * self.token_bytes));
+            self.evict_to(self.most_bytes.saturating_sub(needed));
             found
         };
         sequence.kv.truncate(share);
@@ -140,7 +130,7 @@ impl PrefixCache {
         sequence
     }
 
-    /// Keeps a sequence for later requests. One that is the beginning of it goes.
+    /// Caches a sequence for later jobs, in place of those that are prefixes of it.
     pub(crate) fn insert(&mut self, mut sequence: Sequence) {
         sequence.tokens.truncate(sequence.kv.len());
         if sequence.tokens.is_empty() || sequence.kv.bytes() > self.most_bytes {
@@ -151,10 +141,9 @@ impl PrefixCache {
         self.evict_to(self.most_bytes);
     }
 
-    /// Gives up what was used longest ago until the rest fits.
+    /// Evicts the least recently used until no more than `bytes` are in use.
     fn evict_to(&mut self, bytes: usize) {
         while self.bytes() > bytes && !self.sequences.is_empty() {
-            drop(take(&mut self.sequences[0]));
             self.sequences.remove(0);
         }
     }

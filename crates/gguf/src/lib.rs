@@ -1,15 +1,16 @@
 //! The embedded engine: quantised language models from GGUF files, in this process.
 //!
 //! [`Engine::load`] reads a file, [`Engine::chat_prompt`] makes a prompt of messages, [`Engine::run`] has it
-//! continued on the engine's own thread and tells a listener as it goes. There is no async runtime, no
+//! continued on the engine's own thread and calls a listener with each event. There is no async runtime, no
 //! network and no configuration here; a file goes in, tokens come out.
 //!
 //! Three things are the engine's own, because they are what it is for:
 //!
-//! - **A file is suspect** (spec: security §24). The head is read by a bounded reader; every way in which a
+//! - **A file is untrusted** (spec: security §24). The header is read within limits; every way in which a
 //!   file can be wrong is a [`LoadError`] with a name. A chat template in a file is never run: two families have
 //!   [templates](ChatTemplate) of ours, and a model of any other family continues raw text.
-//! - **What is said stays text.** A prompt is made of [`Piece`]s; only form becomes control tokens.
+//! - **Text of a message stays text.** A prompt is made of [`Piece`]s; only those of the template become control
+//!   tokens.
 //! - **Nothing is computed twice.** Keys and values of earlier jobs are kept within a bound of memory, and a
 //!   job begins at the longest beginning it shares with one of them, wherever that ends. Siblings of a loom
 //!   read their prompt once.

@@ -1,4 +1,4 @@
-//! Products of rows with a matrix of 8-bit blocks.
+//! Matrix multiplication: products of rows with a matrix of 8-bit blocks.
 //!
 //! The matrix is unpacked to single precision piece by piece, in the cache nearest to the processor, and
 //! multiplied there. Rows are not rounded to 8 bits first, as other engines do it: that costs more of a
@@ -23,11 +23,10 @@ const MOST_ROWS: usize = 12;
 /// Blocks at a time for a single row.
 const ABREAST: usize = 4;
 
-/// How this processor computes products.
+/// Kernel for this processor: its instructions, and how many rows share a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MatmulKernel {
     pub(crate) arch: Arch,
-    /// Rows of a group.
     group: usize,
 }
 
@@ -99,7 +98,7 @@ impl MatmulKernel {
     }
 }
 
-/// Some columns of a product.
+/// Task of one thread: some columns of a product.
 struct ColumnTask<'a> {
     packed: &'a PackedRows,
     grouped: &'a [f32],

@@ -1,8 +1,7 @@
 //! Metadata values of a GGUF file.
 //!
-//! Numbers are widened: whoever reads `block_count` does not care whether the writer chose 32 or 64 bits.
+//! Numbers are widened, so that `block_count` reads the same whether the file has it in 32 or 64 bits.
 
-/// A metadata value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataValue {
     /// An unsigned number of any width.
@@ -11,11 +10,8 @@ pub enum MetadataValue {
     Signed(i64),
     /// A floating-point number of either width.
     Float(f64),
-    /// A truth value.
     Bool(bool),
-    /// A text.
     Text(String),
-    /// A list of texts.
     Texts(Vec<String>),
     /// A list of whole numbers or truth values.
     Integers(Vec<i64>),

@@ -1,4 +1,4 @@
-//! What a model's metadata says of its shape, checked before any of it is believed.
+//! Shape of a model by its metadata, checked against limits.
 
 use crate::error::LoadError;
 use crate::header::GgufHeader;
@@ -36,7 +36,7 @@ impl Architecture {
     }
 }
 
-/// The shape of a model.
+/// Shape of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ModelConfig {
     pub(crate) family: Architecture,
@@ -52,7 +52,7 @@ pub(crate) struct ModelConfig {
     /// Positions are divided by this before they are rotated.
     pub(crate) rotation_scale: f64,
     pub(crate) epsilon: f32,
-    /// What the model was trained for, in tokens.
+    /// Window the model was trained for, in tokens.
     pub(crate) context: u32,
     pub(crate) vocabulary: usize,
 }

@@ -1,15 +1,14 @@
-//! A matrix of 8-bit blocks, laid out for products.
+//! Matrices of 8-bit blocks, laid out for multiplication.
 //!
-//! The file holds row after row in blocks of 32 numbers with one scale each. Here [`COLUMNS`] rows lie side by
-//! side: for each place of the inner dimension their numbers at that place follow each other, so one vector
+//! The file holds row after row in blocks of 32 numbers with one scale each. Here [`COLUMNS`] rows are a tile
+//! and lie side by side: for each place of the inner dimension their numbers at that place follow each other, so one vector
 //! instruction serves them all, and none ever has to add up its own lanes. It takes as many bytes as in the
 //! file and holds the same numbers.
 
 use half::f16;
 
-/// Rows of the matrix, thus columns of a product, that lie side by side.
+/// Rows of a tile, which are columns of a product.
 pub(crate) const COLUMNS: usize = 16;
-/// Numbers under one scale.
 pub(crate) const BLOCK: usize = 32;
 /// Bytes of a block in the file: the scale and the numbers.
 const BLOCK_BYTES: usize = 2 + BLOCK;
@@ -47,12 +46,10 @@ impl PackedRows {
         Self { numbers, scales, inner, rows }
     }
 
-    /// Length of a row.
     pub(crate) fn inner(&self) -> usize {
         self.inner
     }
 
-    /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }

@@ -1,8 +1,8 @@
-//! Rewrites a file so that it is fast here.
+//! Conversion of a file's slow tensor types to 8-bit blocks.
 //!
 //! The library has no vector kernel for some types; a model stored in them answers about five times slower
-//! than in 8-bit blocks, and a conversion once costs a second. The new file stands beside the old one whole
-//! or not at all.
+//! than in 8-bit blocks, and a conversion once costs a second. The new file is there whole or not
+//! at all.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,10 +19,9 @@ use crate::tensor_type::TensorType;
 /// Numbers converted at a time: a multiple of every block, and little memory.
 const SLAB: u64 = 1 << 18;
 
-/// How far a conversion is, in bytes of the source's tensors.
+/// Progress of a conversion, in bytes of the source's tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequantiseProgress {
-    /// Bytes read.
     pub done: u64,
     /// Bytes to read in all.
     pub total: u64,

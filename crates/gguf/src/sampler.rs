@@ -1,10 +1,10 @@
-//! Which token comes next.
+//! Sampling: which token comes next.
 //!
 //! The order is that of llama.cpp: the unlikely are left out, then the temperature is applied and one is drawn. A seed gives the same draw on every machine.
 
 use crate::error::RunError;
 
-/// How tokens are chosen.
+/// Parameters of sampling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplingParams {
     /// 0 takes the likeliest token always; 1 draws by the model's own probabilities.
@@ -13,12 +13,10 @@ pub struct SamplingParams {
     pub top_p: f64,
     /// Tokens less likely than this share of the likeliest are left out; 0 is none.
     pub min_p: f64,
-    /// Seed of the draws.
     pub seed: u64,
 }
 
 impl Default for SamplingParams {
-    /// The likeliest token always.
     fn default() -> Self {
         Self { temperature: 0.0, top_p: 1.0, min_p: 0.0, seed: 0 }
     }
@@ -69,7 +67,7 @@ fn compare(logits: &[f32], a: u32, b: u32) -> std::cmp::Ordering {
     of(b).total_cmp(&of(a)).then(a.cmp(&b))
 }
 
-/// Draws tokens, one after the other.
+/// Sampler of one answer: draws its tokens one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampler {
     sampling: SamplingParams,

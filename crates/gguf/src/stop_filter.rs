@@ -1,21 +1,20 @@
-//! When text may be shown.
+//! Stop texts, and characters that several tokens make up.
 //!
-//! A token may end in the middle of a character, or of a stop text. Bytes are held back until they are whole
-//! characters and cannot become a stop any more, so nothing that was given has to be taken back.
+//! A token may end in the middle of a character, or of a stop text. Its bytes are held back until they are whole
+//! characters and cannot become a stop text any more, so no text that was sent is ever withdrawn.
 
-/// Holds text back until it is certain.
+/// Filter of an answer's bytes: text leaves it once no stop text can begin in it.
 #[derive(Debug, Default)]
 pub(crate) struct StopFilter {
     held: Vec<u8>,
     stops: Vec<Vec<u8>>,
 }
 
-/// Text that is certain now.
+/// Text that left the filter.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilteredText {
-    /// The text.
     pub(crate) text: String,
-    /// How many bytes of the tokens it was made of. Differs from the text's where bytes were no characters.
+    /// Bytes of the tokens the text was made of. More or fewer than the text's where bytes were no UTF-8.
     pub(crate) bytes: usize,
     /// Whether a stop text follows it.
     pub(crate) stopped: bool,
@@ -37,12 +36,11 @@ impl StopFilter {
         }
     }
 
-    /// Bytes held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// What is left when the answer has ended.
+    /// The rest, when the answer has ended.
     pub(crate) fn finish(&mut self) -> FilteredText {
         self.take(self.held.len(), false)
     }

@@ -16,7 +16,6 @@ const MAX_COMPARED: usize = 2_048;
 /// which are never sent, any ChatML template is one line: this.
 const CHATML_CORE: &str = "'<|im_start|>'+message['role']+'\\n'+message['content']+'<|im_end|>'+'\\n'";
 
-/// Who says a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChatRole {
     /// Instructions: at most one message, the first.

@@ -6,9 +6,7 @@ use candle_core::quantized::GgmlDType;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TensorType {
-    /// 32-bit floating point.
     F32 = 0,
-    /// 16-bit floating point.
     F16 = 1,
     /// 16-bit floating point with the range of 32 bits.
     BF16 = 30,
@@ -22,15 +20,10 @@ pub enum TensorType {
     Q5_1 = 7,
     /// 8-bit blocks with a scale.
     Q8_0 = 8,
-    /// 2-bit super-blocks.
     Q2K = 10,
-    /// 3-bit super-blocks.
     Q3K = 11,
-    /// 4-bit super-blocks.
     Q4K = 12,
-    /// 5-bit super-blocks.
     Q5K = 13,
-    /// 6-bit super-blocks.
     Q6K = 14,
 }
 
@@ -61,12 +54,10 @@ impl TensorType {
         self as u32
     }
 
-    /// Numbers in a block.
     pub fn block(self) -> u64 {
         self.candle().block_size() as u64
     }
 
-    /// Bytes of a block.
     pub fn block_bytes(self) -> u64 {
         self.candle().type_size() as u64
     }

@@ -1,4 +1,4 @@
-//! Texts to tokens and back, from what the file says of its vocabulary.
+//! Vocabulary of a model: texts to tokens and back.
 //!
 //! Control tokens are written by the engine alone. A text that *spells* one, such as `<|im_end|>` typed by a
 //! user, is made of ordinary tokens, so nothing that is said can end its own message.
@@ -14,14 +14,13 @@ use crate::pre_tokenizer::PreTokenizer;
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Form around what is said. Markers of the model in it become control tokens.
+    /// Text of the chat template. Markers of the vocabulary in it become control tokens.
     Template(String),
-    /// What is said: always plain text.
+    /// Text of a message or a document: never becomes a control token.
     Text(String),
 }
 
 impl Piece {
-    /// The piece as text.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Template(text) | Self::Text(text) => text,
@@ -29,8 +28,8 @@ impl Piece {
     }
 }
 
-/// Names under which models end a turn. A control token of such a name ends an answer, whatever else the
-/// file says.
+/// Markers by which models end a turn. A control token of such a spelling ends an answer, whatever else the file
+/// says.
 const END_MARKERS: [&str; 8] = [
     "<|im_end|>",
     "<|endoftext|>",
@@ -52,13 +51,12 @@ enum TokenKind {
     Unused,
 }
 
-/// The tokens of a model.
+/// Vocabulary of a model.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
-    /// What each token stands for.
+    /// Bytes each token stands for.
     bytes: Vec<Vec<u8>>,
     kinds: Vec<TokenKind>,
-    /// Markers, longest first.
     markers: Vec<(String, u32)>,
     ends: HashSet<u32>,
     first: Option<u32>,
@@ -68,7 +66,6 @@ pub(crate) struct Vocabulary {
 
 #[derive(Debug)]
 enum Scheme {
-    /// Bytes, joined by rank.
     Bytes {
         split: PreTokenizer,
         of_byte: Box<[Option<u32>; 256]>,
@@ -86,7 +83,7 @@ enum Scheme {
     },
 }
 
-/// What stands for a space in SentencePiece vocabularies.
+/// Letter for a space in SentencePiece vocabularies.
 const SPACE: &str = "\u{2581}";
 
 impl Vocabulary {

@@ -75,7 +75,6 @@ impl Activations {
     }
 }
 
-/// One layer's tensors.
 pub(crate) struct Layer {
     pub(crate) attention_norm: Vec<f32>,
     pub(crate) query: Matrix,

@@ -1,6 +1,6 @@
-//! The engine's thread: one job after the other.
+//! Thread of the engine: one job after the other.
 //!
-//! Everything that takes long happens here, so that whoever asks is never held up and can be let go at once.
+//! All computation happens here, so that callers never wait for it and a job can be cancelled at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +19,14 @@ use crate::stop_filter::{FilteredText, StopFilter};
 /// Tokens read at a time.
 const CHUNK: usize = 64;
 
-/// A job on its way.
+/// Job in the engine's queue.
 pub(crate) struct QueuedJob {
     pub(crate) job: EngineJob,
     pub(crate) listener: JobListener,
     pub(crate) cancelled: Arc<AtomicBool>,
 }
 
-/// Works until there is no one left to ask.
+/// Runs jobs until every sender of the queue is gone.
 pub(crate) fn run_jobs(model: &LoadedModel, cache_bytes: usize, jobs: &Receiver<QueuedJob>) {
     let config = &model.decoder.config;
     let empty = KvCache::new(config.layers, config.kv_heads * config.head);

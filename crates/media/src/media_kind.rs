@@ -1,17 +1,13 @@
-//! What a file is, by its first bytes.
+//! Kind of a file by its first bytes.
 
 use image::ImageFormat;
 
 /// A kind of picture or sound that is sent to models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaKind {
-    /// A PNG picture.
     Png,
-    /// A JPEG picture.
     Jpeg,
-    /// A GIF picture.
     Gif,
-    /// A WebP picture.
     Webp,
     /// A sound in a WAV file.
     Wav,
@@ -32,7 +28,6 @@ impl MediaKind {
         }
     }
 
-    /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Png => "PNG",
@@ -50,7 +45,7 @@ impl MediaKind {
     }
 }
 
-/// What the bytes of a file are; none if they are neither picture nor sound of a kind that is sent. The first 12
+/// Kind of a file; none if they are neither picture nor sound of a kind that is sent. The first 12
 /// bytes are enough.
 pub fn detect(bytes: &[u8]) -> Option<MediaKind> {
     match image::guess_format(bytes) {

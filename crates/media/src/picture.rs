@@ -1,4 +1,4 @@
-//! A picture on its way in: measured, decoded within limits, scaled, encoded anew.
+//! Import of pictures: measured, decoded within limits, scaled, encoded anew.
 
 use std::io::Cursor;
 
@@ -15,12 +15,10 @@ const QUALITY: u8 = 90;
 /// Bytes a decoder may take for each pixel of the limit: two for each of four channels, and as much again to work in.
 const BYTES_A_PIXEL: u64 = 16;
 
-/// How large a picture is, in pixels.
+/// Size of a picture in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dimensions {
-    /// Its width.
     pub width: u32,
-    /// Its height.
     pub height: u32,
 }
 
@@ -29,12 +27,12 @@ impl Dimensions {
         self.width as u64 * self.height as u64
     }
 
-    /// Whether it is sent as large as it is.
+    /// Whether a picture of this size is sent without scaling.
     const fn is_sendable(self) -> bool {
         self.width <= MAX_SIDE && self.height <= MAX_SIDE && self.area() <= MAX_AREA
     }
 
-    /// The largest size of this shape that is sent, never larger than this.
+    /// Largest size of this shape that is sent, never larger than this one.
     fn scaled(self) -> Self {
         let by_side = f64::from(MAX_SIDE) / f64::from(self.width.max(self.height).max(1));
         let by_area = (MAX_AREA as f64 / self.area().max(1) as f64).sqrt();
@@ -55,35 +53,27 @@ impl std::fmt::Display for Dimensions {
 pub struct Picture {
     /// PNG or JPEG, which every model takes.
     pub kind: MediaKind,
-    /// Its size.
     pub dimensions: Dimensions,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Why a picture was not taken in. Nothing of it was kept.
+/// Errors of importing a picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PictureError {
-    /// Its first bytes are those of no kind of picture that models take.
     #[error("it is no PNG, JPEG, GIF or WebP")]
     NoPicture,
-    /// Its header says that it is larger than the limit. It was not decoded.
     #[error("it is {dimensions} pixels, {} megapixels", .dimensions.area().div_ceil(1_000_000))]
-    TooLarge {
-        /// Its size.
-        dimensions: Dimensions,
-    },
-    /// It cannot be decoded to its end.
+    TooLarge { dimensions: Dimensions },
     #[error("it is a damaged {}: {}", .kind.name(), .why)]
     Damaged {
         /// What its first bytes say.
         kind: MediaKind,
-        /// What the decoder said.
         why: String,
     },
 }
 
-/// The size a picture says it has, from its header alone.
+/// Kind and size of a picture, from its header alone.
 ///
 /// # Errors
 /// [`PictureError::NoPicture`], [`PictureError::Damaged`].
@@ -100,7 +90,7 @@ pub fn is_sendable(bytes: &[u8]) -> bool {
     bytes.len() <= MAX_BYTES && measured.is_some_and(|(_, dimensions)| dimensions.is_sendable())
 }
 
-/// Takes a picture in: the first one, if it moves; scaled to what is sent, never enlarged; encoded anew as PNG, as
+/// Imports a picture: the first frame, if it moves; scaled to what is sent, never enlarged; encoded anew as PNG, as
 /// JPEG where it was one or would be larger than [`MAX_BYTES`]. The same file gives the same bytes.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Long work on files, off the executor, that says how far it is and can be told to stop.
+//! Blocking work on files, off the executor, with progress and cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::error::WeightsError;
 use crate::fetch_event::ProgressMeter;
 
-/// How often a listener hears of it.
+/// Time between two reports of progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What work and whoever waits for it share.
+/// Progress and stop flag of blocking work, shared with its waiter.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BlockingTask(Arc<Shared>);
 
@@ -26,12 +26,11 @@ impl BlockingTask {
         self.0.stopped.load(Ordering::Relaxed)
     }
 
-    /// Says how far it is.
     pub(crate) fn done(&self, done: u64) {
         self.0.done.store(done, Ordering::Relaxed);
     }
 
-    /// Says how much there is to do, where only the work itself knows.
+    /// Sets the total, where only the work itself knows it.
     pub(crate) fn total(&self, total: u64) {
         self.0.total.store(total, Ordering::Relaxed);
     }
@@ -59,8 +58,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Does work on a thread for it. Dropping the future tells the work to stop and does not wait for it, so
-/// the work owns what it needs, the lock included.
+/// Runs work on a thread of the blocking pool. Dropping the future tells the work to stop and does not wait for it,
+/// so the work owns what it needs, the lock included.
 pub(crate) async fn run_blocking<T: Send + 'static, E: From<WeightsError> + Send + 'static>(
     meter: &mut ProgressMeter<'_, '_>,
     work: impl FnOnce(&BlockingTask) -> Result<T, E> + Send + 'static,

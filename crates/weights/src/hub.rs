@@ -1,4 +1,4 @@
-//! The pinned file from the Hugging Face hub, over HTTPS, going on where an earlier try stopped.
+//! Download of the pinned file from the Hugging Face hub over HTTPS, continued where an earlier one stopped.
 //!
 //! The connection is as narrow as that to a model: no proxy but a given one, no cookies, no referrer, no
 //! content encoding. The hub hands files out by redirects to other hosts, so those are followed: from https
@@ -21,18 +21,18 @@ const HUB: &str = "https://huggingface.co";
 
 const MAX_REDIRECTS: usize = 5;
 
-/// How to reach the hub, or a mirror of it.
+/// Address and limits of the hub, or of a mirror.
 #[derive(Debug, Clone)]
 pub struct Hub {
-    /// Its address: https, or plain http to this machine.
+    /// Base URL: https, or plain http to this machine.
     pub base_url: String,
-    /// A proxy to go through; those of the environment are never used.
+    /// Proxy; those of the environment are never used.
     pub proxy: Option<String>,
-    /// How long a connection may take.
+    /// Limit of time for a connection.
     pub connect_timeout: Duration,
-    /// How long nothing may arrive.
+    /// Limit of time in which nothing arrives.
     pub idle_timeout: Duration,
-    /// How often a download that broke off, but brought something, is gone on with at once.
+    /// Most times a download is continued at once after it broke off and had brought something.
     pub continuations: u32,
 }
 
@@ -49,7 +49,6 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// Where a file of a repository lies.
     fn url(&self, file: &HubFile) -> Result<Url, SourceError> {
         let HubFile { repository, revision, path } = file;
         let text = format!("{}/{repository}/resolve/{revision}/{path}", self.base_url.trim_end_matches('/'));
@@ -78,7 +77,6 @@ impl Hub {
         builder.build().map_err(unusable)
     }
 
-    /// The part file of a download from here.
     pub(crate) fn part(
         &self,
         path: std::path::PathBuf,
@@ -88,8 +86,8 @@ impl Hub {
         Ok(PartFile::new(path, self.url(hub)?.into(), file))
     }
 
-    /// Fills the part file to the pinned size. What it holds then is not verified. Cancel-safe: what has
-    /// arrived stays. Says whether some of it was there before this call.
+    /// Fills the part file to the pinned size; gives whether it held something before this call. Its content is not
+    /// verified. Cancel-safe: what has arrived stays.
     pub(crate) async fn fill(
         &self,
         hub: &HubFile,
@@ -172,7 +170,7 @@ impl HubDownload<'_> {
         }
     }
 
-    /// Whether the answer is the rest of what is here; else why not.
+    /// Checks that the response continues the part file; the error says why not.
     fn is_continuation(&self, response: &Response, had: &PartialFile) -> Result<(), &'static str> {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {}
@@ -191,7 +189,7 @@ impl HubDownload<'_> {
         }
     }
 
-    /// Checks the head of a whole file, and makes room for it.
+    /// Checks the headers of a whole file and starts its part file.
     fn begin(&self, response: &Response) -> Result<File, FetchFailure> {
         if response.status() != StatusCode::OK {
             return Err(refused(response).into());
@@ -248,7 +246,7 @@ impl HubDownload<'_> {
     }
 }
 
-/// A validator that stands for the same bytes; weak ones do not.
+/// Strong validator of a response: a weak one does not stand for the same bytes.
 fn strong_etag(headers: &HeaderMap) -> Option<String> {
     let etag = headers.get(ETAG)?.to_str().ok()?;
     (etag.starts_with('"') && etag.ends_with('"') && etag.len() > 2).then(|| etag.to_owned())
@@ -298,7 +296,7 @@ fn host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// What the innermost cause says, fit for a terminal; the URL is left out.
+/// Message of the innermost cause, fit for a terminal and without the URL.
 fn reason(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let innermost = causes.last().map_or_else(|| "the connection failed".to_owned(), ToString::to_string);

@@ -1,4 +1,4 @@
-//! The installed file, looked at whole before anybody uses it.
+//! Installed weights, verified whole before they are used.
 //!
 //! The hash is computed at every load. Remembering it by size and time of change would save a tenth of a
 //! second or two, and would trust two numbers that whoever changes a file can set.
@@ -16,21 +16,19 @@ use crate::registry::Registry;
 use crate::table::Weights;
 use crate::weights_folders::WeightsFolders;
 
-/// Weights that are here and are what was installed.
+/// Installed weights, verified.
 #[derive(Debug)]
 pub struct InstalledWeights {
-    /// Where the converted file lies.
+    /// Path of the converted file.
     pub path: PathBuf,
-    /// Its SHA-256: recorded when it was made, found again now.
+    /// SHA-256 of the file, recorded when it was made and computed again now.
     pub sha256: Digest,
-    /// Its size in bytes.
     pub bytes: u64,
-    /// The very file that was hashed, at its start: what is read from here was looked at, whatever has
-    /// taken the path since.
+    /// The open file that was hashed, rewound: whatever has taken the path since is not read.
     pub file: File,
 }
 
-/// The installed file of these weights. Reads all of it (about 145 MB for `smollm2`) and so blocks for
+/// Verifies the installed file of these weights. Reads all of it (about 145 MB for `smollm2`) and so blocks for
 /// some tenths of a second: call it from a blocking thread.
 ///
 /// # Errors

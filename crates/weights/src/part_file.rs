@@ -1,7 +1,7 @@
-//! What of a download has arrived, and whose beginning it is.
+//! Part files: the bytes of a download that have arrived, and the note of the file they belong to.
 //!
 //! Beside `NAME.part` lies `NAME.part.json`: the address, the pinned file and the server's validator. Only
-//! if all of them fit is the beginning ours to go on with; else it starts from zero. The note is written
+//! if all of them fit is the download continued; else it starts from zero. The note is written
 //! before the first byte. Even a wrong beginning costs no more than time: the whole is hashed at the end.
 
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ use crate::weights_folders::note_of;
 
 const MAX_NOTE_BYTES: u64 = 16 * 1024;
 
-/// A download that is under way.
+/// Part file of a download.
 #[derive(Debug)]
 pub(crate) struct PartFile {
     path: PathBuf,
@@ -36,12 +36,12 @@ struct Note {
     etag: Option<String>,
 }
 
-/// A beginning that can be gone on with.
+/// Part file that a download can continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartialFile {
-    /// How many bytes are here; at most all.
+    /// Bytes that have arrived, at most all.
     pub(crate) bytes: u64,
-    /// What the server called the file. A beginning without it is gone on with only if it is all there.
+    /// Strong validator of the server's file. A part file without it is continued only if it is complete.
     pub(crate) etag: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl PartFile {
         &self.path
     }
 
-    /// What is here of this very download.
+    /// What has arrived of this very download.
     pub(crate) fn beginning(&self) -> Option<PartialFile> {
         let bytes = std::fs::metadata(&self.path).ok().filter(std::fs::Metadata::is_file)?.len();
         let mut text = Vec::new();
@@ -65,7 +65,7 @@ impl PartFile {
         (ours && bytes > 0 && usable).then_some(PartialFile { bytes, etag: note.etag })
     }
 
-    /// Opens it empty, for a file the server calls so.
+    /// Opens it empty and notes the server's validator.
     pub(crate) fn start(&self, etag: Option<String>) -> Result<File, WeightsError> {
         self.discard()?;
         let note = Note { url: self.url.clone(), bytes: self.file.bytes, sha256: self.file.sha256, etag };

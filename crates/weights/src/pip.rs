@@ -1,7 +1,6 @@
-//! A wheel by the ordinary client of package indexes (spec: security §24).
+//! Download of a wheel by pip, the client of package indexes (spec: security §24).
 //!
-//! pip reads its owner's settings, which is how it finds a mirror, and by those settings it may be made to
-//! do a great deal. So: Python runs isolated, pip builds nothing, resolves nothing, takes only what has the
+//! pip reads its owner's settings: they name a mirror, and could also have it build and run packages. So: Python runs isolated, pip builds nothing, resolves nothing, takes only what has the
 //! pinned hash, and works in a private folder that is thrown away. Then the wheel is hashed here again.
 
 use std::fs::File;
@@ -22,9 +21,9 @@ use crate::python_environment::PythonEnvironment;
 use crate::table::Wheel;
 use crate::weights_folders::make;
 
-/// How often the folder is looked at.
+/// Time between two looks at the folder.
 const TICK: Duration = Duration::from_millis(250);
-/// How long nothing may arrive.
+/// Limit of time in which nothing arrives.
 const IDLE: Duration = Duration::from_secs(180);
 /// What pip may write beside its copies of the wheel.
 const SLACK_BYTES: u64 = 16 * 1024 * 1024;
@@ -64,7 +63,7 @@ pub(crate) async fn download(
     work.take(wheel)
 }
 
-/// The folders of one call.
+/// Folders of one call of pip.
 struct PipFolders {
     root: PathBuf,
     empty: PathBuf,
@@ -128,7 +127,7 @@ async fn python_with_pip(surroundings: &PythonEnvironment, folder: &Path) -> Res
     Err(without.map_or(SourceError::NoPython, |python| SourceError::NoPip { python }).into())
 }
 
-/// Kills pip and what it has started, unless it has ended by itself.
+/// Process group of pip, killed on drop unless pip has ended.
 struct ProcessGroup {
     child: Child,
     group: Option<Pid>,
@@ -192,14 +191,14 @@ async fn run(
     }
 }
 
-/// The end of what pip says.
+/// Tail of pip's standard error.
 struct StderrTail<P> {
     pipe: Option<P>,
     tail: Vec<u8>,
 }
 
 impl<P: AsyncRead + Unpin> StderrTail<P> {
-    /// Waits for the next words; for ever, if there will be none. Cancel-safe.
+    /// Reads on; for ever, if the pipe is closed. Cancel-safe.
     async fn listen(&mut self) {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
         let mut piece = [0; 4096];
@@ -214,7 +213,7 @@ impl<P: AsyncRead + Unpin> StderrTail<P> {
     }
 }
 
-/// The last lines of what a program said, fit for a terminal, without credentials in addresses.
+/// Last lines of a program's output, fit for a terminal, without credentials in URLs.
 fn last_lines(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let mut lines: Vec<String> = said
@@ -251,7 +250,7 @@ fn without_credentials(line: &str) -> String {
     out + rest
 }
 
-/// The size of the largest file below a folder, and of all together; files may come and go meanwhile.
+/// Bytes of the largest file below a folder, and of all files; files may come and go meanwhile.
 fn bytes_below(folder: &Path) -> (u64, u64) {
     let (mut largest, mut all) = (0, 0);
     let mut folders = vec![folder.to_owned()];

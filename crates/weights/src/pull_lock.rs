@@ -1,4 +1,4 @@
-//! One process at a time fetches weights into a home.
+//! Lock of a home for fetching weights: one process at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -12,13 +12,13 @@ use crate::fetch_event::{FetchEvent, FetchListener, FetchNotice};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The right to fetch; given back by the last clone, also by the kernel when the process dies. Work that
+/// Lock for fetching; released by the last clone, also by the kernel when the process dies. Work that
 /// goes on on a thread holds a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct PullLock(#[expect(dead_code, reason = "it is held, not read")] Arc<File>);
 
 impl PullLock {
-    /// Waits for it, telling once for whom. Cancel-safe.
+    /// Waits for the lock and reports once which process holds it. Cancel-safe.
     pub(crate) async fn acquire(path: &Path, listener: &mut FetchListener<'_>) -> Result<Self, WeightsError> {
         let failed = |error| WeightsError::io("locked", path, 0)(error);
         let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! Which Python is run, and what it gets to see.
+//! Python environment: which Python is run, and which variables it sees.
 //!
 //! A search path may name folders that others write to: `.`, a shared scratch folder, the workspace that
 //! was cloned from a stranger a minute ago. A `python3` from there is their program, so such entries do not
@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Variables pip's own users configure it by: index, certificates, proxies, and where its files lie.
+/// Variables that configure pip: index, certificates, proxies, and where its files lie.
 const INHERITED: [&str; 27] = [
     "ALL_PROXY",
     "HOME",
@@ -39,7 +39,7 @@ const INHERITED: [&str; 27] = [
     "no_proxy",
 ];
 
-/// What pip is run in: folders that may hold Python, and the settings it may see.
+/// Environment of pip: folders that may hold Python, and the variables it inherits.
 #[derive(Debug, Clone, Default)]
 pub struct PythonEnvironment {
     folders: Vec<PathBuf>,
@@ -48,8 +48,8 @@ pub struct PythonEnvironment {
 }
 
 impl PythonEnvironment {
-    /// Keeps what counts of a search path and of an environment. Nothing beneath `closed`, such as the
-    /// workspace, is run.
+    /// Filters a search path and the variables of an environment. Nothing beneath `closed`, such as the workspace,
+    /// is run.
     pub fn new(
         search_path: &OsStr,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -74,7 +74,7 @@ impl PythonEnvironment {
         })
     }
 
-    /// The whole environment of the child, but for what its folder decides.
+    /// Variables of the child, all but those of its folder.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         // They were split, so none has the character that joins them.
         let path = std::env::join_paths(&self.folders).unwrap_or_default();

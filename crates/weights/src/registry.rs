@@ -1,4 +1,4 @@
-//! `models.json`: what is installed, and the hash of each file as it was made here.
+//! Registry of installed weights, `models.json`: the hash of each file as it was made here.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,14 +14,12 @@ use crate::weights_folders::WeightsFolders;
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The whole file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Registry {
     version: u32,
     models: BTreeMap<String, RegistryEntry>,
 }
 
-/// One installed model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RegistryEntry {
@@ -34,7 +32,7 @@ pub(crate) struct RegistryEntry {
 }
 
 impl Registry {
-    /// Reads it; empty where there is none.
+    /// Reads the registry; an absent file is an empty one.
     pub(crate) fn read(folders: &WeightsFolders) -> Result<Self, WeightsError> {
         let path = folders.register();
         let unreadable = |why: String| WeightsError::Register { path: path.clone(), why };
@@ -59,7 +57,7 @@ impl Registry {
         self.models.get(name)
     }
 
-    /// Writes it with this entry; under the lock only.
+    /// Writes the registry with this entry. Only under the lock.
     pub(crate) fn write_with(
         mut self,
         name: &str,

