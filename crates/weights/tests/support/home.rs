@@ -85,7 +85,7 @@ impl Home {
         let (notices, told) = (Arc::clone(&self.notices), Arc::clone(&self.progress));
         let mut listener = move |event: FetchEvent<'_>| match event {
             FetchEvent::Notice(FetchNotice::Waiting { holder }) => {
-                push(&notices, format!("waiting for {holder:?}"))
+                push(&notices, format!("waiting for {holder:?}"));
             }
             FetchEvent::Notice(FetchNotice::Resumed { from }) => push(&notices, format!("resumed at {from}")),
             FetchEvent::Notice(FetchNotice::Restarted { why }) => push(&notices, format!("restarted: {why}")),
