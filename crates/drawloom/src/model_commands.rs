@@ -102,7 +102,7 @@ fn list(places: &Places, config: &Config, found: &[Found], all: bool) -> Vec<Mod
 }
 
 fn built_in(weights: &weights::Weights, places: &Places, config: &Config) -> ModelShown {
-    let converted = weights::Folders::of_home(&places.home).converted(weights);
+    let converted = weights::WeightsFolders::of_home(&places.home).converted(weights);
     let default = config.model.default.as_deref().and_then(embedded::known);
     ModelShown {
         name: weights.name.to_owned(),

@@ -84,7 +84,7 @@ impl Configured {
                 .map_err(|error| script_error(&error));
         }
         if let Some(path) = name.strip_prefix(embedded::FILE) {
-            return embedded::file(Path::new(path));
+            return embedded::file(Path::new(path), self.person.as_deref());
         }
         if let (Some(weights), Some(embedded)) = (embedded::known(name), &self.embedded) {
             let named = self.named.as_deref().and_then(embedded::known);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use context::Target;
 use loom::plan::NewText;
 use loom::{Author, Block, Digest, Role, Trust};
-use media::{Kind, Refused};
+use media::{MediaKind, PictureError};
 use model::ModelInfo;
 use text::terminal::one_line;
 
@@ -38,7 +38,7 @@ pub(super) struct Attached {
 pub(super) struct Medium {
     /// The file's name, for people.
     name: String,
-    kind: Kind,
+    kind: MediaKind,
     /// Its bytes, as they are sent.
     pub(super) bytes: Bytes,
 }
@@ -53,7 +53,7 @@ impl Attached {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let bytes = app.file_bytes(path)?;
         let plain = text::frame::plain_name(&name);
-        let (text, medium) = match media::tell(&bytes) {
+        let (text, medium) = match media::detect(&bytes) {
             Some(kind) if kind.is_sound() => {
                 let bytes = sound(&name, bytes)?;
                 let text = format!("Sound {plain}, {}, {}:", kind.name(), size(bytes.len() as u64));
@@ -61,11 +61,12 @@ impl Attached {
             }
             Some(_) => {
                 let limit = app.settings.limits.picture;
-                let picture = media::take_in(&bytes, limit).map_err(|why| refused(&name, &why, limit))?;
-                let text = format!("Picture {plain}, {}:", picture.measure);
+                let picture =
+                    media::import_picture(&bytes, limit).map_err(|why| refused(&name, &why, limit))?;
+                let text = format!("Picture {plain}, {}:", picture.dimensions);
                 (text, Some(Medium { name, kind: picture.kind, bytes: picture.bytes.into() }))
             }
-            None if is_called_media(path) => return Err(refused(&name, &Refused::NoPicture, 0)),
+            None if is_called_media(path) => return Err(refused(&name, &PictureError::NoPicture, 0)),
             None => {
                 let text = app.text_of(&path.to_string_lossy(), bytes)?;
                 let fence = text::frame::fence(&text);
@@ -163,22 +164,22 @@ fn is_called_media(path: &Path) -> bool {
     ending.is_some_and(|ending| CALLED_MEDIA.contains(&ending.as_str()))
 }
 
-fn refused(name: &str, why: &Refused, limit: u64) -> CommandError {
+fn refused(name: &str, why: &PictureError, limit: u64) -> CommandError {
     let name = one_line(name);
     match why {
-        Refused::NoPicture => CommandError::new(
+        PictureError::NoPicture => CommandError::new(
             "unknown_format",
             2,
             format!("{name} is called a picture or a sound, and its first bytes are of none that is sent"),
             "convert it to PNG, JPEG, GIF, WebP, WAV or MP3; a text goes along under a name that says so",
         ),
-        Refused::TooLarge { .. } => CommandError::new(
+        PictureError::TooLarge { .. } => CommandError::new(
             "too_large",
             2,
             format!("{name} was not decoded: {why}, and limits.picture is {limit} pixels"),
             "make it smaller, or raise limits.picture",
         ),
-        Refused::Damaged { .. } => CommandError::new(
+        PictureError::Damaged { .. } => CommandError::new(
             "damaged_picture",
             2,
             format!("{name} was not sent: {}", one_line(&why.to_string())),

@@ -1,4 +1,4 @@
-//! `models.json`: what is installed, and the hash of each file as it was made here.
+//! Registry of installed weights, `models.json`: the hash of each file as it was made here.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,22 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::WeightsError;
 use crate::files;
-use crate::folders::Folders;
+use crate::weights_folders::WeightsFolders;
 
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The whole file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Register {
+pub(crate) struct Registry {
     version: u32,
-    models: BTreeMap<String, Entry>,
+    models: BTreeMap<String, RegistryEntry>,
 }
 
-/// One installed model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct RegistryEntry {
     /// The SHA-256 of the converted file.
     pub(crate) sha256: Digest,
     /// Its size in bytes.
@@ -33,9 +31,9 @@ pub(crate) struct Entry {
     pub(crate) made_of: Digest,
 }
 
-impl Register {
-    /// Reads it; empty where there is none.
-    pub(crate) fn read(folders: &Folders) -> Result<Self, WeightsError> {
+impl Registry {
+    /// Reads the registry; an absent file is an empty one.
+    pub(crate) fn read(folders: &WeightsFolders) -> Result<Self, WeightsError> {
         let path = folders.register();
         let unreadable = |why: String| WeightsError::Register { path: path.clone(), why };
         let mut bytes = Vec::new();
@@ -55,16 +53,16 @@ impl Register {
         serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))
     }
 
-    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, name: &str) -> Option<&RegistryEntry> {
         self.models.get(name)
     }
 
-    /// Writes it with this entry; under the lock only.
+    /// Writes the registry with this entry. Only under the lock.
     pub(crate) fn write_with(
         mut self,
         name: &str,
-        entry: Entry,
-        folders: &Folders,
+        entry: RegistryEntry,
+        folders: &WeightsFolders,
     ) -> Result<(), WeightsError> {
         self.models.insert(name.to_owned(), entry);
         let path = folders.register();

@@ -1,35 +1,39 @@
-//! The conversion, as a value: this crate fetches files and does not know what is in them.
+//! Conversion of the fetched file, by a function that is passed in: this crate does not know what is in the files.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use crate::blocking_task::BlockingTask;
 use crate::error::WeightsError;
 use crate::files;
-use crate::folders::Folders;
-use crate::installed::{Installed, checked};
-use crate::lock::PullLock;
-use crate::register::{Entry, Register};
+use crate::installed::{InstalledWeights, checked};
+use crate::pull_lock::PullLock;
+use crate::registry::{Registry, RegistryEntry};
 use crate::table::Weights;
-use crate::thread::Task;
+use crate::weights_folders::WeightsFolders;
 
-/// What a conversion failed with.
 pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Turns the file at the first path into one at the second, which does not exist yet. The function it is
-/// given is called with what is done and all there is to do, in a unit of its own choice.
-pub type Convert = Box<dyn FnOnce(&Path, &Path, &mut dyn FnMut(u64, u64)) -> Result<(), ConvertError> + Send>;
+/// Converter of the file at the first path into one at the second, which does not exist yet. It reports progress to
+/// the function it is given: done and total, in a unit of its own choice.
+pub type Converter =
+    Box<dyn FnOnce(&Path, &Path, &mut dyn FnMut(u64, u64)) -> Result<(), ConvertError> + Send>;
 
-/// What turns the fetched file into the installed one. It owns the lock: should nobody wait for it any
-/// more, it still ends before another begins.
+/// Conversion of the fetched file into the installed one. It owns the lock: it ends before another begins, even if
+/// nobody waits for it any more.
 pub(crate) struct Conversion {
     pub(crate) weights: Weights,
-    pub(crate) folders: Folders,
+    pub(crate) folders: WeightsFolders,
     pub(crate) lock: PullLock,
 }
 
 impl Conversion {
-    pub(crate) fn run(self, convert: Convert, task: &Task) -> Result<Installed, WeightsError> {
+    pub(crate) fn run(
+        self,
+        convert: Converter,
+        task: &BlockingTask,
+    ) -> Result<InstalledWeights, WeightsError> {
         let Self { weights, folders, lock: _held } = self;
         let (source, target) = (folders.fetched(&weights), folders.converted(&weights));
         let new = files::beside(&target);
@@ -44,17 +48,19 @@ impl Conversion {
             files::remove(&new)?;
         }
         made?;
-        let hashed = File::open(&new).and_then(|mut file| files::fingerprint(&mut file, &Task::default()));
+        let hashed =
+            File::open(&new).and_then(|mut file| files::fingerprint(&mut file, &BlockingTask::default()));
         let hashed = hashed.map_err(WeightsError::io("read", &new, 0))?;
-        let entry = Entry { sha256: hashed.sha256, bytes: hashed.bytes, made_of: weights.file.sha256 };
+        let entry =
+            RegistryEntry { sha256: hashed.sha256, bytes: hashed.bytes, made_of: weights.file.sha256 };
         files::publish(&new, &target)?;
-        Register::read(&folders)?.write_with(weights.name, entry, &folders)?;
+        Registry::read(&folders)?.write_with(weights.name, entry, &folders)?;
         files::remove(&source)?;
-        checked(&weights, &folders, &Task::default())
+        checked(&weights, &folders, &BlockingTask::default())
     }
 }
 
-/// A conversion that failed for want of room says so by its cause.
+/// Error of a conversion: [`WeightsError::DiskFull`] if one of its causes says so.
 fn full_disk(error: ConvertError, path: &Path, weights: &Weights) -> WeightsError {
     let first: &(dyn std::error::Error + 'static) = error.as_ref();
     let full = std::iter::successors(Some(first), |cause| cause.source()).any(|cause| {

@@ -1,4 +1,4 @@
-//! Products of rows with a matrix of 8-bit blocks.
+//! Matrix multiplication: products of rows with a matrix of 8-bit blocks.
 //!
 //! The matrix is unpacked to single precision piece by piece, in the cache nearest to the processor, and
 //! multiplied there. Rows are not rounded to 8 bits first, as other engines do it: that costs more of a
@@ -11,9 +11,10 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use candle_core::utils::barrier_pool;
+use half::slice::HalfFloatSliceExt;
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::panel::{BLOCK, COLUMNS, Panels, single};
+use crate::packed_rows::{BLOCK, COLUMNS, PackedRows};
 
 /// Places of the inner dimension unpacked at a time: 16 KiB.
 const STEP: usize = 8 * BLOCK;
@@ -22,15 +23,14 @@ const MOST_ROWS: usize = 12;
 /// Blocks at a time for a single row.
 const ABREAST: usize = 4;
 
-/// How this processor computes products.
+/// Kernel for this processor: its instructions, and how many rows share a load.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kernel {
+pub(crate) struct MatmulKernel {
     pub(crate) arch: Arch,
-    /// Rows of a group.
     group: usize,
 }
 
-impl Kernel {
+impl MatmulKernel {
     pub(crate) fn new() -> Self {
         struct Group;
         impl WithSimd for Group {
@@ -38,7 +38,7 @@ impl Kernel {
 
             #[inline(always)]
             fn with_simd<S: Simd>(self, _: S) -> usize {
-                // Sums of a group stay in registers, beside a row of the panel and a number of a row.
+                // Sums of a group stay in registers, beside a row of the tile and a number of a row.
                 let vectors = COLUMNS / S::F32_LANES;
                 (S::REGISTER_COUNT.saturating_sub(1 + vectors) / vectors).clamp(1, MOST_ROWS)
             }
@@ -63,15 +63,15 @@ impl Kernel {
     }
 
     /// The products of `count` rows, grouped, with a matrix: row after row.
-    pub(crate) fn product(self, grouped: &[f32], count: usize, panels: &Panels) -> Vec<f32> {
-        let (pool, all) = (barrier_pool(), panels.rows().div_ceil(COLUMNS));
+    pub(crate) fn product(self, grouped: &[f32], count: usize, packed: &PackedRows) -> Vec<f32> {
+        let (pool, all) = (barrier_pool(), packed.rows().div_ceil(COLUMNS));
         let threads = pool.n_workers() + 1;
-        let part = |panels_of: Range<usize>| {
-            let columns = panels_of.start * COLUMNS..panels.rows().min(panels_of.end * COLUMNS);
+        let part = |tiles: Range<usize>| {
+            let columns = tiles.start * COLUMNS..packed.rows().min(tiles.end * COLUMNS);
             let width = columns.len();
             let mut product = vec![0.0; count * width];
             let part =
-                Part { panels, grouped, count, group: self.group, panels_of, product: &mut product, width };
+                ColumnTask { packed, grouped, count, group: self.group, tiles, product: &mut product, width };
             self.arch.dispatch(part);
             (columns, product)
         };
@@ -86,10 +86,10 @@ impl Kernel {
                 *place.lock().unwrap_or_else(PoisonError::into_inner) = done;
             }
         });
-        let mut product = vec![0.0; count * panels.rows()];
+        let mut product = vec![0.0; count * packed.rows()];
         for part in parts {
             let (columns, part) = part.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let rows = product.chunks_exact_mut(panels.rows());
+            let rows = product.chunks_exact_mut(packed.rows());
             for (row, part) in rows.zip(part.chunks_exact(columns.len().max(1))) {
                 row[columns.clone()].copy_from_slice(part);
             }
@@ -98,20 +98,20 @@ impl Kernel {
     }
 }
 
-/// Some columns of a product.
-struct Part<'a> {
-    panels: &'a Panels,
+/// Task of one thread: some columns of a product.
+struct ColumnTask<'a> {
+    packed: &'a PackedRows,
     grouped: &'a [f32],
     count: usize,
     /// Rows of a group, but the last.
     group: usize,
-    panels_of: Range<usize>,
+    tiles: Range<usize>,
     /// Row after row, `width` numbers each.
     product: &'a mut [f32],
     width: usize,
 }
 
-impl WithSimd for Part<'_> {
+impl WithSimd for ColumnTask<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -125,19 +125,17 @@ impl WithSimd for Part<'_> {
     }
 }
 
-impl Part<'_> {
+impl ColumnTask<'_> {
     #[inline(always)]
     fn columns<S: Simd, const VECTORS: usize>(self, simd: S) {
-        let inner = self.panels.inner();
+        let inner = self.packed.inner();
         let mut weights = [0.0; STEP * COLUMNS];
         let mut scales = vec![0.0; inner / BLOCK * COLUMNS];
         let mut sums = vec![0.0; self.count * COLUMNS];
-        for (number, panel) in self.panels_of.enumerate() {
-            for (scale, half) in scales.iter_mut().zip(self.panels.scales(panel)) {
-                *scale = single(*half);
-            }
+        for (number, tile) in self.tiles.enumerate() {
+            self.packed.scales(tile).convert_to_f32_slice(&mut scales);
             sums.fill(0.0);
-            let steps = self.panels.numbers(panel).chunks(STEP * COLUMNS);
+            let steps = self.packed.numbers(tile).chunks(STEP * COLUMNS);
             let scales = scales.chunks(STEP / BLOCK * COLUMNS);
             for ((step, scales), from) in steps.zip(scales).zip((0..inner).step_by(STEP)) {
                 let weights = &mut weights[..step.len()];
@@ -258,7 +256,7 @@ mod tests {
     }
 
     /// A matrix of the file's form, and its numbers row after row.
-    fn matrix(inner: usize, rows: usize) -> (Panels, Vec<f32>) {
+    fn matrix(inner: usize, rows: usize) -> (PackedRows, Vec<f32>) {
         let (mut bytes, mut plain) = (Vec::new(), Vec::new());
         for (block, numbers) in random(inner * rows, 3).chunks(BLOCK).enumerate() {
             // Powers of two, as 16-bit floating point: from 2^-9 to 2^-6.
@@ -271,20 +269,20 @@ mod tests {
                 plain.push(rounded * scale);
             }
         }
-        (Panels::new(&bytes, inner, rows), plain)
+        (PackedRows::new(&bytes, inner, rows), plain)
     }
 
-    fn product(kernel: Kernel, rows: &[f32], panels: &Panels) -> Vec<f32> {
-        let inner = panels.inner();
-        kernel.product(&kernel.grouped(rows, inner), rows.len() / inner, panels)
+    fn product(kernel: MatmulKernel, rows: &[f32], packed: &PackedRows) -> Vec<f32> {
+        let inner = packed.inner();
+        kernel.product(&kernel.grouped(rows, inner), rows.len() / inner, packed)
     }
 
     #[test]
     fn products_are_those_of_plain_arithmetic() {
         for (inner, columns, count) in [(32, 16, 1), (96, 37, 5), (576, 33, 29), (160, 1, 13)] {
-            let (panels, plain) = matrix(inner, columns);
+            let (packed, plain) = matrix(inner, columns);
             let rows = random(inner * count, 5);
-            let found = product(Kernel::new(), &rows, &panels);
+            let found = product(MatmulKernel::new(), &rows, &packed);
             assert_eq!(found.len(), count * columns);
             let expected = rows.chunks(inner).flat_map(|row| {
                 plain.chunks(inner).map(move |column| {
@@ -299,48 +297,39 @@ mod tests {
 
     #[test]
     fn rows_of_the_matrix_are_given_back() {
-        let (panels, plain) = matrix(96, 37);
+        let (packed, plain) = matrix(96, 37);
         for (number, row) in plain.chunks(96).enumerate() {
-            assert_eq!(panels.row(number).collect::<Vec<_>>(), row);
+            assert_eq!(packed.row(number).collect::<Vec<_>>(), row);
         }
     }
 
     #[test]
     fn a_row_has_the_same_bits_in_any_company() {
-        let (inner, kernel) = (224, Kernel::new());
-        let (panels, _) = matrix(inner, 50);
+        let (inner, kernel) = (224, MatmulKernel::new());
+        let (packed, _) = matrix(inner, 50);
         let rows = random(inner * 31, 7);
-        let together = product(kernel, &rows, &panels);
+        let together = product(kernel, &rows, &packed);
         for (row, expected) in rows.chunks(inner).zip(together.chunks(50)) {
-            assert_eq!(product(kernel, row, &panels), expected);
+            assert_eq!(product(kernel, row, &packed), expected);
         }
         for count in 2..14 {
-            assert_eq!(product(kernel, &rows[..count * inner], &panels), together[..count * 50]);
+            assert_eq!(product(kernel, &rows[..count * inner], &packed), together[..count * 50]);
         }
     }
 
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn a_row_has_the_same_bits_whatever_the_width_of_vectors() {
-        let (inner, kernel) = (224, Kernel::new());
-        let (panels, _) = matrix(inner, 50);
+        let (inner, kernel) = (224, MatmulKernel::new());
+        let (packed, _) = matrix(inner, 50);
         let rows = random(inner * 31, 7);
-        let expected = product(kernel, &rows, &panels);
+        let expected = product(kernel, &rows, &packed);
         if let Some(narrower) = pulp::x86::V3::try_new() {
-            let kernel = Kernel { arch: Arch::V3(narrower), group: 6 };
-            assert_eq!(product(kernel, &rows, &panels), expected);
+            let kernel = MatmulKernel { arch: Arch::V3(narrower), group: 6 };
+            assert_eq!(product(kernel, &rows, &packed), expected);
         }
         // Without fused multiplication only nearly.
-        let plain = product(Kernel { arch: Arch::Scalar, group: 1 }, &rows, &panels);
+        let plain = product(MatmulKernel { arch: Arch::Scalar, group: 1 }, &rows, &packed);
         assert!(plain.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-4));
-    }
-
-    #[test]
-    fn scales_are_read_exactly() {
-        for (half, expected) in
-            [(0x3c00, 1.0), (0xc000, -2.0), (0x0001, 2.0_f32.powi(-24)), (0x7bff, 65_504.0), (0x8000, -0.0)]
-        {
-            assert_eq!(single(half).to_bits(), f32::to_bits(expected), "{half:#x}");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Where weights lie in a home: the only place that spells these names.
+//! Folders of weights in a home; no other place spells these names.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,18 +9,18 @@ use crate::table::Weights;
 
 /// The two folders of a home that weights use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folders {
+pub struct WeightsFolders {
     models: PathBuf,
     incoming: PathBuf,
 }
 
-impl Folders {
-    /// Those of the home at this path: `models`, and `cache/weights` for what is on its way.
+impl WeightsFolders {
+    /// Folders of the home at this path: `models`, and `cache/weights` for downloads under way.
     pub fn of_home(home: &Path) -> Self {
         Self { models: home.join("models"), incoming: home.join("cache/weights") }
     }
 
-    /// Where the installed file of these weights lies, or would.
+    /// Path of the installed file of these weights, whether it is there or not.
     pub fn converted(&self, weights: &Weights) -> PathBuf {
         self.models.join(weights.converted_name())
     }
@@ -40,17 +40,16 @@ impl Folders {
         &self.incoming
     }
 
-    /// What is installed, and its hashes.
+    /// Path of the registry.
     pub(crate) fn register(&self) -> PathBuf {
         self.models.join("models.json")
     }
 
-    /// Locked by whoever pulls.
     pub(crate) fn lock(&self) -> PathBuf {
         self.incoming.join("lock")
     }
 
-    /// What of a download has arrived.
+    /// Path of the part file of a download.
     pub(crate) fn part(&self, weights: &Weights) -> PathBuf {
         self.incoming.join(format!("{}.part", weights.name))
     }
@@ -66,20 +65,20 @@ impl Folders {
         self.incoming.join(format!("{}.gguf", weights.name))
     }
 
-    /// The private folder pip works in; never older than the lock.
+    /// Private folder of pip; never older than the lock.
     pub(crate) fn pip(&self) -> PathBuf {
         self.incoming.join("pip")
     }
 }
 
-/// Where it is noted whose beginning a part file is.
+/// Path of the note that belongs to a part file.
 pub(crate) fn note_of(part: &Path) -> PathBuf {
     let mut note = part.as_os_str().to_owned();
     note.push(".json");
     PathBuf::from(note)
 }
 
-/// Makes a folder that is ours alone, and those above it.
+/// Creates a folder of mode 0700, and those above it.
 pub(crate) fn make(folder: &Path) -> Result<(), WeightsError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(WeightsError::io("created", folder, 0))

@@ -1,15 +1,13 @@
-//! What a file is, by its first bytes.
+//! Kind of a file by its first bytes.
+
+use image::ImageFormat;
 
 /// A kind of picture or sound that is sent to models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A PNG picture.
+pub enum MediaKind {
     Png,
-    /// A JPEG picture.
     Jpeg,
-    /// A GIF picture.
     Gif,
-    /// A WebP picture.
     Webp,
     /// A sound in a WAV file.
     Wav,
@@ -17,7 +15,7 @@ pub enum Kind {
     Mp3,
 }
 
-impl Kind {
+impl MediaKind {
     /// Its media type, as models are told it.
     pub const fn mime(self) -> &'static str {
         match self {
@@ -30,7 +28,6 @@ impl Kind {
         }
     }
 
-    /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Png => "PNG",
@@ -48,24 +45,16 @@ impl Kind {
     }
 }
 
-/// What the bytes of a file are; none if they are neither picture nor sound of a kind that is sent. The first 12
+/// Kind of a file; none if they are neither picture nor sound of a kind that is sent. The first 12
 /// bytes are enough.
-pub fn tell(bytes: &[u8]) -> Option<Kind> {
-    let riff = |form: &[u8]| bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(form);
-    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Some(Kind::Png)
-    } else if bytes.starts_with(b"\xff\xd8\xff") {
-        Some(Kind::Jpeg)
-    } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        Some(Kind::Gif)
-    } else if riff(b"WEBP") {
-        Some(Kind::Webp)
-    } else if riff(b"WAVE") {
-        Some(Kind::Wav)
-    } else if is_mp3(bytes) {
-        Some(Kind::Mp3)
-    } else {
-        None
+pub fn detect(bytes: &[u8]) -> Option<MediaKind> {
+    match image::guess_format(bytes) {
+        Ok(ImageFormat::Png) => Some(MediaKind::Png),
+        Ok(ImageFormat::Jpeg) => Some(MediaKind::Jpeg),
+        Ok(ImageFormat::Gif) => Some(MediaKind::Gif),
+        Ok(ImageFormat::WebP) => Some(MediaKind::Webp),
+        _ if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE") => Some(MediaKind::Wav),
+        _ => is_mp3(bytes).then_some(MediaKind::Mp3),
     }
 }
 
@@ -89,15 +78,15 @@ mod tests {
     #[test]
     fn the_first_bytes_tell_what_it_is() {
         for (bytes, kind) in [
-            (&b"\x89PNG\r\n\x1a\n...."[..], Kind::Png),
-            (b"\xff\xd8\xff\xe0", Kind::Jpeg),
-            (b"GIF89a", Kind::Gif),
-            (b"RIFF\x01\x02\x03\x04WEBPVP8 ", Kind::Webp),
-            (b"RIFF\x01\x02\x03\x04WAVEfmt ", Kind::Wav),
-            (b"ID3\x04\x00", Kind::Mp3),
-            (b"\xff\xfb\x90\x00", Kind::Mp3),
+            (&b"\x89PNG\r\n\x1a\n...."[..], MediaKind::Png),
+            (b"\xff\xd8\xff\xe0", MediaKind::Jpeg),
+            (b"GIF89a", MediaKind::Gif),
+            (b"RIFF\x01\x02\x03\x04WEBPVP8 ", MediaKind::Webp),
+            (b"RIFF\x01\x02\x03\x04WAVEfmt ", MediaKind::Wav),
+            (b"ID3\x04\x00", MediaKind::Mp3),
+            (b"\xff\xfb\x90\x00", MediaKind::Mp3),
         ] {
-            assert_eq!(tell(bytes), Some(kind));
+            assert_eq!(detect(bytes), Some(kind));
         }
     }
 
@@ -113,7 +102,7 @@ mod tests {
             b"%PDF-1.7",
             b"plain text",
         ] {
-            assert_eq!(tell(bytes), None, "{bytes:?}");
+            assert_eq!(detect(bytes), None, "{bytes:?}");
         }
     }
 }

@@ -1,28 +1,25 @@
-//! One process at a time fetches weights into a home.
+//! Lock of a home for fetching weights: one process at a time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 use crate::error::WeightsError;
-use crate::event::{Event, Listener, Notice};
+use crate::fetch_event::{FetchEvent, FetchListener, FetchNotice};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The right to fetch; given back by the last clone, also by the kernel when the process dies. Work that
+/// Lock for fetching; released by the last clone, also by the kernel when the process dies. Work that
 /// goes on on a thread holds a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct PullLock(#[expect(dead_code, reason = "it is held, not read")] Arc<File>);
 
 impl PullLock {
-    /// Waits for it, telling once for whom. Cancel-safe.
-    pub(crate) async fn acquire(path: &Path, listener: &mut Listener<'_>) -> Result<Self, WeightsError> {
+    /// Waits for the lock and reports once which process holds it. Cancel-safe.
+    pub(crate) async fn acquire(path: &Path, listener: &mut FetchListener<'_>) -> Result<Self, WeightsError> {
         let failed = |error| WeightsError::io("locked", path, 0)(error);
         let mut options = OpenOptions::new();
         let mut file = options
@@ -35,15 +32,14 @@ impl PullLock {
             .map_err(failed)?;
         let mut told = false;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match file.try_lock() {
                 Ok(()) => break,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) if told => {}
-                Err(Errno::AGAIN) => {
-                    listener(Event::Notice(Notice::Waiting { holder: holder(&mut file) }));
+                Err(TryLockError::WouldBlock) if told => {}
+                Err(TryLockError::WouldBlock) => {
+                    listener(FetchEvent::Notice(FetchNotice::Waiting { holder: holder(&mut file) }));
                     told = true;
                 }
-                Err(other) => return Err(failed(other.into())),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
             tokio::time::sleep(PAUSE).await;
         }

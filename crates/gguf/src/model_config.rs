@@ -1,13 +1,13 @@
-//! What a model's metadata says of its shape, checked before any of it is believed.
+//! Shape of a model by its metadata, checked against limits.
 
 use crate::error::LoadError;
-use crate::header::Header;
-use crate::value::Value;
+use crate::header::GgufHeader;
+use crate::metadata_value::MetadataValue;
 
 /// The architectures the engine runs. All are one decoder with small differences; each was compared with
 /// llama.cpp number by number. Others, of which the file may be perfectly fine, are refused by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub(crate) enum Architecture {
     /// Llama and its many descendants: SmolLM2, Mistral, TinyLlama, Llama 3.
     Llama,
     /// Qwen 2 and 2.5: biases on queries, keys and values.
@@ -16,9 +16,9 @@ pub enum Family {
     Qwen3,
 }
 
-impl Family {
+impl Architecture {
     /// The architecture's name in GGUF files.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Llama => "llama",
             Self::Qwen2 => "qwen2",
@@ -36,10 +36,10 @@ impl Family {
     }
 }
 
-/// The shape of a model.
+/// Shape of a model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Config {
-    pub(crate) family: Family,
+pub(crate) struct ModelConfig {
+    pub(crate) family: Architecture,
     pub(crate) layers: usize,
     pub(crate) width: usize,
     pub(crate) inner: usize,
@@ -52,16 +52,16 @@ pub(crate) struct Config {
     /// Positions are divided by this before they are rotated.
     pub(crate) rotation_scale: f64,
     pub(crate) epsilon: f32,
-    /// What the model was trained for, in tokens.
+    /// Window the model was trained for, in tokens.
     pub(crate) context: u32,
     pub(crate) vocabulary: usize,
 }
 
-impl Config {
-    pub(crate) fn of(header: &Header) -> Result<Self, LoadError> {
-        let architecture = header.require("general.architecture", Value::text)?;
+impl ModelConfig {
+    pub(crate) fn of(header: &GgufHeader) -> Result<Self, LoadError> {
+        let architecture = header.require("general.architecture", MetadataValue::text)?;
         let family =
-            Family::of(architecture).ok_or_else(|| LoadError::Architecture(architecture.to_owned()))?;
+            Architecture::of(architecture).ok_or_else(|| LoadError::Architecture(architecture.to_owned()))?;
         let keys = Keys { header, family };
         keys.refuse_unsupported()?;
         let width = keys.size("embedding_length", 65_536)?;
@@ -81,7 +81,7 @@ impl Config {
             epsilon: keys.epsilon()?,
             context: u32::try_from(keys.size("context_length", u64::from(u32::MAX >> 1))?)
                 .unwrap_or(u32::MAX),
-            vocabulary: header.require("tokenizer.ggml.tokens", Value::texts)?.len(),
+            vocabulary: header.require("tokenizer.ggml.tokens", MetadataValue::texts)?.len(),
         };
         let fits = config.head > 0
             && config.head.is_multiple_of(2)
@@ -102,8 +102,8 @@ impl Config {
 }
 
 struct Keys<'a> {
-    header: &'a Header,
-    family: Family,
+    header: &'a GgufHeader,
+    family: Architecture,
 }
 
 impl Keys<'_> {
@@ -142,14 +142,14 @@ impl Keys<'_> {
     fn epsilon(&self) -> Result<f32, LoadError> {
         const NAME: &str = "attention.layer_norm_rms_epsilon";
         let key = self.key(NAME);
-        match self.header.require(&key, Value::float)? {
+        match self.header.require(&key, MetadataValue::float)? {
             number if (0.0..=0.1).contains(&number) => Ok(number as f32),
             number => Err(self.wrong(NAME, number.to_string())),
         }
     }
 
     fn scale(&self) -> Result<f64, LoadError> {
-        match self.header.get(&self.key("rope.scaling.type")).and_then(Value::text) {
+        match self.header.get(&self.key("rope.scaling.type")).and_then(MetadataValue::text) {
             None | Some("none") => Ok(1.0),
             Some("linear") => self.positive("rope.scaling.factor", 1.0),
             Some(other) => Err(LoadError::Feature(format!("rotary scaling of the kind `{other}`"))),
@@ -157,11 +157,18 @@ impl Keys<'_> {
     }
 
     fn refuse_unsupported(&self) -> Result<(), LoadError> {
-        let experts = self.header.get(&self.key("expert_count")).and_then(Value::unsigned).unwrap_or(0);
+        let experts =
+            self.header.get(&self.key("expert_count")).and_then(MetadataValue::unsigned).unwrap_or(0);
         if experts > 0 {
             return Err(LoadError::Feature("a mixture of experts".to_owned()));
         }
-        if self.header.get(&self.key("attention.sliding_window")).and_then(Value::unsigned).unwrap_or(0) > 0 {
+        if self
+            .header
+            .get(&self.key("attention.sliding_window"))
+            .and_then(MetadataValue::unsigned)
+            .unwrap_or(0)
+            > 0
+        {
             return Err(LoadError::Feature("a sliding window of attention".to_owned()));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Where a text is cut before its pieces are made into tokens.
+//! Pre-tokenizers: where a text is cut before its pieces are made into tokens.
 //!
 //! A file only *names* its rule (`tokenizer.ggml.pre`); the rules themselves are facts of the model families.
 //! An unknown name is refused: tokens cut otherwise than in training make a model quietly worse.
@@ -12,11 +12,11 @@ const NUMERAL: &str = r"\p{N}";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// Cuts texts by one or more patterns, each applied to the pieces of the one before.
+/// Pre-tokenizer of a vocabulary: one or more patterns, each applied to the pieces of the one before.
 #[derive(Debug)]
-pub(crate) struct Split(Vec<Regex>);
+pub(crate) struct PreTokenizer(Vec<Regex>);
 
-impl Split {
+impl PreTokenizer {
     pub(crate) fn named(name: &str) -> Result<Self, LoadError> {
         let patterns: &[&str] = match name {
             "default" | "gpt-2" | "gpt2" => &[GPT2],
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn pieces(rule: &str, text: &str) -> Vec<String> {
-        Split::named(rule).unwrap().pieces(text).unwrap().into_iter().map(str::to_owned).collect()
+        PreTokenizer::named(rule).unwrap().pieces(text).unwrap().into_iter().map(str::to_owned).collect()
     }
 
     #[test]
@@ -88,6 +88,6 @@ mod tests {
 
     #[test]
     fn an_unknown_rule_is_refused() {
-        assert!(matches!(Split::named("tekken"), Err(LoadError::Feature(_))));
+        assert!(matches!(PreTokenizer::named("tekken"), Err(LoadError::Feature(_))));
     }
 }

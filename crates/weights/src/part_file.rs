@@ -1,7 +1,7 @@
-//! What of a download has arrived, and whose beginning it is.
+//! Part files: the bytes of a download that have arrived, and the note of the file they belong to.
 //!
 //! Beside `NAME.part` lies `NAME.part.json`: the address, the pinned file and the server's validator. Only
-//! if all of them fit is the beginning ours to go on with; else it starts from zero. The note is written
+//! if all of them fit is the download continued; else it starts from zero. The note is written
 //! before the first byte. Even a wrong beginning costs no more than time: the whole is hashed at the end.
 
 use std::fs::{File, OpenOptions};
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::WeightsError;
 use crate::files;
-use crate::folders::note_of;
 use crate::table::Fingerprint;
+use crate::weights_folders::note_of;
 
 const MAX_NOTE_BYTES: u64 = 16 * 1024;
 
-/// A download that is under way.
+/// Part file of a download.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct PartFile {
     path: PathBuf,
     note: PathBuf,
     url: String,
@@ -36,16 +36,16 @@ struct Note {
     etag: Option<String>,
 }
 
-/// A beginning that can be gone on with.
+/// Part file that a download can continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Beginning {
-    /// How many bytes are here; at most all.
+pub(crate) struct PartialFile {
+    /// Bytes that have arrived, at most all.
     pub(crate) bytes: u64,
-    /// What the server called the file. A beginning without it is gone on with only if it is all there.
+    /// Strong validator of the server's file. A part file without it is continued only if it is complete.
     pub(crate) etag: Option<String>,
 }
 
-impl Part {
+impl PartFile {
     pub(crate) fn new(path: PathBuf, url: String, file: Fingerprint) -> Self {
         Self { note: note_of(&path), path, url, file }
     }
@@ -54,18 +54,18 @@ impl Part {
         &self.path
     }
 
-    /// What is here of this very download.
-    pub(crate) fn beginning(&self) -> Option<Beginning> {
+    /// What has arrived of this very download.
+    pub(crate) fn beginning(&self) -> Option<PartialFile> {
         let bytes = std::fs::metadata(&self.path).ok().filter(std::fs::Metadata::is_file)?.len();
         let mut text = Vec::new();
         File::open(&self.note).ok()?.take(MAX_NOTE_BYTES).read_to_end(&mut text).ok()?;
         let note: Note = serde_json::from_slice(&text).ok()?;
         let ours = note.url == self.url && note.bytes == self.file.bytes && note.sha256 == self.file.sha256;
         let usable = bytes == self.file.bytes || (bytes < self.file.bytes && note.etag.is_some());
-        (ours && bytes > 0 && usable).then_some(Beginning { bytes, etag: note.etag })
+        (ours && bytes > 0 && usable).then_some(PartialFile { bytes, etag: note.etag })
     }
 
-    /// Opens it empty, for a file the server calls so.
+    /// Opens it empty and notes the server's validator.
     pub(crate) fn start(&self, etag: Option<String>) -> Result<File, WeightsError> {
         self.discard()?;
         let note = Note { url: self.url.clone(), bytes: self.file.bytes, sha256: self.file.sha256, etag };
@@ -75,7 +75,7 @@ impl Part {
     }
 
     /// Opens it at its end.
-    pub(crate) fn go_on(&self) -> Result<File, WeightsError> {
+    pub(crate) fn open_at_end(&self) -> Result<File, WeightsError> {
         let opened = OpenOptions::new().append(true).open(&self.path);
         opened.map_err(WeightsError::io("opened", &self.path, 0))
     }

@@ -52,7 +52,7 @@ fn exp(x: f32) -> f32 {
     if x < -87.0 { 0.0 } else { scaled }
 }
 
-/// Turns scores into shares that sum to 1.
+/// Softmax: turns scores into shares that sum to 1.
 #[inline(always)]
 pub(crate) fn softmax(scores: &mut [f32]) {
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -81,7 +81,7 @@ pub(crate) fn gated(gate: &mut [f32], up: &[f32]) {
     }
 }
 
-/// Rows scaled to a mean square of 1, then by the weights.
+/// RMS norm: rows scaled to a mean square of 1, then by the weights.
 #[inline(always)]
 pub(crate) fn normalise(rows: &mut [f32], weights: &[f32], epsilon: f32) {
     for row in rows.chunks_exact_mut(weights.len()) {

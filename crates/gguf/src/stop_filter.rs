@@ -1,34 +1,33 @@
-//! When text may be shown.
+//! Stop texts, and characters that several tokens make up.
 //!
-//! A token may end in the middle of a character, or of a stop text. Bytes are held back until they are whole
-//! characters and cannot become a stop any more, so nothing that was given has to be taken back.
+//! A token may end in the middle of a character, or of a stop text. Its bytes are held back until they are whole
+//! characters and cannot become a stop text any more, so no text that was sent is ever withdrawn.
 
-/// Holds text back until it is certain.
+/// Filter of an answer's bytes: text leaves it once no stop text can begin in it.
 #[derive(Debug, Default)]
-pub(crate) struct Release {
+pub(crate) struct StopFilter {
     held: Vec<u8>,
     stops: Vec<Vec<u8>>,
 }
 
-/// Text that is certain now.
+/// Text that left the filter.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Released {
-    /// The text.
+pub(crate) struct FilteredText {
     pub(crate) text: String,
-    /// How many bytes of the tokens it was made of. Differs from the text's where bytes were no characters.
+    /// Bytes of the tokens the text was made of. More or fewer than the text's where bytes were no UTF-8.
     pub(crate) bytes: usize,
     /// Whether a stop text follows it.
     pub(crate) stopped: bool,
 }
 
-impl Release {
+impl StopFilter {
     /// Empty stop texts are left out: they would stop before the first token.
     pub(crate) fn new(stops: &[String]) -> Self {
         let stops = stops.iter().filter(|stop| !stop.is_empty()).map(|stop| stop.clone().into_bytes());
         Self { held: Vec::new(), stops: stops.collect() }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Released {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> FilteredText {
         self.held.extend_from_slice(bytes);
         let first = self.stops.iter().filter_map(|stop| find(&self.held, stop)).min();
         match first {
@@ -37,13 +36,12 @@ impl Release {
         }
     }
 
-    /// Bytes held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// What is left when the answer has ended.
-    pub(crate) fn finish(&mut self) -> Released {
+    /// The rest, when the answer has ended.
+    pub(crate) fn finish(&mut self) -> FilteredText {
         self.take(self.held.len(), false)
     }
 
@@ -55,11 +53,11 @@ impl Release {
             .unwrap_or(whole)
     }
 
-    fn take(&mut self, end: usize, stopped: bool) -> Released {
+    fn take(&mut self, end: usize, stopped: bool) -> FilteredText {
         let rest = self.held.split_off(end);
         let bytes = std::mem::replace(&mut self.held, rest);
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Released { text, bytes: bytes.len(), stopped }
+        FilteredText { text, bytes: bytes.len(), stopped }
     }
 }
 
@@ -69,21 +67,9 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
 
 /// Bytes at the end that may be the beginning of a character.
 fn unfinished(bytes: &[u8]) -> usize {
-    let tail = bytes.len().saturating_sub(3);
-    for (at, byte) in bytes.iter().enumerate().skip(tail) {
-        let needed = match byte {
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            _ => continue,
-        };
-        let found = bytes.len() - at;
-        let begun = std::str::from_utf8(&bytes[at..]).is_err_and(|error| error.error_len().is_none());
-        if found < needed && begun {
-            return found;
-        }
-    }
-    0
+    let tail = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+    let begun = std::str::from_utf8(tail).is_err_and(|error| error.error_len().is_none());
+    if begun { tail.len() } else { 0 }
 }
 
 #[cfg(test)]
@@ -94,16 +80,16 @@ mod tests {
 
     fn run(stops: &[&str], tokens: &[&[u8]]) -> (String, bool) {
         let stops: Vec<String> = stops.iter().map(|stop| (*stop).to_owned()).collect();
-        let mut release = Release::new(&stops);
+        let mut filter = StopFilter::new(&stops);
         let mut text = String::new();
         for token in tokens {
-            let released = release.push(token);
-            text.push_str(&released.text);
-            if released.stopped {
+            let filtered = filter.push(token);
+            text.push_str(&filtered.text);
+            if filtered.stopped {
                 return (text, true);
             }
         }
-        text.push_str(&release.finish().text);
+        text.push_str(&filter.finish().text);
         (text, false)
     }
 
@@ -121,12 +107,12 @@ mod tests {
 
     #[test]
     fn half_a_character_is_held_back() {
-        let mut release = Release::new(&[]);
-        assert_eq!(release.push(b"a\xe4\xb8").text, "a");
-        assert_eq!(release.push(b"\xad!").text, "\u{4e2d}!");
-        assert_eq!(release.push(b"\xff").text, "\u{fffd}");
-        assert_eq!(release.push(b"\xf0\x9f").text, "");
-        assert_eq!(release.finish().text, "\u{fffd}");
+        let mut filter = StopFilter::new(&[]);
+        assert_eq!(filter.push(b"a\xe4\xb8").text, "a");
+        assert_eq!(filter.push(b"\xad!").text, "\u{4e2d}!");
+        assert_eq!(filter.push(b"\xff").text, "\u{fffd}");
+        assert_eq!(filter.push(b"\xf0\x9f").text, "");
+        assert_eq!(filter.finish().text, "\u{fffd}");
     }
 
     proptest! {

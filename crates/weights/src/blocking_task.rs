@@ -1,18 +1,18 @@
-//! Long work on files, off the executor, that says how far it is and can be told to stop.
+//! Blocking work on files, off the executor, with progress and cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::WeightsError;
-use crate::event::Meter;
+use crate::fetch_event::ProgressMeter;
 
-/// How often a listener hears of it.
+/// Time between two reports of progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What work and whoever waits for it share.
+/// Progress and stop flag of blocking work, shared with its waiter.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Task(Arc<Shared>);
+pub(crate) struct BlockingTask(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -21,22 +21,21 @@ struct Shared {
     total: AtomicU64,
 }
 
-impl Task {
+impl BlockingTask {
     pub(crate) fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Relaxed)
     }
 
-    /// Says how far it is.
     pub(crate) fn done(&self, done: u64) {
         self.0.done.store(done, Ordering::Relaxed);
     }
 
-    /// Says how much there is to do, where only the work itself knows.
+    /// Sets the total, where only the work itself knows it.
     pub(crate) fn total(&self, total: u64) {
         self.0.total.store(total, Ordering::Relaxed);
     }
 
-    fn report(&self, meter: &mut Meter<'_, '_>, last: bool) {
+    fn report(&self, meter: &mut ProgressMeter<'_, '_>, last: bool) {
         match self.0.total.load(Ordering::Relaxed) {
             0 => {}
             total => meter.set_total(total),
@@ -51,22 +50,22 @@ impl Task {
     }
 }
 
-struct StopWhenDropped(Task);
+struct StopOnDrop(BlockingTask);
 
-impl Drop for StopWhenDropped {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.0.stopped.store(true, Ordering::Relaxed);
     }
 }
 
-/// Does work on a thread for it. Dropping the future tells the work to stop and does not wait for it, so
-/// the work owns what it needs, the lock included.
-pub(crate) async fn on_thread<T: Send + 'static, E: From<WeightsError> + Send + 'static>(
-    meter: &mut Meter<'_, '_>,
-    work: impl FnOnce(&Task) -> Result<T, E> + Send + 'static,
+/// Runs work on a thread of the blocking pool. Dropping the future tells the work to stop and does not wait for it,
+/// so the work owns what it needs, the lock included.
+pub(crate) async fn run_blocking<T: Send + 'static, E: From<WeightsError> + Send + 'static>(
+    meter: &mut ProgressMeter<'_, '_>,
+    work: impl FnOnce(&BlockingTask) -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {
-    let task = Task::default();
-    let stop = StopWhenDropped(task.clone());
+    let task = BlockingTask::default();
+    let stop = StopOnDrop(task.clone());
     let mut running = tokio::task::spawn_blocking({
         let task = task.clone();
         move || work(&task)

@@ -1,21 +1,17 @@
 //! Metadata values of a GGUF file.
 //!
-//! Numbers are widened: whoever reads `block_count` does not care whether the writer chose 32 or 64 bits.
+//! Numbers are widened, so that `block_count` reads the same whether the file has it in 32 or 64 bits.
 
-/// A metadata value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum MetadataValue {
     /// An unsigned number of any width.
     Unsigned(u64),
     /// A signed number of any width.
     Signed(i64),
     /// A floating-point number of either width.
     Float(f64),
-    /// A truth value.
     Bool(bool),
-    /// A text.
     Text(String),
-    /// A list of texts.
     Texts(Vec<String>),
     /// A list of whole numbers or truth values.
     Integers(Vec<i64>),
@@ -23,7 +19,7 @@ pub enum Value {
     Floats(Vec<f32>),
 }
 
-impl Value {
+impl MetadataValue {
     /// The value as an unsigned number, if it is a whole number not below 0.
     pub fn unsigned(&self) -> Option<u64> {
         match self {

@@ -1,15 +1,14 @@
-//! Which Python is run, and what it gets to see.
+//! Python environment: which Python is run, and which variables it sees.
 //!
 //! A search path may name folders that others write to: `.`, a shared scratch folder, the workspace that
 //! was cloned from a stranger a minute ago. A `python3` from there is their program, so such entries do not
 //! count, neither in the search nor in what the child inherits.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Variables pip's own users configure it by: index, certificates, proxies, and where its files lie.
+/// Variables that configure pip: index, certificates, proxies, and where its files lie.
 const INHERITED: [&str; 27] = [
     "ALL_PROXY",
     "HOME",
@@ -40,25 +39,24 @@ const INHERITED: [&str; 27] = [
     "no_proxy",
 ];
 
-/// What pip is run in: folders that may hold Python, and the settings it may see.
+/// Environment of pip: folders that may hold Python, and the variables it inherits.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct PythonEnvironment {
     folders: Vec<PathBuf>,
     variables: Vec<(OsString, OsString)>,
     closed: Vec<PathBuf>,
 }
 
-impl Surroundings {
-    /// Keeps what counts of a search path and of an environment. Nothing beneath `closed`, such as the
-    /// workspace, is run.
+impl PythonEnvironment {
+    /// Filters a search path and the variables of an environment. Nothing beneath `closed`, such as the workspace,
+    /// is run.
     pub fn new(
         search_path: &OsStr,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
         closed: &[PathBuf],
     ) -> Self {
         let closed: Vec<PathBuf> = closed.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-        let folders = search_path.as_bytes().split(|byte| *byte == b':');
-        let folders = folders.map(|bytes| PathBuf::from(OsStr::from_bytes(bytes)));
+        let folders = std::env::split_paths(search_path);
         let folders = folders.filter(|folder| folder.is_absolute() && is_safe(folder, &closed)).collect();
         let listed = |name: &OsStr| INHERITED.iter().any(|known| name == *known);
         let variables = variables.into_iter().filter(|(name, _)| listed(name)).collect();
@@ -76,10 +74,10 @@ impl Surroundings {
         })
     }
 
-    /// The whole environment of the child, but for what its folder decides.
+    /// Variables of the child, all but those of its folder.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
-        let path = self.folders.iter().map(|folder| folder.as_os_str().as_bytes()).collect::<Vec<_>>();
-        let path = OsStr::from_bytes(&path.join(&b':')).to_owned();
+        // They were split, so none has the character that joins them.
+        let path = std::env::join_paths(&self.folders).unwrap_or_default();
         let fixed = [("PATH".into(), path), ("LC_ALL".into(), "C.UTF-8".into())];
         self.variables.iter().cloned().chain(fixed).collect()
     }
@@ -116,7 +114,7 @@ mod tests {
 
     fn found(path: &[&Path], closed: &[PathBuf]) -> Vec<PathBuf> {
         let path = std::env::join_paths(path).unwrap();
-        Surroundings::new(&path, [], closed).pythons().collect()
+        PythonEnvironment::new(&path, [], closed).pythons().collect()
     }
 
     #[test]
@@ -163,7 +161,7 @@ mod tests {
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
         let root = tempfile::tempdir().unwrap();
         let path = std::env::join_paths([Path::new("."), root.path()]).unwrap();
-        let environment = Surroundings::new(&path, variables, &[]).environment();
+        let environment = PythonEnvironment::new(&path, variables, &[]).environment();
         let names: Vec<_> = environment.iter().map(|(name, _)| name.to_str().unwrap()).collect();
         assert_eq!(names, ["PIP_INDEX_URL", "PATH", "LC_ALL"]);
         assert_eq!(environment[1].1, root.path().as_os_str());
