@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use model::{Call, Event, Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
 use store::home::HomeDir;
@@ -106,7 +105,7 @@ impl Spooling {
         let mut header = SpoolHeader::new(name, desk.instance, begun.tenure.fence.0, dialect, desk.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
-        let spool = Spool::create(&dir, &header, Instant::now()).map_err(spool_failed)?;
+        let spool = Spool::create(&dir, &header).map_err(spool_failed)?;
         Ok(Self { dir, header, spool: Some(spool) })
     }
 
@@ -125,14 +124,14 @@ fn spool_failed(error: impl std::fmt::Display) -> AgentError {
 impl model::Spool for Spooling {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("the spool is gone"))?;
-        spool.append(bytes, Instant::now()).map_err(io::Error::other)
+        spool.append(bytes).map_err(io::Error::other)
     }
 
     fn restart(&mut self) -> io::Result<()> {
         if let Some(spool) = self.spool.take() {
             spool.committed().map_err(io::Error::other)?;
         }
-        self.spool = Some(Spool::create(&self.dir, &self.header, Instant::now()).map_err(io::Error::other)?);
+        self.spool = Some(Spool::create(&self.dir, &self.header).map_err(io::Error::other)?);
         Ok(())
     }
 }
