@@ -25,6 +25,8 @@ mod limits;
 mod models;
 #[path = "cli/pictures.rs"]
 mod pictures;
+#[path = "cli/promises.rs"]
+mod promises;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/replaying.rs"]

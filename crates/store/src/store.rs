@@ -35,12 +35,12 @@ use crate::rows::{
 };
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
-use crate::sqlite::connection::{SqliteTransaction, failure, snapshot};
+use crate::sqlite;
+use crate::sqlite::connection::snapshot;
 use crate::sqlite::open::{self, Options};
 use crate::sqlite::readers::{Readers, Time};
 use crate::sqlite::watcher::Watcher;
 use crate::sqlite::writer::{WriteConnection, Writer};
-use crate::sqlite::{self, Faults};
 use crate::workspace::WorkspaceRecord;
 
 /// A store in one SQLite file, or in memory.
@@ -647,20 +647,8 @@ impl Store {
     /// Every place [`Store::forget`] would remove something from.
     pub async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {
         let (who, what) = (who.clone(), what.clone());
-        let preview = move |conn: &rusqlite::Connection| {
-            let (caches, faults) = (Caches::default(), Faults::default());
-            conn.execute_batch("BEGIN IMMEDIATE").map_err(failure)?;
-            // What would go is found by letting it go, and taking that back.
-            let gone = forget::forget(
-                &Db::new(&SqliteTransaction::writing(conn, &faults), &caches),
-                &who,
-                &what,
-                Millis(0),
-            );
-            conn.execute_batch("ROLLBACK").map_err(failure)?;
-            gone.map(|forgotten| forgotten.places)
-        };
-        self.run_alone(preview).await
+        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        Ok(self.read_within(Time::Unbounded, find).await?.places())
     }
 
     /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
@@ -671,7 +659,9 @@ impl Store {
     /// yet: asked again, it scrubs.
     pub async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
         let (who, what) = (who.clone(), what.clone());
-        let forgotten = self.write(move |db| forget::forget(db, &who, &what, now)).await?;
+        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        let found = self.read_within(Time::Unbounded, find).await?;
+        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
         self.scrub().await?;
         Ok(forgotten)
     }
@@ -682,7 +672,9 @@ impl Store {
     /// As [`Store::forget`].
     pub async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
         let who = who.clone();
-        let forgotten = self.write(move |db| forget::purge(db, &who, tree, now)).await?;
+        let find = move |db: &Db<'_>| forget::find_purged(db, &who, tree);
+        let found = self.read_within(Time::Unbounded, find).await?;
+        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
         self.scrub().await?;
         Ok(forgotten)
     }
@@ -788,4 +780,44 @@ pub(crate) fn random() -> Result<[u8; 16], StoreError> {
     getrandom::fill(&mut bytes)
         .map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_panics_is_refused_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for store in [Store::open(&folder.path().join("loom.db")).unwrap(), Store::in_memory().unwrap()] {
+            let insert = "INSERT INTO leases (name, fence, expires) VALUES (?1, 1, 0)";
+            let broken = store.write(move |db| {
+                db.run(insert, ["lost"])?;
+                panic!("as a test wants it")
+            });
+            let kept = store.write(move |db| db.run(insert, ["kept"]));
+            let (broken, kept): (Result<(), _>, _) = tokio::join!(broken, kept);
+            assert!(matches!(broken, Err(StoreError::Panicked)));
+            assert_eq!(kept.unwrap(), 1);
+            assert!(store.lease(&Principal::Owner, "lost").await.unwrap().is_none());
+            assert!(store.lease(&Principal::Owner, "kept").await.unwrap().is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn long_reads_hold_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { readers: 1, ..Options::default() };
+        let store = Store::open_with(&folder.path().join("loom.db"), &options).unwrap();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let long = store.read_within(Time::Unbounded, move |_| Ok(released.recv().is_ok()));
+        let short = async {
+            let identity = store.identity(&Principal::Owner).await;
+            release.send(()).unwrap();
+            identity
+        };
+        let (long, short) = tokio::join!(long, short);
+        assert!(long.unwrap());
+        short.unwrap();
+    }
 }
