@@ -6,7 +6,7 @@ use loom::Millis;
 use store::{Principal, Store, StoreError, WorkspaceRecord};
 use workspace::discovery::check_writable_root;
 use workspace::trust::{Answer, Arrival, Inventory, Reason, TrustDecision, TrustRecord, WorkspaceId, decide};
-use workspace::{FileError, FileId, FileProblem, Root, StoreGuard};
+use workspace::{FileError, FileId, Root, StoreGuard};
 
 use crate::app::App;
 use crate::args::workspace::{FolderArg, WorkspaceCommand};
@@ -27,17 +27,12 @@ pub struct Looked {
 }
 
 impl Looked {
-    /// Looks at a folder, and reads nothing of the store, whose database is said and need not be there.
+    /// Looks at a folder; the files of `guard` are never read.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn at(folder: &Path, database: &Path) -> Result<Self, FileError> {
-        let guard = StoreGuard::new();
-        if database.parent().is_some_and(Path::exists) {
-            let failed = |error| FileError { path: database.to_owned(), problem: FileProblem::Io(error) };
-            guard.protect(database).map_err(failed)?;
-        }
-        let root = Root::open(folder, &guard)?;
+    pub fn at(folder: &Path, guard: &StoreGuard) -> Result<Self, FileError> {
+        let root = Root::open(folder, guard)?;
         Ok(Self { id: WorkspaceId::of(&root), inventory: Inventory::take(&root), root })
     }
 }
@@ -124,7 +119,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     let mut found = Vec::new();
     for record in &records {
         let (record, at) = read(record)?;
-        found.push(match Looked::at(&record.id.path, &app.home.database()) {
+        found.push(match Looked::at(&record.id.path, &app.guard) {
             Ok(looked) => shown(app, looked, Some((record, at))),
             Err(error) => missing(app, &record, at, &error),
         });
@@ -132,7 +127,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     let current = app.workspace.folder.as_deref();
     if let Some(folder) = current
         && !found.iter().any(|shown| shown.current)
-        && let Ok(looked) = Looked::at(folder, &app.home.database())
+        && let Ok(looked) = Looked::at(folder, &app.guard)
     {
         let elsewhere = answered(app.store.as_ref(), &asker.principal, &looked.id).await?;
         found.push(shown(app, looked, elsewhere.map(|record| (record, Millis(0)))));
@@ -160,7 +155,7 @@ async fn answer(
             "name a folder of its own",
         ));
     }
-    let looked = Looked::at(&canonical, &app.home.database())
+    let looked = Looked::at(&canonical, &app.guard)
         .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
     let now = app.now();
     keep(app.store.as_ref(), &asker.principal, &looked, answer, now).await?;

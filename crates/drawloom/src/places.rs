@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use commands::CommandError;
 use text::terminal::one_line;
+use workspace::StoreGuard;
 use workspace::discovery::{
     Because, Discovered, MARKERS, OnDisk, Surroundings, check_writable_root, discover,
 };
@@ -52,6 +53,15 @@ impl Places {
         let home =
             std::path::absolute(&home).map_err(|error| CommandError::file("cannot find", &home, &error))?;
         Ok(Self { home: canonical(&home), given: workspace })
+    }
+
+    /// The files of the home's store, which nothing but the store may open.
+    ///
+    /// # Errors
+    /// When the home is there and cannot be entered.
+    pub(crate) fn guard(&self) -> Result<StoreGuard, CommandError> {
+        StoreGuard::of(&self.home.join("loom.db"))
+            .map_err(|error| CommandError::file("cannot look into", &self.home, &error))
     }
 
     /// The workspace: the one written out, or the one discovered from the working directory.

@@ -8,9 +8,9 @@ use commands::app::Workspace;
 use commands::settings::size;
 use commands::workspaces::{Looked, answered, keep};
 use loom::Millis;
-use store::home::Home;
 use store::{Principal, Store};
 use text::terminal::one_line;
+use workspace::StoreGuard;
 use workspace::trust::{Accepted, Answer, Arrival, Change, Reason, TrustDecision, TrustRecord, decide};
 
 use crate::places::{Chosen, Places};
@@ -42,7 +42,7 @@ fn at(places: &Places, chosen: &Chosen) -> Workspace {
 /// When the folder that was written out cannot be a workspace, or the store fails.
 pub(crate) async fn load(
     places: &Places,
-    home: &Home,
+    guard: &StoreGuard,
     store: &dyn Store,
     now: Millis,
     person: &Person,
@@ -62,7 +62,7 @@ pub(crate) async fn load(
     if arrival == Arrival::HomesOwn && chosen.passed_over {
         person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
     }
-    let looked = match Looked::at(&chosen.folder, &home.database()) {
+    let looked = match Looked::at(&chosen.folder, guard) {
         Ok(looked) => looked,
         // The home's own workspace is made when something is put there.
         Err(_) if arrival == Arrival::HomesOwn => return Ok(workspace),

@@ -138,6 +138,15 @@ pub struct Masked<'a> {
     pub spans: Vec<MaskedSpan>,
 }
 
+/// Bytes after masking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskedBytes {
+    /// The bytes to keep.
+    pub bytes: Vec<u8>,
+    /// Where values stood, in order.
+    pub spans: Vec<MaskedSpan>,
+}
+
 /// Masks a fixed set of secrets. Cheap to clone; its `Debug` shows no value.
 #[derive(Clone)]
 pub struct Masker {
@@ -203,6 +212,16 @@ impl Masker {
         }
         out.push_str(&text[copied..]);
         Masked { text: Cow::Owned(out), spans }
+    }
+
+    /// Masks whole bytes, which need not be UTF-8.
+    #[must_use]
+    pub fn mask_bytes(&self, bytes: &[u8]) -> MaskedBytes {
+        let mut stream = self.stream();
+        let mut masked = stream.push(bytes);
+        let Tail { rest, spans } = stream.finish();
+        masked.extend(rest);
+        MaskedBytes { bytes: masked, spans }
     }
 
     /// Whether any value occurs in `bytes`, in any form.

@@ -62,6 +62,12 @@ pub(crate) fn compare(what: &str, found: Fingerprint, expected: Fingerprint) -> 
     Ok(())
 }
 
+/// Opens a file for reading; a FIFO in its place is not waited for, and is empty.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
 /// Makes a file that is ours alone, without what stood there.
 pub(crate) fn create(path: &Path) -> Result<File, WeightsError> {
     remove(path)?;

@@ -65,6 +65,9 @@ pub enum FileProblem {
     /// One of the store's own files (spec: security §8).
     #[error("it belongs to the store, which alone may open it")]
     StoreFile,
+    /// A file to be written in the home, outside its `workspace`.
+    #[error("it lies in the home, of which only `workspace/` is written from outside")]
+    InHome,
     /// Not text.
     #[error("it is not valid UTF-8 (byte {valid_up_to})")]
     NotUtf8 {
@@ -103,6 +106,21 @@ impl From<io::Error> for FileProblem {
             Some(errno) => errno.into(),
             None => Self::Io(error),
         }
+    }
+}
+
+/// The kind stays, so that callers of `std::io` see what they expect.
+impl From<FileProblem> for io::Error {
+    fn from(problem: FileProblem) -> Self {
+        let kind = match problem {
+            FileProblem::Io(error) => return error,
+            FileProblem::NotFound => io::ErrorKind::NotFound,
+            FileProblem::PermissionDenied => io::ErrorKind::PermissionDenied,
+            FileProblem::TooLarge { .. } => io::ErrorKind::FileTooLarge,
+            FileProblem::NotAFolder => io::ErrorKind::NotADirectory,
+            _ => io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, problem)
     }
 }
 

@@ -44,6 +44,18 @@ impl StoreGuard {
         Self::default()
     }
 
+    /// A guard of one database, which need not exist; nor need its folder, and then there is nothing to guard.
+    ///
+    /// # Errors
+    /// As [`protect`](Self::protect).
+    pub fn of(database: &Path) -> io::Result<Self> {
+        let guard = Self::new();
+        match guard.protect(database) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(guard),
+            done => done.map(|()| guard),
+        }
+    }
+
     /// Puts a database and what SQLite keeps beside it under guard. The folder must exist; the
     /// file need not. Call it before the store opens the file.
     ///

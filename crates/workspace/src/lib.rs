@@ -6,6 +6,8 @@
 //!
 //! * [`Root`] opens files *beneath* one folder through descriptors, never by checking a path and
 //!   opening it afterwards. [`StoreGuard`] keeps every such opener off the store's own files.
+//! * [`FileArgument`] opens what a person named on a command line, wherever it is; [`check_output`] says where such
+//!   a person's file may be written.
 //! * [`Documents`] replaces a text by exchange, looks at what it displaced, and puts it back if a
 //!   person saved meanwhile. [`WorkspaceLock`] keeps Drawloom's own processes apart.
 //! * [`discovery`] finds the workspace of a folder, [`trust`] says whether it may be loaded,
@@ -18,6 +20,7 @@
 //! ids and time stamps come in as arguments. It rests on Linux: `O_PATH`, `openat2`, `renameat2`
 //! and a mounted `/proc`.
 
+mod argument;
 mod digest;
 pub mod discovery;
 mod document;
@@ -33,6 +36,7 @@ mod root;
 pub mod settings;
 pub mod trust;
 
+pub use argument::{Accept, FileArgument, check_output, read_regular};
 pub use digest::{Digest, NotADigest};
 pub use document::{
     DocumentError, Documents, Expected, Outcome, Recovered, Replacement, Saved, Stamp, Text, Unmerged,
@@ -43,4 +47,4 @@ pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
 pub use reach::{Place, Reach, ReachError};
-pub use root::{Content, Entry, Links, Listing, Metadata, ReadRules, Root};
+pub use root::{Content, Entry, Links, Listing, Metadata, ReadRules, Root, descriptor_path};

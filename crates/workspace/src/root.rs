@@ -135,11 +135,15 @@ pub(crate) fn reopen_regular(file: &OwnedFd, guard: &StoreGuard) -> Result<Owned
     reopen(file.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
-/// `/proc/self/fd` is the kernel's way from an `O_PATH` descriptor to an open one: there is no
-/// second lookup of a name, hence nothing to race.
-fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, FileProblem> {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    openat(CWD, link, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
+/// The path under which this process, and no other, reaches what a descriptor stands for, whatever took its name
+/// since. `/proc/self/fd` is Linux's; another system's form would stand here.
+pub fn descriptor_path(file: impl AsFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
+}
+
+/// Opens what an `O_PATH` descriptor stands for: there is no second lookup of a name, hence nothing to race.
+pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, FileProblem> {
+    openat(CWD, descriptor_path(file), flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT => {
             let missing = "/proc is not mounted: files cannot be opened safely without it";
             FileProblem::Io(std::io::Error::new(std::io::ErrorKind::Unsupported, missing))

@@ -6,9 +6,10 @@ use interop::import::{Change, ImportPlan, Provenance, Refused, plan_copy, plan_i
 use interop::own::{Imported, Problem};
 use loom::{Author, Millis, Rows, TreeId};
 use store::{Adopted, GenerationState, ImportNote, StoreError, With};
+use workspace::Accept;
 
 use super::adopted::{self, note};
-use super::file::{Input, Parser, named, read_file};
+use super::file::{Parser, named, read_file};
 use crate::app::App;
 use crate::args::care::Import;
 use crate::error::CommandError;
@@ -24,7 +25,7 @@ const TRIES: usize = 8;
 pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Outcome, CommandError> {
     app.desk().require_space()?;
     let format = args.format.as_deref().map(named).transpose()?;
-    let input = Input::open(app, &args.path)?;
+    let input = app.open_file(&args.path, Accept::RegularOrPipe)?;
     let path = args.path.clone();
     let file = tokio::task::spawn_blocking(move || read_file(input, &path, format)).await;
     let file = Arc::new(file.map_err(|_| StoreError::Closed)??);
