@@ -15,7 +15,6 @@
 //! grapheme clusters (UAX #29). A name or a document says which of the three it means.
 
 pub mod bigrams;
-pub mod bm25;
 pub mod class;
 pub mod cut;
 pub mod fold;

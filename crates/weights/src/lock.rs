@@ -1,14 +1,11 @@
 //! One process at a time fetches weights into a home.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::error::WeightsError;
 use crate::event::{Event, Listener, Notice};
@@ -35,15 +32,14 @@ impl PullLock {
             .map_err(failed)?;
         let mut told = false;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match file.try_lock() {
                 Ok(()) => break,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) if told => {}
-                Err(Errno::AGAIN) => {
+                Err(TryLockError::WouldBlock) if told => {}
+                Err(TryLockError::WouldBlock) => {
                     listener(Event::Notice(Notice::Waiting { holder: holder(&mut file) }));
                     told = true;
                 }
-                Err(other) => return Err(failed(other.into())),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -28,9 +28,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use data_encoding::HEXLOWER;
+use loom::Digest;
 use rustix::io::Errno;
 
-use crate::digest::Digest;
 use crate::error::{FileError, FileProblem};
 use crate::lock::WorkspaceLock;
 use crate::path::RelativePath;
@@ -215,7 +215,7 @@ impl WorkName {
         };
         let mut name = OsString::from(".");
         name.push(of);
-        name.push(format!("{MARK}{}-{}.{ending}", HEXLOWER.encode(&random), digest.short()));
+        name.push(format!("{MARK}{}-{}.{ending}", HEXLOWER.encode(&random), short(digest)));
         Ok(name)
     }
 
@@ -236,6 +236,11 @@ impl WorkName {
         let ours = !of.is_empty() && random.len() == 16 && hash.len() == 32 && hex(random) && hex(hash);
         ours.then(|| Self { of: OsStr::from_bytes(of).to_os_string(), hash: hash.to_owned(), purpose })
     }
+}
+
+/// The first 128 bits of a digest, in hexadecimal: enough to recognise our own text in a file name.
+fn short(digest: Digest) -> String {
+    HEXLOWER.encode(&digest.0[..16])
 }
 
 /// A failure on the way to a [`DocumentError`]: a refusal, or a step that failed.

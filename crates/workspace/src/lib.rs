@@ -21,7 +21,6 @@
 //! and a mounted `/proc`.
 
 mod argument;
-mod digest;
 pub mod discovery;
 mod document;
 mod error;
@@ -37,7 +36,6 @@ pub mod settings;
 pub mod trust;
 
 pub use argument::{Accept, FileArgument, check_output, read_regular};
-pub use digest::{Digest, NotADigest};
 pub use document::{
     DocumentError, Documents, Expected, Outcome, Recovered, Replacement, Saved, Stamp, Text, Unmerged,
 };

@@ -4,14 +4,13 @@
 //! would be a lock on an inode that the next replacement takes away; a lock file in the workspace
 //! could be held for ever by any command that runs there (spec: security §18).
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
-use rustix::io::Errno;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::identity::FileId;
 
@@ -67,17 +66,18 @@ impl WorkspaceLock {
         let mut waited = Duration::ZERO;
         let mut next = FIRST_PAUSE;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match file.try_lock() {
                 Ok(()) => break,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) if waited < timeout => {
+                Err(TryLockError::WouldBlock) if waited < timeout => {
                     let now = next.min(timeout - waited);
                     pause(now);
                     waited += now;
                     next = (next * 2).min(LONGEST_PAUSE);
                 }
-                Err(Errno::AGAIN) => return Err(LockError::Busy { holder: holder(&mut file) }),
-                Err(other) => return Err(LockError::Io(other.into())),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Busy { holder: holder(&mut file) });
+                }
+                Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
             }
         }
         file.set_len(0)?;
@@ -144,9 +144,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let workspace = tempfile::tempdir().unwrap();
         let document = File::create(workspace.path().join("HANDOFF.md")).unwrap();
-        flock(&document, FlockOperation::LockExclusive).unwrap();
+        document.lock().unwrap();
         let folder = File::open(workspace.path()).unwrap();
-        flock(&folder, FlockOperation::LockExclusive).unwrap();
+        folder.lock().unwrap();
         let never = |_| panic!("it waited");
         assert!(WorkspaceLock::acquire_pausing(home.path(), WORKSPACE, Duration::ZERO, never).is_ok());
     }

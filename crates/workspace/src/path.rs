@@ -11,8 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use data_encoding::HEXLOWER;
-
-use crate::digest::Digest;
+use loom::Digest;
 
 /// Longest path in bytes, longest name in bytes: Linux's own limits.
 const MAX_PATH: usize = 4095;
@@ -185,7 +184,7 @@ pub fn file_name_of_key(key: &str) -> String {
     if name.len() > 200 {
         name.truncate(160);
         name.push_str("%%");
-        name.push_str(&Digest::of(key.as_bytes()).short());
+        name.push_str(&HEXLOWER.encode(&Digest::of(key.as_bytes()).0[..16]));
     }
     name
 }

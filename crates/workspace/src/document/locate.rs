@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use loom::Digest;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::{Documents, Failure, Text};
-use crate::digest::Digest;
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 

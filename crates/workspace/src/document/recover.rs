@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::conflict::kept_name;
-use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName};
+use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName, short};
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 
@@ -66,7 +66,7 @@ impl Documents<'_> {
                 Err(errno) => return Err(Failure::Step("putting an old text back", errno)),
             }
         }
-        let ours = self.digest_at(&spot, &spot.name).is_some_and(|digest| digest.short() == work.hash);
+        let ours = self.digest_at(&spot, &spot.name).is_some_and(|digest| short(digest) == work.hash);
         if ours && work.purpose == Purpose::New {
             self.discard(&spot, &spot.name);
             return Ok(Recovered::Removed(path.clone()));

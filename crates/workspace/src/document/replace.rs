@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
+use loom::Digest;
 use rustix::io::Errno;
 
 use super::calls::unsupported;
@@ -11,7 +12,6 @@ use super::locate::{Current, Spot};
 use super::{
     DocumentError, Documents, Expected, Failure, Outcome, Purpose, Replacement, Saved, WorkName, step,
 };
-use crate::digest::Digest;
 use crate::error::FileError;
 use crate::path::RelativePath;
 

@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
+use loom::Digest;
+
 use super::{Answer, Arrival, Change, Inventory, ItemKind, TrustRecord, WorkspaceId};
-use crate::digest::Digest;
 
 /// Which texts of a workspace are loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]

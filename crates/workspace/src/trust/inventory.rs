@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use loom::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::path::RelativePath;
 use crate::root::{ReadRules, Root};

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use loom::Digest;
+
 use super::*;
-use crate::digest::Digest;
 use crate::guard::StoreGuard;
 
 fn id(path: &str, inode: u64) -> WorkspaceId {
