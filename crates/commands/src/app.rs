@@ -15,8 +15,8 @@ use store::Ids;
 use store::home::{Home, SpaceLimits};
 use store::instance::InstanceId;
 use store::{Applied, Store, With};
-use workspace::discovery::Surroundings;
-use workspace::trust::{Accepted, Arrival};
+use workspace::discovery::DiscoveryContext;
+use workspace::trust::{Accepted, WorkspaceOrigin};
 use workspace::{Accept, FileArgument, FileError, FileProblem, StoreGuard, check_output};
 
 use crate::args::context::ContextCommand;
@@ -82,13 +82,13 @@ pub struct Workspace {
     /// Its folder by canonical path, whether or not it is loaded or there.
     pub folder: Option<PathBuf>,
     /// How it was chosen.
-    pub arrival: Option<Arrival>,
+    pub arrival: Option<WorkspaceOrigin>,
     /// Its folder, where what it brings may be loaded.
     pub root: Option<workspace::Root>,
     /// Which of its texts are loaded.
     pub accepted: Accepted,
     /// By which it is judged which folders may be workspaces.
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<DiscoveryContext>,
 }
 
 /// A home that is open, with everything its commands need.

@@ -5,7 +5,9 @@ use std::path::Path;
 use loom::Millis;
 use store::{Principal, Store, StoreError, WorkspaceRecord};
 use workspace::discovery::check_writable_root;
-use workspace::trust::{Answer, Arrival, Inventory, Reason, TrustDecision, TrustRecord, WorkspaceId, decide};
+use workspace::trust::{
+    Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId, WorkspaceOrigin, decide,
+};
 use workspace::{FileError, FileId, Root, StoreGuard};
 
 use crate::app::App;
@@ -75,7 +77,7 @@ pub async fn keep(
     store: &dyn Store,
     who: &Principal,
     looked: &Looked,
-    answer: Answer,
+    answer: TrustAnswer,
     at: Millis,
 ) -> Result<(), StoreError> {
     let inventory = serde_json::to_string(&looked.inventory)
@@ -84,7 +86,7 @@ pub async fn keep(
         path: looked.id.path.clone(),
         device: looked.id.file.device,
         inode: looked.id.file.inode,
-        trusted: answer == Answer::Trust,
+        trusted: answer == TrustAnswer::Trust,
         inventory,
         at,
     };
@@ -94,7 +96,7 @@ pub async fn keep(
 fn read(record: &WorkspaceRecord) -> Result<(TrustRecord, Millis), StoreError> {
     let inventory = serde_json::from_str(&record.inventory)
         .map_err(|error| StoreError::Damaged(format!("the list of a workspace: {error}")))?;
-    let answer = if record.trusted { Answer::Trust } else { Answer::Distrust };
+    let answer = if record.trusted { TrustAnswer::Trust } else { TrustAnswer::Distrust };
     let file = FileId { device: record.device, inode: record.inode };
     let id = WorkspaceId { path: record.path.clone(), file };
     Ok((TrustRecord { id, answer, inventory }, record.at))
@@ -108,8 +110,8 @@ pub(crate) async fn workspaces(
 ) -> Result<Outcome, CommandError> {
     let workspaces = match command {
         WorkspaceCommand::List => list(app, asker).await?,
-        WorkspaceCommand::Trust(folder) => vec![answer(app, asker, &folder, Answer::Trust).await?],
-        WorkspaceCommand::Untrust(folder) => vec![answer(app, asker, &folder, Answer::Distrust).await?],
+        WorkspaceCommand::Trust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Trust).await?],
+        WorkspaceCommand::Untrust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Distrust).await?],
     };
     Ok(Outcome::Workspaces(Workspaces { workspaces }))
 }
@@ -140,7 +142,7 @@ async fn answer(
     app: &App,
     asker: &Asker,
     folder: &FolderArg,
-    answer: Answer,
+    answer: TrustAnswer,
 ) -> Result<WorkspaceShown, CommandError> {
     let folder = folder.folder.as_deref().or(app.workspace.folder.as_deref());
     let folder = folder.ok_or_else(|| CommandError::usage("no folder is named", "name a folder"))?;
@@ -166,9 +168,9 @@ async fn answer(
 fn shown(app: &App, looked: Looked, record: Option<(TrustRecord, Millis)>) -> WorkspaceShown {
     let Looked { id, inventory, .. } = looked;
     let current = app.workspace.folder.as_deref() == Some(&id.path);
-    let arrival = app.workspace.arrival.filter(|arrival| current && *arrival == Arrival::HomesOwn);
+    let arrival = app.workspace.arrival.filter(|arrival| current && *arrival == WorkspaceOrigin::HomesOwn);
     let earlier = record.as_ref().map(|(record, _)| record);
-    let decision = decide(&id, &inventory, arrival.unwrap_or(Arrival::Discovered), earlier);
+    let decision = decide(&id, &inventory, arrival.unwrap_or(WorkspaceOrigin::Discovered), earlier);
     let exact = record.filter(|(record, _)| record.id == id);
     let changes = exact.as_ref().map(|(record, _)| inventory.changes_since(&record.inventory));
     let (state, why) = match decision {
@@ -203,8 +205,8 @@ fn shown(app: &App, looked: Looked, record: Option<(TrustRecord, Millis)>) -> Wo
 /// An answer about a folder that cannot be opened any more.
 fn missing(app: &App, record: &TrustRecord, at: Millis, error: &FileError) -> WorkspaceShown {
     let said = match record.answer {
-        Answer::Trust => "you trusted it".to_owned(),
-        Answer::Distrust => Reason::Distrusted.to_string(),
+        TrustAnswer::Trust => "you trusted it".to_owned(),
+        TrustAnswer::Distrust => UntrustedReason::Distrusted.to_string(),
     };
     WorkspaceShown {
         current: app.workspace.folder.as_deref() == Some(&record.id.path),
@@ -229,7 +231,7 @@ mod tests {
 
     fn record(path: &str, inode: u64) -> TrustRecord {
         let id = WorkspaceId { path: path.into(), file: FileId { device: 1, inode } };
-        TrustRecord { id, answer: Answer::Trust, inventory: Inventory::default() }
+        TrustRecord { id, answer: TrustAnswer::Trust, inventory: Inventory::default() }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What an import does to a store, as plain data (spec: loom §8 *Rules*, security §13).
 //!
-//! - A tree that is unknown here is taken whole, under its own ids: [`Change::Whole`].
+//! - A tree that is unknown here is taken whole, under its own ids: [`ImportChange::Whole`].
 //! - Of a tree that is known, what is stored is compared record by record: equal ones are skipped, one that
 //!   differs refuses the whole file, new ones are added by an ordinary [`loom::Plan`] that sets no cell a view
-//!   reads: [`Change::Added`].
+//!   reads: [`ImportChange::Added`].
 //! - A copy gets new ids and a new log: [`plan_copy`].
 //!
 //! Operations, views, generations of a file are history. Nothing here resumes, runs or grants anything.
@@ -14,9 +14,9 @@ mod known;
 use loom::{Author, Digest, Millis, NodeId, Plan, RowError, Rows, Trust};
 use serde::Serialize;
 
-use crate::own::Imported;
+use crate::own::ImportedFile;
 
-pub use copy::{Copied, plan_copy};
+pub use copy::{CopyPlan, plan_copy};
 
 /// Where imported text came from: kept beside the tree, never in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -39,7 +39,7 @@ impl Provenance {
 
 /// A time outside 2000-01-01 to now + 1 day. It is kept, shown as such, and orders nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct OddTime {
+pub struct ImplausibleTime {
     /// The node.
     pub node: NodeId,
     /// What it says.
@@ -48,7 +48,7 @@ pub struct OddTime {
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum ImportChange {
     /// Insert the file's tree as it is: rows, log and the cells the log sets.
     Whole,
     /// Apply this plan to the tree that is here, then keep the file's manifests, responses and blobs that its
@@ -62,7 +62,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportPlan {
     /// What to do with the rows.
-    pub change: Change,
+    pub change: ImportChange,
     /// Positions and nodes that are here already.
     pub skipped: u64,
     /// Operations of the file that are kept in no log: history of another copy of the tree.
@@ -70,12 +70,12 @@ pub struct ImportPlan {
     /// Where it came from.
     pub provenance: Provenance,
     /// Nodes with odd times.
-    pub odd_times: Vec<OddTime>,
+    pub odd_times: Vec<ImplausibleTime>,
 }
 
 /// Why a file is not imported. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ImportRefusal {
     /// The tree in the file does not stand.
     #[error("line {line} of the file: {why}; nothing was imported (`--copy` takes what stands)")]
     Broken {
@@ -103,18 +103,18 @@ pub enum Refused {
 /// Plans an import. `here` is the tree of the same id, if this home has it; `agent` is who asks.
 ///
 /// # Errors
-/// [`Refused`] when the file does not stand or contradicts what is stored.
+/// [`ImportRefusal`] when the file does not stand or contradicts what is stored.
 pub fn plan_import(
-    file: &Imported,
+    file: &ImportedFile,
     here: Option<&dyn Rows>,
     agent: &str,
     now: Millis,
-) -> Result<ImportPlan, Refused> {
+) -> Result<ImportPlan, ImportRefusal> {
     if let Some(problem) = file.broken() {
-        return Err(Refused::Broken { line: problem.line, why: problem.why.clone() });
+        return Err(ImportRefusal::Broken { line: problem.line, why: problem.why.clone() });
     }
     let mut plan = ImportPlan {
-        change: Change::Whole,
+        change: ImportChange::Whole,
         skipped: 0,
         history: 0,
         provenance: Provenance { file: file.digest },
@@ -131,13 +131,13 @@ const EARLIEST: Millis = Millis(946_684_800_000);
 
 const DAY: i64 = 86_400_000;
 
-fn odd_times(file: &Imported, now: Millis) -> Result<Vec<OddTime>, RowError> {
+fn odd_times(file: &ImportedFile, now: Millis) -> Result<Vec<ImplausibleTime>, RowError> {
     let latest = Millis(now.0.saturating_add(DAY));
     let mut odd = Vec::new();
     known::each_node(&file.tree, |row| {
         let at = row.node.created_at;
         if at < EARLIEST || at > latest {
-            odd.push(OddTime { node: row.node.id, at });
+            odd.push(ImplausibleTime { node: row.node.id, at });
         }
         Ok::<_, RowError>(())
     })?;

@@ -9,7 +9,7 @@ mod paragraph;
 mod sentence;
 mod window;
 
-pub use head_tail::{HeadTail, LeftOut, head_tail};
+pub use head_tail::{HeadTail, Omission, head_tail};
 pub use paragraph::paragraph_starts;
 pub use sentence::{sentence_ends, sentence_starts};
 pub use window::{note_position, window_start};

@@ -105,7 +105,7 @@ impl fmt::Debug for Secret {
 
 /// How a value was written where it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Form {
+pub enum SecretForm {
     /// As it is.
     Plain,
     /// Percent-encoded, as in a URL or a form.
@@ -122,7 +122,7 @@ pub struct MaskedSpan {
     /// Name of the secret; where several overlapped, of the first.
     pub name: String,
     /// How that one was written.
-    pub form: Form,
+    pub form: SecretForm,
     /// Byte range in the input.
     pub input: Range<usize>,
     /// Byte range of the mark in the output.
@@ -158,7 +158,7 @@ struct Inner {
     /// The state of `search` that has read nothing.
     start: StateID,
     /// For each pattern of `search`: the secret's place in `marks`, and the form.
-    patterns: Vec<(usize, Form)>,
+    patterns: Vec<(usize, SecretForm)>,
     marks: Vec<Mark>,
 }
 

@@ -17,7 +17,7 @@ pub const MARKERS: [&str; 2] = [crate::settings::SETTINGS_PATH, "AGENTS.md"];
 
 /// Who asks, and where that person's things are. All paths canonical.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct DiscoveryContext {
     /// Drawloom's home, `~/.drawloom` unless named otherwise.
     pub home: PathBuf,
     /// The user's own home folder, if there is one.
@@ -84,7 +84,7 @@ pub enum Stop {
 
 /// How the workspace was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Because {
+pub enum DiscoveryReason {
     /// It holds this marker.
     Marker(&'static str),
     /// No folder on the way held one; the walk ended at this folder for this reason.
@@ -102,7 +102,7 @@ pub struct Discovered {
     /// The workspace.
     pub folder: PathBuf,
     /// How it was found.
-    pub because: Because,
+    pub because: DiscoveryReason,
     /// Markers on the way that belong to other users and were therefore not taken.
     pub foreign_markers: Vec<PathBuf>,
 }
@@ -111,8 +111,8 @@ pub struct Discovered {
 impl fmt::Display for Discovered {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.because {
-            Because::Marker(marker) => write!(out, "{}: holds {marker}", self.folder.display())?,
-            Because::NothingBefore { folder, stop } => write!(
+            DiscoveryReason::Marker(marker) => write!(out, "{}: holds {marker}", self.folder.display())?,
+            DiscoveryReason::NothingBefore { folder, stop } => write!(
                 out,
                 "{}: no workspace was found before {} ({stop})",
                 self.folder.display(),
@@ -128,13 +128,13 @@ impl fmt::Display for Discovered {
 
 /// Finds the workspace of `start` (canonical): the nearest folder upward with a marker, else
 /// `<home>/workspace`.
-pub fn discover(start: &Path, surroundings: &Surroundings, facts: &impl Facts) -> Discovered {
+pub fn discover(start: &Path, surroundings: &DiscoveryContext, facts: &impl Facts) -> Discovered {
     let mut foreign_markers = Vec::new();
     let mut above_git = false;
     for folder in start.ancestors() {
         let ended = |stop, foreign_markers| Discovered {
             folder: surroundings.home.join("workspace"),
-            because: Because::NothingBefore { folder: folder.to_path_buf(), stop },
+            because: DiscoveryReason::NothingBefore { folder: folder.to_path_buf(), stop },
             foreign_markers,
         };
         if let Some(stop) = never(folder, surroundings) {
@@ -159,14 +159,14 @@ pub fn discover(start: &Path, surroundings: &Surroundings, facts: &impl Facts) -
             return ended(stop, foreign_markers);
         }
         if let Some((marker, _)) = found.markers.iter().find(|(_, owner)| !foreign(*owner)) {
-            let because = Because::Marker(marker);
+            let because = DiscoveryReason::Marker(marker);
             return Discovered { folder: folder.to_path_buf(), because, foreign_markers };
         }
         above_git = found.git;
     }
     Discovered {
         folder: surroundings.home.join("workspace"),
-        because: Because::NothingBefore { folder: start.to_path_buf(), stop: Stop::SystemRoot },
+        because: DiscoveryReason::NothingBefore { folder: start.to_path_buf(), stop: Stop::SystemRoot },
         foreign_markers,
     }
 }
@@ -177,7 +177,7 @@ pub fn discover(start: &Path, surroundings: &Surroundings, facts: &impl Facts) -
 /// # Errors
 /// `/`, the user's home, and folders that contain the user's or Drawloom's home; also folders in
 /// Drawloom's home, where only `<home>/workspace` is one.
-pub fn check_writable_root(folder: &Path, surroundings: &Surroundings) -> Result<(), RootRefused> {
+pub fn check_writable_root(folder: &Path, surroundings: &DiscoveryContext) -> Result<(), RootRefused> {
     match never(folder, surroundings) {
         Some(stop) => Err(RootRefused { folder: folder.to_path_buf(), stop }),
         None => Ok(()),
@@ -195,8 +195,8 @@ pub struct RootRefused {
 }
 
 /// The rules that need no look at the disk.
-fn never(folder: &Path, surroundings: &Surroundings) -> Option<Stop> {
-    let Surroundings { home, user_home, .. } = surroundings;
+fn never(folder: &Path, surroundings: &DiscoveryContext) -> Option<Stop> {
+    let DiscoveryContext { home, user_home, .. } = surroundings;
     let own_workspace = home.join("workspace");
     if folder.parent().is_none() {
         Some(Stop::SystemRoot)

@@ -37,7 +37,7 @@ use crate::path::RelativePath;
 use crate::root::Root;
 
 use calls::{Calls, Kernel};
-pub use recover::Recovered;
+pub use recover::RecoveredDocument;
 
 /// The documents of one root, for the holder of its lock.
 pub struct Documents<'a> {
@@ -109,7 +109,7 @@ pub struct Replacement<'a> {
 /// How a replacement ended; in each case nothing was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Outcome {
+pub enum ReplaceOutcome {
     /// The text is in the file, and on the disk as far as the system says.
     Saved(Saved),
     /// Another text was found. It stands in the file; ours is kept.

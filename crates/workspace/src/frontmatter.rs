@@ -16,7 +16,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-pub use value::{FieldError, Map, Scalar, ScalarKind, Value};
+pub use value::{FieldError, Map, Scalar, ScalarKind, YamlValue};
 
 use fence::Split;
 
@@ -73,12 +73,12 @@ pub struct FrontmatterError {
     /// Line in the file, from 1.
     pub line: usize,
     /// The reason.
-    pub why: Refusal,
+    pub why: FrontmatterProblem,
 }
 
 /// The reasons for refusing frontmatter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum FrontmatterProblem {
     /// UTF-16 or UTF-32, with or without a mark.
     #[error("the file is UTF-16 or UTF-32: save it as UTF-8")]
     WideEncoding,
@@ -141,7 +141,7 @@ pub enum Refusal {
     Yaml(String),
 }
 
-impl Refusal {
+impl FrontmatterProblem {
     fn at(self, line: usize) -> FrontmatterError {
         FrontmatterError { line, why: self }
     }
@@ -150,7 +150,7 @@ impl Refusal {
 /// Takes a file apart.
 ///
 /// # Errors
-/// A named [`Refusal`] with its line; never a panic, whatever the bytes.
+/// A named [`FrontmatterProblem`] with its line; never a panic, whatever the bytes.
 pub fn read(file: &[u8]) -> Result<Page, FrontmatterError> {
     let Split { block, body, mut warnings } = fence::split(file)?;
     let fields = block.map(|block| yaml::parse(&block, &mut warnings)).transpose()?;

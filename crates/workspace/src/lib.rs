@@ -37,12 +37,13 @@ pub mod trust;
 
 pub use argument::{Accept, FileArgument, check_output, read_regular};
 pub use document::{
-    DocumentError, Documents, Expected, Outcome, Recovered, Replacement, Saved, Stamp, Text, Unmerged,
+    DocumentError, Documents, Expected, RecoveredDocument, ReplaceOutcome, Replacement, Saved, Stamp, Text,
+    Unmerged,
 };
 pub use error::{FileError, FileKind, FileProblem};
 pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
-pub use reach::{Place, Reach, ReachError};
-pub use root::{Content, Entry, Links, Listing, Metadata, ReadRules, Root, descriptor_path};
+pub use reach::{Reach, ReachError, RootedPath};
+pub use root::{Content, DirEntry, LinkPolicy, Listing, Metadata, ReadRules, Root, descriptor_path};

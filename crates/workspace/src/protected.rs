@@ -12,7 +12,7 @@ use crate::path::RelativePath;
 
 /// Where below a root a protected path counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ProtectedScope {
     /// At the top of the root only: names that are ordinary elsewhere (`src/hooks/`).
     Top,
     /// In every folder: programs look for these wherever they are started.
@@ -34,19 +34,19 @@ pub struct Protected {
     /// Components; a last one ending in `*` stands for every name that begins so.
     pub path: &'static [&'static str],
     /// Where it counts.
-    pub scope: Scope,
+    pub scope: ProtectedScope,
     /// What file tools may do.
     pub tools: Protection,
     /// Whether the sandbox mounts it read-only. Not all of `.git`: commits must work.
     pub mounted: bool,
 }
 
-const fn row(path: &'static [&'static str], scope: Scope, tools: Protection) -> Protected {
+const fn row(path: &'static [&'static str], scope: ProtectedScope, tools: Protection) -> Protected {
     Protected { path, scope, tools, mounted: true }
 }
 
+use ProtectedScope::{Anywhere, Top};
 use Protection::{Ask, Never};
-use Scope::{Anywhere, Top};
 
 /// The set. A path is governed by the strictest row that matches.
 pub const PROTECTED: &[Protected] = &[

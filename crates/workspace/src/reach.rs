@@ -18,7 +18,7 @@ pub struct Reach {
 
 /// A path and the root it lies beneath.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct RootedPath<'a> {
     /// The root to open it through.
     pub root: &'a Root,
     /// The path below that root.
@@ -66,15 +66,15 @@ impl Reach {
     ///
     /// # Errors
     /// [`ReachError::NotConfigured`] without any root; otherwise the named refusal of the path.
-    pub fn place(&self, text: &str) -> Result<Place<'_>, ReachError> {
+    pub fn place(&self, text: &str) -> Result<RootedPath<'_>, ReachError> {
         check_text(text)?;
         if !text.starts_with('/') {
             let root = self.roots.first().ok_or(ReachError::NotConfigured)?;
-            return Ok(Place { root, path: RelativePath::parse(text)? });
+            return Ok(RootedPath { root, path: RelativePath::parse(text)? });
         }
         let inside = self.roots.iter().chain(&self.everywhere).find_map(|root| {
             let path = root.relative(Path::new(text)).ok()?;
-            Some(Place { root, path })
+            Some(RootedPath { root, path })
         });
         match inside {
             Some(place) => Ok(place),

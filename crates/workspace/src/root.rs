@@ -25,9 +25,9 @@ use crate::guard::StoreGuard;
 use crate::identity::FileId;
 use crate::path::{PathProblem, RelativePath};
 
-pub use listing::{Entry, Listing};
+pub use listing::{DirEntry, Listing};
 pub use reading::Content;
-pub use rules::{Links, Metadata, ReadRules};
+pub use rules::{LinkPolicy, Metadata, ReadRules};
 
 pub(crate) use beneath::Resolver;
 pub(crate) use reading::read_capped;
@@ -89,7 +89,7 @@ impl Root {
     ///
     /// # Errors
     /// As [`open_file`](Self::open_file) for the way there; the kind of the file is not judged.
-    pub fn stat(&self, path: &RelativePath, links: Links) -> Result<Metadata, FileError> {
+    pub fn stat(&self, path: &RelativePath, links: LinkPolicy) -> Result<Metadata, FileError> {
         let stat = || -> Result<Metadata, FileProblem> {
             let file = self.walk(path, links, false)?;
             Ok(Metadata::of(&fstat(&file)?))
@@ -98,7 +98,7 @@ impl Root {
     }
 
     /// An `O_PATH` descriptor of what stands at `path`.
-    fn walk(&self, path: &RelativePath, links: Links, one_device: bool) -> Result<OwnedFd, FileProblem> {
+    fn walk(&self, path: &RelativePath, links: LinkPolicy, one_device: bool) -> Result<OwnedFd, FileProblem> {
         // Below `/` an absolute link cannot lead out; elsewhere it always counts as leaving.
         let whole_system = self.path == Path::new("/");
         let rules = beneath::WalkRules { links, one_device, whole_system };
@@ -107,7 +107,7 @@ impl Root {
 
     /// An `O_PATH` descriptor of a folder below the root; no link on the way is followed.
     pub(crate) fn folder(&self, path: &RelativePath) -> Result<OwnedFd, FileProblem> {
-        let found = self.walk(path, Links::Refuse, false)?;
+        let found = self.walk(path, LinkPolicy::Refuse, false)?;
         match FileType::from_raw_mode(fstat(&found)?.st_mode) {
             FileType::Directory => Ok(found),
             FileType::Symlink => Err(FileProblem::Symlink),

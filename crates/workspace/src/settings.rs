@@ -65,7 +65,7 @@ const FORBIDDEN: &[&str] = &[
 
 /// What a workspace chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct WorkspaceSettings {
     /// Its name for people.
     pub title: Option<String>,
     /// An IANA name such as `Europe/Oslo`; checked for its shape, not against the time zone data.
@@ -114,7 +114,7 @@ pub enum SettingsError {
 ///
 /// # Errors
 /// [`SettingsError`] for a file that is no plain file, too large, or no TOML.
-pub fn read(workspace: &Root) -> Result<(Settings, Vec<Ignored>), SettingsError> {
+pub fn read(workspace: &Root) -> Result<(WorkspaceSettings, Vec<Ignored>), SettingsError> {
     let path =
         RelativePath::parse(SETTINGS_PATH).map_err(|problem| FileError::new(SETTINGS_PATH, problem))?;
     match workspace.read_text(&path, &ReadRules::at_most(MAX_BYTES)) {
@@ -128,11 +128,11 @@ pub fn read(workspace: &Root) -> Result<(Settings, Vec<Ignored>), SettingsError>
 ///
 /// # Errors
 /// [`SettingsError::Toml`].
-pub fn parse(text: &str) -> Result<(Settings, Vec<Ignored>), SettingsError> {
+pub fn parse(text: &str) -> Result<(WorkspaceSettings, Vec<Ignored>), SettingsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| SettingsError::Toml(error.message().to_owned()))?;
-    let mut settings = Settings::default();
+    let mut settings = WorkspaceSettings::default();
     let mut ignored = Vec::new();
     for (key, value) in &table {
         let taken = match (key.as_str(), value) {
@@ -235,7 +235,7 @@ mod tests {
         for key in FORBIDDEN {
             for text in [format!("{key} = \"x\""), format!("[{key}]\na = 1"), format!("[[{key}]]\na = 1")] {
                 let (settings, ignored) = parse(&text).unwrap();
-                assert_eq!(settings, Settings::default(), "{text}");
+                assert_eq!(settings, WorkspaceSettings::default(), "{text}");
                 assert_eq!(ignored, [Ignored { key: (*key).into(), why: IgnoredBecause::Forbidden }]);
             }
         }

@@ -16,7 +16,7 @@ use crate::identity::FileId;
 use crate::root::Root;
 
 pub use accepted::Accepted;
-pub use inventory::{Change, Inventory, Item, ItemKind, Unread};
+pub use inventory::{Inventory, InventoryChange, InventoryItem, ItemKind, Unread};
 
 /// Which folder a workspace is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +36,7 @@ impl WorkspaceId {
 
 /// How the workspace of a call came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum WorkspaceOrigin {
     /// Discovered from the current folder.
     Discovered,
     /// Written out as `--workspace DIR`.
@@ -51,14 +51,14 @@ pub struct TrustRecord {
     /// The folder it was said about.
     pub id: WorkspaceId,
     /// What was said.
-    pub answer: Answer,
+    pub answer: TrustAnswer,
     /// What the folder would have loaded then; later changes are shown as differences.
     pub inventory: Inventory,
 }
 
 /// The owner's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum TrustAnswer {
     /// Load it.
     Trust,
     /// Do not (`workspace untrust`, or "no" when asked).
@@ -72,7 +72,7 @@ pub enum TrustDecision {
     Trusted,
     /// It is not loaded: its files are content from outside, and its instructions, skills,
     /// commands, reminders, heartbeat, hooks and cards are off.
-    Untrusted(Reason),
+    Untrusted(UntrustedReason),
     /// There is nothing to load, so there is nothing to decide.
     NothingToLoad,
     /// Naming it is the decision, for this call alone.
@@ -91,7 +91,7 @@ impl TrustDecision {
 
 /// Why a workspace is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum UntrustedReason {
     /// Nobody said anything about it.
     #[error("it was never trusted")]
     NeverAsked,
@@ -127,25 +127,29 @@ impl fmt::Display for TrustDecision {
 pub fn decide(
     id: &WorkspaceId,
     inventory: &Inventory,
-    arrival: Arrival,
+    arrival: WorkspaceOrigin,
     record: Option<&TrustRecord>,
 ) -> TrustDecision {
     let reason = match record {
         Some(record) if record.id == *id => match record.answer {
-            Answer::Trust => return TrustDecision::Trusted,
-            Answer::Distrust => Reason::Distrusted,
+            TrustAnswer::Trust => return TrustDecision::Trusted,
+            TrustAnswer::Distrust => UntrustedReason::Distrusted,
         },
-        Some(record) if record.answer == Answer::Trust && record.id.path == id.path => Reason::Replaced,
-        Some(record) if record.answer == Answer::Trust && record.id.file == id.file => Reason::Moved,
-        _ => Reason::NeverAsked,
+        Some(record) if record.answer == TrustAnswer::Trust && record.id.path == id.path => {
+            UntrustedReason::Replaced
+        }
+        Some(record) if record.answer == TrustAnswer::Trust && record.id.file == id.file => {
+            UntrustedReason::Moved
+        }
+        _ => UntrustedReason::NeverAsked,
     };
     match arrival {
-        Arrival::HomesOwn => TrustDecision::Trusted,
-        Arrival::Named => TrustDecision::NamedForThisCall,
-        Arrival::Discovered if reason != Reason::Distrusted && inventory.is_empty() => {
+        WorkspaceOrigin::HomesOwn => TrustDecision::Trusted,
+        WorkspaceOrigin::Named => TrustDecision::NamedForThisCall,
+        WorkspaceOrigin::Discovered if reason != UntrustedReason::Distrusted && inventory.is_empty() => {
             TrustDecision::NothingToLoad
         }
-        Arrival::Discovered => TrustDecision::Untrusted(reason),
+        WorkspaceOrigin::Discovered => TrustDecision::Untrusted(reason),
     }
 }
 

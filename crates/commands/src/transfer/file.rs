@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use interop::detect::{ENOUGH, Format, detect};
-use interop::own::{Imported, Limits, Materials, ReadError, Reparse, Response, read};
+use interop::own::{ArchivedResponse, ImportedFile, Materials, ReadError, ReadLimits, ResponseParser, read};
 use loom::verify::{Gap, Report, Reread};
 use loom::{Block, ModelSource};
 use workspace::Accept;
@@ -36,7 +36,7 @@ pub(super) fn read_file(
     input: impl Read,
     path: &Path,
     format: Option<Format>,
-) -> Result<Imported, CommandError> {
+) -> Result<ImportedFile, CommandError> {
     let failed = |error: std::io::Error| CommandError::file("cannot read", path, &error);
     let mut bounded = input.take(MAX_FILE_BYTES + 1);
     let mut beginning = Vec::new();
@@ -76,8 +76,8 @@ pub(super) fn read_file(
     Ok(file)
 }
 
-fn own(input: &mut dyn BufRead, path: &Path) -> Result<Imported, CommandError> {
-    read(input, Limits::default()).map_err(|error| match error {
+fn own(input: &mut dyn BufRead, path: &Path) -> Result<ImportedFile, CommandError> {
+    read(input, ReadLimits::default()).map_err(|error| match error {
         ReadError::Io(error) => CommandError::file("cannot read", path, &error),
         ReadError::NotOurs => CommandError::new(
             "unknown_format",
@@ -103,8 +103,8 @@ pub(crate) fn verify_file(app: &App, path: &Path) -> Result<Report, CommandError
 /// Reads responses of a file again, as the store does: with the white space its manifest held back.
 pub(super) struct Parser<'a>(pub(super) &'a Materials);
 
-impl Reparse for Parser<'_> {
-    fn blocks(&self, source: &ModelSource, response: &Response) -> Result<Vec<Block>, Gap> {
+impl ResponseParser for Parser<'_> {
+    fn blocks(&self, source: &ModelSource, response: &ArchivedResponse) -> Result<Vec<Block>, Gap> {
         let manifest = self.0.manifests.get(&source.manifest);
         let manifest = manifest.and_then(|bytes| context::Manifest::from_bytes(bytes).ok());
         let held = manifest.map(|manifest| manifest.held).unwrap_or_default();

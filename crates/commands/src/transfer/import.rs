@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use interop::import::{Change, ImportPlan, Provenance, Refused, plan_copy, plan_import};
-use interop::own::{Imported, Problem};
+use interop::import::{ImportChange, ImportPlan, ImportRefusal, Provenance, plan_copy, plan_import};
+use interop::own::{ImportedFile, ReadProblem};
 use loom::{Author, Millis, Rows, TreeId};
 use store::{Adopted, GenerationState, ImportNote, StoreError, With};
 use workspace::Accept;
@@ -36,7 +36,7 @@ pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Out
 struct Importing<'a> {
     app: &'a App,
     asker: &'a Asker,
-    file: Arc<Imported>,
+    file: Arc<ImportedFile>,
     dry_run: bool,
     skipped: Vec<Skipped>,
 }
@@ -124,7 +124,7 @@ impl Importing<'_> {
             if tries == 0 {
                 self.tell(&plan);
             }
-            let Change::Added(added) = plan.change else { return Ok(0) };
+            let ImportChange::Added(added) = plan.change else { return Ok(0) };
             let nodes = added.nodes.len() as u64;
             if self.dry_run {
                 return Ok(nodes);
@@ -226,22 +226,22 @@ impl Importing<'_> {
 }
 
 /// Where a problem stands.
-fn at(problem: &Problem) -> String {
+fn at(problem: &ReadProblem) -> String {
     if problem.line == 0 { "file".to_owned() } else { format!("line {}", problem.line) }
 }
 
-fn refused(error: Refused) -> CommandError {
+fn refused(error: ImportRefusal) -> CommandError {
     match error {
-        Refused::Broken { line: 0, why } => refusal(&why),
-        Refused::Broken { line, why } => refusal(&format!("line {line}: {why}")),
-        Refused::Differs { what, id } => refusal(&format!("{what} {id} is another one in this home")),
-        Refused::Copy(why) => CommandError::new(
+        ImportRefusal::Broken { line: 0, why } => refusal(&why),
+        ImportRefusal::Broken { line, why } => refusal(&format!("line {line}: {why}")),
+        ImportRefusal::Differs { what, id } => refusal(&format!("{what} {id} is another one in this home")),
+        ImportRefusal::Copy(why) => CommandError::new(
             "refused",
             2,
             format!("no copy can be made: {}", text::terminal::one_line(&why)),
             "use another file",
         ),
-        Refused::Rows(error) => error.into(),
+        ImportRefusal::Rows(error) => error.into(),
     }
 }
 

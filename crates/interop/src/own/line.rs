@@ -4,7 +4,7 @@ use std::io::{BufRead, Read as _};
 
 /// What a reader takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReadLimits {
     /// Bytes of a line.
     pub line: usize,
     /// Nesting of JSON.
@@ -15,7 +15,7 @@ pub struct Limits {
     pub problems: usize,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self { line: 64 << 20, depth: 64, node: loom::plan::MAX_NODE_BYTES, problems: 200 }
     }

@@ -10,7 +10,7 @@ use loom::{
 use serde::{Deserialize, Serialize};
 
 use super::bytes::Data;
-use super::contents::{Part, Variant};
+use super::contents::{ExportPart, ExportVariant};
 
 /// What the first line names.
 pub const FORMAT: &str = "drawloom";
@@ -23,7 +23,7 @@ pub const VERSION: u32 = 1;
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
     /// The first line.
-    Header(Box<Header>),
+    Header(Box<FileHeader>),
     /// A position; the line before its original.
     Position(PositionRecord),
     /// A node, in the order of the tree.
@@ -51,17 +51,17 @@ pub enum Record {
 /// The first line: what the file is and holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub struct FileHeader {
     /// [`FORMAT`].
     pub format: String,
     /// [`VERSION`].
     pub version: u32,
     /// Which kind of export.
-    pub variant: Variant,
+    pub variant: ExportVariant,
     /// What is in it.
-    pub contains: Vec<Part>,
+    pub contains: Vec<ExportPart>,
     /// What is not.
-    pub left_out: Vec<Part>,
+    pub left_out: Vec<ExportPart>,
     /// The tree.
     pub tree: TreeRow,
 }
@@ -266,7 +266,7 @@ pub struct ResponseRecord {
 #[serde(deny_unknown_fields)]
 pub struct End {
     /// Records by kind.
-    pub counts: super::contents::Tally,
+    pub counts: super::contents::RecordCounts,
     /// The last operation.
     pub seq: Seq,
     /// The head of the tree after it.

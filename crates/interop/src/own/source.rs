@@ -15,7 +15,7 @@ pub struct StoredGeneration {
 
 /// A file body that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Body {
+pub struct FileBody {
     /// Whose text it is, as the manifest says.
     pub name: String,
     /// SHA-256 of the body.
@@ -26,7 +26,7 @@ pub struct Body {
 
 /// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
+pub struct ArchivedResponse {
     /// Status, headers, timings, usage: JSON text, kept byte for byte.
     pub metadata: String,
     /// The body as received, uncompressed. Empty once forgotten.
@@ -36,7 +36,7 @@ pub struct Response {
 }
 
 /// One tree and what belongs to it, as one reader may see it. Asked page by page and one value at a time.
-pub trait Source {
+pub trait ExportSource {
     /// The rows of the tree.
     fn rows(&self) -> &dyn Rows;
     /// Generations of the tree with an id behind `after`, in order of their ids, at most `limit`.
@@ -53,11 +53,11 @@ pub trait Source {
     /// The bytes of a manifest; none if they are gone.
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// The file bodies a manifest names, in a fixed order.
-    fn bodies(&self, manifest: Digest) -> Result<Vec<Body>, RowError>;
+    fn bodies(&self, manifest: Digest) -> Result<Vec<FileBody>, RowError>;
     /// A file body; none if it is gone.
     fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// A response; none if it is gone.
-    fn response(&self, digest: Digest) -> Result<Option<Response>, RowError>;
+    fn response(&self, digest: Digest) -> Result<Option<ArchivedResponse>, RowError>;
     /// A blob; none if it is gone.
     fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
 }

@@ -31,8 +31,8 @@ fn marked() -> FolderFacts {
     FolderFacts { markers: vec![("AGENTS.md", US)], ..plain() }
 }
 
-fn us() -> Surroundings {
-    Surroundings { home: "/home/us/.drawloom".into(), user_home: Some("/home/us".into()), user: US }
+fn us() -> DiscoveryContext {
+    DiscoveryContext { home: "/home/us/.drawloom".into(), user_home: Some("/home/us".into()), user: US }
 }
 
 fn from(start: &str, machine: &Machine) -> Discovered {
@@ -42,7 +42,7 @@ fn from(start: &str, machine: &Machine) -> Discovered {
 /// The walk ended at `folder`, and the home's own workspace is taken.
 #[track_caller]
 fn ended(found: &Discovered, folder: &str, stop: Stop) {
-    assert_eq!(found.because, Because::NothingBefore { folder: folder.into(), stop });
+    assert_eq!(found.because, DiscoveryReason::NothingBefore { folder: folder.into(), stop });
     assert_eq!(found.folder, Path::new("/home/us/.drawloom/workspace"));
     assert!(found.to_string().contains(&stop.to_string()));
 }
@@ -52,10 +52,10 @@ fn the_nearest_marked_folder_upward_is_the_workspace() {
     let machine = Machine::default().with("/home/us/w", marked()).with("/home/us/w/in", marked());
     assert_eq!(from("/home/us/w/in/deep", &machine).folder, Path::new("/home/us/w/in"));
     assert_eq!(from("/home/us/w/src", &machine).folder, Path::new("/home/us/w"));
-    assert_eq!(from("/home/us/w", &machine).because, Because::Marker("AGENTS.md"));
+    assert_eq!(from("/home/us/w", &machine).because, DiscoveryReason::Marker("AGENTS.md"));
     let toml = FolderFacts { markers: vec![(MARKERS[0], US), ("AGENTS.md", US)], ..plain() };
     let found = from("/home/us/w", &Machine::default().with("/home/us/w", toml));
-    assert_eq!(found.because, Because::Marker(".drawloom/workspace.toml"));
+    assert_eq!(found.because, DiscoveryReason::Marker(".drawloom/workspace.toml"));
     assert_eq!(found.to_string(), "/home/us/w: holds .drawloom/workspace.toml");
 }
 
@@ -108,12 +108,15 @@ fn the_homes_and_the_root_are_never_found() {
     let sandbox = from("/home/us/.drawloom/sandbox/x", &everywhere);
     ended(&sandbox, "/home/us/.drawloom/sandbox/x", Stop::InsideHome);
     let own = from("/home/us/.drawloom/workspace/notes", &everywhere);
-    assert_eq!(own.because, Because::Marker("AGENTS.md"));
+    assert_eq!(own.because, DiscoveryReason::Marker("AGENTS.md"));
 
-    let elsewhere = Surroundings { home: "/data/d/home".into(), ..us() };
+    let elsewhere = DiscoveryContext { home: "/data/d/home".into(), ..us() };
     let machine = Machine::default().with("/data/d", marked()).with("/data", marked());
     let found = discover(Path::new("/data/d/project"), &elsewhere, &machine);
-    assert_eq!(found.because, Because::NothingBefore { folder: "/data/d".into(), stop: Stop::ContainsHome });
+    assert_eq!(
+        found.because,
+        DiscoveryReason::NothingBefore { folder: "/data/d".into(), stop: Stop::ContainsHome }
+    );
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn s4_homes_and_what_contains_them_are_refused_as_writable_roots() {
     for fine in ["/home/us/w", "/home/us/.drawloom/workspace", "/home/us/.drawloom-notes", "/srv/w", "/tmp"] {
         assert_eq!(refused(fine), Ok(()), "{fine}");
     }
-    let apart = Surroundings { home: "/data/home".into(), ..us() };
+    let apart = DiscoveryContext { home: "/data/home".into(), ..us() };
     assert_eq!(check_writable_root(Path::new("/home"), &apart).unwrap_err().stop, Stop::UserHome);
 }
 
@@ -166,16 +169,19 @@ fn real_folders_give_the_same_facts() {
     std::fs::create_dir_all(&deep).unwrap();
     std::fs::create_dir(repo.join(".git")).unwrap();
     std::fs::write(start.join("AGENTS.md"), "").unwrap();
-    let us =
-        Surroundings { home: start.join("home"), user_home: None, user: rustix::process::getuid().as_raw() };
+    let us = DiscoveryContext {
+        home: start.join("home"),
+        user_home: None,
+        user: rustix::process::getuid().as_raw(),
+    };
     let found = discover(&deep, &us, &OnDisk);
-    let because = Because::NothingBefore { folder: start.clone(), stop: Stop::ContainsHome };
+    let because = DiscoveryReason::NothingBefore { folder: start.clone(), stop: Stop::ContainsHome };
     assert_eq!(found.because, because);
     std::fs::write(repo.join("AGENTS.md"), "").unwrap();
     assert_eq!(discover(&deep, &us, &OnDisk).folder, repo);
-    let stranger = Surroundings { user: us.user + 1, ..us.clone() };
+    let stranger = DiscoveryContext { user: us.user + 1, ..us.clone() };
     let found = discover(&deep, &stranger, &OnDisk);
-    assert!(matches!(found.because, Because::NothingBefore { stop: Stop::ForeignOwner, .. }));
+    assert!(matches!(found.because, DiscoveryReason::NothingBefore { stop: Stop::ForeignOwner, .. }));
     assert!(OnDisk.of(Path::new("/proc")).unwrap().mount_point);
     assert!(!OnDisk.of(&repo).unwrap().mount_point);
     assert!(OnDisk.of(&repo).unwrap().git);

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::calls::unsupported;
 use super::locate::{Current, Spot};
 use super::{
-    DocumentError, Documents, Expected, Failure, Outcome, Purpose, Replacement, Saved, WorkName, step,
+    DocumentError, Documents, Expected, Failure, Purpose, ReplaceOutcome, Replacement, Saved, WorkName, step,
 };
 use crate::error::FileError;
 use crate::path::RelativePath;
@@ -47,7 +47,7 @@ impl Documents<'_> {
         &self,
         path: &RelativePath,
         replacement: &Replacement<'_>,
-    ) -> Result<Outcome, DocumentError> {
+    ) -> Result<ReplaceOutcome, DocumentError> {
         let refused =
             |problem| DocumentError::File(FileError { path: path.as_path().to_path_buf(), problem });
         let spot = self.locate(path).map_err(refused)?;
@@ -63,14 +63,14 @@ impl Documents<'_> {
         })
     }
 
-    fn attempt(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
+    fn attempt(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
         let now = self.current(job.spot, &job.spot.name)?;
         if let Some(now) = &now {
             now.refuse_further_names()?;
         }
         match (&now, job.replacement.expected) {
             (Some(now), Expected::Text(_)) if now.text.digest == job.ours => {
-                Ok(Outcome::Saved(Saved { digest: job.ours, changed: false }))
+                Ok(ReplaceOutcome::Saved(Saved { digest: job.ours, changed: false }))
             }
             (Some(now), Expected::Text(seen)) if now.text.digest == seen => self.exchange(job, now, seen),
             (None, Expected::Absent) => self.create_new(job),
@@ -79,7 +79,7 @@ impl Documents<'_> {
     }
 
     /// First creation: nothing may have come to that name meanwhile.
-    fn create_new(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
+    fn create_new(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
         let temp = self.write_beside(job.spot, &job.spot.name, job.replacement.text, Look::New)?;
         match self.move_to_free(job.spot, &temp, &job.spot.name) {
             Ok(()) => self.confirm(job),
@@ -91,7 +91,7 @@ impl Documents<'_> {
         }
     }
 
-    fn exchange(&self, job: &Job<'_>, now: &Current, seen: Digest) -> Result<Outcome, Failure> {
+    fn exchange(&self, job: &Job<'_>, now: &Current, seen: Digest) -> Result<ReplaceOutcome, Failure> {
         let spot = job.spot;
         let temp = self.write_beside(spot, &spot.name, job.replacement.text, Look::Like(now))?;
         match self.calls.exchange(spot.folder(), &temp, &spot.name) {
@@ -116,7 +116,7 @@ impl Documents<'_> {
     /// Without exchange: the old file steps aside under a name only we know, whatever it is by
     /// then; ours takes the name only if it is still free. A save in the gap takes the name first
     /// and is found there; a crash in the gap is mended by [`Documents::recover`].
-    fn move_aside(&self, job: &Job<'_>, temp: &OsStr, seen: Digest) -> Result<Outcome, Failure> {
+    fn move_aside(&self, job: &Job<'_>, temp: &OsStr, seen: Digest) -> Result<ReplaceOutcome, Failure> {
         let spot = job.spot;
         let aside = step("naming the old text", WorkName::fresh(&spot.name, seen, Purpose::Old))?;
         match self.calls.rename(spot.folder(), &spot.name, &aside) {
@@ -149,10 +149,10 @@ impl Documents<'_> {
 
     /// Makes the new name durable, and looks once more: a save that came right after ours took the
     /// file, and then ours must not exist in memory alone.
-    fn confirm(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
+    fn confirm(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
         step("syncing the folder", self.calls.sync(job.spot.folder()))?;
         if self.digest_at(job.spot, &job.spot.name) == Some(job.ours) {
-            Ok(Outcome::Saved(Saved { digest: job.ours, changed: true }))
+            Ok(ReplaceOutcome::Saved(Saved { digest: job.ours, changed: true }))
         } else {
             self.keep_ours(job, None, Vec::new())
         }

@@ -4,11 +4,11 @@ use super::Oddity;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum YamlValue {
     /// One word, number, truth value or text.
     Scalar(Scalar),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<YamlValue>),
     /// A mapping.
     Map(Map),
 }
@@ -108,16 +108,16 @@ impl Scalar {
 /// A mapping in the order it was written, keys as they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
-    entries: Vec<(String, Value)>,
+    entries: Vec<(String, YamlValue)>,
 }
 
 impl Map {
-    pub(super) fn push(&mut self, key: String, value: Value) {
+    pub(super) fn push(&mut self, key: String, value: YamlValue) {
         self.entries.push((key, value));
     }
 
     /// Keys and values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &YamlValue)> {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
@@ -135,7 +135,7 @@ impl Map {
     ///
     /// # Errors
     /// [`FieldError::TwoSpellings`].
-    pub fn get(&self, key: &str) -> Result<Option<&Value>, FieldError> {
+    pub fn get(&self, key: &str) -> Result<Option<&YamlValue>, FieldError> {
         let folded = fold(key);
         let mut found = self.entries.iter().filter(|(name, _)| fold(name) == folded);
         match (found.next(), found.next()) {
@@ -210,8 +210,8 @@ impl Map {
     pub fn texts(&self, key: &str, most: usize) -> Result<Vec<&str>, FieldError> {
         let entries = match self.get(key)? {
             None => return Ok(Vec::new()),
-            Some(Value::Scalar(scalar)) if scalar.is_null() => return Ok(Vec::new()),
-            Some(Value::List(entries)) => entries.as_slice(),
+            Some(YamlValue::Scalar(scalar)) if scalar.is_null() => return Ok(Vec::new()),
+            Some(YamlValue::List(entries)) => entries.as_slice(),
             Some(single) => std::slice::from_ref(single),
         };
         if entries.len() > most {
@@ -220,11 +220,11 @@ impl Map {
         entries
             .iter()
             .map(|entry| match entry {
-                Value::Scalar(scalar) if scalar.source.trim().is_empty() || scalar.is_null() => {
+                YamlValue::Scalar(scalar) if scalar.source.trim().is_empty() || scalar.is_null() => {
                     Err(FieldError::Empty { key: key.to_owned() })
                 }
-                Value::Scalar(scalar) => Ok(scalar.source()),
-                Value::List(_) | Value::Map(_) => Err(kind(key, "a list of texts")),
+                YamlValue::Scalar(scalar) => Ok(scalar.source()),
+                YamlValue::List(_) | YamlValue::Map(_) => Err(kind(key, "a list of texts")),
             })
             .collect()
     }
@@ -236,8 +236,8 @@ impl Map {
     pub fn map(&self, key: &str) -> Result<Option<&Map>, FieldError> {
         match self.get(key)? {
             None => Ok(None),
-            Some(Value::Scalar(scalar)) if scalar.is_null() => Ok(None),
-            Some(Value::Map(map)) => Ok(Some(map)),
+            Some(YamlValue::Scalar(scalar)) if scalar.is_null() => Ok(None),
+            Some(YamlValue::Map(map)) => Ok(Some(map)),
             Some(_) => Err(kind(key, "a mapping")),
         }
     }
@@ -245,8 +245,8 @@ impl Map {
     fn scalar(&self, key: &str, wanted: &'static str) -> Result<Option<&Scalar>, FieldError> {
         match self.get(key)? {
             None => Ok(None),
-            Some(Value::Scalar(scalar)) if scalar.is_null() => Ok(None),
-            Some(Value::Scalar(scalar)) => Ok(Some(scalar)),
+            Some(YamlValue::Scalar(scalar)) if scalar.is_null() => Ok(None),
+            Some(YamlValue::Scalar(scalar)) => Ok(Some(scalar)),
             Some(_) => Err(kind(key, wanted)),
         }
     }

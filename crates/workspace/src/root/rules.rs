@@ -7,7 +7,7 @@ use crate::identity::FileId;
 
 /// Whether symbolic links may be part of the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Links {
+pub enum LinkPolicy {
     /// None, not even inside the root: cards, skills, and whatever is written.
     #[default]
     Refuse,
@@ -22,7 +22,7 @@ pub struct ReadRules {
     /// Longest file in bytes; a file that grows past it while it is read is refused too.
     pub max_bytes: u64,
     /// Symbolic links on the way.
-    pub links: Links,
+    pub links: LinkPolicy,
     /// Refuse a file that has more than one name.
     pub single_name: bool,
     /// Refuse to cross a mount point below the root.
@@ -32,13 +32,13 @@ pub struct ReadRules {
 impl ReadRules {
     /// At most `max_bytes`, no links, any number of names, any device.
     pub fn at_most(max_bytes: u64) -> Self {
-        Self { max_bytes, links: Links::Refuse, single_name: false, one_device: false }
+        Self { max_bytes, links: LinkPolicy::Refuse, single_name: false, one_device: false }
     }
 
     /// Follows links that stay inside the root.
     #[must_use]
     pub fn follow_links(self) -> Self {
-        Self { links: Links::Follow, ..self }
+        Self { links: LinkPolicy::Follow, ..self }
     }
 
     /// Refuses files with further hard links.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use loom::Digest;
 
-use super::{Answer, Arrival, Change, Inventory, ItemKind, TrustRecord, WorkspaceId};
+use super::{Inventory, InventoryChange, ItemKind, TrustAnswer, TrustRecord, WorkspaceId, WorkspaceOrigin};
 
 /// Which texts of a workspace are loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +28,11 @@ impl Default for Accepted {
 
 impl Accepted {
     /// What the owner's answer covers.
-    pub fn of(id: &WorkspaceId, arrival: Arrival, record: Option<&TrustRecord>) -> Self {
+    pub fn of(id: &WorkspaceId, arrival: WorkspaceOrigin, record: Option<&TrustRecord>) -> Self {
         match arrival {
-            Arrival::Named | Arrival::HomesOwn => Self::All,
-            Arrival::Discovered => record
-                .filter(|record| record.id == *id && record.answer == Answer::Trust)
+            WorkspaceOrigin::Named | WorkspaceOrigin::HomesOwn => Self::All,
+            WorkspaceOrigin::Discovered => record
+                .filter(|record| record.id == *id && record.answer == TrustAnswer::Trust)
                 .map_or_else(Self::default, |record| Self::Seen(record.inventory.clone())),
         }
     }
@@ -49,11 +49,11 @@ impl Accepted {
 impl Inventory {
     /// The files of instructions that came or changed since an earlier inventory: what the owner is asked about
     /// again. What is gone needs no answer.
-    pub fn unseen_instructions(&self, earlier: &Self) -> Vec<Change> {
+    pub fn unseen_instructions(&self, earlier: &Self) -> Vec<InventoryChange> {
         let mut changes = self.changes_since(earlier);
         changes.retain(|change| match change {
-            Change::Removed(_) => false,
-            Change::Added(path) | Change::Changed(path) => {
+            InventoryChange::Removed(_) => false,
+            InventoryChange::Added(path) | InventoryChange::Changed(path) => {
                 self.items.iter().any(|item| item.path == *path && item.kind == ItemKind::Instructions)
             }
         });

@@ -64,7 +64,7 @@ pub enum ItemKind {
 
 /// One thing a workspace would load.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Item {
+pub struct InventoryItem {
     /// Path below the workspace.
     pub path: PathBuf,
     /// What it is loaded as.
@@ -88,7 +88,7 @@ pub struct Unread {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
     /// What would be loaded.
-    pub items: Vec<Item>,
+    pub items: Vec<InventoryItem>,
     /// What could not be looked at.
     pub unread: Vec<Unread>,
     /// There is more than is listed.
@@ -98,7 +98,7 @@ pub struct Inventory {
 /// How an item differs from an earlier inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum InventoryChange {
     /// It was not there.
     Added(PathBuf),
     /// Its text is another.
@@ -145,7 +145,7 @@ impl Inventory {
 
     /// What changed since an earlier inventory, ordered by path: shown before the workspace is
     /// loaded again.
-    pub fn changes_since(&self, earlier: &Self) -> Vec<Change> {
+    pub fn changes_since(&self, earlier: &Self) -> Vec<InventoryChange> {
         let by_path = |inventory: &Self| -> BTreeMap<PathBuf, Digest> {
             inventory.items.iter().map(|item| (item.path.clone(), item.sha256)).collect()
         };
@@ -154,9 +154,9 @@ impl Inventory {
         paths
             .into_iter()
             .filter_map(|path| match (before.get(path), now.get(path)) {
-                (None, _) => Some(Change::Added(path.clone())),
-                (_, None) => Some(Change::Removed(path.clone())),
-                (Some(old), Some(new)) => (old != new).then(|| Change::Changed(path.clone())),
+                (None, _) => Some(InventoryChange::Added(path.clone())),
+                (_, None) => Some(InventoryChange::Removed(path.clone())),
+                (Some(old), Some(new)) => (old != new).then(|| InventoryChange::Changed(path.clone())),
             })
             .collect()
     }
@@ -188,7 +188,7 @@ impl Taking<'_> {
             return self.unread(path.as_path(), "its name is not UTF-8 text");
         }
         match self.root.read(path, rules) {
-            Ok(content) => self.found.items.push(Item {
+            Ok(content) => self.found.items.push(InventoryItem {
                 path: path.as_path().to_path_buf(),
                 kind,
                 bytes: content.metadata.bytes,
