@@ -108,13 +108,22 @@ impl MaskedResponse {
         names.extend(found);
         let edited = frames::masked(masker, dialect, &body, streamed);
         let again = reparse(dialect, &edited, streamed);
-        if names_in(masker, &again).is_empty() {
+        if says(masker, &reparsed, &again) && names_in(masker, &again).is_empty() {
             return Self { body: edited, reparsed: again, names };
         }
         let mut reparsed = reparsed;
         mask_choices(masker, &mut reparsed);
         Self { body: Vec::new(), reparsed, names }
     }
+}
+
+/// Whether `edited` has the text of `whole`, masked.
+fn says(masker: &Masker, whole: &Reparsed, edited: &Reparsed) -> bool {
+    let masked = |text: String| masker.mask(&text).text.into_owned();
+    whole.choices.len() == edited.choices.len()
+        && whole.choices.iter().zip(&edited.choices).all(|(whole, edited)| {
+            masked(whole.text()) == edited.text() && masked(whole.thinking()) == edited.thinking()
+        })
 }
 
 /// Names of the secrets in the text of the choices.

@@ -1,4 +1,4 @@
-//! What an import does to a store, as plain data (spec: loom §8 *Rules*, security §13).
+//! Planning an import: its changes of a store, as plain data (spec: loom §8 *Rules*, security §13).
 //!
 //! - A tree that is unknown here is taken whole, under its own ids: [`ImportChange::Whole`].
 //! - Of a tree that is known, what is stored is compared record by record: equal ones are skipped, one that
@@ -18,15 +18,14 @@ use crate::own::ImportedFile;
 
 pub use copy::{CopyPlan, plan_copy};
 
-/// Where imported text came from: kept beside the tree, never in it.
+/// Provenance of imported text: kept beside the tree, never in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Provenance {
-    /// Names the file.
     pub file: Digest,
 }
 
 impl Provenance {
-    /// How far imported text is believed until the owner says `tree trust`.
+    /// Trust of imported text until `tree trust`.
     pub const TRUST: Trust = Trust::Outside;
 
     /// How an imported author is shown and treated: `import:<digest>/<name>`, with the first 16 digits. A file
@@ -40,9 +39,7 @@ impl Provenance {
 /// A time outside 2000-01-01 to now + 1 day. It is kept, shown as such, and orders nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ImplausibleTime {
-    /// The node.
     pub node: NodeId,
-    /// What it says.
     pub at: Millis,
 }
 
@@ -58,22 +55,19 @@ pub enum ImportChange {
     Nothing,
 }
 
-/// An import as planned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportPlan {
-    /// What to do with the rows.
+    /// Change of the rows.
     pub change: ImportChange,
     /// Positions and nodes that are here already.
     pub skipped: u64,
     /// Operations of the file that are kept in no log: history of another copy of the tree.
     pub history: u64,
-    /// Where it came from.
     pub provenance: Provenance,
-    /// Nodes with odd times.
     pub odd_times: Vec<ImplausibleTime>,
 }
 
-/// Why a file is not imported. Nothing has changed.
+/// Refusal of an import. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportRefusal {
     /// The tree in the file does not stand.
@@ -81,17 +75,11 @@ pub enum ImportRefusal {
     Broken {
         /// The line; 0 for the whole file.
         line: u64,
-        /// What is wrong.
         why: String,
     },
     /// A record differs from the stored one of the same id.
     #[error("the file has another {what} {id} than this home; nothing was imported (`--copy` gives new ids)")]
-    Differs {
-        /// What kind of record.
-        what: &'static str,
-        /// Its id.
-        id: String,
-    },
+    Differs { what: &'static str, id: String },
     /// The copy could not be made.
     #[error("the copy could not be made: {0}")]
     Copy(String),

@@ -11,9 +11,9 @@ use crate::class::{is_bidi_control, is_invisible};
 /// framing and content apart by bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFrame {
-    /// What stands before the text; ends with a line feed.
+    /// Opening line before the text; ends with a line feed.
     pub open: String,
-    /// What stands behind it; begins with a line feed where the text does not end with one.
+    /// Closing line behind the text; begins with a line feed where the text does not end with one.
     pub close: String,
 }
 

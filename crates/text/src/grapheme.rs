@@ -15,14 +15,11 @@ use unicode_segmentation::{GraphemeCursor, GraphemeIndices, UnicodeSegmentation}
 pub struct TextCounts {
     /// UTF-8 bytes.
     pub bytes: usize,
-    /// Characters: Unicode scalar values.
     pub chars: usize,
-    /// Extended grapheme clusters.
     pub graphemes: usize,
 }
 
 impl TextCounts {
-    /// Measures a text.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self { bytes: text.len(), chars: chars(text), graphemes: count(text) }
@@ -58,7 +55,6 @@ pub fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Number of grapheme clusters.
 #[must_use]
 pub fn count(text: &str) -> usize {
     if text.is_ascii() {

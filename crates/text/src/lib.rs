@@ -1,6 +1,6 @@
 //! Pure functions over text: make it safe to show, cut it, count it, frame it, find words in it, mask secrets in it.
 //!
-//! Everything here is a function of its arguments. There is no I/O, no clock, no randomness and no async, so
+//! Every function depends on its arguments alone. There is no I/O, no clock, no randomness and no async, so
 //! every caller, the tree core included, may use any of it anywhere, and the same text gives the same answer
 //! on every machine.
 //!

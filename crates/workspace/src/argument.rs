@@ -1,8 +1,8 @@
-//! Files that a person names as arguments (spec: security §8, §28).
+//! File arguments: files a person names on a command line (spec: security §8, §28).
 //!
-//! Unlike what lies beneath a [`Root`](crate::Root), such a file may be anywhere and be reached through any link. It
-//! is judged all the same before it is opened: by an `O_PATH` descriptor, which neither waits for a FIFO's writer nor
-//! drops the store's locks when it is closed. The very file that was judged is then opened through it.
+//! A file argument may lie anywhere and be reached through any link, unlike a file beneath a [`Root`](crate::Root). Its
+//! kind and identity are checked on an `O_PATH` descriptor before it is opened: that descriptor neither waits for a
+//! FIFO's writer nor drops the store's locks when it is closed. The checked file is then opened through the descriptor.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,10 +22,9 @@ use crate::root::{Metadata, read_capped, reopen};
 /// `f_type` of the file system of anonymous pipes, which have no name anywhere.
 const PIPEFS_MAGIC: u64 = 0x5049_5045;
 
-/// Kinds of file an argument may name.
+/// Kinds of file accepted as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// Regular files.
     Regular,
     /// Regular files, and pipes the shell hands over as `/dev/fd/N`.
     RegularOrPipe,
@@ -89,12 +88,11 @@ impl FileArgument {
         open().map_err(|problem| FileError::new("standard input", problem))
     }
 
-    /// Facts about the file, as of its opening.
+    /// Metadata of the file at opening.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The open descriptor.
     pub fn into_file(self) -> File {
         self.file
     }
@@ -123,7 +121,7 @@ impl Read for FileArgument {
     }
 }
 
-/// Reads a regular file of ours, wherever it is. Nothing that took its place is waited for.
+/// Reads a regular file of the program's own, such as a cache. A FIFO in its place is refused, not waited for.
 ///
 /// # Errors
 /// [`io::ErrorKind::FileTooLarge`] above `limit` bytes, [`io::ErrorKind::InvalidInput`] for another kind of file.

@@ -39,7 +39,7 @@ pub struct Page {
     pub fields: Option<Map>,
     /// The text after it, with `\r\n` as `\n`.
     pub body: String,
-    /// What was read in one way though other readers take it in another.
+    /// Irregularities: values that other readers take differently.
     pub warnings: Vec<Warning>,
 }
 
@@ -48,13 +48,12 @@ pub struct Page {
 pub struct Warning {
     /// Line in the file, from 1.
     pub line: usize,
-    /// What was found.
-    pub what: Oddity,
+    pub what: Irregularity,
 }
 
 /// A thing that readers of YAML disagree about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
+pub enum Irregularity {
     /// A plain scalar that older or other readers take for a boolean, a number or a time.
     #[error("`{0}` is read as text: put it in quotes")]
     ReadAsText(String),
@@ -66,13 +65,12 @@ pub enum Oddity {
     SecondBlock,
 }
 
-/// Why a file's frontmatter was refused.
+/// Refused frontmatter: the problem and its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct FrontmatterError {
     /// Line in the file, from 1.
     pub line: usize,
-    /// The reason.
     pub why: FrontmatterProblem,
 }
 
@@ -97,7 +95,6 @@ pub enum FrontmatterProblem {
     /// `+++`, which is TOML elsewhere, or `----`.
     #[error("`{0}` does not open a block: use `---`")]
     Fence(String),
-    /// No closing fence.
     #[error("the block is not closed: a line `---` is missing")]
     NotClosed,
     /// More than [`MAX_BYTES`].
@@ -136,7 +133,6 @@ pub enum FrontmatterProblem {
     /// More than [`MAX_VALUES`] values.
     #[error("more than {MAX_VALUES} values")]
     TooMany,
-    /// What the parser said.
     #[error("not YAML: {0}")]
     Yaml(String),
 }

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::identity::FileId;
 
-/// What SQLite puts beside a database file.
+/// Suffixes of the files SQLite puts beside a database.
 const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// The files that only the store may open. Clones share one registry; a process has one, handed

@@ -1,4 +1,4 @@
-//! Everything Drawloom does to files that belong to a person.
+//! Access to files that belong to a person.
 //!
 //! A workspace is somebody's folder: cloned from a stranger, open in an editor, shared with build
 //! tools and with the agent's own commands. So nothing here trusts a path it was given, nothing
@@ -20,6 +20,7 @@
 //! ids and time stamps come in as arguments. It rests on Linux: `O_PATH`, `openat2`, `renameat2`
 //! and a mounted `/proc`.
 
+mod allowed_roots;
 mod argument;
 pub mod discovery;
 mod document;
@@ -30,11 +31,11 @@ mod identity;
 mod lock;
 mod path;
 pub mod protected;
-mod reach;
 mod root;
 pub mod settings;
 pub mod trust;
 
+pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
 pub use argument::{Accept, FileArgument, check_output, read_regular};
 pub use document::{
     DocumentError, Documents, Expected, RecoveredDocument, ReplaceOutcome, Replacement, Saved, Stamp, Text,
@@ -45,5 +46,4 @@ pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
-pub use reach::{Reach, ReachError, RootedPath};
 pub use root::{Content, DirEntry, LinkPolicy, Listing, Metadata, ReadRules, Root, descriptor_path};

@@ -1,4 +1,4 @@
-//! One writer of a workspace's documents at a time, across processes.
+//! Lock on a workspace: one process at a time replaces its documents.
 //!
 //! The lock lies in the home, named by the workspace's device and inode. A lock on the document
 //! would be a lock on an inode that the next replacement takes away; a lock file in the workspace
@@ -18,21 +18,21 @@ use crate::identity::FileId;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The right to replace documents of one workspace; given back when dropped, also by the kernel
-/// when the process dies.
+/// Exclusive lock on the documents of one workspace; released on drop, and by the kernel when the
+/// process ends.
 #[derive(Debug)]
 pub struct WorkspaceLock {
     _file: File,
     workspace: FileId,
 }
 
-/// Why the lock was not had.
+/// Failure to take a workspace's lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process (or another part of this one) held it all the time.
+    /// Another holder, in this process or another, kept the lock until the timeout.
     #[error("another process{} is writing this workspace's documents: try again when it is done", .holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Busy {
-        /// Its process id, where it left one.
+        /// Process id the holder wrote into the lock file.
         holder: Option<u32>,
     },
     /// The lock file could not be made or opened.

@@ -17,7 +17,7 @@ use loom::Digest;
 const MAX_PATH: usize = 4095;
 const MAX_NAME: usize = 255;
 
-/// Why a path was refused before anything was opened.
+/// Refusal of a path, before anything is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathProblem {
     /// Nothing, or white space alone.
@@ -46,7 +46,6 @@ pub enum PathProblem {
 pub struct RelativePath(PathBuf);
 
 impl RelativePath {
-    /// The root itself.
     pub fn root() -> Self {
         Self(PathBuf::new())
     }
@@ -123,7 +122,7 @@ impl RelativePath {
         self.0.as_os_str().is_empty()
     }
 
-    /// What to hand to `openat`: `.` for the root.
+    /// Path for `openat`: `.` for the root.
     pub(crate) fn for_open(&self) -> &Path {
         if self.is_root() { Path::new(".") } else { &self.0 }
     }

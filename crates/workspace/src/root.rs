@@ -85,7 +85,7 @@ impl Root {
         RelativePath::from_components(inside.map_err(|_| PathProblem::Outside)?)
     }
 
-    /// What stands at a path, without opening it.
+    /// Metadata of the file at a path, without opening it.
     ///
     /// # Errors
     /// As [`open_file`](Self::open_file) for the way there; the kind of the file is not judged.

@@ -18,12 +18,10 @@ use crate::root::Root;
 pub use accepted::Accepted;
 pub use inventory::{Inventory, InventoryChange, InventoryItem, ItemKind, Unread};
 
-/// Which folder a workspace is.
+/// Identity of a workspace's folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkspaceId {
-    /// Its canonical path.
     pub path: PathBuf,
-    /// Its device and inode.
     pub file: FileId,
 }
 
@@ -34,7 +32,7 @@ impl WorkspaceId {
     }
 }
 
-/// How the workspace of a call came to be.
+/// Origin of the workspace of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkspaceOrigin {
     /// Discovered from the current folder.
@@ -45,21 +43,18 @@ pub enum WorkspaceOrigin {
     HomesOwn,
 }
 
-/// What the owner said about a workspace, as the store keeps it.
+/// Trust decision of the owner about a workspace, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustRecord {
     /// The folder it was said about.
     pub id: WorkspaceId,
-    /// What was said.
     pub answer: TrustAnswer,
     /// What the folder would have loaded then; later changes are shown as differences.
     pub inventory: Inventory,
 }
 
-/// The owner's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustAnswer {
-    /// Load it.
     Trust,
     /// Do not (`workspace untrust`, or "no" when asked).
     Distrust,
@@ -89,13 +84,12 @@ impl TrustDecision {
     }
 }
 
-/// Why a workspace is not trusted.
+/// Reason why a workspace is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UntrustedReason {
     /// Nobody said anything about it.
     #[error("it was never trusted")]
     NeverAsked,
-    /// The owner said no.
     #[error("you said not to load it")]
     Distrusted,
     /// A folder of this path was trusted, and this is another one.

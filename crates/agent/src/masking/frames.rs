@@ -135,7 +135,14 @@ fn rewritten(masker: &Masker, frame: &[u8], streamed: bool, edits: &[(String, St
     Some(json.to_string())
 }
 
-/// Replaces the first string that is `old`.
+/// Fields that never hold a delta, although one may read the same.
+fn is_label(key: &str) -> bool {
+    key.ends_with("id")
+        || ["type", "role", "model", "object", "status", "finish_reason", "stop_reason", "name"]
+            .contains(&key)
+}
+
+/// Replaces the first string that is `old`, labels apart.
 fn replace_first(json: &mut Value, old: &str, new: &str) -> bool {
     match json {
         Value::String(text) if text == old => {
@@ -143,7 +150,9 @@ fn replace_first(json: &mut Value, old: &str, new: &str) -> bool {
             true
         }
         Value::Array(items) => items.iter_mut().any(|item| replace_first(item, old, new)),
-        Value::Object(fields) => fields.values_mut().any(|item| replace_first(item, old, new)),
+        Value::Object(fields) => {
+            fields.iter_mut().any(|(key, item)| !is_label(key) && replace_first(item, old, new))
+        }
         _ => false,
     }
 }

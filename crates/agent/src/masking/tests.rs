@@ -119,6 +119,18 @@ proptest! {
 }
 
 #[test]
+fn a_delta_that_reads_like_a_label_is_edited_and_not_the_label() {
+    // `c` is the id of the response, too.
+    let masked = masked(&stream(&["sk-", "c", "anary-0123456789, and on"]), true);
+    assert_eq!(masked.reparsed.choices[0].text(), "⟦secret:KEY⟧, and on");
+    assert!(
+        String::from_utf8(masked.body)
+            .unwrap()
+            .contains("\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}")
+    );
+}
+
+#[test]
 fn a_body_that_cannot_be_edited_is_left_out() {
     // One event whose JSON stands in two lines: no line of it is JSON.
     let (one, two) = SECRET.split_at(9);

@@ -25,7 +25,6 @@ use crate::own::ImportedFile;
 /// A copy as planned: two plans for an empty tree, to be applied in this order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyPlan {
-    /// The new tree.
     pub tree: TreeId,
     /// The tree in the file.
     pub imported_from: TreeId,
@@ -33,7 +32,6 @@ pub struct CopyPlan {
     pub plans: [Plan; 2],
     /// New ids by old ones.
     pub ids: BTreeMap<NodeId, NodeId>,
-    /// Where it came from.
     pub provenance: Provenance,
 }
 
@@ -110,7 +108,7 @@ struct Copy<'a> {
     file: &'a ImportedFile,
     tree: TreeId,
     ids: BTreeMap<NodeId, NodeId>,
-    /// What later nodes need of those made: chain hash, and the position row of originals.
+    /// State of made nodes that later ones need: chain hash, and the position row of originals.
     made: BTreeMap<NodeId, (Digest, Option<Position>)>,
 }
 

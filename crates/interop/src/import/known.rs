@@ -118,7 +118,7 @@ fn kept_out(rows: &dyn Rows, row: &NodeRow) -> Result<Option<CellChange>, Import
     Ok(is_pruned.then_some(CellChange { key, old: CellValue::None, new: CellValue::Set }))
 }
 
-/// How many operations of the file are not those of the stored log.
+/// Number of operations of the file that are not in the stored log.
 fn operations_not_here(file: &ImportedFile, rows: &dyn Rows) -> Result<u64, ImportRefusal> {
     let (mut last, mut other) = (Seq(0), 0);
     loop {

@@ -17,7 +17,7 @@ use loom::{
 use super::line::ReadLimits;
 use super::record::{NodeRecord, PositionRecord};
 
-/// Why a record is not taken.
+/// Refusal of a record.
 pub(super) type Why = String;
 
 fn position(tree: &MemoryTree, id: PositionId) -> Result<Position, Why> {

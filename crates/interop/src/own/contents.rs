@@ -1,4 +1,4 @@
-//! What an export contains and what it leaves out, as data, before anything is written.
+//! Contents of an export: parts contained and left out, known before anything is written.
 
 use loom::{AuthorKind, Block, CellKey, NodeRow, OpRecord, PositionKind, Role};
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::source::{ExportSource, FileBody};
 use crate::ExportError;
 
-/// Which kind of export (spec: loom §8).
+/// Variant of an export (spec: loom §8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportVariant {
-    /// Everything but file bodies.
     #[default]
     Full,
-    /// File bodies too.
     WithContext,
     /// For others to read: content, authors, structure.
     Shared {
@@ -28,12 +26,12 @@ impl ExportVariant {
         matches!(self, Self::Shared { .. })
     }
 
-    /// What a file of this kind contains.
+    /// Parts this variant contains.
     pub fn contains(self) -> Vec<ExportPart> {
         ExportPart::ALL.into_iter().filter(|part| part.is_in(self)).collect()
     }
 
-    /// What a file of this kind leaves out.
+    /// Parts this variant leaves out.
     pub fn left_out(self) -> Vec<ExportPart> {
         ExportPart::ALL.into_iter().filter(|part| !part.is_in(self)).collect()
     }
@@ -74,29 +72,25 @@ impl ExportVariant {
 pub enum ExportPart {
     /// Positions, nodes with all versions, their authors, pruned ones too.
     Content,
-    /// What was done, when, by whom; views and their selections are in it.
+    /// Operation records, views and selections among them.
     Operations,
-    /// Signed heads.
     Seals,
     /// Pictures and sounds of nodes.
     Blobs,
-    /// What tools answered.
     ToolOutput,
-    /// Remarks, bookmarks, tags.
     Annotations,
     /// Requests to models, and what was shown in them besides.
     Generations,
-    /// What was sent, without file bodies.
+    /// Manifests, without file bodies.
     Manifests,
-    /// What came back, as received.
+    /// Responses, as received.
     Responses,
     /// Bodies of files that were sent.
     FileBodies,
     /// Hashes and sizes of what is left out.
     Hashes,
-    /// Text not committed yet.
     Drafts,
-    /// How far each text is believed.
+    /// Trust of each text.
     Trust,
 }
 
@@ -129,7 +123,6 @@ impl ExportPart {
     }
 }
 
-/// Records by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "each is the number of records of that name")]
@@ -153,12 +146,10 @@ const fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// What an export will contain, said before it is written.
+/// Summary of an export, made before it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
-    /// What is in it.
     pub contains: Vec<ExportPart>,
-    /// What is not.
     pub left_out: Vec<ExportPart>,
     /// The files whose bodies go along, by name and digest.
     pub bodies: Vec<FileBody>,

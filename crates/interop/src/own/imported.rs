@@ -1,4 +1,4 @@
-//! What a file held, after every record of it was checked.
+//! Content of an imported file, after every record was checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,49 +11,40 @@ use serde::Serialize;
 use super::record::FileHeader;
 use super::source::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
 
-/// Something in a file that is not as it should be.
+/// Problem found in a file while reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReadProblem {
     /// The line, from 1; 0 where it concerns the whole file.
     pub line: u64,
-    /// What is wrong.
     pub why: String,
     /// Whether the tree does not stand without what is wrong: the file is then refused, or copied without it.
     /// Otherwise the record alone was skipped.
     pub breaks: bool,
 }
 
-/// The bytes that belong to a tree.
+/// Bytes that belong to a tree: manifests, file bodies, responses and media.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Materials {
-    /// What was sent.
     pub manifests: BTreeMap<Digest, Vec<u8>>,
     /// The file bodies each manifest names.
     pub bodies_of: BTreeMap<Digest, Vec<FileBody>>,
-    /// File bodies.
     pub bodies: BTreeMap<Digest, Vec<u8>>,
-    /// What came back.
     pub responses: BTreeMap<Digest, ArchivedResponse>,
-    /// Pictures and sounds.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
 /// A file that was read. Every row in `tree` refers to rows that are in it too, and fits its own hashes.
 #[derive(Debug, Clone)]
 pub struct ImportedFile {
-    /// The first line.
     pub header: FileHeader,
     /// The tree. All trust in it is `outside`.
     pub tree: MemoryTree,
-    /// What was shown with its nodes, in their order. All trust in it is `outside`.
+    /// Injections of its nodes, in their order, all of trust `outside`.
     pub injections: Vec<Injection>,
-    /// Requests to models: history.
     pub generations: BTreeMap<GenerationId, StoredGeneration>,
-    /// Bytes.
     pub materials: Materials,
-    /// What is wrong, in order; bounded.
+    /// Problems, in order; bounded.
     pub problems: Vec<ReadProblem>,
-    /// Problems beyond those listed.
     pub further: u64,
     /// SHA-256 over all lines but the last: names the file.
     pub digest: Digest,
@@ -63,7 +54,7 @@ pub struct ImportedFile {
 
 /// Reads a stored response again. The dialects are above this crate, so they come in.
 pub trait ResponseParser {
-    /// What the choice of a response says, or why it cannot be told.
+    /// Content blocks of one choice of a response, or the gap in the evidence.
     fn blocks(&self, source: &ModelSource, response: &ArchivedResponse) -> Result<Vec<Block>, Gap>;
 }
 

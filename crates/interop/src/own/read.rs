@@ -20,16 +20,16 @@ use super::imported::{ImportedFile, Materials, ReadProblem};
 use super::line::{Line, ReadLimits, depth, next_line};
 use super::record::{Absence, End, FORMAT, FileHeader, NodeRecord, Record, VERSION};
 
-/// Why a file is not read at all.
+/// Error of reading a file as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("the file could not be read: {0}")]
     Io(#[from] std::io::Error),
-    /// Its first line is not ours.
+    /// The first line is not a header of the own format.
     #[error("this is not a drawloom export: its first line is no header")]
     NotOurs,
-    /// It is of a version this program does not know.
+    /// The version is unknown to this program.
     #[error("this export is of version {0}; this drawloom reads up to {VERSION}: update it")]
     Version(u32),
 }
@@ -83,7 +83,7 @@ fn first_line(
     }
 }
 
-/// What every version of the first line has.
+/// Fields of the first line in every version.
 #[derive(serde::Deserialize)]
 struct Probe {
     record: String,

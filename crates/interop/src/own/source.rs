@@ -1,13 +1,11 @@
-//! Where an export is read from: the rows of a tree, and the bytes that belong to it.
+//! Source of an export: the rows of a tree, and the bytes that belong to it.
 
 use loom::rows::Injection;
 use loom::{Digest, GenerationId, GenerationRow, RowError, Rows};
 use serde::Serialize;
 
-/// A generation as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredGeneration {
-    /// The row.
     pub row: GenerationRow,
     /// Digest of its response, if it got one.
     pub response: Option<Digest>,
@@ -16,15 +14,14 @@ pub struct StoredGeneration {
 /// A file body that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FileBody {
-    /// Whose text it is, as the manifest says.
+    /// Owner of the text, as the manifest says.
     pub name: String,
     /// SHA-256 of the body.
     pub digest: Digest,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub length: u64,
 }
 
-/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedResponse {
     /// Status, headers, timings, usage: JSON text, kept byte for byte.
@@ -45,7 +42,7 @@ pub trait ExportSource {
         after: Option<GenerationId>,
         limit: usize,
     ) -> Result<Vec<StoredGeneration>, RowError>;
-    /// What was shown with nodes of the tree, in their order.
+    /// Injections of nodes of the tree, in the order of the nodes.
     fn injections(&self) -> Result<Vec<Injection>, RowError> {
         let root = self.rows().tree()?.root;
         self.rows().injections(root.original(), None)

@@ -26,19 +26,15 @@ use crate::ExportError;
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// How to export.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExportOptions<'a> {
-    /// Which kind of file.
     pub variant: ExportVariant,
     /// Known secrets: one that stands in a shared file stops the export.
     pub secrets: Option<&'a Masker>,
 }
 
-/// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
-    /// The last line.
     pub end: End,
     /// Bytes too large for a line, of which only digest and length are in the file.
     pub too_large: Vec<Digest>,
@@ -305,7 +301,7 @@ impl Writer<'_> {
     }
 }
 
-/// How a record is called in an error.
+/// Name of a record in errors.
 fn name(record: &Record) -> String {
     match record {
         Record::Node(node) => format!("node {}", node.short_id),

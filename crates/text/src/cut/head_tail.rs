@@ -10,16 +10,16 @@ use crate::{grapheme, terminal};
 pub struct HeadTail<'a> {
     /// The text to send: as given, or head, marker and tail.
     pub text: Cow<'a, str>,
-    /// What the marker stands for; `None` when the whole text fitted.
+    /// Omitted part the marker stands for; `None` when the whole text fitted.
     pub left_out: Option<Omission>,
 }
 
 /// The middle that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omission {
-    /// Its byte range in the text as given.
+    /// Byte range in the given text.
     pub bytes: Range<usize>,
-    /// Its length in characters; the count the marker names.
+    /// Length in characters: the count in the marker.
     pub chars: usize,
 }
 
@@ -62,7 +62,7 @@ pub fn head_tail<'a>(text: &'a str, cap_chars: usize, name: &str) -> HeadTail<'a
 /// Longest name a marker repeats, in characters.
 const NAME_CHARS: usize = 120;
 
-/// What stands where text was left out.
+/// Marker in place of omitted text.
 #[derive(Clone, Copy)]
 enum Marker<'a> {
     Named(&'a str),

@@ -1,18 +1,18 @@
-//! What happens when another text is found: theirs stays in the file, ours beside it.
+//! Conflicts: the text that was found stays in the file, the new text is kept beside it.
 
 use std::ffi::{OsStr, OsString};
 
 use rustix::io::Errno;
 
-use super::locate::Spot;
+use super::locate::Location;
 use super::replace::{Job, Look};
 use super::{Documents, Failure, ReplaceOutcome, Stamp, Unmerged, step};
 use crate::path::RelativePath;
 
-/// How many saves may race one exchange before the last one is kept beside instead.
+/// Most saves that may race one exchange; after them the last one is kept beside the document.
 const MAX_EXCHANGES: usize = 8;
 
-/// How many kept texts may share one time stamp.
+/// Most kept texts of one time stamp.
 const MAX_SAME_STAMP: u32 = 1000;
 
 impl Documents<'_> {
@@ -104,7 +104,12 @@ impl Documents<'_> {
     }
 
     /// Gives a working file a lasting name, numbered if the first is taken.
-    pub(super) fn keep_as(&self, spot: &Spot, from: &OsStr, wanted: &OsStr) -> Result<RelativePath, Failure> {
+    pub(super) fn keep_as(
+        &self,
+        spot: &Location,
+        from: &OsStr,
+        wanted: &OsStr,
+    ) -> Result<RelativePath, Failure> {
         let mut name = wanted.to_os_string();
         for number in 2..MAX_SAME_STAMP {
             match self.move_to_free(spot, from, &name) {

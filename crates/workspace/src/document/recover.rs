@@ -1,4 +1,4 @@
-//! After a crash: which files beside the documents are ours, and which are a person's text.
+//! Recovery after a crash: tells temporary files of replacements from a person's texts.
 
 use rustix::io::Errno;
 
@@ -10,12 +10,12 @@ use crate::path::RelativePath;
 /// Longest folder that is searched for leftovers.
 const MAX_ENTRIES: usize = 100_000;
 
-/// What was done with one leftover working file.
+/// Outcome for one temporary file left by a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoveredDocument {
-    /// It held exactly the text we had set out to write: removed.
+    /// Removed: the file held exactly the text of its replacement.
     Removed(RelativePath),
-    /// It held anything else, so it counts as a person's: kept under this name.
+    /// Kept under this name: the file held another text, which counts as a person's.
     Kept(RelativePath),
     /// Its document was missing: the crash fell between moving the old text aside and naming the
     /// new one. The old text is back under this name.

@@ -8,7 +8,7 @@ use loom::Digest;
 use rustix::io::Errno;
 
 use super::calls::unsupported;
-use super::locate::{Current, Spot};
+use super::locate::{Current, Location};
 use super::{
     DocumentError, Documents, Expected, Failure, Purpose, ReplaceOutcome, Replacement, Saved, WorkName, step,
 };
@@ -17,19 +17,19 @@ use crate::path::RelativePath;
 
 /// A replacement on its way: where, what, and what is expected.
 pub(super) struct Job<'a> {
-    pub(super) spot: &'a Spot,
+    pub(super) spot: &'a Location,
     pub(super) replacement: &'a Replacement<'a>,
     pub(super) ours: Digest,
 }
 
-/// Whose owner, mode and attributes a fresh file gets.
+/// Source of a new file's owner, mode and attributes.
 #[derive(Clone, Copy)]
 pub(super) enum Look<'a> {
     /// A first creation: ours, 0644 less the umask.
     New,
     /// A text kept beside: ours, 0600, as nothing says who may read it.
     Private,
-    /// Those of the file it replaces.
+    /// The replaced file.
     Like(&'a Current),
 }
 
@@ -162,7 +162,7 @@ impl Documents<'_> {
     /// On any failure the file is removed; after a failed sync or close it is never used.
     pub(super) fn write_beside(
         &self,
-        spot: &Spot,
+        spot: &Location,
         of: &OsStr,
         text: &[u8],
         look: Look<'_>,
@@ -196,7 +196,7 @@ impl Documents<'_> {
 
     /// Renames to a name that must be free; by a second link where the file system has no such
     /// rename. `from` is a name only we know, so that its removal hits nobody else.
-    pub(super) fn move_to_free(&self, spot: &Spot, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+    pub(super) fn move_to_free(&self, spot: &Location, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
         match self.calls.rename_to_free(spot.folder(), from, to) {
             Err(errno) if unsupported(errno) => {
                 self.calls.link(spot.folder(), from, to)?;
@@ -208,7 +208,7 @@ impl Documents<'_> {
 
     /// Removes a file of ours that is no longer needed. If that fails it stays behind, harmless,
     /// until the next start recognises it.
-    pub(super) fn discard(&self, spot: &Spot, name: &OsStr) {
+    pub(super) fn discard(&self, spot: &Location, name: &OsStr) {
         if let Err(errno) = self.calls.unlink(spot.folder(), name) {
             tracing::warn!(file = %name.display(), %errno, "a working file could not be removed");
         }

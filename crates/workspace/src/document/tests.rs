@@ -207,7 +207,6 @@ impl Calls for Seam {
     }
 }
 
-/// How an editor saves.
 fn save(kind: &str, file: &Path) {
     match kind {
         "in place" => fs::write(file, THEIRS).unwrap(),

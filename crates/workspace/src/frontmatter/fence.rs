@@ -1,16 +1,16 @@
 //! Finding the block: encoding, fences, body.
 
-use super::{FrontmatterError, FrontmatterProblem, MAX_BYTES, Oddity, Warning};
+use super::{FrontmatterError, FrontmatterProblem, Irregularity, MAX_BYTES, Warning};
 
 /// A file in its parts.
 pub(super) struct Split {
-    /// What stands between the fences, from line 2 on, with `\n` alone.
+    /// Text between the fences, from line 2 on, with `\n` alone.
     pub(super) block: Option<String>,
     pub(super) body: String,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// What a line at the edge of a block is.
+/// Kind of a line at the edge of a block.
 enum Line<'a> {
     Fence { spaced: bool },
     Engine(&'a str),
@@ -35,7 +35,7 @@ pub(super) fn split(file: &[u8]) -> Result<Split, FrontmatterError> {
     match classify(first) {
         Line::Fence { spaced } => {
             if spaced {
-                warnings.push(Warning { line: 1, what: Oddity::FenceSpace });
+                warnings.push(Warning { line: 1, what: Irregularity::FenceSpace });
             }
         }
         Line::Engine(name) => return Err(FrontmatterProblem::Engine(name.to_owned()).at(1)),
@@ -53,7 +53,7 @@ pub(super) fn split(file: &[u8]) -> Result<Split, FrontmatterError> {
         return Err(FrontmatterProblem::LoneCarriageReturn.at(2 + block[..at].matches('\n').count()));
     }
     if matches!(classify(cut_line(body).0), Line::Fence { .. }) {
-        warnings.push(Warning { line: lines + 1, what: Oddity::SecondBlock });
+        warnings.push(Warning { line: lines + 1, what: Irregularity::SecondBlock });
     }
     Ok(Split { block: Some(block), body: unix(body), warnings })
 }
@@ -69,7 +69,7 @@ fn close<'a>(
         let (line, after) = cut_line(&rest[at..]);
         if let Line::Fence { spaced } = classify(line) {
             if spaced {
-                warnings.push(Warning { line: number, what: Oddity::FenceSpace });
+                warnings.push(Warning { line: number, what: Irregularity::FenceSpace });
             }
             return Ok((&rest[..at], after, number));
         }

@@ -91,7 +91,7 @@ fn frontmatter_2_fences() {
     assert_eq!(read(b"---\na: 1\n--- x\n").unwrap_err().why, FrontmatterProblem::NotClosed);
     let spaced = read(b"--- \na: 1\n---\t\nbody").unwrap();
     let lines: Vec<_> = spaced.warnings.iter().map(|w| (w.line, &w.what)).collect();
-    assert_eq!(lines, [(1, &Oddity::FenceSpace), (3, &Oddity::FenceSpace)]);
+    assert_eq!(lines, [(1, &Irregularity::FenceSpace), (3, &Irregularity::FenceSpace)]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn frontmatter_2_two_documents() {
     assert_eq!(refused("%YAML 1.1\n"), FrontmatterProblem::SecondDocument);
     let page = read(b"---\na: 1\n---\n---\nb: 2\n---\nbody\n").unwrap();
     assert_eq!(page.fields.unwrap().len(), 1);
-    assert_eq!(page.warnings, [Warning { line: 4, what: Oddity::SecondBlock }]);
+    assert_eq!(page.warnings, [Warning { line: 4, what: Irregularity::SecondBlock }]);
 }
 
 #[test]

@@ -1,15 +1,12 @@
-//! The values of a block, and the typed questions a card or skill asks of them.
+//! Values of a frontmatter block, with typed accessors for cards and skills.
 
-use super::Oddity;
+use super::Irregularity;
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum YamlValue {
     /// One word, number, truth value or text.
     Scalar(Scalar),
-    /// A list.
     List(Vec<YamlValue>),
-    /// A mapping.
     Map(Map),
 }
 
@@ -20,22 +17,20 @@ pub struct Scalar {
     kind: ScalarKind,
 }
 
-/// What a scalar is. Only unquoted scalars are ever anything but text.
+/// Type of a scalar. Quoted scalars are always text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScalarKind {
     /// Nothing, `~` or `null`.
     Null,
     /// `true` or `false`, in these words only.
     Bool(bool),
-    /// A whole number.
     Integer(i64),
     /// A finite number with a fraction or exponent.
     Float(f64),
-    /// Anything else.
     Text,
 }
 
-/// Why a field is not what a reader wants.
+/// Error of a typed accessor: a field of the wrong kind or range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// The wrong kind of value.
@@ -43,7 +38,6 @@ pub enum FieldError {
     Kind {
         /// The key as asked for.
         key: String,
-        /// What it should be.
         wanted: &'static str,
     },
     /// A number out of its range.
@@ -51,9 +45,7 @@ pub enum FieldError {
     Range {
         /// The key as asked for.
         key: String,
-        /// Smallest allowed value.
         least: String,
-        /// Largest allowed value.
         most: String,
     },
     /// A list that is too long.
@@ -79,13 +71,13 @@ pub enum FieldError {
 }
 
 impl Scalar {
-    pub(super) fn new(source: String, plain: bool) -> (Self, Option<Oddity>) {
+    pub(super) fn new(source: String, plain: bool) -> (Self, Option<Irregularity>) {
         if !plain {
             return (Self { source, kind: ScalarKind::Text }, None);
         }
         let kind = resolve(&source);
         let odd = kind == ScalarKind::Text && is_odd(&source);
-        let oddity = odd.then(|| Oddity::ReadAsText(source.clone()));
+        let oddity = odd.then(|| Irregularity::ReadAsText(source.clone()));
         (Self { source, kind }, oddity)
     }
 
@@ -94,12 +86,10 @@ impl Scalar {
         &self.source
     }
 
-    /// What it is.
     pub fn kind(&self) -> ScalarKind {
         self.kind
     }
 
-    /// Whether it is nothing.
     pub fn is_null(&self) -> bool {
         self.kind == ScalarKind::Null
     }
@@ -121,12 +111,11 @@ impl Map {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -21,12 +21,12 @@ use crate::path::RelativePath;
 /// Links followed in one walk before it counts as a loop: the kernel's own number.
 const MAX_LINKS: usize = 40;
 
-/// How often a walk is tried again that lost a race against a rename (`EAGAIN`).
+/// Most retries of a walk that lost a race against a rename (`EAGAIN`).
 const MAX_RACES: usize = 64;
 
 const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How a path is resolved.
+/// Method of resolving a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolver {
     /// `openat2`; component by component where the kernel lacks it.
@@ -36,7 +36,7 @@ pub(crate) enum Resolver {
     Components,
 }
 
-/// What a walk may cross.
+/// Limits of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkRules {
     pub(super) links: LinkPolicy,

@@ -1,4 +1,4 @@
-//! What lies in a folder: sorted, bounded, and complete or said not to be.
+//! Listing of a folder: sorted, bounded, and marked where it is incomplete.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 pub struct DirEntry {
     /// The name, as the file system has it; not always UTF-8.
     pub name: OsString,
-    /// What it is; links are not followed.
+    /// Kind of the entry; links are not followed.
     pub kind: FileKind,
 }
 

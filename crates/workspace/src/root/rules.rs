@@ -1,4 +1,4 @@
-//! What a caller asks of a file, and what it is told about it.
+//! Requirements on a file to be read, and its metadata.
 
 use rustix::fs::{FileType, Stat};
 
@@ -16,7 +16,7 @@ pub enum LinkPolicy {
     Follow,
 }
 
-/// What a file must be to be read.
+/// Requirements on a file to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadRules {
     /// Longest file in bytes; a file that grows past it while it is read is refused too.
@@ -57,17 +57,14 @@ impl ReadRules {
 /// Facts about an open file, for rules that differ by caller (a card's owner, its mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Device and inode.
     pub id: FileId,
-    /// What it is.
     pub kind: FileKind,
     /// Size in bytes.
     pub bytes: u64,
-    /// How many names it has.
+    /// Number of hard links.
     pub links: u64,
     /// User id of its owner.
     pub owner: u32,
-    /// Permission bits.
     pub mode: u32,
     /// Last change of content: seconds since 1970, as the file system says. Never a reason to
     /// believe a text unchanged.

@@ -1,4 +1,4 @@
-//! Which texts of a workspace are loaded: those the owner was shown.
+//! Accepted texts of a workspace: those the owner was shown.
 //!
 //! Trust in a folder is trust in what it held when the owner looked. A text that came or changed since, by `git
 //! pull` or by a build script, is one nobody agreed to; it is compared by hash when it is loaded, so that nothing
@@ -10,24 +10,23 @@ use loom::Digest;
 
 use super::{Inventory, InventoryChange, ItemKind, TrustAnswer, TrustRecord, WorkspaceId, WorkspaceOrigin};
 
-/// Which texts of a workspace are loaded.
+/// Accepted texts of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// All: it was named for this call, or is the home's own.
     All,
-    /// Those listed here, as they were then.
+    /// Texts of this inventory, by digest.
     Seen(Inventory),
 }
 
 impl Default for Accepted {
-    /// Nothing.
     fn default() -> Self {
         Self::Seen(Inventory::default())
     }
 }
 
 impl Accepted {
-    /// What the owner's answer covers.
+    /// Accepted texts by the owner's answer.
     pub fn of(id: &WorkspaceId, arrival: WorkspaceOrigin, record: Option<&TrustRecord>) -> Self {
         match arrival {
             WorkspaceOrigin::Named | WorkspaceOrigin::HomesOwn => Self::All,

@@ -1,4 +1,4 @@
-//! What a workspace would load if it were trusted.
+//! Inventory of a workspace: files it would load if it were trusted.
 //!
 //! Everything is read as data: no file is interpreted, nothing started, no link followed out of it. What
 //! cannot be read is listed as such, because "I could not look" is not "there is nothing".
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 const MAX_ITEMS: usize = 5_000;
 const MAX_ENTRIES: usize = 10_000;
 
-/// How deep a skill may lie below its folder (as OpenClaw looks for them).
+/// Deepest level of a skill below its folder (as OpenClaw looks for them).
 const SKILL_DEPTH: usize = 6;
 
 /// Files at the top whose text would reach the model as instructions or memory.
@@ -38,7 +38,7 @@ const INSTRUCTIONS: &[&str] = &[
     "HANDOFF.md",
 ];
 
-/// What an item is loaded as.
+/// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
@@ -46,11 +46,8 @@ pub enum ItemKind {
     Instructions,
     /// A daily note, a fact file or a handoff.
     Memory,
-    /// A skill (its SKILL.md).
     Skill,
-    /// A command template.
     Command,
-    /// A capability card.
     Card,
     /// Reminders, which are imported and never run from here.
     Reminders,
@@ -65,9 +62,8 @@ pub enum ItemKind {
 /// One thing a workspace would load.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct InventoryItem {
-    /// Path below the workspace.
     pub path: PathBuf,
-    /// What it is loaded as.
+    /// Kind of the item.
     pub kind: ItemKind,
     /// Size in bytes.
     pub bytes: u64,
@@ -87,23 +83,19 @@ pub struct Unread {
 /// All of it, ordered by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
-    /// What would be loaded.
     pub items: Vec<InventoryItem>,
-    /// What could not be looked at.
+    /// Files that could not be read.
     pub unread: Vec<Unread>,
     /// There is more than is listed.
     pub incomplete: bool,
 }
 
-/// How an item differs from an earlier inventory.
+/// Difference of an item from an earlier inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InventoryChange {
-    /// It was not there.
     Added(PathBuf),
-    /// Its text is another.
     Changed(PathBuf),
-    /// It is gone.
     Removed(PathBuf),
 }
 
