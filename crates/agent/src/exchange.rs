@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::desk::Desk;
 use crate::error::AgentError;
+use crate::masking::MaskedDeltas;
 use crate::request::{Ask, Begun, Prepared};
 
 /// Lets the first of several requests go ahead until its first token.
@@ -68,24 +69,16 @@ pub(crate) async fn send(
 ) -> Result<Heard, AgentError> {
     let mut spool = Spooling::create(desk, prepared, begun)?;
     let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
-    let reserved = begun.row.reserved.clone();
-    let mut listener = |event: Event| match event {
-        Event::Text { choice, text } => {
+    let mut deltas = MaskedDeltas::new(desk.client.as_ref(), &desk.masker, &begun.row.reserved);
+    let mut listener = |event: Event| {
+        if matches!(event, Event::Text { .. } | Event::Thinking { .. }) {
             gate.open();
-            if let Some(node) = reserved.get(choice as usize) {
-                desk.client.delta(*node, &text);
-            }
         }
-        Event::Thinking { choice, text } => {
-            gate.open();
-            if let Some(node) = reserved.get(choice as usize) {
-                desk.client.thinking(*node, &text);
-            }
-        }
-        _ => {}
+        deltas.event(&event);
     };
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: ask.cancel.clone() };
     let result = ask.model.send(&prepared.encoded, &call, exchange).await;
+    deltas.finish();
     spool.finish();
     Ok(Heard { result, spool: spool.spool })
 }

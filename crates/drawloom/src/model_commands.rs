@@ -238,7 +238,7 @@ fn use_model(
     config: &Config,
     person: &Person,
 ) -> Result<ModelShown, CommandError> {
-    let models = Configured::new(config.clone(), Some(name));
+    let models = Configured::new(config.clone(), Some(name)).guarding(places.guard()?);
     let (mut full, mut told) = (Cow::Borrowed(name), None);
     let is_here = embedded::known(name).is_some() || name.starts_with(embedded::FILE);
     if !is_here {

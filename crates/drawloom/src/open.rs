@@ -123,6 +123,8 @@ pub(crate) fn open(
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
+    // Before the store is opened: from then on closing any other descriptor of its files drops its locks.
+    let guard = places.guard()?;
     let instance = start(&home, name, &clock)?;
     let limits = store::Limits {
         wal: config.limits.wal.0,
@@ -146,7 +148,7 @@ pub(crate) fn open(
         Need::Place => workspaces::stand(places)?,
         Need::Load => {
             let now = loom::Millis(clock.now());
-            runtime.block_on(workspaces::load(places, &home, &store, now, &person))?
+            runtime.block_on(workspaces::load(places, &guard, &store, now, &person))?
         }
     };
     let settings = Settings {
@@ -170,10 +172,15 @@ pub(crate) fn open(
         store: Arc::new(store),
         ids: Ids::new(),
         home: Arc::new(home),
+        guard: guard.clone(),
         instance: instance.id(),
         clock,
         models: Arc::new(
-            Configured::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows),
+            Configured::new(config, named)
+                .guarding(guard)
+                .with(embedded)
+                .telling(Arc::clone(&person))
+                .asking(windows),
         ),
         workspace,
         doors: Doors::default(),

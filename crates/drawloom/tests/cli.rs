@@ -16,6 +16,8 @@ mod departure;
 mod discovery;
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/files.rs"]
+mod files;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
 #[path = "cli/limits.rs"]
@@ -31,6 +33,8 @@ mod promises;
 mod reference;
 #[path = "cli/replaying.rs"]
 mod replaying;
+#[path = "cli/secrets.rs"]
+mod secrets;
 #[path = "cli/seer.rs"]
 mod seer;
 #[path = "cli/server.rs"]

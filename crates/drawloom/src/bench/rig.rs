@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use commands::app::{Models, Talk};
 use commands::args::tree::{Show, TreeCommand, Verify};
@@ -17,6 +18,7 @@ use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
 use store::{Applied, Ids, Store};
 use text::mask::Masker;
+use workspace::{FileError, StoreGuard};
 
 /// Passages of a screen.
 pub(super) const SCREEN: usize = 50;
@@ -40,6 +42,7 @@ impl Rig {
         let app = App {
             store: Arc::new(Store::open(&home.database())?),
             ids: Ids::new(),
+            guard: StoreGuard::of(&home.database()).map_err(|error| failed("guard a store", error))?,
             home: Arc::new(home),
             instance,
             clock,
@@ -128,7 +131,7 @@ impl Talk for Nobody {
         false
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::empty())
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Before, Home, ended};
+use crate::support::{Before, Home};
 
 /// Asserts that no command opens this file, and that none changes a byte of it.
 #[track_caller]
