@@ -91,13 +91,13 @@ impl Configured {
             return embedded.model(weights, named == Some(weights));
         }
         if let Some((address, model)) = address(name)? {
-            let reached = Reached::at(host(&address), &address)?;
+            let reached = Reached::at(host(&address), &address);
             let told = self.told(&reached, model);
             return Ok(Arc::new(reached.model(&self.config, model, None, told)?));
         }
         let full = self.full(name)?;
         let (provider, model) = full.split_once('/').unwrap_or_default();
-        let reached = Reached::of(&self.config, provider)?.ok_or_else(|| self.unknown(name))?;
+        let reached = Reached::of(&self.config, provider).ok_or_else(|| self.unknown(name))?;
         let key = reached.key(self.names_provider(provider))?;
         let told = self.told(&reached, model);
         Ok(Arc::new(reached.model(&self.config, model, key, told)?))
@@ -113,12 +113,12 @@ impl Configured {
     pub(crate) fn info(&self, name: &str) -> Option<ModelInfo> {
         let reached = match address(name).ok()? {
             Some((address, model)) => {
-                return Some(Reached::at(host(&address), &address).ok()?.info(&self.config, model));
+                return Some(Reached::at(host(&address), &address).info(&self.config, model));
             }
             None => self.full(name).ok()?,
         };
         let (provider, model) = reached.split_once('/')?;
-        Some(Reached::of(&self.config, provider).ok()??.info(&self.config, model))
+        Some(Reached::of(&self.config, provider)?.info(&self.config, model))
     }
 
     /// The window a local server says a model of it has; none if it does not say, or is not there.
@@ -126,7 +126,7 @@ impl Configured {
     /// # Errors
     /// When the system gives no threads.
     pub(crate) fn told_window(&self, info: &ModelInfo) -> Result<Option<u32>, CommandError> {
-        let Some(reached) = Reached::of(&self.config, &info.provider)? else { return Ok(None) };
+        let Some(reached) = Reached::of(&self.config, &info.provider) else { return Ok(None) };
         let listed = detect::listed(&reached)?;
         Ok(listed.into_iter().find(|model| model.id == info.name).and_then(|model| model.window))
     }

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         command => {
             let layers = if model.is_none() { first_run(&places, layers, output, verbose)? } else { layers };
             let config = layers.config()?;
-            log::start(&config.log.level);
+            log::start(config.log.level);
             let mut person = Person::new(output.quiet, verbose).dimming(output.color());
             if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();

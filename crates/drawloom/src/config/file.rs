@@ -9,7 +9,7 @@ use commands::CommandError;
 use text::terminal::one_line;
 use toml::{Table, Value};
 
-use super::table;
+use super::keys;
 
 /// The name of the file with the settings.
 pub(crate) const CONFIG: &str = "config.toml";
@@ -158,8 +158,8 @@ fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
 
 fn judge(path: &str, value: &Value, secrets: Secrets) -> Result<(), (String, String)> {
     let shown = one_line(path);
-    let Some(key) = table::row(path) else {
-        return Err((format!("unknown key {shown}"), table::hint_for_unknown(&shown)));
+    let Some(key) = keys::find(path) else {
+        return Err((format!("unknown key {shown}"), keys::hint_for_unknown(&shown)));
     };
     match (key.secret, secrets) {
         (true, Secrets::Refused) => {

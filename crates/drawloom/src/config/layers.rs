@@ -9,15 +9,14 @@ use text::terminal::one_line;
 use toml::{Table, Value};
 
 use super::file::{self, CONFIG, Held, KEYS, Problem, Secrets};
-use super::key::Key;
+use super::keys::{self, Key};
 use super::path::segments;
 use super::sections::Config;
-use super::table;
 
 /// Which layer a value stands in; a later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// The table.
+    /// The types.
     Default,
     /// `config.toml` or `keys.toml`.
     File,
@@ -87,7 +86,7 @@ impl Layers {
     pub(crate) fn get(&self, path: &str) -> (Option<Value>, Source) {
         match self.values.get(path) {
             Some((value, source)) => (Some(value.clone()), *source),
-            None => (table::default(path), Source::Default),
+            None => (keys::find(path).and_then(|key| key.default.clone()), Source::Default),
         }
     }
 
@@ -95,7 +94,7 @@ impl Layers {
     pub(crate) fn set(&self) -> impl Iterator<Item = (&str, &'static Key, &Value, Source)> {
         self.values
             .iter()
-            .filter_map(|(path, (value, source))| Some((path.as_str(), table::row(path)?, value, *source)))
+            .filter_map(|(path, (value, source))| Some((path.as_str(), keys::find(path)?, value, *source)))
     }
 
     /// The sections, typed and with defaults.
@@ -116,33 +115,21 @@ impl Layers {
     /// The sections of what is right, for `doctor`.
     ///
     /// # Errors
-    /// When the table and the types disagree, which a test rules out.
+    /// When a key and its type disagree, which no file brings about.
     pub(crate) fn lenient(&self) -> Result<Config, CommandError> {
         let mut whole = Table::new();
-        let mut names = self.names();
-        names.push(String::new());
-        for name in names {
-            for path in table::KEYS.iter().filter_map(|key| key.in_section(&name)) {
-                table::default(&path).into_iter().for_each(|value| insert(&mut whole, &path, value));
-            }
-        }
         for (path, (value, _)) in &self.values {
             insert(&mut whole, path, value.clone());
         }
         whole.try_into().map_err(|error: toml::de::Error| {
-            CommandError::new(
-                "config",
-                2,
-                one_line(error.message()),
-                "`drawloom config check` looks at every key",
-            )
+            CommandError::new("config", 2, one_line(error.message()), "`drawloom config check` looks at every key")
         })
     }
 }
 
 /// The named section a key stands in, as `providers.box`; none for a section without names.
 fn section(path: &str) -> Option<String> {
-    let named = table::row(path)?.around_name().is_some();
+    let named = keys::find(path)?.around_name().is_some();
     path.rsplit_once('.').filter(|_| named).map(|(section, _)| section.to_owned())
 }
 
@@ -176,8 +163,8 @@ fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[S
                 rest.starts_with('.').then(|| format!("{name}{rest}"))
             })
             .unwrap_or(written);
-        let Some(key) = table::row(&path) else {
-            held.problems.push(problem(format!("unknown key {path}"), table::hint_for_unknown(&path)));
+        let Some(key) = keys::find(&path) else {
+            held.problems.push(problem(format!("unknown key {path}"), keys::hint_for_unknown(&path)));
             continue;
         };
         let Some(value) = value.to_str() else {

@@ -1,6 +1,6 @@
 //! Paths of keys: names with dots between them, quoted as in TOML where a name has dots of its own.
 
-use super::key::is_name;
+use super::keys::is_name;
 
 /// The names of a path, without their quotes.
 pub(crate) fn segments(path: &str) -> Vec<String> {

@@ -18,7 +18,7 @@ pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Ve
     let mut checks = vec![default(config)];
     let mut asked = Vec::new();
     for name in config.providers.keys() {
-        let Some(reached) = Reached::of(config, name)? else { continue };
+        let Some(reached) = Reached::of(config, name) else { continue };
         let Some(base_url) = reached.base_url() else {
             let fix = format!("`drawloom config set providers.{name}.base_url URL`");
             checks.push(check(&format!("provider {name}"), State::Fail, "it has no address", fix));
