@@ -4,7 +4,6 @@
 //! at a terminal. What is loaded is the very file that was hashed. Without the feature `embedded-model` the names are
 //! still known, and an error says that this build has no engine.
 
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -108,8 +107,7 @@ impl Embedded {
     fn load(&self, weights: &Weights, consent: Consent) -> Result<Arc<dyn Model>, CommandError> {
         let installed = self.obtain(weights, consent)?;
         // The descriptor that was hashed, not the path: whatever took the path since is not read.
-        let path = format!("/proc/self/fd/{}", installed.file.as_raw_fd());
-        engine::load(Path::new(&path), weights.name)
+        engine::load(&workspace::descriptor_path(&installed.file), weights.name)
     }
 
     /// The weights on the disk; fetched and converted first where that was asked for. Blocks.

@@ -15,6 +15,7 @@ mod demo;
 mod detect;
 mod doctor;
 mod embedded;
+mod file_limit;
 mod init;
 mod interrupt;
 mod json;
@@ -55,7 +56,9 @@ fn main() -> ExitCode {
     // Errors in the arguments themselves have the form that was asked for, too.
     let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");
     let mut output = Output::before_arguments(json);
+    let limit = file_limit::watch();
     let code = crash::guarded(|| run::run(&arguments, &mut output)).unwrap_or_else(|error| {
+        let error = file_limit::explain(&limit, error);
         output.failure(&error);
         error.exit
     });

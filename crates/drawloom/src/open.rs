@@ -8,7 +8,7 @@ use commands::app::Workspace;
 use commands::settings::{Settings, size};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
+use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{Ids, SqliteStore, StoreError};
 use text::terminal::visible;
@@ -219,12 +219,7 @@ pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<
 /// still be read and a draft kept on a full disk (spec: scale §4 `free_space`).
 fn keep_room(home: &Home, config: &Config, person: &Person) {
     let limits = SpaceLimits { minimum_free: config.limits.free_space.0, ..SpaceLimits::default() };
-    let kept = match home.space(limits) {
-        Ok(Space::Short { free, .. }) if free < RESERVE_BYTES => home.reserve().release().map(drop),
-        Ok(_) => home.reserve().hold(RESERVE_BYTES, limits).map(drop),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = kept {
+    if let Err(error) = home.reserve().keep(limits) {
         person.notice(&format!("no bytes can be held back for a full disk: {error}"));
     }
     // The store is most of a home, and asking for the size of one file costs nothing; `doctor` weighs all of it.

@@ -126,7 +126,8 @@ pub(crate) fn plain(outcome: &Outcome, to: Plain) -> Shown {
         Outcome::Hits(found) => care::hits(found, to),
         Outcome::Removed(done) => care::removed(done, to),
         Outcome::BackedUp(done) => {
-            Shown::new(format!("{}  {}\n", to.line(&done.file), commands::settings::size(done.bytes)))
+            let line = format!("{}  {}\n", to.line(&done.file), commands::settings::size(done.bytes));
+            Shown::new(line).noting(done.problems.iter().map(|problem| to.line(problem).into_owned()))
         }
         Outcome::Restored(done) => Shown::new(care::restored(done, to)),
         Outcome::Checked(found) => Shown::new(care::checked(found, to)),

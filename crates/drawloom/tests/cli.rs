@@ -25,6 +25,8 @@ mod limits;
 mod models;
 #[path = "cli/pictures.rs"]
 mod pictures;
+#[path = "shared/program.rs"]
+mod program;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/replaying.rs"]

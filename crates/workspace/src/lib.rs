@@ -18,6 +18,7 @@
 //! ids and time stamps come in as arguments. It rests on Linux: `O_PATH`, `openat2`, `renameat2`
 //! and a mounted `/proc`.
 
+mod descriptor;
 mod digest;
 pub mod discovery;
 mod document;
@@ -33,6 +34,7 @@ mod root;
 pub mod settings;
 pub mod trust;
 
+pub use descriptor::descriptor_path;
 pub use digest::{Digest, NotADigest};
 pub use document::{
     DocumentError, Documents, Expected, Outcome, Recovered, Replacement, Saved, Stamp, Text, Unmerged,

@@ -14,12 +14,13 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
+use crate::descriptor::descriptor_path;
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::guard::StoreGuard;
 use crate::identity::FileId;
@@ -135,11 +136,8 @@ pub(crate) fn reopen_regular(file: &OwnedFd, guard: &StoreGuard) -> Result<Owned
     reopen(file.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
-/// `/proc/self/fd` is the kernel's way from an `O_PATH` descriptor to an open one: there is no
-/// second lookup of a name, hence nothing to race.
 fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, FileProblem> {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    openat(CWD, link, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
+    openat(CWD, descriptor_path(file), flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT => {
             let missing = "/proc is not mounted: files cannot be opened safely without it";
             FileProblem::Io(std::io::Error::new(std::io::ErrorKind::Unsupported, missing))

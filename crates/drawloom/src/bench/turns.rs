@@ -75,11 +75,11 @@ fn finished(child: Child) -> Result<(), String> {
 
 /// Looks at the peak of its memory, in MiB, until it ends; 0 where there is no telling.
 fn watched(mut child: Child) -> Result<f64, String> {
-    let status = format!("/proc/{}/status", child.id());
+    let process = child.id().to_string();
     let (start, mut peak) = (Instant::now(), 0.0);
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {
         // A process that has just ended has no memory to tell of.
-        peak = figures::memory_in(&status, "VmHWM").unwrap_or(peak);
+        peak = figures::memory_of(&process, "VmHWM").unwrap_or(peak);
         if start.elapsed() > PATIENCE {
             let _ = child.kill();
             return Err(format!("no answer within {} s", PATIENCE.as_secs()));

@@ -18,8 +18,9 @@ What counts, first to last: a flag, the environment (`DRAWLOOM_SECTION__KEY`, as
 `DRAWLOOM_PROVIDERS__BOX__WINDOW=32768`), the file, the default. `drawloom config get KEY` says which it was. An unknown
 key or a value that does not fit is an error that names it; `drawloom config check` lists them all. A JSON schema of the
 file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
-`drawloom config set KEY VALUE` keeps comments and order and never writes to a broken file; `-` as the value reads it from
-standard input, which is how a secret is set without leaving it in the history of a shell.
+`drawloom config set KEY VALUE` keeps comments and order and never writes to a broken file, nor to one that is a link or has
+a second name (exit 4); `-` as the value reads it from standard input, which is how a secret is set without leaving it in the
+history of a shell.
 
 A model is named in one of these ways:
 

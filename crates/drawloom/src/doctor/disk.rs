@@ -8,7 +8,7 @@ use commands::CommandError;
 use commands::results::care::{Check, State};
 use commands::settings::size;
 use commands::workspaces::Looked;
-use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
+use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits, refuse_odd_store};
 use store::{Options, Principal, SqliteStore, Store as _, TreeFilter};
 
 use workspace::trust::TrustRecord;
@@ -115,6 +115,10 @@ fn store(home: &Path) -> (Check, usize) {
     let Ok(metadata) = path.symlink_metadata() else {
         return (ok("store", "empty: nothing was stored yet"), 0);
     };
+    if let Err(error) = refuse_odd_store(&path) {
+        let error = crate::open::home_error(&error);
+        return (check("store", State::Fail, error.message, error.hint), 0);
+    }
     match look(&path) {
         Ok((version, trees)) => {
             (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), trees)

@@ -13,6 +13,8 @@ mod kill;
 mod mock;
 mod power;
 mod processes;
+#[path = "../shared/program.rs"]
+mod program;
 mod servers;
 mod sessions;
 mod support;
