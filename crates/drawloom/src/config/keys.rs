@@ -132,9 +132,9 @@ fn publish(schema: &mut Schema) {
     if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
         properties.retain(|_, property| property["writeOnly"] != true);
     }
-    if let Some(Json::String(unit)) = schema.remove("unit") {
-        let doc = schema.get("description").and_then(Json::as_str).unwrap_or_default();
-        let doc = format!("{doc} In {unit}.");
+    if let Some(Json::String(doc)) = schema.remove("description") {
+        let unit = schema.remove("unit").and_then(|unit| Some(format!(" In {}.", unit.as_str()?)));
+        let doc = doc.replace('\n', " ") + unit.as_deref().unwrap_or_default();
         schema.insert("description".to_owned(), doc.into());
     }
 }

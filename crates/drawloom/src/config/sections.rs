@@ -38,7 +38,6 @@ pub(crate) struct Config {
     pub(crate) log: Log,
 }
 
-/// `[model]`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Model {
@@ -57,7 +56,6 @@ pub(crate) struct Model {
     pub(crate) think: Option<Thinking>,
 }
 
-/// `[providers.NAME]`.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Provider {
@@ -167,7 +165,6 @@ pub(crate) struct ModelSection {
     pub(crate) thinking_form: Option<ThinkingForm>,
 }
 
-/// `[budget]`.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Budget {
@@ -197,7 +194,6 @@ impl Budget {
     }
 }
 
-/// `[store]`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
@@ -205,7 +201,6 @@ pub(crate) struct Store {
     pub(crate) allow_network_fs: bool,
 }
 
-/// `[limits]`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
@@ -260,7 +255,6 @@ impl Limits {
     }
 }
 
-/// `[context]`.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Context {
@@ -272,7 +266,6 @@ pub(crate) struct Context {
     pub(crate) strategy: context::Strategy,
 }
 
-/// `[log]`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Log {

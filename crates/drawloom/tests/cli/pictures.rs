@@ -403,8 +403,7 @@ fn a_backup_says_which_picture_is_missing_or_damaged() {
         world.ok(&["chat", "-m", "what is this?", "--file", &picture]);
     }
     let target = |name: &str| text(&world.path(name));
-    let (code, made) = world.json(&["backup", "-o", &target("whole.backup")]);
-    assert_eq!((code, &made["problems"]), (Some(0), &json!([])));
+    world.ok(&["backup", "-o", &target("whole.backup")]);
     let kept = blobs(&world);
     std::fs::remove_file(&kept[0]).unwrap();
     std::fs::write(&kept[1], "something else").unwrap();
