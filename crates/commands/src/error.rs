@@ -125,7 +125,9 @@ impl From<AgentError> for CommandError {
             AgentError::Store(error) => error.into(),
             AgentError::Context(error) => error.into(),
             AgentError::Encode(error) => error.into(),
-            AgentError::Model { code, message, hint, .. } => Self::new(code, exit_of_model(code), message, hint),
+            AgentError::Model { code, message, hint, .. } => {
+                Self::new(code, exit_of_model(code), message, hint)
+            }
             AgentError::Budget { limit, message } => Self::refused(
                 "budget_spent",
                 message,

@@ -21,5 +21,10 @@ pub(crate) fn explain(met: &AtomicBool, error: CommandError) -> CommandError {
         return error;
     }
     let message = format!("a file would grow beyond the limit of this process: {}", error.message);
-    CommandError::new("file_limit", 6, message, "raise it (`ulimit -f`) and try again; nothing acknowledged was lost")
+    CommandError::new(
+        "file_limit",
+        6,
+        message,
+        "raise it (`ulimit -f`) and try again; nothing acknowledged was lost",
+    )
 }

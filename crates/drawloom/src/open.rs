@@ -15,22 +15,22 @@ use text::terminal::visible;
 use tokio::runtime::Runtime;
 
 use crate::config::Config;
+use crate::context_windows::ContextWindows;
 use crate::embedded::Embedded;
-use crate::models::Configured;
-use crate::places::Places;
+use crate::models::ConfiguredModels;
+use crate::paths::InvocationPaths;
 use crate::secrets;
 use crate::talk::Person;
-use crate::windows::Windows;
 use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
-pub(crate) struct Opened {
+pub(crate) struct OpenHome {
     /// What commands work on.
     pub(crate) app: Arc<App>,
     instance: Instance,
 }
 
-impl Opened {
+impl OpenHome {
     /// Keeps what processes that died had received, and clears their files away. What fails here is no reason to
     /// refuse a command: it is said, and tried again next time.
     pub(crate) async fn recover(&self) {
@@ -84,7 +84,7 @@ impl Opened {
 
 /// What a command needs of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum WorkspaceNeed {
     /// Nothing: it is not even looked for.
     None,
     /// Which one it is.
@@ -98,9 +98,9 @@ pub(crate) struct Invocation<'a> {
     /// Its name, in messages to other processes.
     pub(crate) name: &'static str,
     /// Where it works.
-    pub(crate) places: &'a Places,
+    pub(crate) paths: &'a InvocationPaths,
     /// What it needs of the workspace.
-    pub(crate) need: Need,
+    pub(crate) need: WorkspaceNeed,
     /// What it waits on.
     pub(crate) runtime: &'a Runtime,
     /// What `--model` says.
@@ -116,9 +116,9 @@ pub(crate) fn open(
     config: Config,
     person: Arc<Person>,
     cancel: Cancel,
-) -> Result<Opened, CommandError> {
-    let Invocation { name, places, need, runtime, named } = *invocation;
-    let home = home(places, &config, &person)?;
+) -> Result<OpenHome, CommandError> {
+    let Invocation { name, paths, need, runtime, named } = *invocation;
+    let home = home(paths, &config, &person)?;
     keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
@@ -143,11 +143,11 @@ pub(crate) fn open(
         opened => opened?,
     };
     let workspace = match need {
-        Need::None => Workspace::default(),
-        Need::Place => workspaces::stand(places)?,
-        Need::Load => {
+        WorkspaceNeed::None => Workspace::default(),
+        WorkspaceNeed::Place => workspaces::stand(paths)?,
+        WorkspaceNeed::Load => {
             let now = loom::Millis(clock.now());
-            runtime.block_on(workspaces::load(places, &home, &store, now, &person))?
+            runtime.block_on(workspaces::load(paths, &home, &store, now, &person))?
         }
     };
     let settings = Settings {
@@ -163,10 +163,10 @@ pub(crate) fn open(
     };
     let budget = config.budget.of_the_agent();
     // What stands in a workspace is run for nobody, trusted or not.
-    let closed = places.workspace().ok().map(|chosen| chosen.folder);
+    let closed = paths.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
-    let windows = Windows::of_home(&home, clock.clone());
+    let windows = ContextWindows::of_home(&home, clock.clone());
     let app = App {
         store: Arc::new(store),
         ids: Ids::new(),
@@ -174,7 +174,7 @@ pub(crate) fn open(
         instance: instance.id(),
         clock,
         models: Arc::new(
-            Configured::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows),
+            ConfiguredModels::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows),
         ),
         workspace,
         doors: Doors::default(),
@@ -184,7 +184,7 @@ pub(crate) fn open(
         cancel,
         purse: Arc::new(Purse::new(budget)),
     };
-    Ok(Opened { app: Arc::new(app), instance })
+    Ok(OpenHome { app: Arc::new(app), instance })
 }
 
 /// Refuses to bring the store up to date while a process of an older program may have it open.
@@ -206,9 +206,9 @@ fn nobody_older(home: &Home) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// When it cannot be a home.
-pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
+pub(crate) fn home(paths: &InvocationPaths, config: &Config, person: &Person) -> Result<Home, CommandError> {
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
-    let home = Home::open(&places.home, options).map_err(|error| home_error(&error))?;
+    let home = Home::open(&paths.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {
         person.notice(&format!("{} was open to others; it is not any more", path.display()));
     }

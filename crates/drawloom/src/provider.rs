@@ -32,7 +32,7 @@ const COMPATIBLE: Abilities = Abilities {
 
 /// A provider, with everything that is known of how to reach it.
 #[derive(Debug, Clone)]
-pub(crate) struct Reached<'a> {
+pub(crate) struct ResolvedProvider<'a> {
     /// Its name before the `/` of a model.
     pub(crate) name: Cow<'a, str>,
     /// What the owner says of it; the defaults without a section.
@@ -41,7 +41,7 @@ pub(crate) struct Reached<'a> {
     pub(crate) row: Option<&'static ProviderRow>,
 }
 
-impl<'a> Reached<'a> {
+impl<'a> ResolvedProvider<'a> {
     /// The provider of a name, if the configuration or the program knows one.
     pub(crate) fn of(config: &'a Config, name: &'a str) -> Option<Self> {
         let section = config.providers.get(name);
@@ -281,7 +281,7 @@ impl<'a> Reached<'a> {
             tokenizer: owner.tokenizer.or(entry.map(|entry| entry.tokenizer)).unwrap_or_default(),
             // A family speaks for its new models, not for a name that looks misspelt.
             window_assumed: said.is_none()
-                && (entry.is_none() || crate::known::doubt(config, &full).is_some()),
+                && (entry.is_none() || crate::model_names::doubt(config, &full).is_some()),
             host: self.host(),
             thinks: self.quirks(config, name).thinks(self.dialect()),
         }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn info(config: &Config, provider: &str, name: &str) -> ModelInfo {
-        Reached::of(config, provider).unwrap().info(config, name)
+        ResolvedProvider::of(config, provider).unwrap().info(config, name)
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!((found.window, found.images, found.window_assumed), (200_000, true, false));
         assert_eq!(found.host.as_deref(), Some("api.anthropic.com"));
         assert!(found.prices.is_some() && found.fast.is_some());
-        assert!(Reached::of(&config, "nobody").is_none());
+        assert!(ResolvedProvider::of(&config, "nobody").is_none());
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
              [providers.ollama]\nthinking_form = \"none\"\n",
         );
         let quirks = |provider: &str, name: &str| {
-            Reached::of(&config, provider).unwrap().quirks(&config, name)
+            ResolvedProvider::of(&config, provider).unwrap().quirks(&config, name)
         };
         assert_eq!(quirks("anthropic", "claude-sonnet-4-5").thinking, ThinkingForm::Budget);
         assert_eq!(quirks("anthropic", "claude-opus-5").thinking, ThinkingForm::Level);
@@ -421,9 +421,9 @@ mod tests {
     #[test]
     fn a_key_in_the_environment_goes_to_the_known_address_alone() {
         let config = config("[providers.openai]\nbase_url = \"https://elsewhere.test/v1\"\n");
-        let moved = Reached::of(&config, "openai").unwrap();
+        let moved = ResolvedProvider::of(&config, "openai").unwrap();
         assert_eq!(moved.usual_key(), None);
-        let home = Reached::of(&config, "groq").unwrap();
+        let home = ResolvedProvider::of(&config, "groq").unwrap();
         assert_eq!(home.usual_key(), Some("GROQ_API_KEY"));
         assert_eq!(home.key(false).unwrap_err().code, "key_not_named");
     }

@@ -13,7 +13,7 @@ use store::{Principal, Store};
 use text::terminal::one_line;
 use workspace::trust::{Accepted, Answer, Arrival, Change, Reason, TrustDecision, TrustRecord, decide};
 
-use crate::places::{Chosen, Places};
+use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
 use crate::talk::Person;
 
@@ -21,18 +21,18 @@ use crate::talk::Person;
 ///
 /// # Errors
 /// When the folder that was written out is none.
-pub(crate) fn stand(places: &Places) -> Result<Workspace, CommandError> {
-    Ok(at(places, &places.workspace()?))
+pub(crate) fn stand(paths: &InvocationPaths) -> Result<Workspace, CommandError> {
+    Ok(at(paths, &paths.workspace()?))
 }
 
-fn at(places: &Places, chosen: &Chosen) -> Workspace {
+fn at(paths: &InvocationPaths, chosen: &ChosenWorkspace) -> Workspace {
     Workspace {
         key: chosen.folder.to_string_lossy().into_owned(),
         folder: Some(chosen.folder.clone()),
-        arrival: Some(places.arrival(chosen)),
+        arrival: Some(paths.arrival(chosen)),
         root: None,
         accepted: Accepted::default(),
-        surroundings: Some(places.surroundings()),
+        surroundings: Some(paths.surroundings()),
     }
 }
 
@@ -41,16 +41,16 @@ fn at(places: &Places, chosen: &Chosen) -> Workspace {
 /// # Errors
 /// When the folder that was written out cannot be a workspace, or the store fails.
 pub(crate) async fn load(
-    places: &Places,
+    paths: &InvocationPaths,
     home: &Home,
     store: &dyn Store,
     now: Millis,
     person: &Person,
 ) -> Result<Workspace, CommandError> {
-    let chosen = places.workspace()?;
-    let arrival = places.arrival(&chosen);
+    let chosen = paths.workspace()?;
+    let arrival = paths.arrival(&chosen);
     if arrival == Arrival::Named
-        && let Some(refused) = places.refused_as_root(&chosen)
+        && let Some(refused) = paths.refused_as_root(&chosen)
     {
         return Err(CommandError::refused(
             "bad_workspace",
@@ -58,7 +58,7 @@ pub(crate) async fn load(
             "name a folder of its own with --workspace",
         ));
     }
-    let workspace = at(places, &chosen);
+    let workspace = at(paths, &chosen);
     if arrival == Arrival::HomesOwn && chosen.passed_over {
         person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
     }
@@ -109,7 +109,7 @@ enum Said {
 }
 
 struct Asking<'a> {
-    chosen: &'a Chosen,
+    chosen: &'a ChosenWorkspace,
     looked: &'a Looked,
     person: &'a Person,
 }
@@ -173,6 +173,6 @@ impl Asking<'_> {
     }
 }
 
-fn shown(chosen: &Chosen) -> String {
+fn shown(chosen: &ChosenWorkspace) -> String {
     one_line(&chosen.folder.to_string_lossy()).into_owned()
 }

@@ -94,8 +94,9 @@ pub(super) enum ArchiveError {
 /// Unpacks an archive into a folder that is empty, and compares every file with its hash.
 pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
     let foreign = |why: &str| ArchiveError::Foreign(why.to_owned());
-    let mut tar =
-        tar::Archive::new(zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?.single_frame());
+    let mut tar = tar::Archive::new(
+        zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?.single_frame(),
+    );
     let mut entries = tar.entries().map_err(|_| foreign("it is no archive"))?;
     let mut first =
         entries.next().ok_or_else(|| foreign("it is empty"))?.map_err(|_| foreign("it is no archive"))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use commands::CommandError;
 
-use super::figures::timed;
+use super::metrics::timed;
 
 /// A temporary folder of this run.
 #[derive(Debug)]

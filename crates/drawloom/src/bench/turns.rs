@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use commands::CommandError;
 
-use super::figures::{self, Times};
-use super::rig::failed;
+use super::harness::failed;
+use super::metrics::{self, Times};
+use super::report::Report;
 use super::scratch::Scratch;
-use super::sheet::Sheet;
 
 /// Turns that are timed.
 const TURNS: usize = 100;
@@ -32,8 +32,8 @@ const ANSWER: &str = concat!(
 ///
 /// # Errors
 /// When no server can be started, or a turn fails.
-pub(super) fn measure(sheet: &mut Sheet<'_>, scratch: &Scratch) -> Result<(), CommandError> {
-    sheet.note("saying something to a model that answers at once");
+pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch) -> Result<(), CommandError> {
+    report.note("saying something to a model that answers at once");
     let model = serve().map_err(|error| failed("start a server", error))?;
     let said = |error: String| failed("say something to a model", error);
     // The first one makes the home and reads the program from the disk.
@@ -45,14 +45,14 @@ pub(super) fn measure(sheet: &mut Sheet<'_>, scratch: &Scratch) -> Result<(), Co
         times.push(start.elapsed());
     }
     let times: Times = times.into_iter().collect();
-    sheet.row("one-shot turn, `drawloom chat -m`", times.median(), "ms, median", Some(60.0));
-    sheet.row("one-shot turn, `drawloom chat -m`", times.percentile(0.99), "ms, p99", Some(60.0));
+    report.row("one-shot turn, `drawloom chat -m`", times.median(), "ms, median", Some(60.0));
+    report.row("one-shot turn, `drawloom chat -m`", times.percentile(0.99), "ms, p99", Some(60.0));
     let mut peak = 0.0_f64;
     for _ in 0..LOOKED_AT {
         peak = peak.max(turn(&model, scratch).and_then(watched).map_err(said)?);
     }
     if peak > 0.0 {
-        sheet.row("one-shot turn, resident memory at its peak", peak, "MiB", Some(40.0));
+        report.row("one-shot turn, resident memory at its peak", peak, "MiB", Some(40.0));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn watched(mut child: Child) -> Result<f64, String> {
     let (start, mut peak) = (Instant::now(), 0.0);
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {
         // A process that has just ended has no memory to tell of.
-        peak = figures::memory_of(&process, "VmHWM").unwrap_or(peak);
+        peak = metrics::memory_of(&process, "VmHWM").unwrap_or(peak);
         if start.elapsed() > PATIENCE {
             let _ = child.kill();
             return Err(format!("no answer within {} s", PATIENCE.as_secs()));

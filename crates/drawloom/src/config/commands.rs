@@ -13,7 +13,7 @@ use super::layers::{Layers, Source};
 use super::path::normal;
 use super::set::{set, unknown};
 use super::{file, keys};
-use crate::places::Places;
+use crate::paths::InvocationPaths;
 
 /// Runs one.
 ///
@@ -21,21 +21,19 @@ use crate::places::Places;
 /// As each command says.
 pub(crate) fn run(
     command: ConfigCommand,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Outcome, CommandError> {
     match command {
         ConfigCommand::Get { key } => get(&key, layers).map(Outcome::Setting),
-        ConfigCommand::Set { key, value } => {
-            set_key(&key, &value, places, layers, note).map(Outcome::Setting)
-        }
+        ConfigCommand::Set { key, value } => set_key(&key, &value, paths, layers, note).map(Outcome::Setting),
         ConfigCommand::Check => {
             let problems: Vec<_> = problems(layers)?;
             Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems }))
         }
         ConfigCommand::Show { defaults } => Ok(Outcome::Settings(show(defaults, layers, note))),
-        ConfigCommand::Path => path(places).map(Outcome::Paths),
+        ConfigCommand::Path => path(paths).map(Outcome::Paths),
     }
 }
 
@@ -54,7 +52,7 @@ fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
 fn set_key(
     path: &str,
     written: &str,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
@@ -62,7 +60,7 @@ fn set_key(
     let row = keys::find(path).ok_or_else(|| unknown(path))?;
     let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
     let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
-    let home = Home::open(&places.home, options).map_err(|error| crate::open::home_error(&error))?;
+    let home = Home::open(&paths.home, options).map_err(|error| crate::open::home_error(&error))?;
     let from_input;
     let written = if written == "-" {
         from_input = line_of_input()?;
@@ -152,12 +150,12 @@ fn shown(key: &Key, value: Option<&Value>) -> serde_json::Value {
     }
 }
 
-fn path(places: &Places) -> Result<Paths, CommandError> {
-    let workspace = places.workspace()?;
+fn path(paths: &InvocationPaths) -> Result<Paths, CommandError> {
+    let workspace = paths.workspace()?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     Ok(Paths {
-        home: text(&places.home),
-        config: text(&places.home.join(file::CONFIG)),
+        home: text(&paths.home),
+        config: text(&paths.home.join(file::CONFIG)),
         workspace: text(&workspace.folder),
         why: workspace.why,
     })

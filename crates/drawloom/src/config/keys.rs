@@ -145,7 +145,10 @@ fn whole() -> Json {
 
 fn generated() -> Schema {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings.with_transform(RecursiveTransform(without_null)).into_generator().into_root_schema_for::<Config>()
+    settings
+        .with_transform(RecursiveTransform(without_null))
+        .into_generator()
+        .into_root_schema_for::<Config>()
 }
 
 /// A key that is not set is not there: TOML has no null. What a number can hold in memory is its range.
@@ -245,7 +248,10 @@ mod tests {
         }
         assert!(closed(&schema()));
         let text = schema().to_string();
-        assert!(!text.contains("writeOnly") && !text.contains("\"unit\"") && !text.contains("null"), "{text}");
+        assert!(
+            !text.contains("writeOnly") && !text.contains("\"unit\"") && !text.contains("null"),
+            "{text}"
+        );
     }
 
     #[test]

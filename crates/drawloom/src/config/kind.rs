@@ -68,7 +68,9 @@ impl Kind {
             (Self::Whole(from, to), Value::Integer(number)) => (from..=to).contains(&number),
             (Self::Number(from, to), Value::Float(number)) => (from..=to).contains(&number),
             (Self::Number(from, to), Value::Integer(number)) => (*from..=*to).contains(&(*number as f64)),
-            (Self::Bytes(from, to), value) => bytes(value).is_some_and(|number| (*from..=*to).contains(&number)),
+            (Self::Bytes(from, to), value) => {
+                bytes(value).is_some_and(|number| (*from..=*to).contains(&number))
+            }
             (Self::Choice(words), Value::String(text)) => words.contains(text),
             (Self::Texts, Value::Array(items)) => items.iter().all(Value::is_str),
             _ => false,
@@ -121,7 +123,8 @@ impl Kind {
 /// The words of a choice, with or without a meaning each.
 fn words(schema: &Json) -> Vec<String> {
     let each = schema["oneOf"].as_array().into_iter().flatten().chain([schema]);
-    let words = each.flat_map(|one| one.get("const").into_iter().chain(one["enum"].as_array().into_iter().flatten()));
+    let words =
+        each.flat_map(|one| one.get("const").into_iter().chain(one["enum"].as_array().into_iter().flatten()));
     words.filter_map(Json::as_str).map(str::to_owned).collect()
 }
 

@@ -8,7 +8,7 @@ use commands::CommandError;
 use text::terminal::one_line;
 use toml::{Table, Value};
 
-use super::file::{self, CONFIG, Held, KEYS, Problem, Secrets};
+use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
 use super::keys::{self, Key};
 use super::path::segments;
 use super::sections::Config;
@@ -53,8 +53,8 @@ impl Layers {
         flags: &[(&str, Option<&str>)],
     ) -> Self {
         let mut layers = Self::default();
-        layers.put(file::read(&home.join(CONFIG), Secrets::Refused), Source::File);
-        layers.put(file::read(&home.join(KEYS), Secrets::Only), Source::File);
+        layers.put(file::read(&home.join(CONFIG), SecretRule::Refused), Source::File);
+        layers.put(file::read(&home.join(KEYS), SecretRule::Only), Source::File);
         let variables = variables(environment, &layers.names());
         layers.put(variables, Source::Environment);
         for (path, value) in flags {
@@ -65,7 +65,7 @@ impl Layers {
         layers
     }
 
-    fn put(&mut self, held: Held, source: Source) {
+    fn put(&mut self, held: ParsedFile, source: Source) {
         self.values.extend(held.values.into_iter().map(|(path, value)| (path, (value, source))));
         self.problems.extend(held.problems);
     }
@@ -122,7 +122,12 @@ impl Layers {
             insert(&mut whole, path, value.clone());
         }
         whole.try_into().map_err(|error: toml::de::Error| {
-            CommandError::new("config", 2, one_line(error.message()), "`drawloom config check` looks at every key")
+            CommandError::new(
+                "config",
+                2,
+                one_line(error.message()),
+                "`drawloom config check` looks at every key",
+            )
         })
     }
 }
@@ -147,8 +152,8 @@ fn insert(table: &mut Table, path: &str, value: Value) {
 
 /// The keys the environment sets. A name in a path is written in capitals, with `_` for `-`; `known` are the
 /// sections whose names are spelt otherwise.
-fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[String]) -> Held {
-    let mut held = Held::default();
+fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[String]) -> ParsedFile {
+    let mut held = ParsedFile::default();
     for (variable, value) in environment {
         let Some(variable) = variable.to_str() else { continue };
         let Some(rest) = variable.strip_prefix("DRAWLOOM_").filter(|rest| rest.contains("__")) else {

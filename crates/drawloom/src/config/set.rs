@@ -9,7 +9,7 @@ use commands::CommandError;
 use text::terminal::one_line;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use super::file::{self, CONFIG, KEYS, Secrets};
+use super::file::{self, CONFIG, KEYS, SecretRule};
 use super::keys;
 use super::path::{normal, segments};
 
@@ -23,7 +23,7 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
     let value = key.kind.read(written).map_err(|wanted| {
         CommandError::usage(format!("{path} does not fit"), format!("it takes {wanted}"))
     })?;
-    let (name, secrets) = if key.secret { (KEYS, Secrets::Only) } else { (CONFIG, Secrets::Refused) };
+    let (name, secrets) = if key.secret { (KEYS, SecretRule::Only) } else { (CONFIG, SecretRule::Refused) };
     let target = home.join(name);
     let failed = |error: io::Error| CommandError::file("cannot write", &target, &error);
     // Until it is dropped: two changes at once would lose one.
@@ -56,7 +56,8 @@ fn refuse_other_names(target: &Path) -> Result<(), CommandError> {
         Ok(found) if found.nlink() > 1 => format!("{shown} has {} names (hard links)", found.nlink()),
         _ => return Ok(()),
     };
-    let hint = "change that file in an editor, or put a plain file in the place of the link; nothing was written";
+    let hint =
+        "change that file in an editor, or put a plain file in the place of the link; nothing was written";
     Err(CommandError::refused("link", what, hint))
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn unknown(path: &str) -> CommandError {
 
 fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<String, CommandError> {
     let mut document: DocumentMut = old.parse().map_err(|_| {
-        let problems = file::parse(name, old, Secrets::Refused).problems;
+        let problems = file::parse(name, old, SecretRule::Refused).problems;
         let mut error = problems.first().map_or_else(
             || CommandError::new("config", 2, format!("{name} is no TOML"), ""),
             file::Problem::error,

@@ -15,14 +15,14 @@ use workspace::trust::TrustRecord;
 
 use super::{backup, check, ok};
 use crate::config::Config;
-use crate::places::Places;
+use crate::paths::InvocationPaths;
 
 /// Files of a home that exist at its top.
 const FILES: [&str; 7] =
     ["backups.json", "config.toml", "keys.toml", "seal.key", "trusted_keys", "loom.db", "loom.db-wal"];
 
-pub(super) fn checks(places: &Places, config: &Config, quick: bool) -> Vec<Check> {
-    let home = &places.home;
+pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> Vec<Check> {
+    let home = &paths.home;
     match home.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let why =

@@ -95,7 +95,11 @@ fn nothing_is_written_through_a_link_or_beside_a_second_name() {
         assert_eq!(run.code, Some(4), "{run:?}");
         assert!(run.err.contains(said) && run.err.contains("nothing was written"), "{run:?}");
         assert_eq!(std::fs::read_to_string(&there).unwrap(), mine);
-        assert_eq!(world.ok(&["config", "get", "log.level"]).trim(), "info  (file)", "it is read all the same");
+        assert_eq!(
+            world.ok(&["config", "get", "log.level"]).trim(),
+            "info  (file)",
+            "it is read all the same"
+        );
         std::fs::remove_file(&name).unwrap();
     }
     world.ok(&["config", "set", "model.default", "box/m"]);

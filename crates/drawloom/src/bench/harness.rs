@@ -22,14 +22,14 @@ use text::mask::Masker;
 pub(super) const SCREEN: usize = 50;
 
 /// An open home.
-pub(super) struct Rig {
+pub(super) struct Harness {
     /// What commands work on.
     pub(super) app: App,
     /// The owner.
     pub(super) asker: Asker,
 }
 
-impl Rig {
+impl Harness {
     /// Opens the home in a folder, or makes it: what every command of the command line begins with.
     pub(super) fn open(path: &Path) -> Result<Self, CommandError> {
         let home = Home::open(path, HomeOptions::default()).map_err(|error| failed("open a home", error))?;
@@ -43,12 +43,12 @@ impl Rig {
             home: Arc::new(home),
             instance,
             clock,
-            models: Arc::new(Nobody),
+            models: Arc::new(NoModels),
             workspace: commands::app::Workspace::default(),
             doors: agent::handover::Doors::default(),
             settings: Settings::default(),
             masker: Arc::new(masker),
-            talk: Arc::new(Nobody),
+            talk: Arc::new(NoModels),
             cancel: Cancel::never(),
             purse: Arc::default(),
         };
@@ -108,22 +108,22 @@ pub(super) fn failed(what: &str, why: impl std::fmt::Display) -> CommandError {
     CommandError::new("bench", 6, format!("cannot {what}: {why}"), hint)
 }
 
-/// Nobody to talk to, and no model.
-struct Nobody;
+/// NoModels to talk to, and no model.
+struct NoModels;
 
-impl Models for Nobody {
+impl Models for NoModels {
     fn find(&self, _: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
         Err(CommandError::new("no_model", 5, "benchmarks ask no model", "this is a defect, please report it"))
     }
 }
 
-impl agent::Client for Nobody {
+impl agent::Client for NoModels {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
 }
 
-impl Talk for Nobody {
+impl Talk for NoModels {
     fn confirm(&self, _: &str) -> bool {
         false
     }

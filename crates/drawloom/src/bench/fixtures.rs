@@ -2,7 +2,7 @@
 //!
 //! Planned one by one, a million nodes take as many transactions. So rows are made here as `loom` plans them, with
 //! its own functions for hashes, counts and jump pointers, and applied by the store like any plan; what comes of
-//! it verifies ([`super::rig::Rig::verify`]). A tree is a trunk, the path of `main`, with branches and versions
+//! it verifies ([`super::harness::Harness::verify`]). A tree is a trunk, the path of `main`, with branches and versions
 //! along it.
 
 use std::collections::VecDeque;
@@ -26,11 +26,11 @@ use store::{
 use tokio::task::JoinHandle;
 
 use super::corpus::Corpus;
-use super::rig::{Rig, failed};
+use super::harness::{Harness, failed};
 
 /// What a tree is to be like.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct TreeShape {
     /// Its nodes, without the genesis.
     pub(super) nodes: u64,
     /// Whether it has branches and versions; else it is one path.
@@ -44,7 +44,7 @@ pub(super) struct Shape {
 
 /// A tree that was made.
 #[derive(Debug)]
-pub(super) struct Planted {
+pub(super) struct FixtureTree {
     /// The tree.
     pub(super) tree: TreeId,
     /// The path of `main`, without the genesis.
@@ -56,45 +56,49 @@ pub(super) struct Planted {
 }
 
 /// Makes a tree of a shape.
-pub(super) async fn plant(rig: &Rig, corpus: &mut Corpus, shape: Shape) -> Result<Planted, CommandError> {
-    let tree = rig.new_tree("").await?;
-    let root = rig.read(tree, |rows| {
+pub(super) async fn build_tree(
+    harness: &Harness,
+    corpus: &mut Corpus,
+    shape: TreeShape,
+) -> Result<FixtureTree, CommandError> {
+    let tree = harness.new_tree("").await?;
+    let root = harness.read(tree, |rows| {
         let root = rows.tree()?.root;
         let position = rows.position(root)?.ok_or_else(|| RowError::missing("position", root))?;
         let node = rows.node(root.original())?.ok_or_else(|| RowError::missing("node", root))?;
         Ok((position, node.node.chain_hash))
     });
     let (position, chain) = root.await?;
-    let mut planter = Planter::new(tree, corpus, Stem { position, chain, jump_depth: 0 });
-    let mut queue = Queue::new(Arc::clone(&rig.app.store), tree, shape.per_operation);
-    while planter.made < shape.nodes {
-        let left = shape.nodes - planter.made;
-        planter.grow_trunk(left <= shape.answered && left.is_multiple_of(2))?;
-        queue.send_full(&mut planter).await?;
+    let mut builder = TreeBuilder::new(tree, corpus, Anchor { position, chain, jump_depth: 0 });
+    let mut queue = Queue::new(Arc::clone(&harness.app.store), tree, shape.per_operation);
+    while builder.made < shape.nodes {
+        let left = shape.nodes - builder.made;
+        builder.grow_trunk(left <= shape.answered && left.is_multiple_of(2))?;
+        queue.send_full(&mut builder).await?;
         if !shape.branched {
             continue;
         }
-        if planter.made < shape.nodes && planter.corpus.below(10) == 0 {
-            planter.add_version()?;
+        if builder.made < shape.nodes && builder.corpus.below(10) == 0 {
+            builder.add_version()?;
         }
         // From where the trunk just went on, so that the branch is a sibling of its newest passage.
-        let most = shape.nodes.saturating_sub(planter.made + 1) as usize;
-        let length = (1 + planter.corpus.below(16)).min(most);
+        let most = shape.nodes.saturating_sub(builder.made + 1) as usize;
+        let length = (1 + builder.corpus.below(16)).min(most);
         for _ in 0..length {
-            planter.grow_branch()?;
-            queue.send_full(&mut planter).await?;
+            builder.grow_branch()?;
+            queue.send_full(&mut builder).await?;
         }
-        planter.end_branch();
+        builder.end_branch();
     }
-    queue.send(&mut planter).await?;
+    queue.send(&mut builder).await?;
     queue.finish().await?;
-    let trunk = planter.trunk.iter().skip(1).map(|stem| stem.position.id).collect();
-    Ok(Planted { tree, trunk, branches: planter.branches.into(), bytes: planter.bytes })
+    let trunk = builder.trunk.iter().skip(1).map(|anchor| anchor.position.id).collect();
+    Ok(FixtureTree { tree, trunk, branches: builder.branches.into(), bytes: builder.bytes })
 }
 
 /// A node that others can be hung under.
 #[derive(Debug, Clone)]
-struct Stem {
+struct Anchor {
     position: Position,
     chain: Digest,
     /// The depth of the position its jump pointer names.
@@ -108,7 +112,7 @@ const REMEMBERED: usize = 1_000;
 const PACE: i64 = 700;
 
 /// Rows under construction.
-struct Planter<'a> {
+struct TreeBuilder<'a> {
     tree: TreeId,
     corpus: &'a mut Corpus,
     ids: IdSource,
@@ -117,9 +121,9 @@ struct Planter<'a> {
     made: u64,
     bytes: u64,
     /// The path of `main`, by depth.
-    trunk: Vec<Stem>,
+    trunk: Vec<Anchor>,
     /// The branch that grows: it leaves the trunk above its newest passage.
-    branch: Vec<Stem>,
+    branch: Vec<Anchor>,
     branches: VecDeque<PositionId>,
     /// The tip as the plans sent so far leave it.
     tip: PositionId,
@@ -127,8 +131,8 @@ struct Planter<'a> {
     with: With,
 }
 
-impl<'a> Planter<'a> {
-    fn new(tree: TreeId, corpus: &'a mut Corpus, root: Stem) -> Self {
+impl<'a> TreeBuilder<'a> {
+    fn new(tree: TreeId, corpus: &'a mut Corpus, root: Anchor) -> Self {
         Self {
             tree,
             corpus,
@@ -153,8 +157,8 @@ impl<'a> Planter<'a> {
         if answered {
             self.answer(&mut node, &parent)?;
         }
-        let stem = self.hang(node, &parent, fork, Links::default());
-        self.trunk.push(stem);
+        let anchor = self.hang(node, &parent, fork, Links::default());
+        self.trunk.push(anchor);
         Ok(())
     }
 
@@ -163,8 +167,8 @@ impl<'a> Planter<'a> {
         let fork = self.trunk.len().saturating_sub(2);
         let parent = self.branch.last().unwrap_or(&self.trunk[fork]).clone();
         let node = self.node(&parent, None)?;
-        let stem = self.hang(node, &parent, fork, Links::default());
-        self.branch.push(stem);
+        let anchor = self.hang(node, &parent, fork, Links::default());
+        self.branch.push(anchor);
         Ok(())
     }
 
@@ -191,7 +195,7 @@ impl<'a> Planter<'a> {
     }
 
     /// A node with a text of its own: at a position, or at a new one; people and models take turns.
-    fn node(&mut self, parent: &Stem, at: Option<PositionId>) -> Result<Node, CommandError> {
+    fn node(&mut self, parent: &Anchor, at: Option<PositionId>) -> Result<Node, CommandError> {
         self.made += 1;
         self.now.0 += PACE;
         let random = self.random();
@@ -229,7 +233,7 @@ impl<'a> Planter<'a> {
     }
 
     /// Hangs a node under `parent`, at a position of its own. The path to it leaves the trunk at depth `fork`.
-    fn hang(&mut self, mut node: Node, parent: &Stem, fork: usize, links: Links) -> Stem {
+    fn hang(&mut self, mut node: Node, parent: &Anchor, fork: usize, links: Links) -> Anchor {
         let at = |depth: u32| match (depth as usize).checked_sub(fork + 1) {
             Some(above) => &self.branch[above],
             None => &self.trunk[depth as usize],
@@ -251,14 +255,14 @@ impl<'a> Planter<'a> {
             above: parent.position.below(),
             own: Sums { counts: node.counts, digest: node.term },
         };
-        let stem = Stem { position: position.clone(), chain: node.chain_hash, jump_depth };
+        let anchor = Anchor { position: position.clone(), chain: node.chain_hash, jump_depth };
         self.plan.positions.push(position);
         self.plan.nodes.push(node);
-        stem
+        anchor
     }
 
     /// Makes a node a model's answer, with the generation that sent the whole path above it.
-    fn answer(&mut self, node: &mut Node, parent: &Stem) -> Result<(), CommandError> {
+    fn answer(&mut self, node: &mut Node, parent: &Anchor) -> Result<(), CommandError> {
         let Some(first) = self.trunk.get(1).map(|first| first.position.clone()) else { return Ok(()) };
         let random = self.random();
         let id: GenerationId = Entropy { ids: &mut self.ids, random }.next(self.now);
@@ -313,7 +317,7 @@ impl<'a> Planter<'a> {
     /// What was made since the last call, as one operation that moves the tip to the end of the trunk.
     fn take(&mut self) -> (Plan, With) {
         let mut plan = std::mem::take(&mut self.plan);
-        let end = self.trunk.last().map_or(self.tip, |stem| stem.position.id);
+        let end = self.trunk.last().map_or(self.tip, |anchor| anchor.position.id);
         let mut cells = Vec::new();
         if end != self.tip {
             let key = CellKey::Tip { view: ViewName::default() };
@@ -355,19 +359,19 @@ impl Queue {
     }
 
     /// Sends what was made once it is as much as an operation is to have.
-    async fn send_full(&mut self, planter: &mut Planter<'_>) -> Result<(), CommandError> {
-        if planter.plan.nodes.len() < self.per_operation { Ok(()) } else { self.send(planter).await }
+    async fn send_full(&mut self, builder: &mut TreeBuilder<'_>) -> Result<(), CommandError> {
+        if builder.plan.nodes.len() < self.per_operation { Ok(()) } else { self.send(builder).await }
     }
 
     /// Sends what was made.
-    async fn send(&mut self, planter: &mut Planter<'_>) -> Result<(), CommandError> {
-        if planter.plan.nodes.is_empty() {
+    async fn send(&mut self, builder: &mut TreeBuilder<'_>) -> Result<(), CommandError> {
+        if builder.plan.nodes.is_empty() {
             return Ok(());
         }
         if self.sent.len() == self.most {
             self.wait().await?;
         }
-        let (plan, with) = planter.take();
+        let (plan, with) = builder.take();
         let (store, tree) = (Arc::clone(&self.store), self.tree);
         self.sent
             .push_back(tokio::spawn(async move { store.apply(&Principal::Owner, tree, plan, with).await }));

@@ -3,12 +3,12 @@
 use commands::results::care::{Row, Rows};
 
 /// Rows so far.
-pub(super) struct Sheet<'a> {
+pub(super) struct Report<'a> {
     rows: Vec<Row>,
     progress: &'a mut dyn FnMut(&str),
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> Report<'a> {
     /// An empty table.
     pub(super) fn new(progress: &'a mut dyn FnMut(&str)) -> Self {
         Self { rows: Vec::new(), progress }
