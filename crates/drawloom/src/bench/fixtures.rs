@@ -23,7 +23,7 @@ use store::{
     Applied, Fence, GenerationState, Holder, NewGeneration, Outcome, Principal, Store, StoreError, Tenure,
     With,
 };
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::corpus::Corpus;
 use super::harness::{Harness, failed};
@@ -91,7 +91,7 @@ pub(super) async fn build_tree(
         builder.end_branch();
     }
     queue.send(&mut builder).await?;
-    queue.finish().await?;
+    queue.wait(0).await?;
     let trunk = builder.trunk.iter().skip(1).map(|anchor| anchor.position.id).collect();
     Ok(FixtureTree { tree, trunk, branches: builder.branches.into(), bytes: builder.bytes })
 }
@@ -343,19 +343,17 @@ fn model_author() -> Author {
     Author { kind: AuthorKind::Model, id: "main".to_owned(), profile: None }
 }
 
-/// Plans that are being applied while the next ones are made, in order; the store commits small ones together.
+/// Plans that are being applied while the next ones are made; the store commits small ones together.
 struct Queue {
     store: Arc<dyn Store>,
     tree: TreeId,
     per_operation: usize,
-    most: usize,
-    sent: VecDeque<JoinHandle<Result<Applied, StoreError>>>,
+    sent: JoinSet<Result<Applied, StoreError>>,
 }
 
 impl Queue {
     fn new(store: Arc<dyn Store>, tree: TreeId, per_operation: usize) -> Self {
-        let per_operation = per_operation.max(1);
-        Self { store, tree, per_operation, most: (1_000 / per_operation).clamp(2, 64), sent: VecDeque::new() }
+        Self { store, tree, per_operation: per_operation.max(1), sent: JoinSet::new() }
     }
 
     /// Sends what was made once it is as much as an operation is to have.
@@ -363,33 +361,25 @@ impl Queue {
         if builder.plan.nodes.len() < self.per_operation { Ok(()) } else { self.send(builder).await }
     }
 
-    /// Sends what was made.
     async fn send(&mut self, builder: &mut TreeBuilder<'_>) -> Result<(), CommandError> {
         if builder.plan.nodes.is_empty() {
             return Ok(());
         }
-        if self.sent.len() == self.most {
-            self.wait().await?;
-        }
+        self.wait((1_000 / self.per_operation).clamp(2, 64) - 1).await?;
         let (plan, with) = builder.take();
         let (store, tree) = (Arc::clone(&self.store), self.tree);
-        self.sent
-            .push_back(tokio::spawn(async move { store.apply(&Principal::Owner, tree, plan, with).await }));
+        self.sent.spawn(async move { store.apply(&Principal::Owner, tree, plan, with).await });
         // Tasks run in the order they were spawned, so that plans reach the store in the order they were made.
         tokio::task::yield_now().await;
         Ok(())
     }
 
-    async fn wait(&mut self) -> Result<(), CommandError> {
-        if let Some(oldest) = self.sent.pop_front() {
-            oldest.await.map_err(|error| failed("apply a plan", error))??;
-        }
-        Ok(())
-    }
-
-    async fn finish(mut self) -> Result<(), CommandError> {
-        while !self.sent.is_empty() {
-            self.wait().await?;
+    /// Waits until no more than so many are under way.
+    async fn wait(&mut self, most: usize) -> Result<(), CommandError> {
+        while self.sent.len() > most
+            && let Some(applied) = self.sent.join_next().await
+        {
+            applied.map_err(|error| failed("apply a plan", error))??;
         }
         Ok(())
     }
