@@ -21,14 +21,11 @@ pub(crate) fn servers() -> Vec<(&'static str, &'static str)> {
 /// How long each may take.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A server that answered.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundServer {
     /// Which program listens there by default; another may.
     pub(crate) name: &'static str,
-    /// Its address.
     pub(crate) url: &'static str,
-    /// Its models.
     pub(crate) models: Vec<ListedModel>,
 }
 

@@ -15,7 +15,7 @@ use weights::Consent;
 use crate::config::{self, Config, Layers};
 use crate::detect::{FoundServer, detect, servers};
 use crate::embedded::{self, Embedded};
-use crate::interrupt::{self, Ended};
+use crate::interrupt::{self, CommandEnd};
 use crate::model_names;
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
@@ -198,8 +198,8 @@ pub(crate) fn fetch(
     let ended = interrupt::run(&runtime, work, Some(&stop))?;
     runtime.shutdown_background();
     match ended {
-        Ended::Done(()) => Ok(()),
-        Ended::Interrupted(_) => Err(CommandError::new(
+        CommandEnd::Done(()) => Ok(()),
+        CommandEnd::Interrupted(_) => Err(CommandError::new(
             "interrupted",
             crate::run::INTERRUPTED,
             "the download was ended",

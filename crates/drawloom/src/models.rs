@@ -26,7 +26,6 @@ use crate::talk::Person;
 /// The models of a configuration.
 pub(crate) struct ConfiguredModels {
     config: Config,
-    /// What `--model` says.
     named: Option<String>,
     /// What may be done for embedded models; without, none are known.
     embedded: Option<Embedded>,

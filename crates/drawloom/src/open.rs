@@ -25,7 +25,6 @@ use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
 pub(crate) struct OpenHome {
-    /// What commands work on.
     pub(crate) app: Arc<App>,
     instance: Instance,
 }
@@ -87,9 +86,7 @@ impl OpenHome {
 pub(crate) enum WorkspaceNeed {
     /// Nothing: it is not even looked for.
     None,
-    /// Which one it is.
     Place,
-    /// What it brings.
     Load,
 }
 
@@ -97,13 +94,10 @@ pub(crate) enum WorkspaceNeed {
 pub(crate) struct Invocation<'a> {
     /// Its name, in messages to other processes.
     pub(crate) name: &'static str,
-    /// Where it works.
     pub(crate) paths: &'a InvocationPaths,
     /// What it needs of the workspace.
     pub(crate) need: WorkspaceNeed,
-    /// What it waits on.
     pub(crate) runtime: &'a Runtime,
-    /// What `--model` says.
     pub(crate) named: Option<&'a str>,
 }
 
@@ -144,7 +138,7 @@ pub(crate) fn open(
     };
     let workspace = match need {
         WorkspaceNeed::None => Workspace::default(),
-        WorkspaceNeed::Place => workspaces::stand(paths)?,
+        WorkspaceNeed::Place => workspaces::locate(paths)?,
         WorkspaceNeed::Load => {
             let now = loom::Millis(clock.now());
             runtime.block_on(workspaces::load(paths, &home, &store, now, &person))?

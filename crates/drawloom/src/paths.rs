@@ -18,16 +18,13 @@ use workspace::trust::Arrival;
 pub(crate) struct InvocationPaths {
     /// The home; it need not exist.
     pub(crate) home: PathBuf,
-    /// `--workspace`.
     given: Option<PathBuf>,
 }
 
 /// A workspace and how it came to be that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChosenWorkspace {
-    /// The folder.
     pub(crate) folder: PathBuf,
-    /// Why that one.
     pub(crate) why: String,
     /// Whether something on the way looks like a workspace and was not taken.
     pub(crate) passed_over: bool,

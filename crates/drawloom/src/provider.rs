@@ -60,7 +60,6 @@ impl<'a> ResolvedProvider<'a> {
         Self { name: Cow::Owned(name), section: Cow::Owned(section), row: None }
     }
 
-    /// Its address.
     pub(crate) fn base_url(&self) -> Option<&str> {
         self.section.base_url.as_deref().or(self.row.map(|row| row.base_url))
     }
@@ -81,7 +80,6 @@ impl<'a> ResolvedProvider<'a> {
         Some(Endpoint::parse(self.base_url()?, true).ok()?.host())
     }
 
-    /// What it speaks.
     pub(crate) fn dialect(&self) -> DialectName {
         let of_row = self.row.map(|row| match row.dialect {
             // What is like OpenAI elsewhere serves chat completions; whether responses as well, its owner knows.

@@ -16,7 +16,7 @@ use store::home::HomeOptions;
 
 use crate::cli::{Action, Cli, Global};
 use crate::config::{self, Layers};
-use crate::interrupt::{self, Ended};
+use crate::interrupt::{self, CommandEnd};
 use crate::open::{self, Invocation, WorkspaceNeed};
 use crate::output::{self, Output};
 use crate::paths::InvocationPaths;
@@ -93,8 +93,8 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 return ended;
             }
             match with_store(command, &paths, config, model.as_deref(), person)? {
-                Ended::Done(outcome) => outcome,
-                Ended::Interrupted(partial) => {
+                CommandEnd::Done(outcome) => outcome,
+                CommandEnd::Interrupted(partial) => {
                     // What was kept is said; that it was interrupted, by the exit code.
                     partial.map_or(Ok(()), |partial| output.outcome(&partial))?;
                     return Ok(INTERRUPTED);
@@ -158,7 +158,7 @@ fn with_store(
     config: config::Config,
     model: Option<&str>,
     person: Arc<Person>,
-) -> Result<Ended<Outcome>, CommandError> {
+) -> Result<CommandEnd<Outcome>, CommandError> {
     let spec = command.spec();
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();

@@ -21,7 +21,7 @@ use crate::talk::Person;
 ///
 /// # Errors
 /// When the folder that was written out is none.
-pub(crate) fn stand(paths: &InvocationPaths) -> Result<Workspace, CommandError> {
+pub(crate) fn locate(paths: &InvocationPaths) -> Result<Workspace, CommandError> {
     Ok(at(paths, &paths.workspace()?))
 }
 
@@ -72,51 +72,50 @@ pub(crate) async fn load(
         }
     };
     let record = answered(store, &Principal::Owner, &looked.id).await?;
-    let asking = Asking { chosen: &chosen, looked: &looked, person };
+    let prompt = TrustPrompt { chosen: &chosen, looked: &looked, person };
     let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
-        TrustDecision::Untrusted(Reason::Distrusted) => Said::Before(false),
-        TrustDecision::Untrusted(reason) => asking.first(reason),
-        TrustDecision::Trusted if arrival == Arrival::Discovered => asking.again(record.as_ref()),
+        TrustDecision::Untrusted(Reason::Distrusted) => TrustAnswer::Before(false),
+        TrustDecision::Untrusted(reason) => prompt.first(reason),
+        TrustDecision::Trusted if arrival == Arrival::Discovered => prompt.again(record.as_ref()),
         TrustDecision::Trusted | TrustDecision::NothingToLoad | TrustDecision::NamedForThisCall => {
-            Said::Before(true)
+            TrustAnswer::Before(true)
         }
     };
-    if let Said::Now(answer) = said
+    if let TrustAnswer::Now(answer) = said
         && let Err(error) = keep(store, &Principal::Owner, &looked, answer, now).await
     {
         person.notice(&format!("the answer holds for this call; it could not be kept: {error}"));
     }
     match said {
-        Said::Now(Answer::Trust) => {
+        TrustAnswer::Now(Answer::Trust) => {
             let accepted = Accepted::Seen(looked.inventory);
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
-        Said::Before(true) => {
+        TrustAnswer::Before(true) => {
             let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
-        Said::Now(Answer::Distrust) | Said::Before(false) => Ok(workspace),
+        TrustAnswer::Now(Answer::Distrust) | TrustAnswer::Before(false) => Ok(workspace),
     }
 }
 
-/// What the owner said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum TrustAnswer {
     /// Just now: to be kept.
     Now(Answer),
     /// Before, or nothing that is kept: whether it is loaded.
     Before(bool),
 }
 
-struct Asking<'a> {
+struct TrustPrompt<'a> {
     chosen: &'a ChosenWorkspace,
     looked: &'a Looked,
     person: &'a Person,
 }
 
-impl Asking<'_> {
+impl TrustPrompt<'_> {
     /// About a folder nothing was said of.
-    fn first(&self, reason: Reason) -> Said {
+    fn first(&self, reason: Reason) -> TrustAnswer {
         let mut lines = vec![format!("{} is a workspace. It would load:", shown(self.chosen))];
         lines.extend(inventory(&self.looked.inventory, &[]).into_iter().map(|line| format!("  {line}")));
         if reason != Reason::NeverAsked {
@@ -124,32 +123,32 @@ impl Asking<'_> {
         }
         lines.push("The answer is kept; `drawloom workspace trust` and `untrust` change it.".to_owned());
         match self.person.answer(&lines, "Load it?") {
-            Some(true) => Said::Now(Answer::Trust),
-            Some(false) => Said::Now(Answer::Distrust),
+            Some(true) => TrustAnswer::Now(Answer::Trust),
+            Some(false) => TrustAnswer::Now(Answer::Distrust),
             None => {
                 self.person.notice(&format!(
                     "what {} brings is not loaded: {reason}: name it with --workspace to load it for this call, or \
                      allow it with `drawloom workspace trust`",
                     shown(self.chosen)
                 ));
-                Said::Before(false)
+                TrustAnswer::Before(false)
             }
         }
     }
 
     /// About instructions that came or changed since. Those that are not accepted are left out; the rest is loaded.
-    fn again(&self, record: Option<&TrustRecord>) -> Said {
-        let Some(record) = record else { return Said::Before(true) };
+    fn again(&self, record: Option<&TrustRecord>) -> TrustAnswer {
+        let Some(record) = record else { return TrustAnswer::Before(true) };
         let unseen = self.looked.inventory.unseen_instructions(&record.inventory);
         if unseen.is_empty() {
-            return Said::Before(true);
+            return TrustAnswer::Before(true);
         }
         let changes = self.looked.inventory.changes_since(&record.inventory);
         let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
         lines.extend(changes.iter().map(|change| format!("  {}", self.difference(record, change))));
         match self.person.answer(&lines, "Load it as it is now?") {
-            Some(true) => Said::Now(Answer::Trust),
-            Some(false) | None => Said::Before(true),
+            Some(true) => TrustAnswer::Now(Answer::Trust),
+            Some(false) | None => TrustAnswer::Before(true),
         }
     }
 

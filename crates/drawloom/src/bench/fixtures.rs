@@ -35,7 +35,6 @@ pub(super) struct TreeShape {
     pub(super) nodes: u64,
     /// Whether it has branches and versions; else it is one path.
     pub(super) branched: bool,
-    /// Nodes an operation.
     pub(super) per_operation: usize,
     /// How many of the last nodes have a model among them that answered what stood above: the marks of drift
     /// have something to look at.
@@ -45,13 +44,11 @@ pub(super) struct TreeShape {
 /// A tree that was made.
 #[derive(Debug)]
 pub(super) struct FixtureTree {
-    /// The tree.
     pub(super) tree: TreeId,
     /// The path of `main`, without the genesis.
     pub(super) trunk: Vec<PositionId>,
     /// The first positions of the newest branches.
     pub(super) branches: Vec<PositionId>,
-    /// Bytes of all texts.
     pub(super) bytes: u64,
 }
 
@@ -111,13 +108,11 @@ const REMEMBERED: usize = 1_000;
 /// Time between two nodes, in ms.
 const PACE: i64 = 700;
 
-/// Rows under construction.
 struct TreeBuilder<'a> {
     tree: TreeId,
     corpus: &'a mut Corpus,
     ids: IdSource,
     now: Millis,
-    /// Nodes made so far.
     made: u64,
     bytes: u64,
     /// The path of `main`, by depth.

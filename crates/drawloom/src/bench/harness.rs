@@ -18,14 +18,10 @@ use store::instance::InstanceId;
 use store::{Applied, Ids, SqliteStore};
 use text::mask::Masker;
 
-/// Passages of a screen.
 pub(super) const SCREEN: usize = 50;
 
-/// An open home.
 pub(super) struct Harness {
-    /// What commands work on.
     pub(super) app: App,
-    /// The owner.
     pub(super) asker: Asker,
 }
 
@@ -55,7 +51,6 @@ impl Harness {
         Ok(Self { app, asker: Asker::owner() })
     }
 
-    /// Makes an empty document.
     pub(super) async fn new_tree(&self, title: &str) -> Result<TreeId, CommandError> {
         let now = self.app.now();
         let tree: TreeId = self.app.ids.with(|entropy| entropy.next(now))?;
@@ -108,7 +103,7 @@ pub(super) fn failed(what: &str, why: impl std::fmt::Display) -> CommandError {
     CommandError::new("bench", 6, format!("cannot {what}: {why}"), hint)
 }
 
-/// NoModels to talk to, and no model.
+/// A surface without a person and without models.
 struct NoModels;
 
 impl Models for NoModels {

@@ -15,7 +15,6 @@ impl Times {
         self.0.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 
-    /// The middle one.
     pub(super) fn median(&self) -> f64 {
         self.percentile(0.5)
     }
@@ -29,7 +28,6 @@ impl FromIterator<Duration> for Times {
     }
 }
 
-/// A time in ms.
 pub(super) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }

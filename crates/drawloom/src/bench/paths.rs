@@ -15,7 +15,6 @@ use super::report::Report;
 use super::scratch::Scratch;
 use super::sizes::repeat;
 
-/// Measurements of each kind.
 const TIMES: usize = 40;
 
 /// How often a whole path is rendered.

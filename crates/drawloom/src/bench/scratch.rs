@@ -22,7 +22,6 @@ impl Scratch {
             .map_err(|error| CommandError::file("cannot make a folder in", &std::env::temp_dir(), &error))
     }
 
-    /// A path in it.
     pub(super) fn at(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }

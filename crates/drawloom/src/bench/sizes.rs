@@ -20,7 +20,6 @@ const OPENINGS: usize = 20;
 /// Changes of each kind: the slowest hundredth are twenty of them.
 const CHANGES: usize = 2_000;
 
-/// Searches of each kind.
 const SEARCHES: usize = 100;
 
 /// Nodes of the tree whose every node is an operation of its own.

@@ -7,7 +7,6 @@ use super::metrics::Times;
 use super::report::Report;
 use super::scratch::Scratch;
 
-/// Starts of each kind.
 const STARTS: usize = 20;
 
 /// Measures starts of the running program's own file, in a home of their own. One that fails is a row that says

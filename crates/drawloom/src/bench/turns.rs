@@ -13,14 +13,12 @@ use super::metrics::{self, Times};
 use super::report::Report;
 use super::scratch::Scratch;
 
-/// Turns that are timed.
 const TURNS: usize = 100;
 /// Turns whose memory is looked at: looking takes time, so that these are not timed.
 const LOOKED_AT: usize = 10;
 /// How long a turn may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The answer, whole.
 const ANSWER: &str = concat!(
     "data: {\"id\":\"b\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"It is high.\"},\"finish_reason\":null}]}\n\n",
     "data: {\"id\":\"b\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],",

@@ -8,7 +8,6 @@ use super::corpus::Corpus;
 use super::harness::failed;
 use super::report::Report;
 
-/// Responses of each kind.
 const RESPONSES: usize = 20;
 
 /// Tokens of short and of long answers.

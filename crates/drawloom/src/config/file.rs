@@ -24,9 +24,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Problem {
     /// Where: a file or a variable.
     pub(crate) place: String,
-    /// What and why.
     pub(crate) what: String,
-    /// What to do.
     pub(crate) hint: String,
 }
 
@@ -47,18 +45,14 @@ impl std::fmt::Display for Problem {
 /// Which of the two files: each holds only its own kind of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SecretRule {
-    /// `config.toml`: everything but secrets.
     Refused,
-    /// `keys.toml`: nothing but secrets.
     Only,
 }
 
-/// What a file holds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ParsedFile {
     /// Known keys with values that fit.
     pub(crate) values: Vec<(String, Value)>,
-    /// Everything else.
     pub(crate) problems: Vec<Problem>,
 }
 

@@ -16,7 +16,6 @@ use super::sections::Config;
 
 /// Names of providers, presets and agents, as [`is_name`] takes them.
 const NAME: &str = "^[A-Za-z0-9_-]+$";
-/// Names of models.
 const MODEL: &str = "^.+$";
 
 /// The keys, in the order of the types.
@@ -36,7 +35,6 @@ pub(crate) struct Key {
     pub(crate) default: Option<Value>,
     /// The unit of the value; empty where it has none.
     pub(crate) unit: String,
-    /// What it is for.
     pub(crate) doc: String,
     /// Whether it is kept in `keys.toml` and never shown.
     pub(crate) secret: bool,

@@ -19,7 +19,6 @@ pub(crate) enum Kind {
     Number(f64, f64),
     /// Bytes, or a text such as `"256 MiB"`.
     Bytes(u64, u64),
-    /// One of these words.
     Choice(Vec<String>),
     Texts,
 }

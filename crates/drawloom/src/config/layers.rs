@@ -16,13 +16,9 @@ use super::sections::Config;
 /// Which layer a value stands in; a later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// The types.
     Default,
-    /// `config.toml` or `keys.toml`.
     File,
-    /// `DRAWLOOM_SECTION__KEY`.
     Environment,
-    /// The command line.
     Flag,
 }
 

@@ -8,7 +8,6 @@ pub(crate) fn segments(path: &str) -> Vec<String> {
     keys.iter().map(|key| key.get().to_owned()).collect()
 }
 
-/// The path of names.
 pub(crate) fn join(names: &[String]) -> String {
     names.iter().map(|name| Key::new(name).to_string()).collect::<Vec<_>>().join(".")
 }
