@@ -52,8 +52,11 @@ impl CommandError {
         let path = text::terminal::one_line(&path.to_string_lossy()).into_owned();
         let (code, exit, hint) = match error.kind() {
             std::io::ErrorKind::NotFound => ("not_found", 3, "check the path"),
-            std::io::ErrorKind::StorageFull => {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 ("disk_full", 6, "free some space and try again; nothing was lost")
+            }
+            std::io::ErrorKind::FileTooLarge => {
+                ("file_limit", 6, "raise the limit on the size of files (`ulimit -f`) and try again")
             }
             std::io::ErrorKind::ReadOnlyFilesystem => ("read_only", 6, "choose a place that can be written"),
             std::io::ErrorKind::TimedOut => {
@@ -153,7 +156,9 @@ impl From<AgentError> for CommandError {
             AgentError::Store(error) => error.into(),
             AgentError::Context(error) => error.into(),
             AgentError::Encode(error) => error.into(),
-            AgentError::Model { code, message, hint, .. } => Self::new(code, 5, message, hint),
+            AgentError::Model { code, message, hint, .. } => {
+                Self::new(code, exit_of_model(code), message, hint)
+            }
             AgentError::Budget { limit, message } => Self::refused(
                 "budget_spent",
                 message,
@@ -224,8 +229,13 @@ impl From<EncodeError> for CommandError {
 impl From<&ModelError> for CommandError {
     fn from(error: &ModelError) -> Self {
         let message = text::terminal::visible(&error.to_string()).into_owned();
-        Self::new(error.code(), 5, message, error.hint())
+        Self::new(error.code(), exit_of_model(error.code()), message, error.hint())
     }
+}
+
+/// Exit code of a call that failed, by the code of [`ModelError`]: 5, or 6 where the disk of the home failed it.
+fn exit_of_model(code: &str) -> u8 {
+    if code == "spool_failed" { 6 } else { 5 }
 }
 
 /// The messages of our crates end in what to do, behind the last colon.

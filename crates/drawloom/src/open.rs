@@ -8,29 +8,28 @@ use commands::app::Workspace;
 use commands::settings::{Settings, size};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
+use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{Ids, Store, StoreError};
 use text::terminal::visible;
 use tokio::runtime::Runtime;
 
 use crate::config::Config;
+use crate::context_windows::ContextWindows;
 use crate::embedded::Embedded;
-use crate::models::Configured;
-use crate::places::Places;
+use crate::models::ConfiguredModels;
+use crate::paths::InvocationPaths;
 use crate::secrets;
 use crate::talk::Person;
-use crate::windows::Windows;
 use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
-pub(crate) struct Opened {
-    /// What commands work on.
+pub(crate) struct OpenHome {
     pub(crate) app: Arc<App>,
     instance: Instance,
 }
 
-impl Opened {
+impl OpenHome {
     /// Keeps what processes that died had received, and clears their files away. What fails here is no reason to
     /// refuse a command: it is said, and tried again next time.
     pub(crate) async fn recover(&self) {
@@ -84,12 +83,10 @@ impl Opened {
 
 /// What a command needs of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum WorkspaceNeed {
     /// Nothing: it is not even looked for.
     None,
-    /// Which one it is.
     Place,
-    /// What it brings.
     Load,
 }
 
@@ -97,13 +94,10 @@ pub(crate) enum Need {
 pub(crate) struct Invocation<'a> {
     /// Its name, in messages to other processes.
     pub(crate) name: &'static str,
-    /// Where it works.
-    pub(crate) places: &'a Places,
+    pub(crate) paths: &'a InvocationPaths,
     /// What it needs of the workspace.
-    pub(crate) need: Need,
-    /// What it waits on.
+    pub(crate) need: WorkspaceNeed,
     pub(crate) runtime: &'a Runtime,
-    /// What `--model` says.
     pub(crate) named: Option<&'a str>,
 }
 
@@ -116,15 +110,15 @@ pub(crate) fn open(
     config: Config,
     person: Arc<Person>,
     cancel: Cancel,
-) -> Result<Opened, CommandError> {
-    let Invocation { name, places, need, runtime, named } = *invocation;
-    let home = home(places, &config, &person)?;
+) -> Result<OpenHome, CommandError> {
+    let Invocation { name, paths, need, runtime, named } = *invocation;
+    let home = home(paths, &config, &person)?;
     keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
     // Before the store is opened: from then on closing any other descriptor of its files drops its locks.
-    let guard = places.guard()?;
+    let guard = paths.guard()?;
     let instance = start(&home, name, &clock)?;
     let limits = store::Limits {
         wal: config.limits.wal.0,
@@ -144,11 +138,11 @@ pub(crate) fn open(
         opened => opened?,
     };
     let workspace = match need {
-        Need::None => Workspace::default(),
-        Need::Place => workspaces::stand(places)?,
-        Need::Load => {
+        WorkspaceNeed::None => Workspace::default(),
+        WorkspaceNeed::Place => workspaces::locate(paths)?,
+        WorkspaceNeed::Load => {
             let now = loom::Millis(clock.now());
-            runtime.block_on(workspaces::load(places, &guard, &store, now, &person))?
+            runtime.block_on(workspaces::load(paths, &guard, &store, now, &person))?
         }
     };
     let settings = Settings {
@@ -164,10 +158,10 @@ pub(crate) fn open(
     };
     let budget = config.budget.of_the_agent();
     // What stands in a workspace is run for nobody, trusted or not.
-    let closed = places.workspace().ok().map(|chosen| chosen.folder);
+    let closed = paths.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
-    let windows = Windows::of_home(&home, clock.clone());
+    let windows = ContextWindows::of_home(&home, clock.clone());
     let app = App {
         store: Arc::new(store),
         ids: Ids::new(),
@@ -176,7 +170,7 @@ pub(crate) fn open(
         instance: instance.id(),
         clock,
         models: Arc::new(
-            Configured::new(config, named)
+            ConfiguredModels::new(config, named)
                 .guarding(guard)
                 .with(embedded)
                 .telling(Arc::clone(&person))
@@ -190,7 +184,7 @@ pub(crate) fn open(
         cancel,
         purse: Arc::new(Purse::new(budget)),
     };
-    Ok(Opened { app: Arc::new(app), instance })
+    Ok(OpenHome { app: Arc::new(app), instance })
 }
 
 /// Refuses to bring the store up to date while a process of an older program may have it open.
@@ -212,9 +206,9 @@ fn nobody_older(home: &Home) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// When it cannot be a home.
-pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
+pub(crate) fn home(paths: &InvocationPaths, config: &Config, person: &Person) -> Result<Home, CommandError> {
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
-    let home = Home::open(&places.home, options).map_err(|error| home_error(&error))?;
+    let home = Home::open(&paths.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {
         person.notice(&format!("{} was open to others; it is not any more", path.display()));
     }
@@ -225,12 +219,7 @@ pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<
 /// still be read and a draft kept on a full disk (spec: scale §4 `free_space`).
 fn keep_room(home: &Home, config: &Config, person: &Person) {
     let limits = SpaceLimits { minimum_free: config.limits.free_space.0, ..SpaceLimits::default() };
-    let kept = match home.space(limits) {
-        Ok(Space::Short { free, .. }) if free < RESERVE_BYTES => home.reserve().release().map(drop),
-        Ok(_) => home.reserve().hold(RESERVE_BYTES, limits).map(drop),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = kept {
+    if let Err(error) = home.reserve().keep(limits) {
         person.notice(&format!("no bytes can be held back for a full disk: {error}"));
     }
     // The store is most of a home, and asking for the size of one file costs nothing; `doctor` weighs all of it.

@@ -16,7 +16,7 @@ use workspace::trust::{
     decide,
 };
 
-use crate::places::{Chosen, Places};
+use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
 use crate::talk::Person;
 
@@ -24,18 +24,18 @@ use crate::talk::Person;
 ///
 /// # Errors
 /// When the folder that was written out is none.
-pub(crate) fn stand(places: &Places) -> Result<Workspace, CommandError> {
-    Ok(at(places, &places.workspace()?))
+pub(crate) fn locate(paths: &InvocationPaths) -> Result<Workspace, CommandError> {
+    Ok(at(paths, &paths.workspace()?))
 }
 
-fn at(places: &Places, chosen: &Chosen) -> Workspace {
+fn at(paths: &InvocationPaths, chosen: &ChosenWorkspace) -> Workspace {
     Workspace {
         key: chosen.folder.to_string_lossy().into_owned(),
         folder: Some(chosen.folder.clone()),
-        arrival: Some(places.arrival(chosen)),
+        arrival: Some(paths.arrival(chosen)),
         root: None,
         accepted: Accepted::default(),
-        surroundings: Some(places.surroundings()),
+        surroundings: Some(paths.surroundings()),
     }
 }
 
@@ -44,16 +44,16 @@ fn at(places: &Places, chosen: &Chosen) -> Workspace {
 /// # Errors
 /// When the folder that was written out cannot be a workspace, or the store fails.
 pub(crate) async fn load(
-    places: &Places,
+    paths: &InvocationPaths,
     guard: &StoreGuard,
     store: &Store,
     now: Millis,
     person: &Person,
 ) -> Result<Workspace, CommandError> {
-    let chosen = places.workspace()?;
-    let arrival = places.arrival(&chosen);
+    let chosen = paths.workspace()?;
+    let arrival = paths.arrival(&chosen);
     if arrival == WorkspaceOrigin::Named
-        && let Some(refused) = places.refused_as_root(&chosen)
+        && let Some(refused) = paths.refused_as_root(&chosen)
     {
         return Err(CommandError::refused(
             "bad_workspace",
@@ -61,7 +61,7 @@ pub(crate) async fn load(
             "name a folder of its own with --workspace",
         ));
     }
-    let workspace = at(places, &chosen);
+    let workspace = at(paths, &chosen);
     if arrival == WorkspaceOrigin::HomesOwn && chosen.passed_over {
         person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
     }
@@ -75,51 +75,50 @@ pub(crate) async fn load(
         }
     };
     let record = answered(store, &Principal::Owner, &looked.id).await?;
-    let asking = Asking { chosen: &chosen, looked: &looked, person };
+    let prompt = TrustPrompt { chosen: &chosen, looked: &looked, person };
     let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
-        TrustDecision::Untrusted(UntrustedReason::Distrusted) => Said::Before(false),
-        TrustDecision::Untrusted(reason) => asking.first(reason),
-        TrustDecision::Trusted if arrival == WorkspaceOrigin::Discovered => asking.again(record.as_ref()),
+        TrustDecision::Untrusted(UntrustedReason::Distrusted) => TrustReply::Before(false),
+        TrustDecision::Untrusted(reason) => prompt.first(reason),
+        TrustDecision::Trusted if arrival == WorkspaceOrigin::Discovered => prompt.again(record.as_ref()),
         TrustDecision::Trusted | TrustDecision::NothingToLoad | TrustDecision::NamedForThisCall => {
-            Said::Before(true)
+            TrustReply::Before(true)
         }
     };
-    if let Said::Now(answer) = said
+    if let TrustReply::Now(answer) = said
         && let Err(error) = keep(store, &Principal::Owner, &looked, answer, now).await
     {
         person.notice(&format!("the answer holds for this call; it could not be kept: {error}"));
     }
     match said {
-        Said::Now(TrustAnswer::Trust) => {
+        TrustReply::Now(TrustAnswer::Trust) => {
             let accepted = Accepted::Seen(looked.inventory);
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
-        Said::Before(true) => {
+        TrustReply::Before(true) => {
             let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
-        Said::Now(TrustAnswer::Distrust) | Said::Before(false) => Ok(workspace),
+        TrustReply::Now(TrustAnswer::Distrust) | TrustReply::Before(false) => Ok(workspace),
     }
 }
 
-/// What the owner said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum TrustReply {
     /// Just now: to be kept.
     Now(TrustAnswer),
     /// Before, or nothing that is kept: whether it is loaded.
     Before(bool),
 }
 
-struct Asking<'a> {
-    chosen: &'a Chosen,
+struct TrustPrompt<'a> {
+    chosen: &'a ChosenWorkspace,
     looked: &'a Looked,
     person: &'a Person,
 }
 
-impl Asking<'_> {
+impl TrustPrompt<'_> {
     /// About a folder nothing was said of.
-    fn first(&self, reason: UntrustedReason) -> Said {
+    fn first(&self, reason: UntrustedReason) -> TrustReply {
         let mut lines = vec![format!("{} is a workspace. It would load:", shown(self.chosen))];
         lines.extend(inventory(&self.looked.inventory, &[]).into_iter().map(|line| format!("  {line}")));
         if reason != UntrustedReason::NeverAsked {
@@ -127,32 +126,32 @@ impl Asking<'_> {
         }
         lines.push("The answer is kept; `drawloom workspace trust` and `untrust` change it.".to_owned());
         match self.person.answer(&lines, "Load it?") {
-            Some(true) => Said::Now(TrustAnswer::Trust),
-            Some(false) => Said::Now(TrustAnswer::Distrust),
+            Some(true) => TrustReply::Now(TrustAnswer::Trust),
+            Some(false) => TrustReply::Now(TrustAnswer::Distrust),
             None => {
                 self.person.notice(&format!(
                     "what {} brings is not loaded: {reason}: name it with --workspace to load it for this call, or \
                      allow it with `drawloom workspace trust`",
                     shown(self.chosen)
                 ));
-                Said::Before(false)
+                TrustReply::Before(false)
             }
         }
     }
 
     /// About instructions that came or changed since. Those that are not accepted are left out; the rest is loaded.
-    fn again(&self, record: Option<&TrustRecord>) -> Said {
-        let Some(record) = record else { return Said::Before(true) };
+    fn again(&self, record: Option<&TrustRecord>) -> TrustReply {
+        let Some(record) = record else { return TrustReply::Before(true) };
         let unseen = self.looked.inventory.unseen_instructions(&record.inventory);
         if unseen.is_empty() {
-            return Said::Before(true);
+            return TrustReply::Before(true);
         }
         let changes = self.looked.inventory.changes_since(&record.inventory);
         let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
         lines.extend(changes.iter().map(|change| format!("  {}", self.difference(record, change))));
         match self.person.answer(&lines, "Load it as it is now?") {
-            Some(true) => Said::Now(TrustAnswer::Trust),
-            Some(false) | None => Said::Before(true),
+            Some(true) => TrustReply::Now(TrustAnswer::Trust),
+            Some(false) | None => TrustReply::Before(true),
         }
     }
 
@@ -176,6 +175,6 @@ impl Asking<'_> {
     }
 }
 
-fn shown(chosen: &Chosen) -> String {
+fn shown(chosen: &ChosenWorkspace) -> String {
     one_line(&chosen.folder.to_string_lossy()).into_owned()
 }

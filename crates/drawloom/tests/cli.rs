@@ -27,6 +27,8 @@ mod limits;
 mod models;
 #[path = "cli/pictures.rs"]
 mod pictures;
+#[path = "shared/program.rs"]
+mod program;
 #[path = "cli/promises.rs"]
 mod promises;
 #[path = "cli/reference.rs"]

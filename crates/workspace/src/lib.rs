@@ -22,6 +22,7 @@
 
 mod allowed_roots;
 mod argument;
+mod descriptor;
 pub mod discovery;
 mod document;
 mod error;
@@ -37,6 +38,7 @@ pub mod trust;
 
 pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
 pub use argument::{Accept, FileArgument, check_output, read_regular};
+pub use descriptor::descriptor_path;
 pub use document::{
     DocumentError, Documents, Expected, RecoveredDocument, ReplaceOutcome, Replacement, Saved, Stamp, Text,
     Unmerged,
@@ -46,4 +48,4 @@ pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
-pub use root::{Content, DirEntry, LinkPolicy, Listing, Metadata, ReadRules, Root, descriptor_path};
+pub use root::{Content, DirEntry, LinkPolicy, Listing, Metadata, ReadRules, Root};

@@ -14,12 +14,13 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
+use crate::descriptor::descriptor_path;
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::guard::StoreGuard;
 use crate::identity::FileId;
@@ -133,12 +134,6 @@ pub(crate) fn reopen_regular(file: &OwnedFd, guard: &StoreGuard) -> Result<Owned
         return Err(FileProblem::StoreFile);
     }
     reopen(file.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
-}
-
-/// The path under which this process, and no other, reaches what a descriptor stands for, whatever took its name
-/// since. `/proc/self/fd` is Linux's; another system's form would stand here.
-pub fn descriptor_path(file: impl AsFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
 }
 
 /// Opens what an `O_PATH` descriptor stands for: there is no second lookup of a name, hence nothing to race.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use store::home::{Home, HomeDir, HomeError, HomeOptions};
 use store::{Principal, Store, TreeFilter};
 use text::terminal::one_line;
@@ -142,10 +143,10 @@ fn place(from: &Path, to: &Path) -> io::Result<bool> {
     if let Some(folder) = to.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    match std::fs::hard_link(from, to) {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(false),
         Err(_) if to.symlink_metadata().is_ok() => Ok(true),
-        // A disk without links.
+        // A file system that cannot promise not to replace.
         Err(_) => std::fs::rename(from, to).map(|()| false),
     }
 }
@@ -156,7 +157,7 @@ fn unpacking(file: &Path, error: &ArchiveError) -> CommandError {
     {
         return CommandError::file("cannot restore", file, error);
     }
-    let exit = if matches!(error, ArchiveError::Damaged(_)) { 6 } else { 2 };
+    let exit = if matches!(error, ArchiveError::Damaged(_) | ArchiveError::Trailing) { 6 } else { 2 };
     let name = one_line(&file.to_string_lossy()).into_owned();
     CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
 }

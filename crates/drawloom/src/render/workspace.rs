@@ -8,17 +8,17 @@ use commands::settings::size;
 use text::terminal::one_line;
 use workspace::trust::{Inventory, InventoryChange, InventoryItem, Unread};
 
-use super::Plain;
+use super::OutputStyle;
 use super::columns::{columns, word};
 
 /// Lines of a list that are shown; a workspace may hold thousands of notes.
 const SHOWN: usize = 40;
 
-pub(super) fn workspaces(found: &Workspaces, to: Plain) -> String {
+pub(super) fn workspaces(found: &Workspaces, to: OutputStyle) -> String {
     found.workspaces.iter().map(|shown| workspace(shown, to)).collect()
 }
 
-fn workspace(found: &WorkspaceShown, to: Plain) -> String {
+fn workspace(found: &WorkspaceShown, to: OutputStyle) -> String {
     let state = match found.state {
         TrustState::Trusted => "trusted",
         TrustState::Untrusted => "not loaded",

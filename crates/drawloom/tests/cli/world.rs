@@ -7,6 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::program::program;
+
 /// Empty folders for a user, a home and a place to stand in.
 pub(crate) struct World {
     folder: TempDir,
@@ -84,11 +86,6 @@ impl World {
         assert_eq!(run.out.matches('\n').count(), 1, "{arguments:?}: {run:?}");
         (run.code, serde_json::from_str(&run.out).unwrap())
     }
-}
-
-/// Path of the program under test; `DRAWLOOM_TEST_BINARY` names another build of it.
-pub(crate) fn program() -> PathBuf {
-    std::env::var_os("DRAWLOOM_TEST_BINARY").map_or(env!("CARGO_BIN_EXE_drawloom").into(), PathBuf::from)
 }
 
 pub(crate) fn piped(command: &mut Command) -> Child {

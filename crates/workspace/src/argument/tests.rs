@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::fs::mkfifoat;
 
 use super::*;
-use crate::root::descriptor_path;
+use crate::descriptor::descriptor_path;
 
 const LONG: Duration = Duration::from_secs(30);
 

@@ -1,6 +1,7 @@
 //! Every rule of opening, run against both resolvers: the kernel's and the one by components.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 

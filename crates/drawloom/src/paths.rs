@@ -16,25 +16,22 @@ use workspace::trust::WorkspaceOrigin;
 
 /// The folders of an invocation.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct InvocationPaths {
     /// The home; it need not exist.
     pub(crate) home: PathBuf,
-    /// `--workspace`.
     given: Option<PathBuf>,
 }
 
 /// A workspace and how it came to be that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    /// The folder.
+pub(crate) struct ChosenWorkspace {
     pub(crate) folder: PathBuf,
-    /// Why that one.
     pub(crate) why: String,
     /// Whether something on the way looks like a workspace and was not taken.
     pub(crate) passed_over: bool,
 }
 
-impl Places {
+impl InvocationPaths {
     /// From `--home` and `--workspace`, the environment and the working directory.
     ///
     /// # Errors
@@ -68,7 +65,7 @@ impl Places {
     ///
     /// # Errors
     /// When the folder given is none, or there is no working directory.
-    pub(crate) fn workspace(&self) -> Result<Chosen, CommandError> {
+    pub(crate) fn workspace(&self) -> Result<ChosenWorkspace, CommandError> {
         let surroundings = self.surroundings();
         let Some(given) = &self.given else {
             let here = env::current_dir().and_then(|here| here.canonicalize()).map_err(|error| {
@@ -78,7 +75,7 @@ impl Places {
             let whole = found.to_string();
             let why = whole.strip_prefix(&format!("{}: ", found.folder.display())).unwrap_or(&whole);
             let passed_over = passed_over(&found);
-            return Ok(Chosen { why: why.to_owned(), folder: found.folder, passed_over });
+            return Ok(ChosenWorkspace { why: why.to_owned(), folder: found.folder, passed_over });
         };
         let folder = given
             .canonicalize()
@@ -94,11 +91,11 @@ impl Places {
         if let Err(refused) = check_writable_root(&folder, &surroundings) {
             why = format!("{why}; for reading only: {}", refused.stop);
         }
-        Ok(Chosen { folder, why, passed_over: false })
+        Ok(ChosenWorkspace { folder, why, passed_over: false })
     }
 
     /// How the workspace came to be chosen.
-    pub(crate) fn arrival(&self, chosen: &Chosen) -> WorkspaceOrigin {
+    pub(crate) fn arrival(&self, chosen: &ChosenWorkspace) -> WorkspaceOrigin {
         if self.given.is_some() {
             WorkspaceOrigin::Named
         } else if chosen.folder == self.home.join("workspace") {
@@ -109,7 +106,7 @@ impl Places {
     }
 
     /// Why files may not be written below it, if they may not.
-    pub(crate) fn refused_as_root(&self, chosen: &Chosen) -> Option<String> {
+    pub(crate) fn refused_as_root(&self, chosen: &ChosenWorkspace) -> Option<String> {
         let refused = check_writable_root(&chosen.folder, &self.surroundings()).err();
         refused.map(|refused| refused.stop.to_string())
     }
