@@ -137,7 +137,7 @@ fn names_in(masker: &Masker, reparsed: &Reparsed) -> BTreeSet<String> {
         for piece in &choice.pieces {
             match piece {
                 Piece::Call(call) => {
-                    [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text))
+                    [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text));
                 }
                 Piece::Opaque(json) | Piece::Thinking { opaque: Some(json), .. } => look(&json.to_string()),
                 _ => {}
