@@ -4,8 +4,9 @@ use gguf::{Engine, Job, Message, Piece, Role, Sampling};
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::DialectName;
-use crate::encoded::{BodyWriter, EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, Encoded, PartKind};
 use crate::model::ModelInfo;
+use crate::parts::Parts;
 use crate::prompt::{Chat, ChatPart, Params, Prompt, TextPart};
 
 /// Where nothing is asked for, llama.cpp's choices: lively, yet without the unlikely.
@@ -14,22 +15,24 @@ const TOP_P: f64 = 0.95;
 const MIN_P: f64 = 0.05;
 
 /// A request as it is stored.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Body {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     logprobs: Option<u8>,
     max_tokens: u32,
     min_p: f64,
+    #[serde(default)]
+    model: String,
     prompt: Vec<Item>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<i64>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     stop: Vec<String>,
     temperature: f64,
     top_p: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Item {
     Form(String),
@@ -87,68 +90,35 @@ pub(crate) fn encode(
         }
         Prompt::Chat(chat) => ("chat", templated(engine, chat)?),
     };
-    let mut body = BodyWriter::default();
-    body.frame("{");
-    if let Some(alternatives) = params.logprobs {
-        body.frame("\"logprobs\":");
-        body.frame_value(&alternatives);
-        body.frame(",");
-    }
-    body.frame("\"max_tokens\":");
-    body.frame_value(&params.max_tokens.unwrap_or(info.output_limit).max(1));
-    body.frame(",\"min_p\":");
-    number(&mut body, "min_p", params.min_p.unwrap_or(MIN_P), 1.0)?;
-    body.frame(",\"model\":");
-    body.frame_value(&info.name);
-    body.frame(",\"prompt\":[");
-    list(&mut body, &entries);
-    body.frame("]");
-    if let Some(seed) = params.seed {
-        body.frame(",\"seed\":");
-        body.frame_value(&seed);
-    }
-    if !params.stop.is_empty() {
-        body.frame(",\"stop\":");
-        body.frame_value(&params.stop);
-    }
-    body.frame(",\"temperature\":");
-    number(&mut body, "temperature", params.temperature.unwrap_or(TEMPERATURE), 100.0)?;
-    body.frame(",\"top_p\":");
-    number(&mut body, "top_p", params.top_p.unwrap_or(TOP_P), 1.0)?;
-    body.frame("}");
-    body.finish(DialectName::Embedded, path, params.stream)
+    let mut parts = Parts::new()?;
+    let body = Body {
+        logprobs: params.logprobs,
+        max_tokens: params.max_tokens.unwrap_or(info.output_limit).max(1),
+        min_p: number("min_p", params.min_p.unwrap_or(MIN_P), 1.0)?,
+        model: info.name.clone(),
+        prompt: entries.iter().map(|entry| entry.item(&mut parts)).collect(),
+        seed: params.seed,
+        stop: params.stop.clone(),
+        temperature: number("temperature", params.temperature.unwrap_or(TEMPERATURE), 100.0)?,
+        top_p: number("top_p", params.top_p.unwrap_or(TOP_P), 1.0)?,
+    };
+    let form = serde_json_canonicalizer::to_string(&body)
+        .map_err(|_| EncodeError::Unsupported { what: "a number of this size" })?;
+    parts.fill(DialectName::Embedded, path, params.stream, &form)
 }
 
-fn list(body: &mut BodyWriter, entries: &[Entry<'_>]) {
-    for (index, entry) in entries.iter().enumerate() {
-        if index > 0 {
-            body.frame(",");
+impl<'a> Entry<'a> {
+    fn item(&self, parts: &mut Parts<'a>) -> Item {
+        match self {
+            Self::Form(form) => Item::Form(form.clone()),
+            Self::Joint => Item::Text("\n\n".to_owned()),
+            Self::Part(kind, part) => Item::Text(parts.text(*kind, part)),
         }
-        match entry {
-            Entry::Form(form) => {
-                body.frame("{\"form\":");
-                body.frame_value(form);
-            }
-            Entry::Joint => body.frame("{\"text\":\"\\n\\n\""),
-            Entry::Part(kind, part) => {
-                body.frame("{\"text\":\"");
-                body.text(*kind, part);
-                body.frame("\"");
-            }
-        }
-        body.frame("}");
     }
 }
 
-/// A number as canonical JSON writes it.
-fn number(body: &mut BodyWriter, name: &'static str, value: f64, most: f64) -> Result<(), EncodeError> {
-    let wrong = EncodeError::Parameter { name };
-    if !(0.0..=most).contains(&value) {
-        return Err(wrong);
-    }
-    let text = serde_json_canonicalizer::to_string(&value).map_err(|_| wrong)?;
-    body.frame(&text);
-    Ok(())
+fn number(name: &'static str, value: f64, most: f64) -> Result<f64, EncodeError> {
+    if (0.0..=most).contains(&value) { Ok(value) } else { Err(EncodeError::Parameter { name }) }
 }
 
 /// A message and the parts it is made of; neighbours of one role share one.

@@ -1,8 +1,7 @@
 //! A request as it will be sent: bytes, and which bytes come from which part.
 //!
-//! The context layer promises that every byte of a request has a source (spec: context §1). So a
-//! body is written by hand, front to back, noting where each part begins and ends; whatever lies
-//! between parts is framing. The check runs before anything is sent.
+//! The context layer promises that every byte of a request has a source (spec: context §1): where each part lies is
+//! known from writing the body, and whatever lies between parts is framing. The check runs before anything is sent.
 
 use std::ops::Range;
 
@@ -10,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::DialectName;
-use crate::prompt::{PartId, TextPart};
+use crate::prompt::PartId;
 
 /// Why a prompt cannot be encoded.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -39,6 +38,9 @@ pub enum EncodeError {
     /// The path it would be sent to leads out of the server's API.
     #[error("the model's name does not fit into an address")]
     Path,
+    /// The system gives no random numbers, which the marks of a request are made of.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
     /// Ranges overlap, lie outside the body or cut a character; a defect, caught before sending.
     #[error("part {part} of the request does not lie in its body as it should")]
     Coverage {
@@ -56,6 +58,7 @@ impl EncodeError {
             Self::Template { .. } => "template_failed",
             Self::Parameter { .. } => "bad_parameter",
             Self::Path => "bad_path",
+            Self::NoRandomness => "no_randomness",
             Self::Coverage { .. } => "coverage",
         }
     }
@@ -68,6 +71,7 @@ impl EncodeError {
             Self::Template { .. } => "continue it as raw text, or choose another model",
             Self::Parameter { .. } => "choose a finite number in its range; n is at least 1",
             Self::Path => "check the model's name",
+            Self::NoRandomness => "check /dev/urandom and the limits this program runs in",
             Self::Coverage { .. } => "this is a defect of drawloom: please report it",
         }
     }
@@ -221,62 +225,4 @@ impl Encoded {
         }
         String::from_utf8_lossy(bytes).into_owned()
     }
-}
-
-/// Writes a JSON body front to back and notes where the parts lie.
-#[derive(Debug, Default)]
-pub(crate) struct BodyWriter {
-    body: Vec<u8>,
-    ranges: Vec<PartRange>,
-}
-
-impl BodyWriter {
-    /// Framing, as it stands.
-    pub(crate) fn frame(&mut self, json: &str) {
-        self.body.extend_from_slice(json.as_bytes());
-    }
-
-    /// Framing: a JSON value.
-    pub(crate) fn frame_value<T: Serialize + ?Sized>(&mut self, value: &T) {
-        self.body.extend_from_slice(json(value).as_bytes());
-    }
-
-    /// A text part inside a JSON string; the quotes are the caller's framing.
-    pub(crate) fn text(&mut self, kind: PartKind, part: &TextPart) {
-        self.string(kind, part.id, &part.text);
-    }
-
-    /// A part's text inside a JSON string; the quotes are the caller's framing.
-    pub(crate) fn string(&mut self, kind: PartKind, part: PartId, text: &str) {
-        let quoted = json(text);
-        let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
-        self.raw(kind, part, inner);
-    }
-
-    /// A part that is a JSON value.
-    pub(crate) fn value<T: Serialize + ?Sized>(&mut self, kind: PartKind, part: PartId, value: &T) {
-        self.raw(kind, part, &json(value));
-    }
-
-    /// The request.
-    pub(crate) fn finish(
-        self,
-        dialect: DialectName,
-        path: &str,
-        stream: bool,
-    ) -> Result<Encoded, EncodeError> {
-        Encoded::new(dialect, path, Bytes::from(self.body), self.ranges, stream)
-    }
-
-    /// A part as it stands in the body: that it fits there is the caller's promise.
-    pub(crate) fn raw(&mut self, kind: PartKind, part: PartId, bytes: &str) {
-        let from = self.body.len();
-        self.body.extend_from_slice(bytes.as_bytes());
-        self.ranges.push(PartRange { part, kind, bytes: from..self.body.len() });
-    }
-}
-
-/// JSON text of a value. Only strings, numbers and values go in, and none of them can fail.
-fn json<T: Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

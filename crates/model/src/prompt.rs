@@ -8,6 +8,7 @@ pub use loom::ToolStatus;
 
 use bytes::Bytes;
 
+use crate::encoded::EncodeError;
 use crate::reply::ToolCall;
 
 /// Names a part of one prompt. The caller chooses it; it is unique in that prompt.
@@ -172,6 +173,21 @@ pub struct Params {
     pub thinking: Option<Thinking>,
     /// Names the conversation to a provider that routes by it, so that its cache is met. No text, at most 64 bytes.
     pub cache_key: Option<String>,
+}
+
+impl Params {
+    /// Refuses numbers that no server could take.
+    pub(crate) fn check(&self) -> Result<(), EncodeError> {
+        if self.n == 0 {
+            return Err(EncodeError::Parameter { name: "n" });
+        }
+        let shares = [("temperature", self.temperature), ("top_p", self.top_p), ("min_p", self.min_p)];
+        let wrong = |value: f64| !value.is_finite() || value < 0.0;
+        match shares.into_iter().find(|(_, value)| value.is_some_and(wrong)) {
+            Some((name, _)) => Err(EncodeError::Parameter { name }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Whether and which tools may be called.
