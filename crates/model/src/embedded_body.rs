@@ -1,7 +1,10 @@
 //! The request to the embedded engine, written and read.
 
+use std::io;
+
 use gguf::{Engine, Job, Message, Piece, Role, Sampling};
 use serde::{Deserialize, Serialize};
+use serde_json::ser::{Formatter, Serializer};
 
 use crate::dialect::DialectName;
 use crate::encoded::{EncodeError, Encoded, PartKind};
@@ -102,9 +105,20 @@ pub(crate) fn encode(
         temperature: number("temperature", params.temperature.unwrap_or(TEMPERATURE), 100.0)?,
         top_p: number("top_p", params.top_p.unwrap_or(TOP_P), 1.0)?,
     };
-    let form = serde_json_canonicalizer::to_string(&body)
-        .map_err(|_| EncodeError::Unsupported { what: "a number of this size" })?;
-    parts.fill(DialectName::Embedded, path, params.stream, &form)
+    let mut form = Vec::new();
+    // Writing strings and checked numbers to memory cannot fail.
+    let _ = body.serialize(&mut Serializer::with_formatter(&mut form, CanonicalNumbers));
+    parts.fill(DialectName::Embedded, path, params.stream, &String::from_utf8_lossy(&form))
+}
+
+/// Fractions as canonical JSON writes them; whole numbers keep every digit.
+struct CanonicalNumbers;
+
+impl Formatter for CanonicalNumbers {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let text = serde_json_canonicalizer::to_string(&value).map_err(io::Error::other)?;
+        writer.write_all(text.as_bytes())
+    }
 }
 
 impl<'a> Entry<'a> {
