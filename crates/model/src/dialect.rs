@@ -62,7 +62,7 @@ impl DialectName {
     }
 
     /// Whether servers that speak it may continue raw text as well.
-    pub fn has_completions(self) -> bool {
+    pub const fn has_completions(self) -> bool {
         !matches!(self, Self::AnthropicMessages | Self::Gemini)
     }
 

@@ -108,7 +108,7 @@ pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
     ToolChoice, ToolExchange, ToolResult, ToolSchema,
 };
-pub use providers::{Abilities, PROVIDERS, Probe, ProviderRow, provider};
+pub use providers::{Abilities, Probe, ProviderRow, provider, providers};
 pub use quirks::{Quirks, Thinks};
 pub use reparse::{PARSER_VERSION, Reparsed, reparse};
 pub use reply::{Choice, Piece, Reply, ToolCall};

@@ -158,7 +158,7 @@ impl Probe {
     /// Writes the windows an answer tells into the models it tells them of.
     fn apply(&self, answer: &Value, models: &mut [ListedModel]) {
         let Some(list) = self.list else {
-            let window = tokens(answer, self.window);
+            let window = tokens(answer, &self.window);
             models.iter_mut().for_each(|model| model.window = window.or(model.window));
             return;
         };
@@ -167,7 +167,7 @@ impl Probe {
                 continue;
             };
             for model in models.iter_mut().filter(|model| model.id == id) {
-                model.window = tokens(entry, self.window).or(model.window);
+                model.window = tokens(entry, &self.window).or(model.window);
             }
         }
     }

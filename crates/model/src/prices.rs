@@ -110,6 +110,7 @@ pub struct Prices {
     /// Its prices.
     pub base: Rates,
     /// Other prices for requests with a long input.
+    #[serde(default)]
     pub long: Option<LongInput>,
 }
 
