@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dialect::DialectName;
 use crate::model::SourceKind;
+use crate::parsed_response::ParsedResponse;
 
 /// Keeps the bytes of an answer while they arrive.
 pub trait Spool: Send {
@@ -43,8 +44,8 @@ impl Spool for Vec<u8> {
     }
 }
 
-/// A response as received (spec: loom §6).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A response as received (spec: loom §6), and what was parsed from it while it arrived.
+#[derive(Debug, Clone, PartialEq)]
 pub struct RawResponse {
     /// HTTP status.
     pub status: u16,
@@ -64,6 +65,8 @@ pub struct RawResponse {
     pub dialect: DialectName,
     /// Version of the parser that read it first.
     pub parser_version: u32,
+    /// What the body says; equal to what [`crate::reparse()`] makes of it.
+    pub parsed: ParsedResponse,
     /// What kind of source it came from.
     pub source: SourceKind,
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::encoded::{Encoded, PartKind};
 use crate::prompt::Media;
 
 /// One step of an arriving answer.
@@ -126,6 +127,29 @@ pub struct Usage {
     pub output: u64,
     /// The part of `output` that was reasoning.
     pub reasoning: u64,
+}
+
+/// Tokens a provider may put in front of a conversation by itself: instructions of its own, forms of tools.
+const OWN_INPUT_TOKENS: u64 = 4_096;
+/// The most tokens of one picture or sound of a request, beyond its bytes.
+const MEDIA_TOKENS: u64 = 50_000;
+
+impl Usage {
+    /// Input tokens.
+    pub fn input(&self) -> u64 {
+        self.input_uncached.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// Whether these counts can be those of a request and of this many bytes of its answer: no token is shorter than a
+    /// byte, except those of unseen thinking, which the model's limit of output holds for each choice.
+    pub fn is_plausible(&self, request: &Encoded, received: usize, output_limit: u32, choices: u32) -> bool {
+        let media = request.ranges().iter().filter(|range| range.kind == PartKind::Media).count() as u64;
+        let sent = request.body().len() as u64;
+        let most_input =
+            sent.saturating_add(OWN_INPUT_TOKENS).saturating_add(media.saturating_mul(MEDIA_TOKENS));
+        let unseen = u64::from(output_limit).saturating_mul(u64::from(choices.max(1)));
+        self.input() <= most_input && self.output <= (received as u64).saturating_add(unseen)
+    }
 }
 
 /// A chosen token with its probability.

@@ -33,11 +33,11 @@ pub mod model_list;
 pub mod openai_chat;
 pub mod openai_completions;
 pub mod openai_responses;
+pub mod parsed_response;
 pub mod prices;
 pub mod prompt;
 pub mod providers;
 pub mod quirks;
-pub mod reparse;
 pub mod reply;
 pub mod retry;
 pub mod script;
@@ -65,7 +65,6 @@ mod gemini_request;
 mod gemini_wire;
 mod headers;
 mod http_client;
-mod http_date;
 mod model;
 mod openai_calls;
 mod openai_error;
@@ -103,6 +102,7 @@ pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
 pub use http_model::HttpModel;
 pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
 pub use model_list::{ListError, ListedModel, list_models};
+pub use parsed_response::{PARSER_VERSION, ParsedResponse, reparse};
 pub use prices::{Money, Prices, Rates};
 pub use prompt::{
     Chat, ChatPart, Media, MediaPart, OpaquePart, OutputSchema, Params, PartId, Prompt, TextPart, Thinking,
@@ -110,6 +110,5 @@ pub use prompt::{
 };
 pub use providers::{Abilities, Probe, ProviderRow, provider, providers};
 pub use quirks::{Quirks, Thinks};
-pub use reparse::{PARSER_VERSION, Reparsed, reparse};
 pub use reply::{Choice, Piece, Reply, ToolCall};
 pub use script::ScriptModel;

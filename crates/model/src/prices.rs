@@ -134,7 +134,7 @@ impl Prices {
 
     /// What a request came to.
     pub fn cost(&self, usage: &Usage) -> Money {
-        let input = usage.input_uncached + usage.cache_read + usage.cache_write;
+        let input = usage.input();
         match self.long {
             Some(long) if input > long.above => long.rates.cost(usage),
             _ => self.base.cost(usage),

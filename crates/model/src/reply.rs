@@ -1,6 +1,7 @@
 //! Whole choices, folded from events.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::event::{CallBegin, Event, FinishReason, TokenLogprob, Usage};
 use crate::prompt::Media;
@@ -25,17 +26,37 @@ pub enum Piece {
     Thinking {
         /// The text shown; providers may show none.
         text: String,
-        /// The dialect's own form.
-        opaque: Option<serde_json::Value>,
+        /// The dialect's own form, without the text; [`Piece::opaque`] gives it whole.
+        opaque: Option<Value>,
     },
     /// What the provider wants back unchanged.
-    Opaque(serde_json::Value),
+    Opaque(Value),
     /// A refusal's text, where the provider keeps it apart.
     Refusal(String),
     /// A tool call.
     Call(ToolCall),
     /// A picture or a sound.
     Media(Media),
+}
+
+impl Piece {
+    /// What the provider wants back, whole: thinking is kept with its text beside it, not twice.
+    pub fn opaque(&self) -> Option<Value> {
+        match self {
+            Self::Thinking { text, opaque: Some(json) } if is_without_text(json) => {
+                let signature = json.get("signature").cloned().unwrap_or_default();
+                Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
+            }
+            Self::Thinking { opaque, .. } => opaque.clone(),
+            Self::Opaque(json) => Some(json.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Whether it is signed thinking of Anthropic without its text.
+fn is_without_text(json: &Value) -> bool {
+    json.get("type").is_some_and(|kind| kind == "thinking") && json.get("thinking").is_none()
 }
 
 /// One of the answers in a response.
@@ -110,8 +131,17 @@ impl Choice {
         }
     }
 
-    fn add_opaque(&mut self, with_thinking: bool, json: &serde_json::Value) {
+    fn add_opaque(&mut self, with_thinking: bool, json: &Value) {
         let json = json.clone();
+        // Thinking whose text is not repeated belongs to the last that has none yet, whatever was said since.
+        let open = self.pieces.iter_mut().rev().find_map(|piece| match piece {
+            Piece::Thinking { opaque: opaque @ None, .. } if is_without_text(&json) => Some(opaque),
+            _ => None,
+        });
+        if let Some(opaque) = open {
+            *opaque = Some(json);
+            return;
+        }
         match self.pieces.last_mut() {
             Some(Piece::Thinking { opaque: opaque @ None, .. }) if with_thinking => *opaque = Some(json),
             _ if with_thinking => {
