@@ -30,8 +30,8 @@ pub trait Model: Send + Sync {
 
     /// Names of the headers a request is sent with, in lower case; their values are kept nowhere. None for a
     /// model that is not reached over HTTP.
-    fn header_names(&self) -> &'static [&'static str] {
-        &[]
+    fn header_names(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     /// Sends a request, freshly encoded or read back from a manifest, and returns the response when

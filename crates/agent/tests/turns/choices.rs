@@ -9,6 +9,8 @@ use model::{
     Place, Prices, Prompt, Rates, RawResponse, SourceKind, Timings, reparse,
 };
 
+use store::GenerationState;
+
 use crate::support::{House, Process, WHO};
 
 /// A remote model that always gives the same body.
@@ -88,9 +90,12 @@ async fn choices_nobody_asked_for_are_kept_and_booked() {
         let turned = process.say(&Fixed::model(body(choices, USAGE)), "hello").await.unwrap();
         let reply = turned.reply.unwrap();
         assert!(reply.error.is_none(), "{:?}", reply.error);
-        let texts: Vec<&str> = reply.nodes.iter().map(|node| node.text.as_str()).collect();
-        let expected: Vec<&str> = choices.iter().map(|(_, text)| *text).collect();
-        assert_eq!(texts, expected);
+        assert_eq!(process.texts().await, ["hello", choices[0].1]);
+        let generation = process.generations().await.remove(0);
+        assert_eq!(generation.state, GenerationState::Done);
+        let parent = generation.row.parent;
+        let below = process.desk.read(&WHO, generation.row.tree, move |rows| rows.count_children(parent));
+        assert_eq!(below.await.unwrap(), choices.len() as u64);
         assert_eq!(booked(&process).await, [(10, Some(200))]);
     }
 }
