@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use commands::CommandError;
-use model::catalogue::{self, ASSUMED_OUTPUT, ASSUMED_WINDOW, Known};
+use model::catalogue::{self, ASSUMED_OUTPUT, ASSUMED_WINDOW, CatalogueMatch};
 use model::connection::place_of;
 use model::endpoint::Endpoint;
 use model::providers::{Abilities, ProviderRow};
@@ -178,7 +178,7 @@ impl<'a> Reached<'a> {
     }
 
     /// What the catalogue knows of a model.
-    pub(crate) fn known(&self, name: &str) -> Option<Known> {
+    pub(crate) fn known(&self, name: &str) -> Option<CatalogueMatch> {
         catalogue::find(self.row.map_or(&*self.name, |row| row.name), name)
     }
 

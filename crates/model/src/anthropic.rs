@@ -26,7 +26,6 @@ pub const DEFAULT_MAX_TOKENS: u32 = 8192;
 /// The messages dialect with what differs between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anthropic {
-    /// What the server wants.
     pub quirks: Quirks,
 }
 

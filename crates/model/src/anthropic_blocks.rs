@@ -109,7 +109,6 @@ impl Blocks {
         }
     }
 
-    /// A block ends.
     pub(crate) fn end(&mut self, index: u32, events: &mut Vec<Event>) {
         if let Some(block) = self.open.remove(&index) {
             block.end(events);

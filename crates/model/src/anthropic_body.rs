@@ -26,14 +26,8 @@ pub(crate) struct Message {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum WrittenBlock {
-    /// What goes back unchanged.
     Opaque(String),
-    Typed {
-        #[serde(flatten)]
-        block: Typed,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
+    Typed(Typed),
 }
 
 #[derive(Serialize)]
@@ -41,23 +35,33 @@ pub(crate) enum WrittenBlock {
 pub(crate) enum Typed {
     Text {
         text: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     Image {
         source: Source,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     Document {
         source: Source,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     ToolUse {
         id: String,
         name: String,
         input: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     ToolResult {
         tool_use_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
         content: ResultContent,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
 }
 
@@ -117,6 +121,7 @@ pub(crate) fn blocks<'a>(
     blocks: &[Block<'a>],
 ) -> Result<Vec<WrittenBlock>, EncodeError> {
     let written = |block: &Block<'a>| {
+        let cache_control = CacheControl::of(block.marked);
         let typed = match block.content {
             Content::Opaque(opaque) if !opaque.json.is_object() => {
                 return Err(EncodeError::Unsupported { what: "a block of another dialect" });
@@ -124,33 +129,40 @@ pub(crate) fn blocks<'a>(
             Content::Opaque(opaque) => {
                 return Ok(WrittenBlock::Opaque(parts.value(PartKind::Opaque, opaque.id, &opaque.json)));
             }
-            Content::Text(kind, part) => Typed::Text { text: parts.text(kind, part) },
-            Content::Media(part) => media(parts, part.id, &part.media)?,
-            Content::Call(exchange) => call(parts, exchange),
-            Content::Result(exchange) => result(parts, exchange)?,
-            Content::Opening => Typed::Text { text: OPENING.to_owned() },
+            Content::Text(kind, part) => Typed::Text { text: parts.text(kind, part), cache_control },
+            Content::Media(part) => media(parts, part.id, &part.media, cache_control)?,
+            Content::Call(exchange) => call(parts, exchange, cache_control),
+            Content::Result(exchange) => result(parts, exchange, cache_control)?,
+            Content::Opening => Typed::Text { text: OPENING.to_owned(), cache_control },
         };
-        Ok(WrittenBlock::Typed { block: typed, cache_control: CacheControl::of(block.marked) })
+        Ok(WrittenBlock::Typed(typed))
     };
     blocks.iter().map(written).collect()
 }
 
 /// A picture or a PDF.
-fn media<'a>(parts: &mut Parts<'a>, id: PartId, media: &'a Media) -> Result<Typed, EncodeError> {
+fn media<'a>(
+    parts: &mut Parts<'a>,
+    id: PartId,
+    media: &'a Media,
+    cache_control: Option<CacheControl>,
+) -> Result<Typed, EncodeError> {
     let mut source =
         || Source { kind: "base64", media_type: media.mime.clone(), data: parts.media(id, media) };
     match media.mime.as_str() {
-        "image/jpeg" | "image/png" | "image/gif" | "image/webp" => Ok(Typed::Image { source: source() }),
-        "application/pdf" => Ok(Typed::Document { source: source() }),
+        "image/jpeg" | "image/png" | "image/gif" | "image/webp" => {
+            Ok(Typed::Image { source: source(), cache_control })
+        }
+        "application/pdf" => Ok(Typed::Document { source: source(), cache_control }),
         _ => Err(EncodeError::Unsupported { what: "a sound, or a picture in this format," }),
     }
 }
 
-fn call<'a>(parts: &mut Parts<'a>, exchange: &'a ToolExchange) -> Typed {
+fn call<'a>(parts: &mut Parts<'a>, exchange: &'a ToolExchange, cache_control: Option<CacheControl>) -> Typed {
     let (part, call) = (exchange.call_part, &exchange.call);
     let name = parts.string(PartKind::ToolCall, part, &call.name);
     let input = parts.json(PartKind::ToolCall, part, input(&call.arguments));
-    Typed::ToolUse { id: call_id(&call.id), name, input }
+    Typed::ToolUse { id: call_id(&call.id), name, input, cache_control }
 }
 
 /// The arguments as the JSON object the API demands: as the model wrote them where they are one, else the object
@@ -177,7 +189,11 @@ fn call_id(id: &str) -> String {
 
 /// A tool's result. The API takes an error only as words that are not empty; that one with pictures is an error, its
 /// words say.
-fn result<'a>(parts: &mut Parts<'a>, exchange: &'a ToolExchange) -> Result<Typed, EncodeError> {
+fn result<'a>(
+    parts: &mut Parts<'a>,
+    exchange: &'a ToolExchange,
+    cache_control: Option<CacheControl>,
+) -> Result<Typed, EncodeError> {
     let (part, result) = (exchange.result_part, &exchange.result);
     let failed = result.status != ToolStatus::Ok && result.media.is_empty();
     let blank = result.text.trim().is_empty();
@@ -188,13 +204,13 @@ fn result<'a>(parts: &mut Parts<'a>, exchange: &'a ToolExchange) -> Result<Typed
     } else {
         let mut blocks = Vec::new();
         if !blank {
-            blocks.push(Typed::Text { text: text() });
+            blocks.push(Typed::Text { text: text(), cache_control: None });
         }
         for picture in &result.media {
-            blocks.push(media(parts, part, picture)?);
+            blocks.push(media(parts, part, picture, None)?);
         }
         ResultContent::Blocks(blocks)
     };
     let is_error = failed.then_some(true);
-    Ok(Typed::ToolResult { tool_use_id: call_id(&exchange.call.id), is_error, content })
+    Ok(Typed::ToolResult { tool_use_id: call_id(&exchange.call.id), is_error, content, cache_control })
 }

@@ -64,7 +64,7 @@ impl<'a> Request<'a> {
         quirks: &Quirks,
         chat: &'a Chat,
     ) -> Result<Self, EncodeError> {
-        let wish = Wish::of(params, quirks);
+        let wish = ThinkingRequest::of(params, quirks);
         refuse(params, quirks, chat, wish.thinks)?;
         let max_tokens = params.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS + wish.budget.unwrap_or(0));
         let free = quirks.sampling && !wish.thinks;
@@ -106,7 +106,7 @@ fn takes_thinking_back(params: &Params, quirks: &Quirks) -> bool {
 }
 
 /// What is asked of the model's thinking.
-struct Wish {
+struct ThinkingRequest {
     form: ThinkingForm,
     asked: Option<Thinking>,
     /// What not to think is called, where it can be said.
@@ -120,7 +120,7 @@ struct Wish {
     budget: Option<u32>,
 }
 
-impl Wish {
+impl ThinkingRequest {
     fn of(params: &Params, quirks: &Quirks) -> Self {
         let form = quirks.thinking;
         let asked = params.thinking.filter(|_| matches!(form, ThinkingForm::Budget | ThinkingForm::Level));
@@ -202,7 +202,7 @@ fn refuse(params: &Params, quirks: &Quirks, chat: &Chat, thinks: bool) -> Result
     }
 }
 
-fn output_config(params: &Params, wish: &Wish) -> Map<String, Value> {
+fn output_config(params: &Params, wish: &ThinkingRequest) -> Map<String, Value> {
     let effort = wish.effort().map(|effort| ("effort".to_owned(), effort.into()));
     let schema = params.schema.as_ref();
     let format =

@@ -122,7 +122,6 @@ impl<A: Answer> Parse for Streamed<A> {
     }
 }
 
-/// One JSON body.
 struct Whole<A> {
     answer: A,
     body: Vec<u8>,

@@ -31,7 +31,6 @@ pub trait Spool: Send {
     fn restart(&mut self) -> io::Result<()>;
 }
 
-/// A spool in memory.
 impl Spool for Vec<u8> {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.extend_from_slice(bytes);
@@ -47,7 +46,6 @@ impl Spool for Vec<u8> {
 /// A response as received (spec: loom §6), and what was parsed from it while it arrived.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawResponse {
-    /// HTTP status.
     pub status: u16,
     /// Headers, names in lower case, those of [`RawResponse::removed_headers`] taken out.
     pub headers: Vec<(String, String)>,
@@ -57,7 +55,6 @@ pub struct RawResponse {
     pub body: Bytes,
     /// Whether the body is a stream of events.
     pub streamed: bool,
-    /// When what happened.
     pub timings: Timings,
     /// The attempt that gave this response: 1, or more after retries.
     pub attempt: u32,
@@ -71,7 +68,6 @@ pub struct RawResponse {
     pub source: SourceKind,
 }
 
-/// Times of one response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timings {
     /// When the request was sent: milliseconds since the Unix epoch.
@@ -94,7 +90,6 @@ impl Clock {
         Self(Arc::new(now))
     }
 
-    /// The system's clock.
     pub fn system() -> Self {
         Self::new(|| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -7,9 +7,9 @@
 //! open families, whose weights anybody may serve: those rows have no price, because it is the server's. Whoever knows
 //! better says so in the configuration.
 
-mod wants;
+mod quirk_overrides;
 
-pub use wants::Wants;
+pub use quirk_overrides::QuirkOverrides;
 
 use std::sync::LazyLock;
 
@@ -30,19 +30,14 @@ pub const ASSUMED_OUTPUT: u32 = 2_048;
 pub enum Tokenizer {
     /// OpenAI since GPT-4o, and its open models.
     OpenaiO200k,
-    /// OpenAI before.
     OpenaiCl100k,
     /// Llama 3 and those that took its vocabulary over.
     Llama,
     /// Qwen 2 and later.
     Qwen,
-    /// Anthropic.
     Claude,
-    /// Gemini and Gemma.
     Gemini,
-    /// The embedded demo.
     Smollm,
-    /// Nothing is known.
     #[default]
     Unknown,
 }
@@ -80,7 +75,7 @@ pub struct Entry {
     pub abilities: Abilities,
     /// What it wants otherwise than other models of its provider.
     #[serde(default)]
-    pub wants: Wants,
+    pub wants: QuirkOverrides,
     /// The cheap model of the same provider that is used for small work.
     pub fast: Option<&'static str>,
     #[serde(default)]
@@ -100,7 +95,6 @@ impl Entry {
     }
 }
 
-/// Models of one provider.
 #[derive(Debug, Deserialize)]
 pub struct Family {
     /// The provider's name, as in [`crate::ModelInfo::provider`].
@@ -136,8 +130,7 @@ pub fn date() -> &'static str {
 
 /// What is known of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Known {
-    /// The row.
+pub struct CatalogueMatch {
     pub entry: Entry,
     /// Whose model it is: a provider's, or `open` for weights anybody may serve.
     pub family: &'static str,
@@ -150,13 +143,13 @@ pub const OPEN: &str = "open";
 
 /// What is known of a model that a provider has under this name. Gateways name models by their makers
 /// (`anthropic/claude-…`); OpenRouter, which passes their prices on, is looked through with the price, others without.
-pub fn find(provider: &str, name: &str) -> Option<Known> {
+pub fn find(provider: &str, name: &str) -> Option<CatalogueMatch> {
     let provider = provider.to_ascii_lowercase();
     let name = name.to_ascii_lowercase();
     if let Some(family) = family(&provider)
         && let Some(entry) = longest(&family.entries, &name)
     {
-        return Some(Known { entry, family: family.provider, own: true });
+        return Some(CatalogueMatch { entry, family: family.provider, own: true });
     }
     let (model, variant) =
         name.split_once(':').map_or((name.as_str(), None), |(model, variant)| (model, Some(variant)));
@@ -166,12 +159,16 @@ pub fn find(provider: &str, name: &str) -> Option<Known> {
     {
         // `:free`, `:nitro` and their like have prices of their own.
         let prices = entry.prices.filter(|_| provider == "openrouter" && variant.is_none());
-        return Some(Known { entry: Entry { prices, ..entry }, family: family.provider, own: false });
+        return Some(CatalogueMatch {
+            entry: Entry { prices, ..entry },
+            family: family.provider,
+            own: false,
+        });
     }
     let bare = model.rsplit('/').next().unwrap_or(model);
     let whole = variant.map_or_else(|| bare.to_owned(), |variant| format!("{bare}:{variant}"));
     let entry = longest(&CATALOGUE.open, &whole).or_else(|| longest(&CATALOGUE.open, bare))?;
-    Some(Known { entry, family: OPEN, own: false })
+    Some(CatalogueMatch { entry, family: OPEN, own: false })
 }
 
 /// The providers that have a model of this name of their own, for a name without a provider.

@@ -19,22 +19,13 @@ pub enum EncodeError {
     Empty,
     /// The dialect or model cannot express something the prompt asks for.
     #[error("{what} is not supported here")]
-    Unsupported {
-        /// What was asked for.
-        what: &'static str,
-    },
+    Unsupported { what: &'static str },
     /// The model's chat template has no place for the conversation, or fails.
     #[error("the conversation does not fit the model's chat template: {why}")]
-    Template {
-        /// What is wrong.
-        why: String,
-    },
+    Template { why: String },
     /// A sampling parameter is no number a server could take.
     #[error("{name} is out of range")]
-    Parameter {
-        /// The parameter's name.
-        name: &'static str,
-    },
+    Parameter { name: &'static str },
     /// The path it would be sent to leads out of the server's API.
     #[error("the model's name does not fit into an address")]
     Path,
@@ -43,10 +34,7 @@ pub enum EncodeError {
     NoRandomness,
     /// Ranges overlap, lie outside the body or cut a character; a defect, caught before sending.
     #[error("part {part} of the request does not lie in its body as it should")]
-    Coverage {
-        /// The part's id.
-        part: u32,
-    },
+    Coverage { part: u32 },
 }
 
 impl EncodeError {
@@ -83,22 +71,17 @@ impl EncodeError {
 pub enum PartKind {
     /// A tool schema: a JSON value.
     Schema,
-    /// System text.
     System,
-    /// What the user said.
     User,
     /// Text sent in the user's place.
     Injected,
-    /// What the assistant said.
     Assistant,
     /// A tool call's name or arguments. Where a dialect writes arguments as a JSON object, the range is that
     /// object, which is its own plain text.
     ToolCall,
-    /// A tool's result.
     ToolResult,
     /// Document text to be continued.
     Document,
-    /// The assistant's beginning.
     Prefill,
     /// A picture or a sound: base64.
     Media,
@@ -116,9 +99,7 @@ impl PartKind {
 /// The bytes of one part. A part may have several (a call's name and its arguments).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartRange {
-    /// The part.
     pub part: PartId,
-    /// What it is.
     pub kind: PartKind,
     /// Where it lies in the body, in bytes. Inside a JSON string without its quotes, except for
     /// [`PartKind::Schema`], [`PartKind::Opaque`] and arguments written as an object, which are JSON themselves.
@@ -128,7 +109,6 @@ pub struct PartRange {
 /// One piece of a body: a part's, or the framing between parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Covered<'a> {
-    /// Bytes of a part.
     Part(&'a PartRange),
     /// Bytes of the form around the parts.
     Framing(Range<usize>),
@@ -179,7 +159,6 @@ impl Encoded {
         &self.path
     }
 
-    /// The exact body.
     pub fn body(&self) -> &Bytes {
         &self.body
     }

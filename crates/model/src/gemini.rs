@@ -25,7 +25,6 @@ use crate::{gemini_error, gemini_parse};
 /// The Gemini dialect with what differs between servers and models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gemini {
-    /// What the server wants.
     pub quirks: Quirks,
 }
 

@@ -35,24 +35,24 @@ enum Role {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Part {
-    /// What goes back unchanged.
     Opaque(String),
-    #[serde(rename_all = "camelCase")]
-    Typed {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        thought_signature: Option<String>,
-        #[serde(flatten)]
-        data: Data,
-    },
+    Typed(Data),
 }
 
-#[derive(Serialize)]
+/// One of the last four, with the signature of the answer's part.
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Data {
-    Text(String),
-    FunctionCall(Call),
-    FunctionResponse(Answer),
-    InlineData(Blob),
+struct Data {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<Answer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Blob>,
 }
 
 /// Ids bind results to calls. Text that was imported may have none.
@@ -144,7 +144,7 @@ impl<'a> Contents<'_, 'a> {
         self.begin(role);
         let apart = self.after_text && self.signature.is_none();
         let text = format!("{}{}", if apart { "\n\n" } else { "" }, self.parts.text(kind, part));
-        self.signed(Data::Text(text));
+        self.signed(Data { text: Some(text), ..Data::default() });
         self.after_text = true;
     }
 
@@ -181,9 +181,10 @@ impl<'a> Contents<'_, 'a> {
             for part in &exchange.before {
                 self.opaque(part)?;
             }
-            let call = Data::FunctionCall(self.call(exchange.call_part, &exchange.call));
+            let call = Some(self.call(exchange.call_part, &exchange.call));
+            let call = Data { function_call: call, ..Data::default() };
             if self.signature.is_none() && index == 0 && self.quirks.signature_stand_in {
-                self.push(Part::Typed { thought_signature: Some(STAND_IN.to_owned()), data: call });
+                self.push(Part::Typed(Data { thought_signature: Some(STAND_IN.to_owned()), ..call }));
             } else {
                 self.signed(call);
             }
@@ -221,7 +222,7 @@ impl<'a> Contents<'_, 'a> {
         let (parts, behind) =
             if self.quirks.media_in_results { (media, Vec::new()) } else { (Vec::new(), media) };
         let answer = Answer { id: id(call), name: call.name.clone(), response, parts };
-        self.push(Part::Typed { thought_signature: None, data: Data::FunctionResponse(answer) });
+        self.push(Part::Typed(Data { function_response: Some(answer), ..Data::default() }));
         behind.into_iter().for_each(|media| self.push(media));
     }
 
@@ -230,7 +231,7 @@ impl<'a> Contents<'_, 'a> {
         let mime = if media.mime == "audio/mpeg" { "audio/mp3" } else { &media.mime };
         let data = self.parts.media(part, media);
         let blob = Blob { mime_type: mime.to_owned(), data };
-        Part::Typed { thought_signature: None, data: Data::InlineData(blob) }
+        Part::Typed(Data { inline_data: Some(blob), ..Data::default() })
     }
 
     /// Adds a part with the signature that is waiting for one.
@@ -238,13 +239,13 @@ impl<'a> Contents<'_, 'a> {
         let signature = self.signature.take();
         let thought_signature =
             signature.map(|(part, signature)| self.parts.value(PartKind::Opaque, part, &signature));
-        self.push(Part::Typed { thought_signature, data });
+        self.push(Part::Typed(Data { thought_signature, ..data }));
     }
 
     /// A signature whose part is not there goes back on an empty one.
     fn end_answer(&mut self) {
         if self.signature.is_some() {
-            self.signed(Data::Text(String::new()));
+            self.signed(Data { text: Some(String::new()), ..Data::default() });
         }
     }
 

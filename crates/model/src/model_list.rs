@@ -37,7 +37,6 @@ const OUTPUTS: [&str; 4] =
 /// A model a server says it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedModel {
-    /// Its name.
     pub id: String,
     /// Its window in tokens, where the server says so.
     pub window: Option<u32>,

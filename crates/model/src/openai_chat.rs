@@ -18,7 +18,6 @@ use crate::quirks::{CacheForm, PrefillForm, Quirks, SchemaForm, ThinkingForm};
 /// The chat dialect with what differs between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenAiChat {
-    /// What the server wants.
     pub quirks: Quirks,
 }
 

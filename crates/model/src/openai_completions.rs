@@ -13,10 +13,8 @@ use crate::parts::Parts;
 use crate::prompt::{Params, Prompt};
 use crate::quirks::{LimitField, Quirks};
 
-/// The completions dialect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenAiCompletions {
-    /// What the server wants.
     pub quirks: Quirks,
 }
 

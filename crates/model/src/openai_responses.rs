@@ -29,7 +29,6 @@ pub(crate) use crate::openai_responses_parse::parser;
 /// The responses dialect with what differs between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenAiResponses {
-    /// What the server wants.
     pub quirks: Quirks,
 }
 

@@ -13,7 +13,6 @@ use crate::quirks::{InstructionRole, Quirks};
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Item {
-    /// What goes back unchanged.
     Opaque(String),
     Typed(Typed),
 }

@@ -17,13 +17,13 @@ const CONTENT: &str = "reasoning_content";
 
 /// What has arrived of one run of thinking.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct ThinkingRun {
     details: Vec<Map<String, Value>>,
     shown: bool,
     as_content: bool,
 }
 
-impl Run {
+impl ThinkingRun {
     /// Thinking was shown; `as_content` if it came in `reasoning_content`.
     pub(crate) fn shown(&mut self, as_content: bool) {
         self.shown = true;
@@ -93,7 +93,7 @@ fn join(last: &mut Map<String, Value>, new: Map<String, Value>) {
 
 /// What a server wants back of the thinking of one message, in either field.
 #[derive(Default)]
-pub(crate) struct Back {
+pub(crate) struct ReturnedThinking {
     pub(crate) content: Option<String>,
     pub(crate) details: Option<Vec<String>>,
 }
@@ -104,13 +104,13 @@ pub(crate) fn back<'a>(
     opaque: &[&'a OpaquePart],
     with_tools: bool,
     form: ThinkingBack,
-) -> Back {
+) -> ReturnedThinking {
     match form {
         ThinkingBack::Content if with_tools => {
             // Where the field is wanted it must be there, though another model answered.
             let texts = opaque.iter().filter_map(|part| Some((part.id, part.thinking.as_deref()?)));
             let texts = texts.map(|(id, text)| parts.string(PartKind::Opaque, id, text));
-            Back { content: Some(texts.collect::<Vec<_>>().join("\n\n")), details: None }
+            ReturnedThinking { content: Some(texts.collect::<Vec<_>>().join("\n\n")), details: None }
         }
         ThinkingBack::Details => {
             let lists = opaque.iter().filter_map(|part| Some((part.id, part.json.as_array()?)));
@@ -119,8 +119,8 @@ pub(crate) fn back<'a>(
                 parts.json(PartKind::Opaque, id, entries.join(","))
             });
             let lists: Vec<String> = lists.collect();
-            Back { content: None, details: (!lists.is_empty()).then_some(lists) }
+            ReturnedThinking { content: None, details: (!lists.is_empty()).then_some(lists) }
         }
-        ThinkingBack::Content | ThinkingBack::Nothing => Back::default(),
+        ThinkingBack::Content | ThinkingBack::Nothing => ReturnedThinking::default(),
     }
 }

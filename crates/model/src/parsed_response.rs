@@ -11,7 +11,6 @@ use crate::reply::{Choice, Reply};
 /// Version of all parsers; raised whenever the same bytes give another text, tool call or finish.
 pub const PARSER_VERSION: u32 = 2;
 
-/// A response, parsed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ParsedResponse {
     /// The choices, by index; of an interrupted response as far as it came.

@@ -14,7 +14,7 @@ use crate::encoded::{EncodeError, Encoded, PartKind, PartRange};
 use crate::prompt::{Media, PartId, TextPart};
 
 /// Hex digits of the random beginning of a mark.
-const NONCE: usize = 32;
+const NONCE: usize = 16;
 /// Hex digits of a part's number behind it.
 const NUMBER: usize = 8;
 
@@ -83,7 +83,10 @@ impl<'a> Parts<'a> {
         let number = self.parts.len();
         self.parts.push(Part { id, kind, content });
         self.size += size;
-        format!("{}{number:0NUMBER$x}", self.nonce)
+        let mut mark = String::with_capacity(NONCE + NUMBER);
+        mark.push_str(&self.nonce);
+        HEXLOWER.encode_append(&(number as u32).to_be_bytes(), &mut mark);
+        mark
     }
 
     /// The request: the tree with its marks replaced.
@@ -115,7 +118,7 @@ impl<'a> Parts<'a> {
         let mut body = Vec::with_capacity(form.len() + self.size + self.size / 8);
         let mut ranges = Vec::with_capacity(self.parts.len());
         let mut at = 0;
-        for (mark, _) in form.match_indices(&self.nonce) {
+        for mark in memchr::memmem::find_iter(form.as_bytes(), &self.nonce) {
             let end = mark + NONCE + NUMBER;
             let number =
                 form.get(mark + NONCE..end).and_then(|digits| usize::from_str_radix(digits, 16).ok());

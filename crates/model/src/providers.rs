@@ -17,13 +17,10 @@ use crate::quirks::Quirks;
 pub struct ProviderRow {
     /// Its name in the configuration and before the `/` of a model.
     pub name: &'static str,
-    /// Its base URL.
     pub base_url: &'static str,
     /// The environment variable its key is usually kept in; none for a server that wants no key.
     pub key_env: Option<&'static str>,
-    /// The dialect of conversations.
     pub dialect: DialectName,
-    /// Where text goes.
     pub place: Place,
     /// What its requests look like.
     pub quirks: Quirks,
@@ -43,15 +40,12 @@ pub struct Abilities {
     pub prefill: bool,
     /// Whether it continues raw text.
     pub completion_endpoint: bool,
-    /// Whether it gives log-probabilities.
     pub logprobs: bool,
     /// Whether one request gives `n` choices.
     pub honours_n: bool,
-    /// Whether it calls tools.
     pub tools: bool,
     /// Whether it takes pictures; a provider that does may still have blind models.
     pub images: bool,
-    /// Whether it takes sound.
     pub audio: bool,
     /// Whether it keeps to a schema.
     pub structured: bool,

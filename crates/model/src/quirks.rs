@@ -140,7 +140,6 @@ pub enum PrefillForm {
     PrefixFlag,
 }
 
-/// The role of instructions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstructionRole {
@@ -241,7 +240,6 @@ impl LeastEffort {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingBack {
-    /// Nothing.
     #[default]
     Nothing,
     /// `reasoning_content`, in every answer of a conversation with tools (DeepSeek).
@@ -278,7 +276,6 @@ pub enum CacheForm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallIds {
-    /// Any.
     #[default]
     Any,
     /// Nine letters and digits: Mistral. Others are replaced by ones derived from them.

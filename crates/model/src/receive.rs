@@ -33,7 +33,6 @@ const PROGRESS_BYTES: usize = 64 * 1024;
 /// How long is waited for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
     pub connect: Duration,
     /// From the request to the first byte of the body: a model may read a long prompt first.
     pub first_byte: Duration,
@@ -129,8 +128,8 @@ pub(crate) async fn receive(
 ) -> Result<RawResponse, ModelError> {
     let streamed = is_streamed(&head);
     let failed = !(200..300).contains(&head.status);
-    let mut incoming = Incoming {
-        record: Record { head, sent, streamed, head_ms: elapsed(sent.since), first_byte_ms: None },
+    let mut incoming = ResponseReader {
+        record: ResponseRecord { head, sent, streamed, head_ms: elapsed(sent.since), first_byte_ms: None },
         body: Vec::new(),
         parser: (!failed).then(|| sent.dialect.parser(streamed)),
         reply: Reply::default(),
@@ -168,11 +167,8 @@ pub(crate) async fn receive(
     }
 }
 
-/// How reading ended.
 enum End {
-    /// The body has ended.
     Eof,
-    /// The answer is complete.
     Complete,
     Cancelled,
     /// Nothing of the answer came in this time.
@@ -185,8 +181,8 @@ enum End {
     Parse(ParseError),
 }
 
-struct Incoming {
-    record: Record,
+struct ResponseReader {
+    record: ResponseRecord,
     body: Vec<u8>,
     /// `None` for an error response, which is read as a whole.
     parser: Option<Box<dyn Parse>>,
@@ -199,7 +195,7 @@ struct Incoming {
     complete_at: Option<Instant>,
 }
 
-impl Incoming {
+impl ResponseReader {
     async fn read(&mut self, wire: &mut dyn Wire, timeouts: Timeouts, io: &mut Io<'_>) -> End {
         let limit = if self.parser.is_some() { MAX_BODY_BYTES } else { MAX_ERROR_BYTES };
         loop {
@@ -279,7 +275,7 @@ impl Incoming {
     }
 }
 
-struct Record {
+struct ResponseRecord {
     head: Head,
     sent: Sent,
     streamed: bool,
@@ -287,7 +283,7 @@ struct Record {
     first_byte_ms: Option<u64>,
 }
 
-impl Record {
+impl ResponseRecord {
     fn response(&mut self, body: Vec<u8>, parsed: ParsedResponse) -> RawResponse {
         let headers = std::mem::take(&mut self.head.headers);
         RawResponse {

@@ -9,9 +9,7 @@ use crate::prompt::Media;
 /// A tool call as a model asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call's id.
     pub id: String,
-    /// The tool's name.
     pub name: String,
     /// The arguments as the model wrote them; see [`crate::tool_arguments::parse`].
     pub arguments: String,
@@ -20,7 +18,6 @@ pub struct ToolCall {
 /// One piece of an answer; pieces keep the order in which the model made them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// Text.
     Text(String),
     /// Thinking, and what the provider wants back with it.
     Thinking {
@@ -33,7 +30,6 @@ pub enum Piece {
     Opaque(Value),
     /// A refusal's text, where the provider keeps it apart.
     Refusal(String),
-    /// A tool call.
     Call(ToolCall),
     /// A picture or a sound.
     Media(Media),
@@ -73,7 +69,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The text.
     pub fn text(&self) -> String {
         self.joined(|piece| match piece {
             Piece::Text(text) => Some(text),
@@ -81,7 +76,6 @@ impl Choice {
         })
     }
 
-    /// The thinking.
     pub fn thinking(&self) -> String {
         self.joined(|piece| match piece {
             Piece::Thinking { text, .. } => Some(text),
@@ -89,7 +83,6 @@ impl Choice {
         })
     }
 
-    /// The refusal.
     pub fn refusal(&self) -> String {
         self.joined(|piece| match piece {
             Piece::Refusal(text) => Some(text),
@@ -174,7 +167,6 @@ pub struct Reply {
     pub id: Option<String>,
     /// The model as the server names it.
     pub model: Option<String>,
-    /// The choices, by index.
     pub choices: Vec<Choice>,
     /// Token counts; `None` means unknown, never 0 (spec: context §4).
     pub usage: Option<Usage>,
@@ -190,7 +182,6 @@ impl Reply {
         reply
     }
 
-    /// Takes in one event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Start { id, model } => {

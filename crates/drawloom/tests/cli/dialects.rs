@@ -10,7 +10,7 @@ fn a_server_of_ones_own_continues_a_document_in_any_dialect() {
             return Some(server::messages("", " And so on.", 10));
         }
         let part = r#"{"candidates":[{"content":{"parts":[{"text":" And so on."}]},"finishReason":"STOP"}]}"#;
-        path.contains("generateContent").then(|| format!("data: {part}\n\n"))
+        path.contains("GenerateContent").then(|| format!("data: {part}\n\n"))
     });
     let world = World::new();
     let provider = |name: &str, dialect: &str| {

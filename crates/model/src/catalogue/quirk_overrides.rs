@@ -8,14 +8,12 @@ use crate::quirks::{InstructionRole, LeastEffort, Quirks, ThinkingForm, Thinking
 /// Overrides of [`Quirks`], field by field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Wants {
-    /// The role of instructions.
+pub struct QuirkOverrides {
     pub instructions: Option<InstructionRole>,
     /// How it is told how much to think.
     pub thinking: Option<ThinkingForm>,
     /// How it is told not to think.
     pub thinking_off: Option<ThinkingOff>,
-    /// Whether it always thinks.
     pub thinking_always: Option<bool>,
     /// Whether thinking goes back only into the conversation it came from.
     pub thinking_bound: Option<bool>,
@@ -31,7 +29,7 @@ pub struct Wants {
     pub media_in_results: Option<bool>,
 }
 
-impl Wants {
+impl QuirkOverrides {
     /// What its provider wants, with these in their places.
     #[must_use]
     pub fn over(&self, provider: Quirks) -> Quirks {
