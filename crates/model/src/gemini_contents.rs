@@ -34,6 +34,10 @@ enum Role {
 
 #[derive(Serialize)]
 #[serde(untagged)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every part is typed, and boxes cost more than they save"
+)]
 enum Part {
     Opaque(String),
     Typed(Data),
