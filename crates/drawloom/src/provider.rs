@@ -395,7 +395,7 @@ mod tests {
                  completion_endpoint = true\n"
             ));
             assert!(!info(&config, "mine", "m").completion_endpoint, "{dialect}");
-            let quirks = Reached::of(&config, "mine").unwrap().unwrap().quirks(&config, "m");
+            let quirks = ResolvedProvider::of(&config, "mine").unwrap().quirks(&config, "m");
             assert!(!quirks.min_p, "{dialect} knows none");
         }
         let plain = config("[providers.mine]\nbase_url = \"https://mine.test\"\n");
