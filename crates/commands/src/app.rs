@@ -169,7 +169,7 @@ impl App {
             Command::Cost(args) => cost::cost(self, asker, args).await,
             Command::Model(ModelCommand::Test { name }) => models::test(self, name.as_deref()).await,
             Command::Workspace(command) => workspaces::workspaces(self, asker, command).await,
-            Command::Import(args) => transfer::import(self, asker, args).await,
+            Command::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
             Command::Search(args) => tree::search(self, asker, args).await,
             Command::Forget(args) => care::forget(self, asker, args).await,
             Command::Backup(args) => care::backup(self, asker, args).await,
@@ -214,9 +214,9 @@ impl App {
             TreeCommand::Trust(args) => transfer::trust(self, asker, args).await,
             TreeCommand::Purge(args) => care::purge(self, asker, args).await,
             TreeCommand::Export(args) => transfer::export(self, asker, args).await,
-            TreeCommand::Import(args) => transfer::import(self, asker, args).await,
+            TreeCommand::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
             TreeCommand::Search(args) => tree::search(self, asker, args).await,
-            other => tree::run(self, asker, other).await,
+            other => Box::pin(tree::run(self, asker, other)).await,
         }
     }
 
@@ -336,7 +336,8 @@ impl App {
             now: self.now(),
             op,
         };
-        let done = store::change(self.store.as_ref(), &asker.principal, request, with, &self.ids).await;
+        let done =
+            Box::pin(store::change(self.store.as_ref(), &asker.principal, request, with, &self.ids)).await;
         Ok(done?)
     }
 

@@ -320,8 +320,9 @@ fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Refuses a store whose file or log is a link, a pipe or a folder, or has a second name somewhere. The database
-/// itself may be a link to another disk: its log lies beside the file it leads to.
+/// Refuses a store whose file or log is a pipe or a folder, and a log that is a link or has a second name somewhere.
+/// The database itself may be a link to another disk, its log lies beside the file it leads to; and a snapshot of a
+/// home may hold it by a second name.
 ///
 /// # Errors
 /// [`HomeError::NotPlain`].
@@ -333,7 +334,9 @@ pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
         let path = PathBuf::from(path);
         let what = match path.symlink_metadata() {
             Ok(found) if !found.is_file() => "is not a plain file".to_owned(),
-            Ok(found) if found.nlink() > 1 => format!("has {} names (hard links)", found.nlink()),
+            Ok(found) if found.nlink() > 1 && !end.is_empty() => {
+                format!("has {} names (hard links)", found.nlink())
+            }
             _ => continue,
         };
         return Err(HomeError::NotPlain { path, what });

@@ -107,7 +107,8 @@ CREATE TABLE injections (
 
 CREATE TABLE generations (
     id BLOB PRIMARY KEY, tree INTEGER NOT NULL, manifest BLOB NOT NULL,
-    state INTEGER NOT NULL, owner TEXT NOT NULL, fence INTEGER NOT NULL, row TEXT NOT NULL
+    state INTEGER NOT NULL, owner TEXT NOT NULL, fence INTEGER NOT NULL, row TEXT NOT NULL,
+    reserved INTEGER NOT NULL DEFAULT 0     -- micro-dollars it may cost, while it runs
 );
 CREATE INDEX generations_tree ON generations (tree);
 CREATE INDEX generations_started ON generations (state) WHERE state = 0;
@@ -136,7 +137,8 @@ CREATE TABLE events (pk INTEGER PRIMARY KEY, tree INTEGER NOT NULL, what BLOB NO
 -- Conversations by name; their trees name them in trees.session.
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, workspace TEXT NOT NULL, name TEXT NOT NULL, kind INTEGER NOT NULL,
-    archived INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL
+    archived INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
+    settings TEXT NOT NULL DEFAULT ''       -- model, thinking and waiting files, as JSON
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX sessions_name ON sessions (workspace, name) WHERE archived = 0;
 
@@ -153,7 +155,18 @@ CREATE TABLE leases (
 CREATE TABLE jobs (
     pk INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT UNIQUE, tree INTEGER,
     payload TEXT NOT NULL, due INTEGER NOT NULL, state INTEGER NOT NULL, owner TEXT NOT NULL,
-    fence INTEGER NOT NULL, result TEXT NOT NULL
+    fence INTEGER NOT NULL, result TEXT NOT NULL,
+    ended INTEGER                           -- by the engine's clock
 );
 CREATE INDEX jobs_open ON jobs (state, due) WHERE state < 2;
+CREATE INDEX jobs_ended ON jobs (ended) WHERE ended IS NOT NULL;
+
+-- What running work asks a person: answered once, or denied when it expires.
+CREATE TABLE questions (
+    id BLOB PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, asker TEXT NOT NULL, payload TEXT NOT NULL,
+    answers TEXT NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL,
+    owner TEXT NOT NULL, fence INTEGER NOT NULL,
+    decision TEXT, reason TEXT, answered_by TEXT, answered INTEGER
+) WITHOUT ROWID;
+CREATE INDEX questions_open ON questions (session, created) WHERE decision IS NULL;
 ";

@@ -820,4 +820,22 @@ mod tests {
         assert!(long.unwrap());
         short.unwrap();
     }
+
+    #[tokio::test]
+    async fn ended_jobs_go_after_30_days() {
+        let store = Store::in_memory().unwrap();
+        let (who, owner, kinds) = (&Principal::Owner, Holder::new("worker"), ["observe"]);
+        for _ in 0..3 {
+            let (kind, payload) = ("observe".to_owned(), String::new());
+            let job = NewJob { kind, key: None, tree: None, payload, due: Millis(0) };
+            store.enqueue(who, job).await.unwrap();
+            let job = store.claim(who, &kinds, &owner, Millis(0)).await.unwrap().unwrap();
+            store.finish(who, job.id, &job.tenure().unwrap(), JobEnd::Done(String::new())).await.unwrap();
+            let days = 31 * 24 * 60 * 60 * 1000_i64;
+            let age = "UPDATE jobs SET ended = ended - ?1 WHERE pk = 1";
+            store.write(move |db| db.run(age, [days])).await.unwrap();
+        }
+        let left = store.jobs(who, JobFilter::All).await.unwrap();
+        assert_eq!(left.iter().map(|job| job.id).collect::<Vec<_>>(), [JobId(2), JobId(3)]);
+    }
 }

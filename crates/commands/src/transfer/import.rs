@@ -104,7 +104,7 @@ impl Importing<'_> {
         let nodes = adopted.nodes.len() as u64;
         if !self.dry_run {
             let _keeping = self.keep_blobs().await?;
-            self.app.store.adopt(&self.asker.principal, adopted).await?;
+            Box::pin(self.app.store.adopt(&self.asker.principal, adopted)).await?;
         }
         Ok(nodes)
     }
@@ -131,7 +131,7 @@ impl Importing<'_> {
             }
             let _keeping = self.keep_blobs().await?;
             let with = self.with(&added.nodes)?;
-            match self.app.store.apply(&self.asker.principal, tree, *added, with).await {
+            match Box::pin(self.app.store.apply(&self.asker.principal, tree, *added, with)).await {
                 Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
                 done => return Ok(done.map(|_| nodes)?),
             }

@@ -80,11 +80,14 @@ fn e10_the_stores_files_are_refused_as_every_argument_and_under_any_name() {
     let mut ways = Vec::new();
     for name in ["loom.db", "loom.db-wal", "loom.db-shm"] {
         let file = world.home().join(name);
-        let (link, hard) = (world.path(&format!("link-{name}")), world.path(&format!("hard-{name}")));
+        let link = world.path(&format!("link-{name}"));
         symlink(&file, &link).unwrap();
-        std::fs::hard_link(&file, &hard).unwrap();
-        ways.extend([file, link, hard]);
+        ways.extend([file, link]);
     }
+    // A log with a second name is refused whatever is asked.
+    let hard = world.path("hard-loom.db");
+    std::fs::hard_link(world.home().join("loom.db"), &hard).unwrap();
+    ways.push(hard);
     ways.push(world.path("here/../home/loom.db"));
     for arguments in ARGUMENTS {
         for way in &ways {

@@ -27,9 +27,9 @@ pub(super) fn branch_at(
     let cut = cut.ok_or(Refusal::Offset { at, len })?;
     travel::visible(growth, parent)?;
     commit::commit(growth)?;
-    let at_the_end = cut == text.len() && token.is_none() && growth.shown(position.id)? == node;
+    let at_the_end = cut > 0 && cut == text.len() && token.is_none() && growth.shown(position.id)? == node;
     if at_the_end && growth.tip()? == position.id {
-        return Ok(());
+        return travel::visible(growth, position.id);
     }
     travel::leave(growth, position.id)?;
     let base = if cut == 0 {

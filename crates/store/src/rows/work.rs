@@ -198,13 +198,22 @@ pub(crate) fn finish(
         return Err(StoreError::Fenced { what: format!("job {}", id.0) });
     }
     let (state, result) = match end {
-        JobEnd::Again => (0, ""),
+        JobEnd::Again => (0_i64, ""),
         JobEnd::Done(result) => (2, result.as_str()),
         JobEnd::Failed(reason) => (3, reason.as_str()),
     };
-    db.run("UPDATE jobs SET state = ?2, result = ?3 WHERE pk = ?1", (id.0, state, result))?;
+    let now = db.engine().now()?.0;
+    let ended = (state >= 2).then_some(now);
+    db.run(
+        "UPDATE jobs SET state = ?2, result = ?3, ended = ?4 WHERE pk = ?1",
+        (id.0, state, result, ended),
+    )?;
+    db.run("DELETE FROM jobs WHERE ended < ?1", [now - KEPT_JOBS])?;
     Ok(())
 }
+
+/// How long ended jobs are kept, in ms: 30 days.
+const KEPT_JOBS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// As [`crate::Store::jobs`].
 pub(crate) fn jobs(db: &Db<'_>, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {

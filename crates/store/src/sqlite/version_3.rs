@@ -18,16 +18,23 @@ use crate::rows::node::read_content;
 use crate::schema::TABLES;
 use transcode::Transcoder;
 
-/// Tables whose rows stay as they are.
-const UNCHANGED: [&str; 4] = ["sessions", "workspaces", "leases", "jobs"];
+/// Tables whose rows stay as they are, and the columns they had.
+const UNCHANGED: [(&str, &str); 4] = [
+    ("sessions", "id, workspace, name, kind, archived, created"),
+    ("workspaces", "path, device, inode, trusted, inventory, at"),
+    ("leases", "name, holder, fence, expires"),
+    ("jobs", "pk, kind, key, tree, payload, due, state, owner, fence, result"),
+];
 
 pub(super) fn migrate(conn: &Connection) -> Result<(), StoreError> {
     set_aside(conn)?;
     batch(conn, TABLES)?;
     batch(conn, SEARCH)?;
-    for table in UNCHANGED {
-        batch(conn, &format!("INSERT INTO {table} SELECT * FROM old_{table}"))?;
+    for (table, columns) in UNCHANGED {
+        batch(conn, &format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM old_{table}"))?;
     }
+    // When they ended was not written down: they are kept for as long from now on.
+    batch(conn, "UPDATE jobs SET ended = CAST(unixepoch('subsec') * 1000 AS INTEGER) WHERE state >= 2")?;
     let step = Step { conn, names: HashMap::new() };
     step.run()?;
     batch(conn, "DROP TABLE temp.numbers; DROP TABLE temp.author_numbers;")?;

@@ -89,9 +89,13 @@ impl Model {
                 self.commit(view);
                 self.visible(parent)?;
                 let text = self.spots[*place].texts[*version].clone();
+                let at_the_end = *at == text.len() && *at > 0 && self.shown(view, *place) == *version;
+                if at_the_end && self.tip(view) == *place {
+                    return self.visible(*place);
+                }
                 self.leave(view, parent, *place);
                 self.put(Choice::Tip(view), Some(parent));
-                if *at == text.len() && *at > 0 && self.shown(view, *place) == *version {
+                if at_the_end {
                     self.visible(*place)?;
                     self.put(Choice::Tip(view), Some(*place));
                 } else if *at > 0 {
