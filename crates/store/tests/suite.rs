@@ -15,6 +15,8 @@ mod suite {
     mod names;
     mod principals;
     mod searching;
+    #[cfg(feature = "postgres")]
+    mod server;
     mod sessions;
     mod showing;
     mod twins;

@@ -8,7 +8,7 @@ use super::bytes::unpack;
 use super::trees::{TreeRef, find};
 use super::{cell, commit, draft, events, node, operation};
 use crate::db::{Db, TreeKey, bytes_of, digest, get, id16};
-use crate::engine::NONE;
+use crate::engine::{Lock, NONE};
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::forget::{Forget, Forgotten, Place, Target, operation};
@@ -26,6 +26,7 @@ pub(crate) fn forget(
     now: Millis,
 ) -> Result<Forgotten, StoreError> {
     only_owner(who, "forget")?;
+    db.engine().lock(Lock::Everything)?;
     let target = match what {
         Forget::Node { tree, node } => {
             let found = find(db, who, *tree)?;
@@ -57,6 +58,7 @@ pub(crate) fn forget(
 /// As [`crate::Store::purge`], without scrubbing.
 pub(crate) fn purge(db: &Db<'_>, who: &Principal, id: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
     only_owner(who, "purge")?;
+    db.engine().lock(Lock::Everything)?;
     let tree = find(db, who, id)?;
     let mut target = Target::new(Some(id));
     each_node(db, tree, |node, content| {
@@ -153,11 +155,7 @@ impl<'a, 'c> Removal<'a, 'c> {
         if row.node.content.is_empty() {
             return Ok(());
         }
-        let text = crate::search::searched_text(&row.node.content);
-        let text = text::bigrams::index_text(&text);
-        if !text.is_empty() {
-            self.db.engine().unindex(key, &text)?;
-        }
+        self.db.engine().unindex(key, &crate::search::searched_text(&row.node.content))?;
         self.blobs.extend(crate::blobs::shown_in(&row.node.content));
         self.db.run("DELETE FROM blobs WHERE node = ?1", [key])?;
         node::purge(self.db, key)?;
@@ -259,7 +257,7 @@ impl<'a, 'c> Removal<'a, 'c> {
         let tree = self.target.tree.map(TreeId::to_bytes);
         let sql = "SELECT m.digest, m.bytes, CASE WHEN EXISTS (
                 SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree
-                WHERE g.manifest = m.digest AND (?1 IS NULL OR t.id <> ?1)) THEN 1 ELSE 0 END
+                WHERE g.manifest = m.digest AND (t.id <> ?1 OR ?1 IS NULL)) THEN 1 ELSE 0 END
             FROM manifests m";
         let manifests = self.db.all(sql, [tree], |row| {
             let gone = !get::<bool>(row, 2)? || needles.occur_in(&unpack(bytes_of(row, 1)?)?);
