@@ -45,6 +45,9 @@ pub(crate) trait Transaction {
     /// in the order of the sets. A set for which there is no row is passed over.
     fn query_each(&self, sql: &str, sets: &[&[Value<'_>]], visit: Visit<'_>) -> Result<(), StoreError>;
 
+    /// Whether each call is a round trip, so that it pays to ask for more than is needed yet.
+    fn is_remote(&self) -> bool;
+
     /// Waits for other transactions that hold a lock, and holds it until this one ends. What is read after it is
     /// what they committed. A rule takes it before it reads what it then writes.
     fn lock(&self, lock: Lock<'_>) -> Result<(), StoreError>;

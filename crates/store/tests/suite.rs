@@ -14,6 +14,8 @@ mod suite {
     mod home;
     mod names;
     mod principals;
+    #[cfg(feature = "postgres")]
+    mod screen;
     mod searching;
     #[cfg(feature = "postgres")]
     mod server;

@@ -96,6 +96,10 @@ impl Transaction for PgTransaction<'_> {
         Ok(())
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn lock(&self, lock: Lock<'_>) -> Result<(), StoreError> {
         self.events.set(self.events.get() || lock == Lock::Events);
         // The keys of locks are two numbers of 32 bits.

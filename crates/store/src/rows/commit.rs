@@ -47,7 +47,7 @@ pub(crate) fn apply(
     };
     work::check_guards(db, who, &with.guards)?;
     if let Some(basis) = &with.basis {
-        let changed = basis.changed(&StoredTree { db, tree, who }).map_err(StoreError::from_row_error)?;
+        let changed = basis.changed(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)?;
         if !changed.is_empty() {
             return Err(StoreError::Conflict(changed));
         }
@@ -247,7 +247,7 @@ pub(crate) fn edit_draft(
     edit: &DraftEdit,
 ) -> Result<loom::Draft, StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let rows = StoredTree { db, tree, who };
+    let rows = StoredTree::new(db, tree, who);
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
             let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;

@@ -30,7 +30,7 @@ pub(crate) fn forget(
     let target = match what {
         Forget::Node { tree, node } => {
             let found = find(db, who, *tree)?;
-            let rows = super::reader::StoredTree { db, tree: found, who };
+            let rows = super::reader::StoredTree::new(db, found, who);
             let row = loom::Rows::node(&rows, *node).map_err(StoreError::from_row_error)?;
             let row = row.ok_or(StoreError::NotFound("node"))?;
             let mut target = Target::new(None);
@@ -81,7 +81,7 @@ fn each_node(
     tree: TreeRef,
     mut visit: impl FnMut(NodeId, &[Block]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let rows = super::reader::StoredTree { db, tree, who: &Principal::Owner };
+    let rows = super::reader::StoredTree::new(db, tree, &Principal::Owner);
     let mut after = None;
     loop {
         let page = loom::Rows::nodes_in_order(&rows, after, PAGE).map_err(StoreError::from_row_error)?;
@@ -146,7 +146,7 @@ impl<'a, 'c> Removal<'a, 'c> {
 
     fn node(&mut self, tree: TreeId, id: NodeId) -> Result<(), StoreError> {
         let tree_ref = find(self.db, &Principal::Owner, tree)?;
-        let rows = super::reader::StoredTree { db: self.db, tree: tree_ref, who: &Principal::Owner };
+        let rows = super::reader::StoredTree::new(self.db, tree_ref, &Principal::Owner);
         let row = loom::Rows::node(&rows, id).map_err(StoreError::from_row_error)?;
         let row = row.ok_or(StoreError::NotFound("node"))?;
         let key = self.db.one("SELECT pk FROM nodes WHERE id = ?1", [id.to_bytes()], |row| get(row, 0))?;
@@ -179,9 +179,9 @@ impl<'a, 'c> Removal<'a, 'c> {
     /// Words in the cells of a tree.
     fn labels(&mut self, tree: TreeRef) -> Result<(), StoreError> {
         let words = self.target.words_of(tree.id);
-        let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
-            WHERE tree = ?1 AND (text IS NOT NULL OR tag <> '')";
-        for (key, cell) in self.db.all(sql, [tree.key.0], |row| cell::read_pair(self.db, tree.key, row))? {
+        let sql =
+            format!("{} WHERE c.tree = ?1 AND (c.text IS NOT NULL OR c.tag <> '')", cell::PAIRS);
+        for (key, cell) in self.db.all(&sql, [tree.key.0], |row| cell::read_pair(self.db, tree.key, row))? {
             let (mut new_key, mut value) = (key.clone(), cell.value.clone());
             if !words.remove_from_cell(&mut new_key, &mut [&mut value]) {
                 continue;

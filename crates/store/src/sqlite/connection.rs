@@ -115,6 +115,10 @@ impl Transaction for SqliteTransaction<'_> {
         Ok(())
     }
 
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// A transaction that writes is the only one.
     fn lock(&self, _lock: Lock<'_>) -> Result<(), StoreError> {
         Ok(())

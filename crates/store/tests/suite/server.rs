@@ -46,15 +46,27 @@ impl Schema {
         Store::connect(&self.options()).unwrap()
     }
 
+    /// Runs statements in this schema.
+    pub(crate) fn batch_within(&self, sql: &str) {
+        self.batch(&format!("SET search_path = {}; {sql}", self.name));
+    }
+
+    /// Where the server listens, if the URL says it in numbers.
+    pub(crate) fn address(&self) -> Option<std::net::SocketAddr> {
+        self.server.split('@').next_back()?.split('/').next()?.parse().ok()
+    }
+
     /// Runs statements on the server.
     pub(crate) fn batch(&self, sql: &str) {
-        block_on(async {
+        let run = || block_on(async {
             let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.unwrap();
             let driver = tokio::spawn(connection);
             client.batch_execute(sql).await.unwrap();
             drop(client);
             driver.await.unwrap().unwrap();
         });
+        // The caller may be on a runtime.
+        std::thread::scope(|scope| scope.spawn(run).join().unwrap());
     }
 }
 
