@@ -33,3 +33,15 @@ impl std::fmt::Debug for ServerOptions {
         f.debug_struct("ServerOptions").field("url", &self.url).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(feature = "postgres")))]
+mod tests {
+    use super::*;
+    use crate::{ServerError, Store, StoreError};
+
+    #[test]
+    fn a_program_without_the_engine_says_so() {
+        let refused = Store::connect(&ServerOptions::new("postgres://u@localhost/d", StoreId([0; 16])));
+        assert!(matches!(refused, Err(StoreError::Server(ServerError::NotBuilt))));
+    }
+}

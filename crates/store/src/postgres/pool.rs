@@ -147,7 +147,8 @@ pub(super) struct Worker {
 impl Worker {
     /// Makes the tables, if there are none.
     pub(super) fn prepare_tables(&mut self, store: StoreId) -> Result<(), StoreError> {
-        self.runtime.block_on(Session::prepare(&self.link, store))
+        self.session = Some(self.runtime.block_on(Session::open(&self.link, Some(store)))?);
+        Ok(())
     }
 
     /// Connects, unless there is a connection that the server has not ended meanwhile.
@@ -156,7 +157,7 @@ impl Worker {
         self.flush();
         if self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
             self.session = None;
-            self.session = Some(self.runtime.block_on(Session::open(&self.link))?);
+            self.session = Some(self.runtime.block_on(Session::open(&self.link, None))?);
         }
         Ok(())
     }

@@ -177,17 +177,14 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects to a store whose tables are there.
-    pub(super) async fn open(link: &Link) -> Result<Self, StoreError> {
-        let client = link.connect(mpsc::unbounded_channel().0).await?;
+    /// Connects; makes the tables of the store `new` if there are none.
+    pub(super) async fn open(link: &Link, new: Option<StoreId>) -> Result<Self, StoreError> {
+        let mut client = link.connect(mpsc::unbounded_channel().0).await?;
+        if let Some(store) = new {
+            tables::prepare(&mut client, link.server(), store).await?;
+        }
         let space = space(&client).await?;
         Ok(Self { client, statements: Statements::default(), space })
-    }
-
-    /// Makes the tables if need be.
-    pub(super) async fn prepare(link: &Link, store: StoreId) -> Result<(), StoreError> {
-        let mut client = link.connect(mpsc::unbounded_channel().0).await?;
-        tables::prepare(&mut client, link.server(), store).await
     }
 
     /// Runs a statement with each of several sets of parameters, all in one round trip, with what comes before it.
@@ -271,6 +268,19 @@ async fn collect(rows: tokio_postgres::RowStream) -> Result<Rows, tokio_postgres
 
 /// The number of the table of trees.
 pub(super) async fn space(client: &Client) -> Result<u32, StoreError> {
-    let row = client.query_one("SELECT CAST('trees' AS regclass)::oid", &[]).await;
+    let row = client.query_typed_one("SELECT CAST('trees' AS regclass)::oid", &[]).await;
     row.and_then(|row| row.try_get(0)).map_err(|error| failure(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_major_version_is_what_comes_first() {
+        assert_eq!(major("15.18 (Debian 15.18-0+deb12u1)"), 15);
+        assert_eq!(major("9.6.24"), 9);
+        assert_eq!(major("17beta1"), 17);
+        assert_eq!(major(""), 0);
+    }
 }

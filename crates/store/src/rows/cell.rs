@@ -141,7 +141,8 @@ pub(crate) fn bookmarks(
     tree: TreeKey,
     positions: &[(PositionId, i64)],
 ) -> Result<Vec<(CellKey, Cell)>, StoreError> {
-    let sql = format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = 0 AND c.target = ?3 AND c.tag = ''");
+    let sql =
+        format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = 0 AND c.target = ?3 AND c.tag = ''");
     let sets: Vec<_> =
         positions.iter().map(|(_, number)| params![tree.0, kind::BOOKMARK, number << 1]).collect();
     let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
@@ -198,7 +199,8 @@ pub(crate) fn set(
 }
 
 /// Cells with the ids of the nodes that their names and values name: the columns of [`read_pair`].
-pub(crate) const PAIRS: &str = "SELECT c.kind, c.view, c.target, c.tag, c.form, c.number, c.text, c.seq, v.id, t.id
+pub(crate) const PAIRS: &str =
+    "SELECT c.kind, c.view, c.target, c.tag, c.form, c.number, c.text, c.seq, v.id, t.id
     FROM cells c LEFT JOIN nodes t ON t.pk = (c.tree << 32) + (c.target >> 1)
     LEFT JOIN nodes v ON v.pk = (c.tree << 32) + c.number AND c.form IN (2, 3, 7)";
 

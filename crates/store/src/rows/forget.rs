@@ -179,8 +179,7 @@ impl<'a, 'c> Removal<'a, 'c> {
     /// Words in the cells of a tree.
     fn labels(&mut self, tree: TreeRef) -> Result<(), StoreError> {
         let words = self.target.words_of(tree.id);
-        let sql =
-            format!("{} WHERE c.tree = ?1 AND (c.text IS NOT NULL OR c.tag <> '')", cell::PAIRS);
+        let sql = format!("{} WHERE c.tree = ?1 AND (c.text IS NOT NULL OR c.tag <> '')", cell::PAIRS);
         for (key, cell) in self.db.all(&sql, [tree.key.0], |row| cell::read_pair(self.db, tree.key, row))? {
             let (mut new_key, mut value) = (key.clone(), cell.value.clone());
             if !words.remove_from_cell(&mut new_key, &mut [&mut value]) {

@@ -89,8 +89,7 @@ impl StoredTree<'_, '_> {
         let read = |ids: &[PositionId]| {
             let sql = "SELECT id, pk FROM nodes WHERE id = ?1 AND pk BETWEEN ?2 AND ?3";
             let key = self.tree.key;
-            let sets: Vec<_> =
-                ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
+            let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
             let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
             self.db.all_of(sql, &sets, |row| {
                 Ok((PositionId::from_bytes(id16(row, 0)?), Some(number_of(get(row, 1)?))))
@@ -126,20 +125,30 @@ impl StoredTree<'_, '_> {
     }
 
     fn node_ahead(&self, ahead: &Ahead, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
-        ahead.nodes.ask(&id, || ahead.beside_node(id), &None, |ids| {
-            let found = self.find_nodes(ids)?;
-            Ok(found.into_iter().map(|row| (row.node.id, Some(row))).collect())
-        })
+        ahead.nodes.ask(
+            &id,
+            || ahead.beside_node(id),
+            &None,
+            |ids| {
+                let found = self.find_nodes(ids)?;
+                Ok(found.into_iter().map(|row| (row.node.id, Some(row))).collect())
+            },
+        )
     }
 
     fn generation_ahead(&self, ahead: &Ahead, id: GenerationId) -> Result<Option<GenerationRow>, StoreError> {
-        ahead.generations.ask(&id, || ahead.beside_generation(id), &None, |ids| {
-            let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
-            let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), self.tree.key.0]).collect();
-            let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-            let rows = self.db.all_of(sql, &sets, |row| trees::json(&get::<String>(row, 0)?))?;
-            Ok(rows.into_iter().map(|row: GenerationRow| (row.id, Some(row))).collect())
-        })
+        ahead.generations.ask(
+            &id,
+            || ahead.beside_generation(id),
+            &None,
+            |ids| {
+                let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
+                let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), self.tree.key.0]).collect();
+                let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+                let rows = self.db.all_of(sql, &sets, |row| trees::json(&get::<String>(row, 0)?))?;
+                Ok(rows.into_iter().map(|row: GenerationRow| (row.id, Some(row))).collect())
+            },
+        )
     }
 
     fn node_at(&self, number: i64) -> Result<Option<NodeRow>, StoreError> {

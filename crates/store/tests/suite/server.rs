@@ -58,13 +58,15 @@ impl Schema {
 
     /// Runs statements on the server.
     pub(crate) fn batch(&self, sql: &str) {
-        let run = || block_on(async {
-            let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.unwrap();
-            let driver = tokio::spawn(connection);
-            client.batch_execute(sql).await.unwrap();
-            drop(client);
-            driver.await.unwrap().unwrap();
-        });
+        let run = || {
+            block_on(async {
+                let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.unwrap();
+                let driver = tokio::spawn(connection);
+                client.batch_execute(sql).await.unwrap();
+                drop(client);
+                driver.await.unwrap().unwrap();
+            })
+        };
         // The caller may be on a runtime.
         std::thread::scope(|scope| scope.spawn(run).join().unwrap());
     }
