@@ -6,6 +6,7 @@ use loom::{Refusal, RowError};
 use model::EncodeError;
 use store::StoreError;
 use store::instance::InstanceId;
+use text::mask::Masker;
 
 use crate::purse::Limit;
 
@@ -96,6 +97,19 @@ pub enum AgentError {
 impl AgentError {
     pub(crate) fn socket(error: &std::io::Error) -> Self {
         Self::Socket(error.to_string())
+    }
+}
+
+impl AgentError {
+    /// The same, with known secrets masked in what a server said.
+    pub(crate) fn masked(self, masker: &Masker) -> Self {
+        match self {
+            Self::Model { code, message, hint, elsewhere } => {
+                let message = masker.mask(&message).text.into_owned();
+                Self::Model { code, message, hint, elsewhere }
+            }
+            other => other,
+        }
     }
 }
 

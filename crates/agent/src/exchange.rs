@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use model::{Call, Event, Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
 use store::home::HomeDir;
@@ -11,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::desk::Desk;
 use crate::error::AgentError;
+use crate::masking::MaskedDeltas;
 use crate::request::{Ask, Begun, Prepared};
 
 /// Lets the first of several requests go ahead until its first token.
@@ -69,24 +69,16 @@ pub(crate) async fn send(
 ) -> Result<Heard, AgentError> {
     let mut spool = Spooling::create(desk, prepared, begun)?;
     let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
-    let reserved = begun.row.reserved.clone();
-    let mut listener = |event: Event| match event {
-        Event::Text { choice, text } => {
+    let mut deltas = MaskedDeltas::new(desk.client.as_ref(), &desk.masker, &begun.row.reserved);
+    let mut listener = |event: Event| {
+        if matches!(event, Event::Text { .. } | Event::Thinking { .. }) {
             gate.open();
-            if let Some(node) = reserved.get(choice as usize) {
-                desk.client.delta(*node, &text);
-            }
         }
-        Event::Thinking { choice, text } => {
-            gate.open();
-            if let Some(node) = reserved.get(choice as usize) {
-                desk.client.thinking(*node, &text);
-            }
-        }
-        _ => {}
+        deltas.event(&event);
     };
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: ask.cancel.clone() };
     let result = ask.model.send(&prepared.encoded, &call, exchange).await;
+    deltas.finish();
     spool.finish();
     Ok(Heard { result, spool: spool.spool })
 }
@@ -106,7 +98,7 @@ impl Spooling {
         let mut header = SpoolHeader::new(name, desk.instance, begun.tenure.fence.0, dialect, desk.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
-        let spool = Spool::create(&dir, &header, Instant::now()).map_err(spool_failed)?;
+        let spool = Spool::create(&dir, &header).map_err(spool_failed)?;
         Ok(Self { dir, header, spool: Some(spool) })
     }
 
@@ -125,14 +117,14 @@ fn spool_failed(error: impl std::fmt::Display) -> AgentError {
 impl model::Spool for Spooling {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("the spool is gone"))?;
-        spool.append(bytes, Instant::now()).map_err(io::Error::other)
+        spool.append(bytes).map_err(io::Error::other)
     }
 
     fn restart(&mut self) -> io::Result<()> {
         if let Some(spool) = self.spool.take() {
             spool.committed().map_err(io::Error::other)?;
         }
-        self.spool = Some(Spool::create(&self.dir, &self.header, Instant::now()).map_err(io::Error::other)?);
+        self.spool = Some(Spool::create(&self.dir, &self.header).map_err(io::Error::other)?);
         Ok(())
     }
 }

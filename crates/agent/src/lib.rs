@@ -20,6 +20,7 @@ pub mod form;
 mod gallery;
 pub mod handover;
 mod lease;
+mod masking;
 pub mod once;
 pub mod purse;
 mod recover;

@@ -9,6 +9,7 @@ use crate::desk::Desk;
 use crate::error::AgentError;
 use crate::exchange::Heard;
 use crate::fits;
+use crate::masking::MaskedResponse;
 use crate::request::{Ask, Begun, Prepared};
 use crate::stored::{self, ResponseMeta};
 
@@ -84,7 +85,7 @@ pub(crate) async fn settle(
     }
     let empty = nodes.is_empty() && failure.is_none();
     let error = match failure {
-        Some(error) => Some(AgentError::from(error)),
+        Some(error) => Some(AgentError::from(error).masked(&desk.masker)),
         None if empty => Some(AgentError::Empty),
         None => None,
     };
@@ -143,8 +144,7 @@ impl Reading {
         failure: Option<&ModelError>,
         manifest: &context::Manifest,
     ) -> Result<Self, AgentError> {
-        let reparsed = model::reparse(raw.dialect, &raw.body, raw.streamed);
-        let mut meta = ResponseMeta::of(raw, &manifest.model.name, reparsed.usage);
+        let mut meta = ResponseMeta::of(raw, &manifest.model.name);
         meta.interrupted = failure.map(|error| error.code().to_owned());
         Self::new(desk, raw.body.to_vec(), meta, &manifest.held)
     }
@@ -156,15 +156,13 @@ impl Reading {
         mut meta: ResponseMeta,
         held: &str,
     ) -> Result<Self, AgentError> {
-        let mut body = body;
-        if let Ok(text) = std::str::from_utf8(&body) {
-            let masked = desk.masker.mask(text);
-            if !masked.spans.is_empty() {
-                meta.masked = masked.spans.iter().map(|span| span.name.clone()).collect();
-                body = masked.text.into_owned().into_bytes();
-            }
+        let MaskedResponse { body, reparsed, names } =
+            MaskedResponse::of(&desk.masker, meta.dialect, body, meta.streamed);
+        meta.masked = names.into_iter().collect();
+        meta.usage = reparsed.usage;
+        for (_, value) in &mut meta.headers {
+            *value = desk.masker.mask(value).text.into_owned();
         }
-        let reparsed = model::reparse(meta.dialect, &body, meta.streamed);
         let interrupted = meta.interrupted.clone();
         let choices = reparsed
             .choices

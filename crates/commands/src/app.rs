@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::fallback::{Fallbacks, Found};
 use agent::handover::Doors;
@@ -14,8 +15,9 @@ use store::Ids;
 use store::home::{Home, SpaceLimits};
 use store::instance::InstanceId;
 use store::{Applied, Store, With};
-use workspace::discovery::Surroundings;
-use workspace::trust::{Accepted, Arrival};
+use workspace::discovery::DiscoveryContext;
+use workspace::trust::{Accepted, WorkspaceOrigin};
+use workspace::{Accept, FileArgument, FileError, FileProblem, StoreGuard, check_output};
 
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
@@ -65,8 +67,11 @@ pub trait Talk: Client {
     }
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
-    /// Standard input, for an argument `-`.
-    fn input(&self) -> Box<dyn Read + Send>;
+    /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
+    ///
+    /// # Errors
+    /// When it is one of the files of `guard`, or cannot be read.
+    fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError>;
 }
 
 /// The workspace of an invocation.
@@ -77,13 +82,13 @@ pub struct Workspace {
     /// Its folder by canonical path, whether or not it is loaded or there.
     pub folder: Option<PathBuf>,
     /// How it was chosen.
-    pub arrival: Option<Arrival>,
+    pub arrival: Option<WorkspaceOrigin>,
     /// Its folder, where what it brings may be loaded.
     pub root: Option<workspace::Root>,
     /// Which of its texts are loaded.
     pub accepted: Accepted,
     /// By which it is judged which folders may be workspaces.
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<DiscoveryContext>,
 }
 
 /// A home that is open, with everything its commands need.
@@ -94,6 +99,8 @@ pub struct App {
     pub ids: Arc<Ids>,
     /// The home.
     pub home: Arc<Home>,
+    /// The files of its store, which nothing else here may open.
+    pub guard: StoreGuard,
     /// This process, as an owner of running work.
     pub instance: InstanceId,
     /// The wall clock.
@@ -169,7 +176,8 @@ impl App {
             Command::Restore(args) => {
                 let options = store::home::HomeOptions::default();
                 let home = self.home.root().to_owned();
-                let into = care::RestoreTo { home, options, now: self.now().0 };
+                let guard = self.guard.clone();
+                let into = care::RestoreTo { home, options, guard, now: self.now().0 };
                 care::restore(&args, into, self.talk.as_ref()).await
             }
             Command::Store(_) => care::check(self, asker).await,
@@ -363,38 +371,55 @@ impl App {
     /// When it cannot be read, is no UTF-8 or too long.
     pub fn file_text(&self, path: &Path) -> Result<String, CommandError> {
         let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
-        self.text_of(&name, self.file_bytes(path)?)
+        self.text_of(&name, self.file_bytes(path, Accept::RegularOrPipe)?)
     }
 
     /// The bytes of a file, or of standard input for `-`.
     ///
     /// # Errors
     /// When it cannot be read or is too long.
-    pub(crate) fn file_bytes(&self, path: &Path) -> Result<Vec<u8>, CommandError> {
-        if path == Path::new("-") {
-            return self.read_bytes("standard input", self.talk.input());
-        }
-        let file =
-            std::fs::File::open(path).map_err(|error| CommandError::file("cannot read", path, &error))?;
-        let meta = file.metadata().map_err(|error| CommandError::file("cannot read", path, &error))?;
-        if !meta.is_file() {
-            let name = text::terminal::one_line(&path.to_string_lossy()).into_owned();
-            return Err(CommandError::usage(
-                format!("{name} is not a plain file"),
-                "name a file, or `-` for standard input",
-            ));
-        }
-        self.read_bytes(&path.to_string_lossy(), Box::new(file))
-    }
-
-    fn read_bytes(&self, name: &str, source: Box<dyn Read + Send>) -> Result<Vec<u8>, CommandError> {
-        let name = text::terminal::one_line(name).into_owned();
+    pub(crate) fn file_bytes(&self, path: &Path, accept: Accept) -> Result<Vec<u8>, CommandError> {
+        let source = self.open_file(path, accept)?;
         let mut bytes = Vec::new();
         let limit = self.settings.limits.paste;
         let read = source.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| CommandError::file("cannot read", Path::new(&name), &error))?;
-        self.fits_paste(&name, bytes.len() as u64)?;
+        read.map_err(|error| CommandError::file("cannot read", path, &error))?;
+        self.fits_paste(&text::terminal::one_line(&path.to_string_lossy()), bytes.len() as u64)?;
         Ok(bytes)
+    }
+
+    /// Opens a file argument; where pipes are accepted, `-` is standard input.
+    ///
+    /// # Errors
+    /// What is of another kind or the store's is refused before it is opened.
+    pub(crate) fn open_file(
+        &self,
+        path: &Path,
+        accept: Accept,
+    ) -> Result<Box<dyn Read + Send>, CommandError> {
+        let timeout = self.settings.limits.input_wait;
+        let opened = if path == Path::new("-") && accept == Accept::RegularOrPipe {
+            self.talk.input(&self.guard, timeout)
+        } else {
+            let opened = FileArgument::open(path, &self.guard, accept, timeout);
+            opened.map(|file| Box::new(file) as Box<dyn Read + Send>)
+        };
+        opened.map_err(|error| CommandError::file_argument(&error))
+    }
+
+    /// Refuses a file that would be written into the home.
+    ///
+    /// # Errors
+    /// `in_home`, or what keeps its folder from being entered.
+    pub(crate) fn check_output(&self, path: &Path) -> Result<(), CommandError> {
+        check_output(path, self.home.root()).map_err(|error| match error.problem {
+            FileProblem::InHome => CommandError::refused(
+                "in_home",
+                format!("{} would lie in the home", text::terminal::one_line(&path.to_string_lossy())),
+                "name a file outside the home, or in its folder workspace",
+            ),
+            problem => CommandError::file("cannot write", path, &problem.into()),
+        })
     }
 
     /// What is called `name` as text; known secrets masked.

@@ -20,6 +20,7 @@ use loom::plan::NewText;
 use loom::{Role, ViewName};
 use model::{Cancel, Thinking};
 use store::SessionKind;
+use workspace::Accept;
 
 use crate::app::App;
 use crate::args::chat::Chat;
@@ -35,6 +36,7 @@ use crate::slash::{self, Input, SlashCommand, Slashed};
 use attached::Attached;
 pub use beside::{Beside, Steered};
 pub(crate) use sessions::sessions;
+use sessions::{masked_name, session_name};
 
 /// How long a busy session is waited for whose process takes no messages.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -98,12 +100,15 @@ impl Conversation {
             let id = app.desk().new_id::<loom::TreeId>()?;
             (Name::temporary(app.instance, id), ViewName::default(), SessionKind::Temporary)
         } else {
-            let (name, view) = args.session.session.as_deref().map(place).transpose()?.unwrap_or_default();
+            let named = args.session.session.as_deref();
+            let (name, view) = named.map(|named| place(app, named)).transpose()?.unwrap_or_default();
             (name, view, SessionKind::Main)
         };
         let chosen = Chosen { workspace: app.workspace.key.clone(), name, kind };
         let (preset, attached) = (args.preset.clone(), args.files.iter());
-        let attached = attached.map(|path| Attached::read(app, path)).collect::<Result<_, _>>()?;
+        let attached = attached
+            .map(|path| Attached::read(app, path, Accept::RegularOrPipe))
+            .collect::<Result<_, _>>()?;
         let (anew, manner, told, turn) = (args.new, None, None, None);
         let think = args.think.map(Think::wish);
         let told_thinking = None;
@@ -486,15 +491,16 @@ enum Either {
 }
 
 /// A session and a view of its tree, from `SESSION` or `SESSION:FORK`.
-fn place(named: &str) -> Result<(Name, ViewName), CommandError> {
+fn place(app: &App, named: &str) -> Result<(Name, ViewName), CommandError> {
+    let named = masked_name(app, named);
     let Some((session, fork)) = named.split_once(':') else {
-        return Ok((Name::new(named)?, ViewName::default()));
+        return Ok((Name::new(&named)?, ViewName::default()));
     };
-    Ok((Name::new(session)?, fork_name(fork)?))
+    Ok((Name::new(session)?, fork_name(app, fork)?))
 }
 
 /// A name of a fork: one a session could have, too.
-fn fork_name(name: &str) -> Result<ViewName, CommandError> {
-    let name = Name::new(name)?;
+fn fork_name(app: &App, name: &str) -> Result<ViewName, CommandError> {
+    let name = session_name(app, name)?;
     name.as_str().parse().map_err(|_| AgentError::Name(name.to_string()).into())
 }

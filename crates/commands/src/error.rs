@@ -7,6 +7,7 @@ use model::{EncodeError, ModelError};
 use serde::Serialize;
 use store::StoreError;
 use store::blobs::BlobError;
+use workspace::{FileError, FileProblem};
 
 use crate::settings::size;
 
@@ -51,13 +52,44 @@ impl CommandError {
         let path = text::terminal::one_line(&path.to_string_lossy()).into_owned();
         let (code, exit, hint) = match error.kind() {
             std::io::ErrorKind::NotFound => ("not_found", 3, "check the path"),
-            std::io::ErrorKind::StorageFull => {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 ("disk_full", 6, "free some space and try again; nothing was lost")
             }
+            std::io::ErrorKind::FileTooLarge => {
+                ("file_limit", 6, "raise the limit on the size of files (`ulimit -f`) and try again")
+            }
             std::io::ErrorKind::ReadOnlyFilesystem => ("read_only", 6, "choose a place that can be written"),
+            std::io::ErrorKind::TimedOut => {
+                ("silent", 2, "see why its writer says nothing, or raise limits.input_wait")
+            }
             _ => ("file", 2, "check the path and its permissions"),
         };
         Self::new(code, exit, format!("{what} {path}: {error}"), hint)
+    }
+
+    /// A file argument that was not opened.
+    pub fn file_argument(error: &FileError) -> Self {
+        let path = text::terminal::one_line(&error.path.to_string_lossy()).into_owned();
+        match &error.problem {
+            FileProblem::NotRegular(kind) => Self::usage(
+                format!("{path} is a {kind}, not a plain file"),
+                "name a file, or `-` for standard input",
+            ),
+            FileProblem::StoreFile => Self::refused(
+                "store_file",
+                format!("{path} belongs to the store, which alone may open it"),
+                "`drawloom tree export` and `drawloom backup` write what is in it",
+            ),
+            FileProblem::NotFound => {
+                Self::file("cannot read", &error.path, &std::io::ErrorKind::NotFound.into())
+            }
+            problem => Self::new(
+                "file",
+                2,
+                format!("cannot read {path}: {problem}"),
+                "check the path and its permissions",
+            ),
+        }
     }
 }
 
@@ -109,7 +141,10 @@ impl From<StoreError> for CommandError {
             StoreError::SchemaTooNew { .. } => ("schema_too_new", 6),
             StoreError::MigrationNeeded { .. } => ("migration_needed", 6),
             StoreError::ReadOnly => ("read_only", 6),
-            StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed => ("store", 6),
+            StoreError::Server(_) => ("server", 6),
+            StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed | StoreError::Panicked => {
+                ("store", 6)
+            }
         };
         split(code, exit, &error.to_string())
     }
@@ -122,7 +157,9 @@ impl From<AgentError> for CommandError {
             AgentError::Store(error) => error.into(),
             AgentError::Context(error) => error.into(),
             AgentError::Encode(error) => error.into(),
-            AgentError::Model { code, message, hint, .. } => Self::new(code, 5, message, hint),
+            AgentError::Model { code, message, hint, .. } => {
+                Self::new(code, exit_of_model(code), message, hint)
+            }
             AgentError::Budget { limit, message } => Self::refused(
                 "budget_spent",
                 message,
@@ -193,8 +230,13 @@ impl From<EncodeError> for CommandError {
 impl From<&ModelError> for CommandError {
     fn from(error: &ModelError) -> Self {
         let message = text::terminal::visible(&error.to_string()).into_owned();
-        Self::new(error.code(), 5, message, error.hint())
+        Self::new(error.code(), exit_of_model(error.code()), message, error.hint())
     }
+}
+
+/// Exit code of a call that failed, by the code of [`ModelError`]: 5, or 6 where the disk of the home failed it.
+fn exit_of_model(code: &str) -> u8 {
+    if code == "spool_failed" { 6 } else { 5 }
 }
 
 /// The messages of our crates end in what to do, behind the last colon.

@@ -129,6 +129,7 @@ impl Outcome {
             Self::Checked(found) => !found.ok,
             Self::Health(found) => !found.ok,
             Self::Restored(found) => !found.verified,
+            Self::BackedUp(made) => !made.problems.is_empty(),
             _ => false,
         };
         u8::from(failed)

@@ -5,43 +5,51 @@ use std::time::Duration;
 
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a model is asked, by name.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Way of asking a model, by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Preset {
-    /// The model; the default one, if none.
+    /// The model; the default one without it.
     pub model: Option<String>,
     /// Siblings.
+    #[schemars(range(min = 1, max = 64), extend("unit" = "nodes"))]
     pub n: Option<u32>,
     /// Sampling temperature.
+    #[schemars(range(min = 0, max = 5))]
     pub temperature: Option<f64>,
     /// Nucleus sampling.
+    #[schemars(range(min = 0, max = 1))]
     pub top_p: Option<f64>,
     /// Least probability, relative to the likeliest token.
+    #[schemars(range(min = 0, max = 1))]
     pub min_p: Option<f64>,
-    /// Tokens an answer may have.
+    /// Tokens an answer may have; in a document 96, unless the model can be told how much to think.
+    #[schemars(range(min = 1), extend("unit" = "tokens"))]
     pub max_tokens: Option<u32>,
-    /// Texts to stop at.
+    /// Texts to stop at; also `sentence` and `paragraph`.
     pub stop: Vec<String>,
     /// Seed of the sampling.
     pub seed: Option<i64>,
     /// Alternatives a token to keep probabilities of.
+    #[schemars(range(min = 0, max = 20))]
     pub logprobs: Option<u8>,
-    /// How much is thought before an answer.
+    /// How much the model thinks before it answers.
     pub think: Option<Thinking>,
 }
 
-/// An agent: a model with how it is asked.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// An agent: a model with the way of asking it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Agent {
-    /// The model; the default one, if none.
+    /// The model of this agent; the default one without it.
     pub model: Option<String>,
     /// Siblings it adds.
+    #[schemars(range(min = 1, max = 64), extend("unit" = "nodes"))]
     pub n: Option<u32>,
-    /// How it is asked.
+    /// The preset by which it is asked.
     pub preset: Option<String>,
 }
 
@@ -83,6 +91,8 @@ pub struct Limits {
     pub paste: u64,
     /// Pixels of a picture that is decoded.
     pub picture: u64,
+    /// How long standard input, or a pipe named as a file, may stay silent.
+    pub input_wait: Duration,
 }
 
 impl Default for Limits {
@@ -94,6 +104,7 @@ impl Default for Limits {
             node: MAX_NODE_BYTES,
             paste: 64 << 20,
             picture: media::MAX_PIXELS,
+            input_wait: Duration::from_secs(300),
         }
     }
 }

@@ -20,7 +20,7 @@ pub const CACHE_LIVES: i64 = 60 * 60 * 1_000;
 const MOST_DIFF: usize = 4_000;
 
 /// What becomes of a file above the boundary that changes in mid-session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedFiles {
     /// The difference is sent at the end.

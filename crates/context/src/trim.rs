@@ -18,7 +18,7 @@ const LEAVES: u64 = 60;
 const NEWEST: usize = 2;
 
 /// How a conversation that is too long is cut.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// The oldest turns leave.

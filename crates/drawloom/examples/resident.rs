@@ -21,6 +21,7 @@ use store::home::{Home, HomeOptions};
 use store::instance::{About, InstanceId, Instances};
 use store::{Ids, Store};
 use text::mask::{Masker, Secret};
+use workspace::{FileError, StoreGuard};
 
 #[derive(Parser)]
 struct Arguments {
@@ -61,6 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let app = App {
             store: Arc::new(Store::open(&home.database())?),
             ids: Ids::new(),
+            guard: StoreGuard::of(&home.database())?,
             home: Arc::new(home),
             instance: instance.id(),
             clock,
@@ -158,7 +160,7 @@ impl Talk for Silent {
         false
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::empty())
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
     }
 }

@@ -6,13 +6,13 @@
 //! (spec: scale §1).
 
 mod corpus;
-mod figures;
+mod fixtures;
+mod harness;
 mod imports;
+mod metrics;
 mod paths;
-mod planting;
-mod rig;
+mod report;
 mod scratch;
-mod sheet;
 mod sizes;
 mod starts;
 mod turns;
@@ -22,8 +22,8 @@ use commands::CommandError;
 use commands::args::care::{Bench, BenchArg};
 use commands::results::care::Rows;
 
+use report::Report;
 use scratch::Scratch;
-use sheet::Sheet;
 
 /// The longest path that is measured.
 const LONGEST_PATH: u64 = 100_000;
@@ -38,9 +38,9 @@ const FEWEST: u64 = 1_000;
 /// A size that is too small, a disk that is full, or a tree that does not verify.
 pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Rows, CommandError> {
     if args.what == BenchArg::Turn {
-        let mut sheet = Sheet::new(progress);
-        turns::measure(&mut sheet, &Scratch::new()?)?;
-        return Ok(sheet.finish());
+        let mut report = Report::new(progress);
+        turns::measure(&mut report, &Scratch::new()?)?;
+        return Ok(report.finish());
     }
     if args.nodes < FEWEST {
         let message = format!("a tree of {} nodes says nothing about large ones", args.nodes);
@@ -49,24 +49,24 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Rows, 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|error| rig::failed("start a runtime", error))?;
+        .map_err(|error| harness::failed("start a runtime", error))?;
     let scratch = Scratch::new()?;
-    let mut sheet = Sheet::new(progress);
-    starts::measure(&mut sheet, &scratch);
+    let mut report = Report::new(progress);
+    starts::measure(&mut report, &scratch);
     if args.what == BenchArg::All {
-        turns::measure(&mut sheet, &scratch)?;
+        turns::measure(&mut report, &scratch)?;
     }
     runtime.block_on(async {
-        sizes::measure(&mut sheet, &scratch, &powers(1_000, args.nodes)).await?;
-        sizes::measure_written(&mut sheet, &scratch, args.nodes).await?;
-        imports::measure(&mut sheet, &scratch, args.nodes).await?;
-        paths::measure(&mut sheet, &scratch, &powers(100, args.nodes.min(LONGEST_PATH))).await
+        sizes::measure(&mut report, &scratch, &powers(1_000, args.nodes)).await?;
+        sizes::measure_written(&mut report, &scratch, args.nodes).await?;
+        imports::measure(&mut report, &scratch, args.nodes).await?;
+        paths::measure(&mut report, &scratch, &powers(100, args.nodes.min(LONGEST_PATH))).await
     })?;
-    wire::measure(&mut sheet)?;
-    if let Some(peak) = figures::memory("VmHWM") {
-        sheet.row("resident memory of this benchmark at its peak", peak, "MiB", None);
+    wire::measure(&mut report)?;
+    if let Some(peak) = metrics::memory("VmHWM") {
+        report.row("resident memory of this benchmark at its peak", peak, "MiB", None);
     }
-    Ok(sheet.finish())
+    Ok(report.finish())
 }
 
 /// Sizes to measure: `first` and its multiples by ten up to `last`, which is always among them. At least two where

@@ -4,20 +4,19 @@
 //! skipped silently: a command that would work with half of what the owner wrote is refused, and only
 //! `config` and `doctor`, which are how one finds out, go on (spec: cli §5).
 
-mod atomic;
 mod commands;
 mod file;
-mod key;
+mod keys;
+mod kind;
 mod layers;
 mod path;
 #[cfg(test)]
 mod reference;
-mod schema;
 mod sections;
 mod set;
-mod table;
+mod values;
 
 pub(crate) use commands::run;
 pub(crate) use layers::{Layers, Source};
 pub(crate) use path::join;
-pub(crate) use sections::{Config, ModelSection, Provider};
+pub(crate) use sections::{Config, Level, ModelSection, Provider};

@@ -37,7 +37,7 @@ pub(crate) fn play(keep: Option<&Path>) -> Result<(), CommandError> {
         (None, None) => return Err(failed("a folder", &"there is none")),
     };
     fs::create_dir_all(&folder).map_err(|error| failed("the folder", &error))?;
-    let story = Story { program: program()?, home: folder.join("home"), folder };
+    let story = DemoScript { program: program()?, home: folder.join("home"), folder };
     story.tell()?;
     if let Some(folder) = keep {
         let home = folder.join("home");
@@ -63,13 +63,13 @@ fn say(line: &str) -> Result<(), CommandError> {
 }
 
 /// A story in the making.
-struct Story {
+struct DemoScript {
     program: PathBuf,
     home: PathBuf,
     folder: PathBuf,
 }
 
-impl Story {
+impl DemoScript {
     fn tell(&self) -> Result<(), CommandError> {
         let draft = self.folder.join("draft.txt");
         let script = self.folder.join("script.jsonl");

@@ -2,7 +2,7 @@
 //!
 //! Servers are looked for on loopback alone, and only when somebody asked (`init`, `model list --detect`), never when a
 //! conversation starts: a port that answers is a program, and its name for a model is what it says (spec: security
-//! §10). A local server that was named is asked for the window of its model, too ([`crate::windows`]).
+//! §10). A local server that was named is asked for the window of its model, too ([`crate::context_windows`]).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use model::providers::{PROVIDERS, Probe};
 use model::{Connection, DialectName, ListedModel, Timeouts, list_models, provider};
 
 use crate::interrupt;
-use crate::provider::Reached;
+use crate::provider::ResolvedProvider;
 
 /// Servers by the address they listen at unless told otherwise.
 pub(crate) fn servers() -> Vec<(&'static str, &'static str)> {
@@ -21,14 +21,11 @@ pub(crate) fn servers() -> Vec<(&'static str, &'static str)> {
 /// How long each may take.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A server that answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct FoundServer {
     /// Which program listens there by default; another may.
     pub(crate) name: &'static str,
-    /// Its address.
     pub(crate) url: &'static str,
-    /// Its models.
     pub(crate) models: Vec<ListedModel>,
 }
 
@@ -36,7 +33,7 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// When the system gives no threads.
-pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<Found>, CommandError> {
+pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<FoundServer>, CommandError> {
     let runtime = interrupt::runtime()?;
     let found = runtime.block_on(async {
         let mut asked = tokio::task::JoinSet::new();
@@ -47,7 +44,7 @@ pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<Fou
                 let probe = provider(name).and_then(|row| row.probe.as_ref());
                 let asked = list_models(DialectName::OpenAiChat, connection, probe);
                 let models = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
-                Some((place, Found { name, url, models }))
+                Some((place, FoundServer { name, url, models }))
             });
         }
         asked.join_all().await
@@ -62,7 +59,7 @@ pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<Fou
 ///
 /// # Errors
 /// When the system gives no threads.
-pub(crate) fn listed(reached: &Reached<'_>) -> Result<Vec<ListedModel>, CommandError> {
+pub(crate) fn listed(reached: &ResolvedProvider<'_>) -> Result<Vec<ListedModel>, CommandError> {
     let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(Vec::new()) };
     let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
     let connection = Connection { timeouts, ..connection };
@@ -82,7 +79,7 @@ pub(crate) fn listed(reached: &Reached<'_>) -> Result<Vec<ListedModel>, CommandE
 ///
 /// # Errors
 /// When the system gives no threads.
-pub(crate) fn window(reached: &Reached<'_>, model: &str) -> Result<Option<u32>, CommandError> {
+pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Option<u32>, CommandError> {
     let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(None) };
     let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
     let dialect = reached.dialect();

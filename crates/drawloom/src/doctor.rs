@@ -13,17 +13,21 @@ use commands::{CommandError, Outcome};
 use workspace::trust::decide;
 
 use crate::config::Layers;
-use crate::places::Places;
+use crate::paths::InvocationPaths;
 
 /// Looks at everything.
 ///
 /// # Errors
 /// When not even looking was possible.
-pub(crate) fn examine(quick: bool, places: &Places, layers: &Layers) -> Result<Outcome, CommandError> {
+pub(crate) fn examine(
+    quick: bool,
+    paths: &InvocationPaths,
+    layers: &Layers,
+) -> Result<Outcome, CommandError> {
     let config = layers.lenient()?;
     let mut checks = vec![settings(layers)];
-    checks.extend(disk::checks(places, &config, quick));
-    checks.push(workspace(places));
+    checks.extend(disk::checks(paths, &config, quick));
+    checks.push(workspace(paths));
     checks.extend(servers::checks(layers, &config, quick)?);
     checks.push(ok("sandbox", "not used yet: this version runs no programs"));
     let ok = checks.iter().all(|check| check.state != State::Fail);
@@ -50,22 +54,24 @@ fn settings(layers: &Layers) -> Check {
     }
 }
 
-fn workspace(places: &Places) -> Check {
-    let chosen = match places.workspace() {
+fn workspace(paths: &InvocationPaths) -> Check {
+    let chosen = match paths.workspace() {
         Ok(chosen) => chosen,
         Err(error) => return check("workspace", State::Fail, error.message, error.hint),
     };
     let why = format!("{}: {}", chosen.folder.display(), chosen.why);
-    let database = places.home.join("loom.db");
+    let database = paths.home.join("loom.db");
     // What cannot be opened is not there yet, or is named when something is loaded from it.
-    let Ok(looked) = Looked::at(&chosen.folder, &database) else { return ok("workspace", why) };
+    let Some(looked) = paths.guard().ok().and_then(|guard| Looked::at(&chosen.folder, &guard).ok()) else {
+        return ok("workspace", why);
+    };
     let record = match disk::answered(&database, &looked) {
         Ok(record) => record,
         Err(error) => {
             return check("workspace", State::Warn, format!("{why}; {}", error.message), error.hint);
         }
     };
-    let decision = decide(&looked.id, &looked.inventory, places.arrival(&chosen), record.as_ref());
+    let decision = decide(&looked.id, &looked.inventory, paths.arrival(&chosen), record.as_ref());
     let why = format!("{why}; {decision}");
     if decision.loads() {
         return ok("workspace", why);

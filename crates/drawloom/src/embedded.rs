@@ -4,9 +4,9 @@
 //! at a terminal. What is loaded is the very file that was hashed. Without the feature `embedded-model` the names are
 //! still known, and an error says that this build has no engine.
 
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use commands::CommandError;
 use commands::settings::size;
@@ -17,6 +17,7 @@ use weights::{
     ObtainRequest, PythonEnvironment, Weights, WeightsError, WeightsFolders, WeightsSource, WeightsSources,
     obtain,
 };
+use workspace::{Accept, FileArgument, StoreGuard, descriptor_path};
 
 use crate::talk::Person;
 
@@ -109,8 +110,7 @@ impl Embedded {
     fn load(&self, weights: &Weights, consent: Consent) -> Result<Arc<dyn Model>, CommandError> {
         let installed = self.obtain(weights, consent)?;
         // The descriptor that was hashed, not the path: whatever took the path since is not read.
-        let path = format!("/proc/self/fd/{}", installed.file.as_raw_fd());
-        engine::load(Path::new(&path), weights.name, Some(&self.person))
+        engine::load(&descriptor_path(&installed.file), weights.name, Some(&self.person))
     }
 
     /// The weights on the disk; fetched and converted first where that was asked for. Blocks.
@@ -161,9 +161,16 @@ pub(crate) fn about(weights: &Weights, here: bool) -> Vec<String> {
 ///
 /// # Errors
 /// When the file is none, or is of a kind this engine does not run.
-pub(crate) fn file(path: &Path, person: Option<&Person>) -> Result<Arc<dyn Model>, CommandError> {
+pub(crate) fn file(
+    path: &Path,
+    guard: &StoreGuard,
+    person: Option<&Person>,
+) -> Result<Arc<dyn Model>, CommandError> {
+    let opened = FileArgument::open(path, guard, Accept::Regular, Duration::ZERO);
+    let file = opened.map_err(|error| CommandError::file_argument(&error))?.into_file();
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    engine::load(path, &one_line(&name), person)
+    // The file that was judged, not the path: whatever took the path since is not read.
+    engine::load(&descriptor_path(&file), &one_line(&name), person)
 }
 
 fn no_threads(error: &std::io::Error) -> CommandError {
@@ -254,7 +261,7 @@ mod engine {
     ) -> Result<Arc<dyn Model>, CommandError> {
         let model = EmbeddedModel::load(path, name, EmbeddedOptions::default());
         let model = model.map_err(|error| match error {
-            gguf::LoadError::Io(error) => CommandError::file("cannot read", path, &error),
+            gguf::LoadError::Io(error) => CommandError::file("cannot read", Path::new(name), &error),
             other => CommandError::new(
                 "bad_model_file",
                 2,

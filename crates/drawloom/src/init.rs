@@ -16,10 +16,10 @@ use text::terminal::one_line;
 use weights::Consent;
 
 use crate::config::{self, Config, Layers};
-use crate::detect::{Found, detect, servers};
+use crate::detect::{FoundServer, detect, servers};
 use crate::model_commands::{DEFAULT, fetch};
-use crate::models::Configured;
-use crate::places::Places;
+use crate::models::ConfiguredModels;
+use crate::paths::InvocationPaths;
 use crate::provider::held;
 use crate::talk::Person;
 use crate::{embedded, open};
@@ -28,11 +28,11 @@ use crate::{embedded, open};
 ///
 /// # Errors
 /// When the home cannot be made, or what was said yes to cannot be done.
-pub(crate) fn run(places: &Places, layers: &Layers, person: Person) -> Result<Outcome, CommandError> {
+pub(crate) fn run(paths: &InvocationPaths, layers: &Layers, person: Person) -> Result<Outcome, CommandError> {
     let config = layers.config()?;
-    open::home(places, &config, &person)?;
+    open::home(paths, &config, &person)?;
     let mut init = Init {
-        places,
+        paths,
         layers,
         model: config.model.default.clone(),
         config,
@@ -47,7 +47,7 @@ pub(crate) fn run(places: &Places, layers: &Layers, person: Person) -> Result<Ou
 }
 
 struct Init<'a> {
-    places: &'a Places,
+    paths: &'a InvocationPaths,
     layers: &'a Layers,
     config: Config,
     model: Option<String>,
@@ -62,7 +62,7 @@ impl Init<'_> {
 
     fn set(&self, key: &str, value: &str) -> Result<(), CommandError> {
         let set = ConfigCommand::Set { key: key.to_owned(), value: value.to_owned() };
-        config::run(set, self.places, self.layers, &|line| self.person.notice(line)).map(drop)
+        config::run(set, self.paths, self.layers, &|line| self.person.notice(line)).map(drop)
     }
 
     /// Every provider whose key lies in the environment: one yes takes it into use, and makes its usual model the
@@ -90,8 +90,9 @@ impl Init<'_> {
     fn key(&mut self, row: &ProviderRow, variable: &str, key: &str) -> Result<(), CommandError> {
         let usual = catalogue::family(row.name).and_then(|family| family.usual);
         let usual = usual.map(|name| format!("{}/{name}", row.name));
-        let price =
-            usual.as_ref().and_then(|full| Configured::new(self.config.clone(), None).info(full)?.prices);
+        let price = usual
+            .as_ref()
+            .and_then(|full| ConfiguredModels::new(self.config.clone(), None).info(full)?.prices);
         let mut lines =
             vec![format!("There is a key in {variable}. Text would go to {} ({}).", row.base_url, row.name)];
         if let (Some(full), Some(price)) = (&usual, price) {
@@ -119,13 +120,13 @@ impl Init<'_> {
         Ok(())
     }
 
-    fn servers(&mut self, found: &[Found]) -> Result<(), CommandError> {
+    fn servers(&mut self, found: &[FoundServer]) -> Result<(), CommandError> {
         if found.is_empty() {
             let names: Vec<_> = servers().iter().map(|(name, url)| format!("{name} ({url})")).collect();
             self.step("servers", StepState::None, format!("none answers: {}", names.join(", ")), "");
         }
         for server in found {
-            let Found { name, url, models } = server;
+            let FoundServer { name, url, models } = server;
             let ids: Vec<String> =
                 models.iter().take(8).map(|model| one_line(&model.id).into_owned()).collect();
             let what = format!("a server at {url}, where {name} listens: {}", ids.join(", "));
@@ -161,7 +162,7 @@ impl Init<'_> {
     fn embedded(&mut self) -> Result<(), CommandError> {
         let Some(weights) = weights::table::TABLE.first() else { return Ok(()) };
         let name = weights.name;
-        let here = weights::WeightsFolders::of_home(&self.places.home).converted(weights).is_file();
+        let here = weights::WeightsFolders::of_home(&self.paths.home).converted(weights).is_file();
         if let Some(model) = &self.model {
             let what =
                 format!("{name} is {}; {model} is the default", if here { "here" } else { "not needed" });
@@ -171,7 +172,7 @@ impl Init<'_> {
         let lines = embedded::about(weights, here);
         if self.person.answer(&lines, &format!("Use {name} when none is named?")) == Some(true) {
             let consent = Consent::Answered { yes: true };
-            fetch(weights, consent, self.places, &self.config, Arc::clone(&self.person))?;
+            fetch(weights, consent, self.paths, &self.config, Arc::clone(&self.person))?;
             self.set(DEFAULT, name)?;
             self.model = Some(name.to_owned());
             self.step(
@@ -193,7 +194,7 @@ impl Init<'_> {
     }
 
     fn workspace(&mut self) -> Result<String, CommandError> {
-        let chosen = self.places.workspace()?;
+        let chosen = self.paths.workspace()?;
         let folder = one_line(&chosen.folder.to_string_lossy()).into_owned();
         let next = "another one: a folder with an AGENTS.md, or --workspace DIR";
         self.step("workspace", StepState::Done, format!("{folder}: {}", chosen.why), next);

@@ -17,10 +17,8 @@ const TO_STORE: Duration = Duration::from_secs(5);
 /// How long a dropped command may take to come to a point where it waits.
 const TO_END: Duration = Duration::from_millis(200);
 
-/// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Ended<T> {
-    /// By itself.
+pub(crate) enum CommandEnd<T> {
     Done(T),
     /// By Ctrl-C, with what it made until then.
     Interrupted(Option<T>),
@@ -46,12 +44,12 @@ pub(crate) fn run<T: Send + 'static>(
     runtime: &Runtime,
     work: impl Future<Output = Result<T, CommandError>> + Send + 'static,
     stop: Option<&CancelHandle>,
-) -> Result<Ended<T>, CommandError> {
+) -> Result<CommandEnd<T>, CommandError> {
     runtime.block_on(async {
         let mut task = tokio::spawn(work);
         tokio::select! {
             biased;
-            finished = &mut task => return answer(finished).map(Ended::Done),
+            finished = &mut task => return answer(finished).map(CommandEnd::Done),
             () = interrupted() => {}
         }
         let partial = match stop {
@@ -65,7 +63,7 @@ pub(crate) fn run<T: Send + 'static>(
             task.abort();
             within(&mut task, TO_END).await;
         }
-        Ok(Ended::Interrupted(partial))
+        Ok(CommandEnd::Interrupted(partial))
     })
 }
 

@@ -8,9 +8,17 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
+use crate::config::Level;
+
 /// Begins to log what is at least as grave as `level`.
-pub(crate) fn start(level: &str) {
-    let level = level.parse().unwrap_or(LevelFilter::WARN);
+pub(crate) fn start(level: Level) {
+    let level = match level {
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Trace => LevelFilter::TRACE,
+    };
     // Fails only if something logs already, as in a test.
     let _ = tracing::subscriber::set_global_default(Lines { level });
 }

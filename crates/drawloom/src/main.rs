@@ -10,21 +10,23 @@
 mod bench;
 mod cli;
 mod config;
+mod context_windows;
 mod crash;
 mod demo;
 mod detect;
 mod doctor;
 mod embedded;
+mod file_limit;
 mod init;
 mod interrupt;
 mod json;
-mod known;
 mod log;
 mod model_commands;
+mod model_names;
 mod models;
 mod open;
 mod output;
-mod places;
+mod paths;
 mod provider;
 mod render;
 mod repl;
@@ -32,7 +34,6 @@ mod run;
 mod secrets;
 mod talk;
 mod usage;
-mod windows;
 mod workspaces;
 
 use std::ffi::OsString;
@@ -55,7 +56,9 @@ fn main() -> ExitCode {
     // Errors in the arguments themselves have the form that was asked for, too.
     let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");
     let mut output = Output::before_arguments(json);
+    let limit = file_limit::watch();
     let code = crash::guarded(|| run::run(&arguments, &mut output)).unwrap_or_else(|error| {
+        let error = file_limit::explain(&limit, error);
         output.failure(&error);
         error.exit
     });

@@ -13,12 +13,12 @@ use text::terminal::one_line;
 use weights::Consent;
 
 use crate::config::{self, Config, Layers};
-use crate::detect::{Found, detect, servers};
+use crate::detect::{FoundServer, detect, servers};
 use crate::embedded::{self, Embedded};
-use crate::interrupt::{self, Ended};
-use crate::known;
-use crate::models::Configured;
-use crate::places::Places;
+use crate::interrupt::{self, CommandEnd};
+use crate::model_names;
+use crate::models::ConfiguredModels;
+use crate::paths::InvocationPaths;
 use crate::talk::Person;
 
 /// The key that holds the model used when none is named.
@@ -30,7 +30,7 @@ pub(crate) const DEFAULT: &str = "model.default";
 /// As each command says.
 pub(crate) fn run(
     command: &ModelCommand,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     person: Person,
 ) -> Result<Outcome, CommandError> {
@@ -38,10 +38,10 @@ pub(crate) fn run(
     let shown = match command {
         ModelCommand::List { detect: looks, all } => {
             let found = if *looks { detect(&servers())? } else { Vec::new() };
-            list(places, &config, &found, *all)
+            list(paths, &config, &found, *all)
         }
-        ModelCommand::Pull { name } => vec![pull(name, places, &config, person)?],
-        ModelCommand::Use { name } => vec![use_model(name, places, layers, &config, &person)?],
+        ModelCommand::Pull { name } => vec![pull(name, paths, &config, person)?],
+        ModelCommand::Use { name } => vec![use_model(name, paths, layers, &config, &person)?],
         ModelCommand::Test { .. } => {
             return Err(CommandError::usage("a model is asked with a home", "run it from the command line"));
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(
 
 /// Everything that can be named: what the configuration names, servers that answered, the catalogue if `all` is asked
 /// for, and the embedded ones.
-fn list(places: &Places, config: &Config, found: &[Found], all: bool) -> Vec<ModelShown> {
+fn list(paths: &InvocationPaths, config: &Config, found: &[FoundServer], all: bool) -> Vec<ModelShown> {
     let mut names = BTreeSet::new();
     let mut shown: Vec<ModelShown> = Vec::new();
     let default = config.model.default.as_deref();
@@ -91,18 +91,18 @@ fn list(places: &Places, config: &Config, found: &[Found], all: bool) -> Vec<Mod
             shown.push(ModelShown { window: model.window.or(known.window), ..known });
         }
     }
-    let catalogue = known::catalogue(config).filter(|_| all);
+    let catalogue = model_names::catalogue(config).filter(|_| all);
     for (full, entry) in catalogue {
         if !names.contains(&full) {
             shown.push(one(&full, &format!("the catalogue of {}", entry.as_of), config));
         }
     }
-    shown.extend(weights::table::TABLE.iter().map(|weights| built_in(weights, places, config)));
+    shown.extend(weights::table::TABLE.iter().map(|weights| built_in(weights, paths, config)));
     shown
 }
 
-fn built_in(weights: &weights::Weights, places: &Places, config: &Config) -> ModelShown {
-    let converted = weights::WeightsFolders::of_home(&places.home).converted(weights);
+fn built_in(weights: &weights::Weights, paths: &InvocationPaths, config: &Config) -> ModelShown {
+    let converted = weights::WeightsFolders::of_home(&paths.home).converted(weights);
     let default = config.model.default.as_deref().and_then(embedded::known);
     ModelShown {
         name: weights.name.to_owned(),
@@ -123,7 +123,7 @@ fn built_in(weights: &weights::Weights, places: &Places, config: &Config) -> Mod
 
 /// A model by its name, as far as it is known without asking anybody.
 fn one(name: &str, from: &str, config: &Config) -> ModelShown {
-    let info = Configured::new(config.clone(), None).info(name);
+    let info = ConfiguredModels::new(config.clone(), None).info(name);
     let is_here = name.starts_with(embedded::FILE) || name.starts_with("script:");
     let place = info.as_ref().map_or(if is_here { Place::Local } else { Place::Remote }, |info| info.place);
     // Of a provider without a model only what holds for all of them is known.
@@ -141,7 +141,7 @@ fn one(name: &str, from: &str, config: &Config) -> ModelShown {
         installed: None,
         default: config.model.default.as_deref() == Some(name),
         from: from.to_owned(),
-        about: info.as_ref().and_then(|info| known::doubt(config, &info.full_name())),
+        about: info.as_ref().and_then(|info| model_names::doubt(config, &info.full_name())),
     }
 }
 
@@ -160,14 +160,19 @@ fn abilities(info: &ModelInfo) -> Vec<String> {
     all.iter().filter(|(can, _)| *can).map(|(_, name)| (*name).to_owned()).collect()
 }
 
-fn pull(name: &str, places: &Places, config: &Config, person: Person) -> Result<ModelShown, CommandError> {
+fn pull(
+    name: &str,
+    paths: &InvocationPaths,
+    config: &Config,
+    person: Person,
+) -> Result<ModelShown, CommandError> {
     let Some(weights) = embedded::known(name) else {
         let known: Vec<_> = weights::table::TABLE.iter().map(|weights| weights.name).collect();
         let hint = format!("known: {}; models of servers are fetched by their servers", known.join(", "));
         return Err(CommandError::not_found("weights known as", name, hint));
     };
-    fetch(weights, Consent::Pull, places, config, Arc::new(person))?;
-    Ok(built_in(weights, places, config))
+    fetch(weights, Consent::Pull, paths, config, Arc::new(person))?;
+    Ok(built_in(weights, paths, config))
 }
 
 /// Fetches weights in a home, which is made if it is not there. Ctrl-C ends it; what arrived is kept.
@@ -177,14 +182,14 @@ fn pull(name: &str, places: &Places, config: &Config, person: Person) -> Result<
 pub(crate) fn fetch(
     weights: &'static weights::Weights,
     consent: Consent,
-    places: &Places,
+    paths: &InvocationPaths,
     config: &Config,
     person: Arc<Person>,
 ) -> Result<(), CommandError> {
-    crate::open::home(places, config, &person)?;
+    crate::open::home(paths, config, &person)?;
     let (stop, cancel) = model::Cancel::new();
-    let workspace = places.workspace().ok().map(|chosen| chosen.folder);
-    let embedded = Embedded::of_home(&places.home, workspace, false, person, cancel);
+    let workspace = paths.workspace().ok().map(|chosen| chosen.folder);
+    let embedded = Embedded::of_home(&paths.home, workspace, false, person, cancel);
     let runtime = interrupt::runtime()?;
     let work = async move {
         let fetched = tokio::task::spawn_blocking(move || embedded.obtain(weights, consent).map(drop)).await;
@@ -193,8 +198,8 @@ pub(crate) fn fetch(
     let ended = interrupt::run(&runtime, work, Some(&stop))?;
     runtime.shutdown_background();
     match ended {
-        Ended::Done(()) => Ok(()),
-        Ended::Interrupted(_) => Err(CommandError::new(
+        CommandEnd::Done(()) => Ok(()),
+        CommandEnd::Interrupted(_) => Err(CommandError::new(
             "interrupted",
             crate::run::INTERRUPTED,
             "the download was ended",
@@ -206,9 +211,9 @@ pub(crate) fn fetch(
 /// Keeps the window a local server says its model has: it may have been given less than it was made for, and what is
 /// beyond that is cut off without a word. What the owner has written stays.
 fn keep_window(
-    models: &Configured,
+    models: &ConfiguredModels,
     full: &str,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     person: &Person,
 ) -> Result<Option<u32>, CommandError> {
@@ -226,19 +231,19 @@ fn keep_window(
         one_line(name)
     ));
     let set = ConfigCommand::Set { key, value: window.to_string() };
-    config::run(set, places, layers, &|line| person.notice(line))?;
+    config::run(set, paths, layers, &|line| person.notice(line))?;
     Ok(Some(window))
 }
 
 /// Makes a model the default one: its name must mean something. Only a local server is asked, for its window.
 fn use_model(
     name: &str,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     config: &Config,
     person: &Person,
 ) -> Result<ModelShown, CommandError> {
-    let models = Configured::new(config.clone(), Some(name));
+    let models = ConfiguredModels::new(config.clone(), Some(name)).guarding(paths.guard()?);
     let (mut full, mut told) = (Cow::Borrowed(name), None);
     let is_here = embedded::known(name).is_some() || name.starts_with(embedded::FILE);
     if !is_here {
@@ -247,14 +252,14 @@ fn use_model(
         if let Some(info) = models.info(name).filter(|_| !name.contains('/')) {
             full = Cow::Owned(info.full_name());
         }
-        if let Some(doubt) = known::doubt(config, &full) {
+        if let Some(doubt) = model_names::doubt(config, &full) {
             person.notice(&doubt);
         }
-        told = keep_window(&models, &full, places, layers, person)?;
+        told = keep_window(&models, &full, paths, layers, person)?;
     }
     let name = &*full;
     let set = ConfigCommand::Set { key: DEFAULT.to_owned(), value: name.to_owned() };
-    config::run(set, places, layers, &|line| person.notice(line))?;
+    config::run(set, paths, layers, &|line| person.notice(line))?;
     let mut config = config.clone();
     config.model.default = Some(name.to_owned());
     if told.is_some() {
@@ -262,7 +267,7 @@ fn use_model(
     }
     Ok(match embedded::known(name) {
         Some(weights) => {
-            let shown = built_in(weights, places, &config);
+            let shown = built_in(weights, paths, &config);
             if shown.installed == Some(false) {
                 person
                     .notice(&format!("its weights are not here yet: `drawloom model pull {}`", weights.name));

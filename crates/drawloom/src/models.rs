@@ -11,44 +11,58 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::fallback::Found;
 use commands::CommandError;
 use commands::app::Models;
-use model::script::{ScriptError, ScriptOptions};
+use model::script::ScriptOptions;
 use model::{DialectName, Model, ModelInfo, Place, ScriptModel};
 use text::terminal::one_line;
+use workspace::{Accept, FileArgument, StoreGuard};
 
 use crate::config::Config;
+use crate::context_windows::ContextWindows;
 use crate::detect;
 use crate::embedded::{self, Embedded};
-use crate::known;
-use crate::provider::Reached;
+use crate::model_names;
+use crate::provider::ResolvedProvider;
 use crate::talk::Person;
-use crate::windows::Windows;
+
+/// The largest script, in bytes.
+const MAX_SCRIPT_BYTES: u64 = 256 << 20;
+/// What to do about a script that cannot be read.
+const SCRIPT_HINT: &str = "script:FILE takes JSON lines, script:echo needs no file";
 
 /// The models of a configuration.
-pub(crate) struct Configured {
+pub(crate) struct ConfiguredModels {
     config: Config,
-    /// What `--model` says.
     named: Option<String>,
+    /// The files of the home's store.
+    guard: StoreGuard,
     /// What may be done for embedded models; without, none are known.
     embedded: Option<Embedded>,
     /// Who is told of a name that looks misspelt.
     person: Option<Arc<Person>>,
     /// What local servers say of windows; without, none is asked.
-    windows: Option<Windows>,
+    windows: Option<ContextWindows>,
     /// A script counts its lines per process, so that each name is one model.
     made: Mutex<HashMap<String, Arc<dyn Model>>>,
 }
 
-impl Configured {
+impl ConfiguredModels {
     /// The models of a configuration; `named` is what `--model` says.
     pub(crate) fn new(config: Config, named: Option<&str>) -> Self {
         Self {
             config,
             named: named.map(str::to_owned),
+            guard: StoreGuard::new(),
             embedded: None,
             person: None,
             windows: None,
             made: Mutex::default(),
         }
+    }
+
+    /// The same, where no file of `guard` is opened as a script or a model.
+    pub(crate) fn guarding(mut self, guard: StoreGuard) -> Self {
+        self.guard = guard;
+        self
     }
 
     /// The same, with embedded models.
@@ -64,7 +78,7 @@ impl Configured {
     }
 
     /// The same, where local servers are asked for the windows of their models.
-    pub(crate) fn asking(mut self, windows: Option<Windows>) -> Self {
+    pub(crate) fn asking(mut self, windows: Option<ContextWindows>) -> Self {
         self.windows = windows;
         self
     }
@@ -79,32 +93,50 @@ impl Configured {
 
     fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
         if let Some(script) = name.strip_prefix("script:") {
-            return ScriptModel::open(script, ScriptOptions::default())
-                .map(|model| Arc::new(model) as Arc<dyn Model>)
-                .map_err(|error| script_error(&error));
+            return self.script(script);
         }
         if let Some(path) = name.strip_prefix(embedded::FILE) {
-            return embedded::file(Path::new(path), self.person.as_deref());
+            return embedded::file(Path::new(path), &self.guard, self.person.as_deref());
         }
         if let (Some(weights), Some(embedded)) = (embedded::known(name), &self.embedded) {
             let named = self.named.as_deref().and_then(embedded::known);
             return embedded.model(weights, named == Some(weights));
         }
         if let Some((address, model)) = address(name)? {
-            let reached = Reached::at(host(&address), &address)?;
+            let reached = ResolvedProvider::at(host(&address), &address);
             let told = self.told(&reached, model);
             return Ok(Arc::new(reached.model(&self.config, model, None, told)?));
         }
         let full = self.full(name)?;
         let (provider, model) = full.split_once('/').unwrap_or_default();
-        let reached = Reached::of(&self.config, provider)?.ok_or_else(|| self.unknown(name))?;
+        let reached = ResolvedProvider::of(&self.config, provider).ok_or_else(|| self.unknown(name))?;
         let key = reached.key(self.names_provider(provider))?;
         let told = self.told(&reached, model);
         Ok(Arc::new(reached.model(&self.config, model, key, told)?))
     }
 
+    fn script(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
+        let options = ScriptOptions::default();
+        if name == "echo" {
+            return Ok(Arc::new(ScriptModel::echo(options)));
+        }
+        let path = Path::new(name);
+        let timeout = self.config.limits.of_commands().input_wait;
+        let file = FileArgument::open(path, &self.guard, Accept::RegularOrPipe, timeout);
+        let file = file.map_err(|error| CommandError {
+            hint: SCRIPT_HINT.into(),
+            ..CommandError::file_argument(&error)
+        })?;
+        let bytes = file.read_at_most(MAX_SCRIPT_BYTES);
+        let bytes = bytes.map_err(|problem| CommandError::file("cannot read", path, &problem.into()))?;
+        let text = String::from_utf8(bytes).map_err(|_| bad_script(&format!("{name} is not UTF-8 text")))?;
+        let model =
+            ScriptModel::from_text(name, &text, options).map_err(|error| bad_script(&error.to_string()))?;
+        Ok(Arc::new(model))
+    }
+
     /// The window a local server says a model has of which the owner did not say it.
-    fn told(&self, reached: &Reached<'_>, model: &str) -> Option<u32> {
+    fn told(&self, reached: &ResolvedProvider<'_>, model: &str) -> Option<u32> {
         let unsaid = reached.place() == Place::Local && reached.said_window(&self.config, model).is_none();
         self.windows.as_ref().filter(|_| unsaid)?.told(reached, model)
     }
@@ -113,12 +145,12 @@ impl Configured {
     pub(crate) fn info(&self, name: &str) -> Option<ModelInfo> {
         let reached = match address(name).ok()? {
             Some((address, model)) => {
-                return Some(Reached::at(host(&address), &address).ok()?.info(&self.config, model));
+                return Some(ResolvedProvider::at(host(&address), &address).info(&self.config, model));
             }
             None => self.full(name).ok()?,
         };
         let (provider, model) = reached.split_once('/')?;
-        Some(Reached::of(&self.config, provider).ok()??.info(&self.config, model))
+        Some(ResolvedProvider::of(&self.config, provider)?.info(&self.config, model))
     }
 
     /// The window a local server says a model of it has; none if it does not say, or is not there.
@@ -126,7 +158,7 @@ impl Configured {
     /// # Errors
     /// When the system gives no threads.
     pub(crate) fn told_window(&self, info: &ModelInfo) -> Result<Option<u32>, CommandError> {
-        let Some(reached) = Reached::of(&self.config, &info.provider)? else { return Ok(None) };
+        let Some(reached) = ResolvedProvider::of(&self.config, &info.provider) else { return Ok(None) };
         let listed = detect::listed(&reached)?;
         Ok(listed.into_iter().find(|model| model.id == info.name).and_then(|model| model.window))
     }
@@ -144,7 +176,7 @@ impl Configured {
                 Err(self.unknown(name))
             };
         }
-        let mut candidates: Vec<String> = known::of_bare(&self.config, name);
+        let mut candidates: Vec<String> = model_names::of_bare(&self.config, name);
         match (candidates.pop(), candidates.is_empty()) {
             (Some(only), true) => Ok(Cow::Owned(only)),
             (Some(last), false) => {
@@ -167,18 +199,18 @@ impl Configured {
     }
 
     fn unknown(&self, name: &str) -> CommandError {
-        let hint = match known::nearest(&self.config, name) {
+        let hint = match model_names::nearest(&self.config, name) {
             Some(meant) => format!("did you mean {meant}? `drawloom model list --all` has every name"),
             None => format!(
                 "known providers: {}; write PROVIDER/NAME, http://HOST:PORT/NAME or script:FILE",
-                known::providers(&self.config).join(", ")
+                model_names::providers(&self.config).join(", ")
             ),
         };
         CommandError::not_found("provider for the model", name, hint)
     }
 }
 
-impl Models for Configured {
+impl Models for ConfiguredModels {
     fn about(&self, model: &ModelInfo) -> Option<String> {
         if model.dialect != DialectName::Embedded {
             return None;
@@ -211,8 +243,9 @@ impl Models for Configured {
         let presets = self.config.presets.values().filter_map(|preset| preset.model.clone());
         let agents = self.config.agents.values().filter_map(|agent| agent.model.clone());
         let named = self.named.iter().chain(&self.config.model.default).cloned();
-        let providers = known::providers(&self.config).into_iter().map(|provider| format!("{provider}/"));
-        let catalogue = known::catalogue(&self.config).map(|(name, _)| name);
+        let providers =
+            model_names::providers(&self.config).into_iter().map(|provider| format!("{provider}/"));
+        let catalogue = model_names::catalogue(&self.config).map(|(name, _)| name);
         let mut names: Vec<String> =
             named.chain(presets).chain(agents).chain(providers).chain(catalogue).collect();
         names.sort();
@@ -233,7 +266,7 @@ impl Models for Configured {
             None => self.embedded.as_ref().and_then(Embedded::offer).unwrap_or_else(|| Err(none_named()))?,
         };
         if let (Some(person), Some(doubt)) =
-            (&self.person, known::doubt(&self.config, &model.info().full_name()))
+            (&self.person, model_names::doubt(&self.config, &model.info().full_name()))
         {
             person.notice(&doubt);
         }
@@ -281,17 +314,8 @@ fn host(address: &str) -> String {
     authority.split('/').next().unwrap_or(authority).to_owned()
 }
 
-fn script_error(error: &ScriptError) -> CommandError {
-    let (code, exit) = match error {
-        ScriptError::Read { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ("not_found", 3),
-        _ => ("bad_script", 2),
-    };
-    CommandError::new(
-        code,
-        exit,
-        one_line(&error.to_string()),
-        "script:FILE takes JSON lines, script:echo needs no file",
-    )
+fn bad_script(why: &str) -> CommandError {
+    CommandError::new("bad_script", 2, one_line(why), SCRIPT_HINT)
 }
 
 #[cfg(test)]
@@ -323,7 +347,7 @@ mod tests {
     fn plain_http_goes_to_this_machine_alone() {
         let home = tempfile::tempdir().unwrap();
         let config = crate::config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
-        let models = Configured::new(config, None);
+        let models = ConfiguredModels::new(config, None);
         let local = models.find(Some("http://127.0.0.1:8080/m")).unwrap();
         assert_eq!((local.info().place, local.info().kind), (Place::Local, SourceKind::Local));
         let Err(refused) = models.find(Some("http://example.com/m")) else {
@@ -332,10 +356,10 @@ mod tests {
         assert_eq!((refused.code, refused.exit), ("insecure_http", 2));
     }
 
-    fn models(named: Option<&str>) -> Configured {
+    fn models(named: Option<&str>) -> ConfiguredModels {
         let home = tempfile::tempdir().unwrap();
         let config = crate::config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
-        Configured::new(config, named)
+        ConfiguredModels::new(config, named)
     }
 
     #[test]

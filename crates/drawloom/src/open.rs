@@ -8,29 +8,28 @@ use commands::app::Workspace;
 use commands::settings::{Settings, size};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
+use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{Ids, Store, StoreError};
+use store::{Ids, ServerOptions, Store, StoreError, StoreId};
 use text::terminal::visible;
 use tokio::runtime::Runtime;
 
 use crate::config::Config;
+use crate::context_windows::ContextWindows;
 use crate::embedded::Embedded;
-use crate::models::Configured;
-use crate::places::Places;
+use crate::models::ConfiguredModels;
+use crate::paths::InvocationPaths;
 use crate::secrets;
 use crate::talk::Person;
-use crate::windows::Windows;
 use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
-pub(crate) struct Opened {
-    /// What commands work on.
+pub(crate) struct OpenHome {
     pub(crate) app: Arc<App>,
     instance: Instance,
 }
 
-impl Opened {
+impl OpenHome {
     /// Keeps what processes that died had received, and clears their files away. What fails here is no reason to
     /// refuse a command: it is said, and tried again next time.
     pub(crate) async fn recover(&self) {
@@ -84,12 +83,10 @@ impl Opened {
 
 /// What a command needs of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum WorkspaceNeed {
     /// Nothing: it is not even looked for.
     None,
-    /// Which one it is.
     Place,
-    /// What it brings.
     Load,
 }
 
@@ -97,13 +94,10 @@ pub(crate) enum Need {
 pub(crate) struct Invocation<'a> {
     /// Its name, in messages to other processes.
     pub(crate) name: &'static str,
-    /// Where it works.
-    pub(crate) places: &'a Places,
+    pub(crate) paths: &'a InvocationPaths,
     /// What it needs of the workspace.
-    pub(crate) need: Need,
-    /// What it waits on.
+    pub(crate) need: WorkspaceNeed,
     pub(crate) runtime: &'a Runtime,
-    /// What `--model` says.
     pub(crate) named: Option<&'a str>,
 }
 
@@ -116,37 +110,37 @@ pub(crate) fn open(
     config: Config,
     person: Arc<Person>,
     cancel: Cancel,
-) -> Result<Opened, CommandError> {
-    let Invocation { name, places, need, runtime, named } = *invocation;
-    let home = home(places, &config, &person)?;
+) -> Result<OpenHome, CommandError> {
+    let Invocation { name, paths, need, runtime, named } = *invocation;
+    let home = home(paths, &config, &person)?;
     keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
+    // Before the store is opened: from then on closing any other descriptor of its files drops its locks.
+    let guard = paths.guard()?;
     let instance = start(&home, name, &clock)?;
     let limits = store::Limits {
         wal: config.limits.wal.0,
         search: std::time::Duration::from_secs_f64(config.limits.search),
         ..store::Limits::default()
     };
-    let options = store::Options { limits, ..store::Options::default() };
-    let store = match Store::open_with(&home.database(), &options) {
-        Err(StoreError::MigrationNeeded { found, known }) => {
-            nobody_older(&home)?;
-            let store = Store::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
-            person.notice(&format!(
-                "the store was brought from version {found} to {known}; what it was is kept as loom.db.v{found}.bak"
-            ));
-            store
-        }
-        opened => opened?,
+    let store = match &config.store.url {
+        Some(url) => Store::connect(&ServerOptions {
+            url: url.clone(),
+            password: config.store.known_password(),
+            store: StoreId::of_home(home.root())?,
+            pool: usize::from(config.store.pg_pool),
+            limits,
+        })?,
+        None => open_file(&home, limits, &person)?,
     };
     let workspace = match need {
-        Need::None => Workspace::default(),
-        Need::Place => workspaces::stand(places)?,
-        Need::Load => {
+        WorkspaceNeed::None => Workspace::default(),
+        WorkspaceNeed::Place => workspaces::locate(paths)?,
+        WorkspaceNeed::Load => {
             let now = loom::Millis(clock.now());
-            runtime.block_on(workspaces::load(places, &home, &store, now, &person))?
+            runtime.block_on(workspaces::load(paths, &guard, &store, now, &person))?
         }
     };
     let settings = Settings {
@@ -162,18 +156,23 @@ pub(crate) fn open(
     };
     let budget = config.budget.of_the_agent();
     // What stands in a workspace is run for nobody, trusted or not.
-    let closed = places.workspace().ok().map(|chosen| chosen.folder);
+    let closed = paths.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
-    let windows = Windows::of_home(&home, clock.clone());
+    let windows = ContextWindows::of_home(&home, clock.clone());
     let app = App {
         store: Arc::new(store),
         ids: Ids::new(),
         home: Arc::new(home),
+        guard: guard.clone(),
         instance: instance.id(),
         clock,
         models: Arc::new(
-            Configured::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows),
+            ConfiguredModels::new(config, named)
+                .guarding(guard)
+                .with(embedded)
+                .telling(Arc::clone(&person))
+                .asking(windows),
         ),
         workspace,
         doors: Doors::default(),
@@ -183,7 +182,23 @@ pub(crate) fn open(
         cancel,
         purse: Arc::new(Purse::new(budget)),
     };
-    Ok(Opened { app: Arc::new(app), instance })
+    Ok(OpenHome { app: Arc::new(app), instance })
+}
+
+/// Opens the store in the home's file, brought up to date if need be.
+fn open_file(home: &Home, limits: store::Limits, person: &Person) -> Result<Store, CommandError> {
+    let options = store::Options { limits, ..store::Options::default() };
+    match Store::open_with(&home.database(), &options) {
+        Err(StoreError::MigrationNeeded { found, known }) => {
+            nobody_older(home)?;
+            let store = Store::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
+            person.notice(&format!(
+                "the store was brought from version {found} to {known}; what it was is kept as loom.db.v{found}.bak"
+            ));
+            Ok(store)
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// Refuses to bring the store up to date while a process of an older program may have it open.
@@ -205,9 +220,9 @@ fn nobody_older(home: &Home) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// When it cannot be a home.
-pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<Home, CommandError> {
+pub(crate) fn home(paths: &InvocationPaths, config: &Config, person: &Person) -> Result<Home, CommandError> {
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
-    let home = Home::open(&places.home, options).map_err(|error| home_error(&error))?;
+    let home = Home::open(&paths.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {
         person.notice(&format!("{} was open to others; it is not any more", path.display()));
     }
@@ -218,12 +233,7 @@ pub(crate) fn home(places: &Places, config: &Config, person: &Person) -> Result<
 /// still be read and a draft kept on a full disk (spec: scale §4 `free_space`).
 fn keep_room(home: &Home, config: &Config, person: &Person) {
     let limits = SpaceLimits { minimum_free: config.limits.free_space.0, ..SpaceLimits::default() };
-    let kept = match home.space(limits) {
-        Ok(Space::Short { free, .. }) if free < RESERVE_BYTES => home.reserve().release().map(drop),
-        Ok(_) => home.reserve().hold(RESERVE_BYTES, limits).map(drop),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = kept {
+    if let Err(error) = home.reserve().keep(limits) {
         person.notice(&format!("no bytes can be held back for a full disk: {error}"));
     }
     // The store is most of a home, and asking for the size of one file costs nothing; `doctor` weighs all of it.

@@ -10,16 +10,13 @@ use text::terminal::one_line;
 
 use crate::cli::{Color, Global};
 use crate::json;
-use crate::render::{self, Plain};
+use crate::render::{self, OutputStyle};
 
-/// How this invocation speaks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
-    /// The answer as JSON.
     pub(crate) json: bool,
-    /// No notices.
     pub(crate) quiet: bool,
-    plain: Plain,
+    plain: OutputStyle,
 }
 
 impl Output {
@@ -31,7 +28,7 @@ impl Output {
             Color::Never => false,
             Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()),
         };
-        Self { json: global.json, quiet: global.quiet, plain: Plain { terminal, color } }
+        Self { json: global.json, quiet: global.quiet, plain: OutputStyle { terminal, color } }
     }
 
     /// Before the arguments are understood.
@@ -74,7 +71,6 @@ impl Output {
         to_stderr(&line);
     }
 
-    /// Whether things are coloured.
     pub(crate) const fn color(&self) -> bool {
         self.plain.color
     }

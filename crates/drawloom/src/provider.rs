@@ -32,7 +32,7 @@ const COMPATIBLE: Abilities = Abilities {
 
 /// A provider, with everything that is known of how to reach it.
 #[derive(Debug, Clone)]
-pub(crate) struct Reached<'a> {
+pub(crate) struct ResolvedProvider<'a> {
     /// Its name before the `/` of a model.
     pub(crate) name: Cow<'a, str>,
     /// What the owner says of it; the defaults without a section.
@@ -41,32 +41,25 @@ pub(crate) struct Reached<'a> {
     pub(crate) row: Option<&'static ProviderRow>,
 }
 
-impl<'a> Reached<'a> {
+impl<'a> ResolvedProvider<'a> {
     /// The provider of a name, if the configuration or the program knows one.
-    ///
-    /// # Errors
-    /// When the table of keys and its types disagree, which a test rules out.
-    pub(crate) fn of(config: &'a Config, name: &'a str) -> Result<Option<Self>, CommandError> {
+    pub(crate) fn of(config: &'a Config, name: &'a str) -> Option<Self> {
         let section = config.providers.get(name);
         let row = model::provider(section.and_then(|section| section.kind.as_deref()).unwrap_or(name));
         let section = match section {
             Some(section) => Cow::Borrowed(section),
-            None if row.is_some() => Cow::Owned(Provider::at(None)?),
-            None => return Ok(None),
+            None if row.is_some() => Cow::Owned(Provider::default()),
+            None => return None,
         };
-        Ok(Some(Self { name: Cow::Borrowed(name), section, row }))
+        Some(Self { name: Cow::Borrowed(name), section, row })
     }
 
     /// A server of which nothing is known but its address.
-    ///
-    /// # Errors
-    /// As [`Self::of`].
-    pub(crate) fn at(name: String, base_url: &str) -> Result<Self, CommandError> {
-        let section = Cow::Owned(Provider::at(Some(base_url))?);
-        Ok(Self { name: Cow::Owned(name), section, row: None })
+    pub(crate) fn at(name: String, base_url: &str) -> Self {
+        let section = Provider { base_url: Some(base_url.to_owned()), ..Provider::default() };
+        Self { name: Cow::Owned(name), section: Cow::Owned(section), row: None }
     }
 
-    /// Its address.
     pub(crate) fn base_url(&self) -> Option<&str> {
         self.section.base_url.as_deref().or(self.row.map(|row| row.base_url))
     }
@@ -87,7 +80,6 @@ impl<'a> Reached<'a> {
         Some(Endpoint::parse(self.base_url()?, true).ok()?.host())
     }
 
-    /// What it speaks.
     pub(crate) fn dialect(&self) -> DialectName {
         let of_row = self.row.map(|row| match row.dialect {
             // What is like OpenAI elsewhere serves chat completions; whether responses as well, its owner knows.
@@ -151,9 +143,9 @@ impl<'a> Reached<'a> {
             insecure_http: section.insecure_http,
             proxy: section.proxy.clone(),
             timeouts: Timeouts {
-                connect: Duration::from_secs(section.connect_timeout),
-                first_byte: Duration::from_secs(section.first_byte_timeout),
-                idle: Duration::from_secs(section.idle_timeout),
+                connect: Duration::from_secs(section.connect_timeout.0),
+                first_byte: Duration::from_secs(section.first_byte_timeout.0),
+                idle: Duration::from_secs(section.idle_timeout.0),
             },
             ..Connection::new(base_url)
         })
@@ -287,7 +279,7 @@ impl<'a> Reached<'a> {
             tokenizer: owner.tokenizer.or(entry.map(|entry| entry.tokenizer)).unwrap_or_default(),
             // A family speaks for its new models, not for a name that looks misspelt.
             window_assumed: said.is_none()
-                && (entry.is_none() || crate::known::doubt(config, &full).is_some()),
+                && (entry.is_none() || crate::model_names::doubt(config, &full).is_some()),
             host: self.host(),
             thinks: self.quirks(config, name).thinks(self.dialect()),
         }
@@ -338,7 +330,7 @@ mod tests {
     }
 
     fn info(config: &Config, provider: &str, name: &str) -> ModelInfo {
-        Reached::of(config, provider).unwrap().unwrap().info(config, name)
+        ResolvedProvider::of(config, provider).unwrap().info(config, name)
     }
 
     #[test]
@@ -349,7 +341,7 @@ mod tests {
         assert_eq!((found.window, found.images, found.window_assumed), (200_000, true, false));
         assert_eq!(found.host.as_deref(), Some("api.anthropic.com"));
         assert!(found.prices.is_some() && found.fast.is_some());
-        assert!(Reached::of(&config, "nobody").unwrap().is_none());
+        assert!(ResolvedProvider::of(&config, "nobody").is_none());
     }
 
     #[test]
@@ -392,7 +384,7 @@ mod tests {
              [providers.ollama]\nthinking_form = \"none\"\n",
         );
         let quirks = |provider: &str, name: &str| {
-            Reached::of(&config, provider).unwrap().unwrap().quirks(&config, name)
+            ResolvedProvider::of(&config, provider).unwrap().quirks(&config, name)
         };
         assert_eq!(quirks("anthropic", "claude-sonnet-4-5").thinking, ThinkingForm::Budget);
         assert_eq!(quirks("anthropic", "claude-opus-5").thinking, ThinkingForm::Level);
@@ -427,9 +419,9 @@ mod tests {
     #[test]
     fn a_key_in_the_environment_goes_to_the_known_address_alone() {
         let config = config("[providers.openai]\nbase_url = \"https://elsewhere.test/v1\"\n");
-        let moved = Reached::of(&config, "openai").unwrap().unwrap();
+        let moved = ResolvedProvider::of(&config, "openai").unwrap();
         assert_eq!(moved.usual_key(), None);
-        let home = Reached::of(&config, "groq").unwrap().unwrap();
+        let home = ResolvedProvider::of(&config, "groq").unwrap();
         assert_eq!(home.usual_key(), Some("GROQ_API_KEY"));
         assert_eq!(home.key(false).unwrap_err().code, "key_not_named");
     }

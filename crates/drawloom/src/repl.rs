@@ -28,9 +28,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::config::Layers;
 use crate::doctor;
 use crate::interrupt;
-use crate::open::Opened;
+use crate::open::OpenHome;
 use crate::output::Output;
-use crate::places::Places;
+use crate::paths::InvocationPaths;
 use crate::render;
 use crate::talk::Person;
 use editor::{Editor, Typed};
@@ -65,7 +65,7 @@ pub(crate) struct Repl<'a> {
     /// How things are printed.
     pub(crate) output: Output,
     /// Where things are, for `/doctor`.
-    pub(crate) places: &'a Places,
+    pub(crate) paths: &'a InvocationPaths,
     /// The configuration, for `/doctor`.
     pub(crate) layers: &'a Layers,
 }
@@ -82,10 +82,10 @@ enum Flow {
 /// # Errors
 /// What keeps it from beginning, or a temporary one from being forgotten.
 pub(crate) fn hold(
-    opened: &Opened,
+    opened: &OpenHome,
     person: Arc<Person>,
     output: Output,
-    (places, layers): (&Places, &Layers),
+    (paths, layers): (&InvocationPaths, &Layers),
     args: &commands::args::chat::Chat,
 ) -> Result<u8, CommandError> {
     let runtime = interrupt::runtime()?;
@@ -98,7 +98,7 @@ pub(crate) fn hold(
         // Here a model is needed sooner or later: better to say at once that there is none.
         let begins = begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app)?);
         person.notice(&begins);
-        let repl = Repl { app, person, output, places, layers };
+        let repl = Repl { app, person, output, paths, layers };
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
         let code = code?;
@@ -198,7 +198,7 @@ impl Repl<'_> {
 
     /// It may wait for threads of its own.
     fn examine(&self) -> Result<Outcome, CommandError> {
-        tokio::task::block_in_place(|| doctor::examine(true, self.places, self.layers))
+        tokio::task::block_in_place(|| doctor::examine(true, self.paths, self.layers))
     }
 
     fn failed(&self, error: &CommandError) {

@@ -16,10 +16,10 @@ use store::home::HomeOptions;
 
 use crate::cli::{Action, Cli, Global};
 use crate::config::{self, Layers};
-use crate::interrupt::{self, Ended};
-use crate::open::{self, Invocation, Need};
+use crate::interrupt::{self, CommandEnd};
+use crate::open::{self, Invocation, WorkspaceNeed};
 use crate::output::{self, Output};
-use crate::places::Places;
+use crate::paths::InvocationPaths;
 use crate::talk::Person;
 use crate::{doctor, log, repl, usage};
 
@@ -53,24 +53,24 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         (None, Some(file)) => Some(named_file(&file)?),
         (model, _) => model,
     };
-    let places = Places::of(home, workspace)?;
+    let paths = InvocationPaths::of(home, workspace)?;
     let flags = [("model.default", model.as_deref()), ("log.level", verbose.then_some("debug"))];
-    let layers = Layers::read(&places.home, std::env::vars_os(), &flags);
+    let layers = Layers::read(&paths.home, std::env::vars_os(), &flags);
     let outcome = match command {
-        Command::Config(command) => config::run(command, &places, &layers, &|line| output.note(line))?,
+        Command::Config(command) => config::run(command, &paths, &layers, &|line| output.note(line))?,
         Command::Bench(arguments) => {
             Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
-        Command::Init(_) => crate::init::run(&places, &layers, Person::new(output.quiet, verbose))?,
+        Command::Init(_) => crate::init::run(&paths, &layers, Person::new(output.quiet, verbose))?,
         Command::Model(
             command @ (ModelCommand::List { .. } | ModelCommand::Pull { .. } | ModelCommand::Use { .. }),
-        ) => crate::model_commands::run(&command, &places, &layers, Person::new(output.quiet, verbose))?,
-        Command::Doctor(arguments) => doctor::examine(arguments.quick, &places, &layers)?,
-        Command::Restore(arguments) => restore(&arguments, &places, &layers, output.quiet)?,
+        ) => crate::model_commands::run(&command, &paths, &layers, Person::new(output.quiet, verbose))?,
+        Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
+        Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {
-            let layers = if model.is_none() { first_run(&places, layers, output, verbose)? } else { layers };
+            let layers = if model.is_none() { first_run(&paths, layers, output, verbose)? } else { layers };
             let config = layers.config()?;
-            log::start(&config.log.level);
+            log::start(config.log.level);
             let mut person = Person::new(output.quiet, verbose).dimming(output.color());
             if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
@@ -84,17 +84,17 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             {
                 repl::require_terminal(output.json)?;
                 let (runtime, never) = (interrupt::runtime()?, Cancel::never());
-                let (need, named) = (Need::Load, model.as_deref());
-                let invocation = Invocation { name: "chat", places: &places, need, runtime: &runtime, named };
+                let (need, named) = (WorkspaceNeed::Load, model.as_deref());
+                let invocation = Invocation { name: "chat", paths: &paths, need, runtime: &runtime, named };
                 let opened = open::open(&invocation, config, Arc::clone(&person), never)?;
-                let ended = repl::hold(&opened, person, *output, (&places, &layers), chat);
+                let ended = repl::hold(&opened, person, *output, (&paths, &layers), chat);
                 let ended = ended.map_err(|error| opened.name_others(error));
                 opened.close();
                 return ended;
             }
-            match with_store(command, &places, config, model.as_deref(), person)? {
-                Ended::Done(outcome) => outcome,
-                Ended::Interrupted(partial) => {
+            match with_store(command, &paths, config, model.as_deref(), person)? {
+                CommandEnd::Done(outcome) => outcome,
+                CommandEnd::Interrupted(partial) => {
                     // What was kept is said; that it was interrupted, by the exit code.
                     partial.map_or(Ok(()), |partial| output.outcome(&partial))?;
                     return Ok(INTERRUPTED);
@@ -109,12 +109,17 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
 /// Restores a backup. The home is not opened first: that would make the store which must not be there.
 fn restore(
     arguments: &Restore,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     quiet: bool,
 ) -> Result<Outcome, CommandError> {
-    let options = HomeOptions { allow_network_fs: layers.config()?.store.allow_network_fs };
-    let into = RestoreTo { home: places.home.clone(), options, now: Clock::system().now() };
+    let config = layers.config()?.store;
+    if config.url.is_some() {
+        return Err(store::StoreError::from(store::ServerError::Unsupported("restore a backup")).into());
+    }
+    let options = HomeOptions { allow_network_fs: config.allow_network_fs };
+    let guard = paths.guard()?;
+    let into = RestoreTo { home: paths.home.clone(), options, guard, now: Clock::system().now() };
     let person = Person::new(quiet, false);
     // Not to be dropped half-way: what Ctrl-C ends is the process, and then no store is there yet.
     interrupt::runtime()?.block_on(commands::care::restore(arguments, into, &person))
@@ -122,21 +127,21 @@ fn restore(
 
 /// A new home, met at a terminal: whoever is there may have it set up first (spec: cli *First run*).
 fn first_run(
-    places: &Places,
+    paths: &InvocationPaths,
     layers: Layers,
     output: &Output,
     verbose: bool,
 ) -> Result<Layers, CommandError> {
-    if places.home.exists() || output.json || !io::stdout().is_terminal() {
+    if paths.home.exists() || output.json || !io::stdout().is_terminal() {
         return Ok(layers);
     }
     let person = Person::new(output.quiet, verbose);
-    let lines = [format!("This is the first time; everything will be kept in {}.", places.home.display())];
+    let lines = [format!("This is the first time; everything will be kept in {}.", paths.home.display())];
     if person.answer(&lines, "Look for models and set it up first?") != Some(true) {
         return Ok(layers);
     }
-    output.outcome(&crate::init::run(places, &layers, person)?)?;
-    Ok(Layers::read(&places.home, std::env::vars_os(), &[("log.level", verbose.then_some("debug"))]))
+    output.outcome(&crate::init::run(paths, &layers, person)?)?;
+    Ok(Layers::read(&paths.home, std::env::vars_os(), &[("log.level", verbose.then_some("debug"))]))
 }
 
 /// The name of a model that is a file.
@@ -154,22 +159,24 @@ fn named_file(file: &Path) -> Result<String, CommandError> {
 /// Opens the home, runs a command in it as its owner, and closes it.
 fn with_store(
     command: Command,
-    places: &Places,
+    paths: &InvocationPaths,
     config: config::Config,
     model: Option<&str>,
     person: Arc<Person>,
-) -> Result<Ended<Outcome>, CommandError> {
+) -> Result<CommandEnd<Outcome>, CommandError> {
     let spec = command.spec();
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
     let need = match command {
-        Command::Chat(_) => Need::Load,
-        Command::Sessions(_) | Command::Workspace(_) => Need::Place,
+        Command::Chat(_) => WorkspaceNeed::Load,
+        Command::Sessions(_) | Command::Workspace(_) => WorkspaceNeed::Place,
         // The session that is meant is one of this workspace, and its request holds what that brings.
-        Command::Context(ContextCommand::Show(ref show)) if show.next.as_deref() == Some("") => Need::Load,
-        _ => Need::None,
+        Command::Context(ContextCommand::Show(ref show)) if show.next.as_deref() == Some("") => {
+            WorkspaceNeed::Load
+        }
+        _ => WorkspaceNeed::None,
     };
-    let invocation = Invocation { name: spec.name, places, need, runtime: &runtime, named: model };
+    let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model };
     let opened = open::open(&invocation, config, person, cancel)?;
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.

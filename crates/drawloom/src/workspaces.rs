@@ -8,12 +8,15 @@ use commands::app::Workspace;
 use commands::settings::size;
 use commands::workspaces::{Looked, answered, keep};
 use loom::Millis;
-use store::home::Home;
 use store::{Principal, Store};
 use text::terminal::one_line;
-use workspace::trust::{Accepted, Answer, Arrival, Change, Reason, TrustDecision, TrustRecord, decide};
+use workspace::StoreGuard;
+use workspace::trust::{
+    Accepted, InventoryChange, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceOrigin,
+    decide,
+};
 
-use crate::places::{Chosen, Places};
+use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
 use crate::talk::Person;
 
@@ -21,18 +24,18 @@ use crate::talk::Person;
 ///
 /// # Errors
 /// When the folder that was written out is none.
-pub(crate) fn stand(places: &Places) -> Result<Workspace, CommandError> {
-    Ok(at(places, &places.workspace()?))
+pub(crate) fn locate(paths: &InvocationPaths) -> Result<Workspace, CommandError> {
+    Ok(at(paths, &paths.workspace()?))
 }
 
-fn at(places: &Places, chosen: &Chosen) -> Workspace {
+fn at(paths: &InvocationPaths, chosen: &ChosenWorkspace) -> Workspace {
     Workspace {
         key: chosen.folder.to_string_lossy().into_owned(),
         folder: Some(chosen.folder.clone()),
-        arrival: Some(places.arrival(chosen)),
+        arrival: Some(paths.arrival(chosen)),
         root: None,
         accepted: Accepted::default(),
-        surroundings: Some(places.surroundings()),
+        surroundings: Some(paths.surroundings()),
     }
 }
 
@@ -41,16 +44,16 @@ fn at(places: &Places, chosen: &Chosen) -> Workspace {
 /// # Errors
 /// When the folder that was written out cannot be a workspace, or the store fails.
 pub(crate) async fn load(
-    places: &Places,
-    home: &Home,
+    paths: &InvocationPaths,
+    guard: &StoreGuard,
     store: &Store,
     now: Millis,
     person: &Person,
 ) -> Result<Workspace, CommandError> {
-    let chosen = places.workspace()?;
-    let arrival = places.arrival(&chosen);
-    if arrival == Arrival::Named
-        && let Some(refused) = places.refused_as_root(&chosen)
+    let chosen = paths.workspace()?;
+    let arrival = paths.arrival(&chosen);
+    if arrival == WorkspaceOrigin::Named
+        && let Some(refused) = paths.refused_as_root(&chosen)
     {
         return Err(CommandError::refused(
             "bad_workspace",
@@ -58,109 +61,108 @@ pub(crate) async fn load(
             "name a folder of its own with --workspace",
         ));
     }
-    let workspace = at(places, &chosen);
-    if arrival == Arrival::HomesOwn && chosen.passed_over {
+    let workspace = at(paths, &chosen);
+    if arrival == WorkspaceOrigin::HomesOwn && chosen.passed_over {
         person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
     }
-    let looked = match Looked::at(&chosen.folder, &home.database()) {
+    let looked = match Looked::at(&chosen.folder, guard) {
         Ok(looked) => looked,
         // The home's own workspace is made when something is put there.
-        Err(_) if arrival == Arrival::HomesOwn => return Ok(workspace),
+        Err(_) if arrival == WorkspaceOrigin::HomesOwn => return Ok(workspace),
         Err(error) => {
             let hint = "check the folder, or name another one with --workspace";
             return Err(CommandError::new("workspace", 2, error.to_string(), hint));
         }
     };
     let record = answered(store, &Principal::Owner, &looked.id).await?;
-    let asking = Asking { chosen: &chosen, looked: &looked, person };
+    let prompt = TrustPrompt { chosen: &chosen, looked: &looked, person };
     let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
-        TrustDecision::Untrusted(Reason::Distrusted) => Said::Before(false),
-        TrustDecision::Untrusted(reason) => asking.first(reason),
-        TrustDecision::Trusted if arrival == Arrival::Discovered => asking.again(record.as_ref()),
+        TrustDecision::Untrusted(UntrustedReason::Distrusted) => TrustReply::Before(false),
+        TrustDecision::Untrusted(reason) => prompt.first(reason),
+        TrustDecision::Trusted if arrival == WorkspaceOrigin::Discovered => prompt.again(record.as_ref()),
         TrustDecision::Trusted | TrustDecision::NothingToLoad | TrustDecision::NamedForThisCall => {
-            Said::Before(true)
+            TrustReply::Before(true)
         }
     };
-    if let Said::Now(answer) = said
+    if let TrustReply::Now(answer) = said
         && let Err(error) = keep(store, &Principal::Owner, &looked, answer, now).await
     {
         person.notice(&format!("the answer holds for this call; it could not be kept: {error}"));
     }
     match said {
-        Said::Now(Answer::Trust) => {
+        TrustReply::Now(TrustAnswer::Trust) => {
             let accepted = Accepted::Seen(looked.inventory);
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
-        Said::Before(true) => {
+        TrustReply::Before(true) => {
             let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
-        Said::Now(Answer::Distrust) | Said::Before(false) => Ok(workspace),
+        TrustReply::Now(TrustAnswer::Distrust) | TrustReply::Before(false) => Ok(workspace),
     }
 }
 
-/// What the owner said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum TrustReply {
     /// Just now: to be kept.
-    Now(Answer),
+    Now(TrustAnswer),
     /// Before, or nothing that is kept: whether it is loaded.
     Before(bool),
 }
 
-struct Asking<'a> {
-    chosen: &'a Chosen,
+struct TrustPrompt<'a> {
+    chosen: &'a ChosenWorkspace,
     looked: &'a Looked,
     person: &'a Person,
 }
 
-impl Asking<'_> {
+impl TrustPrompt<'_> {
     /// About a folder nothing was said of.
-    fn first(&self, reason: Reason) -> Said {
+    fn first(&self, reason: UntrustedReason) -> TrustReply {
         let mut lines = vec![format!("{} is a workspace. It would load:", shown(self.chosen))];
         lines.extend(inventory(&self.looked.inventory, &[]).into_iter().map(|line| format!("  {line}")));
-        if reason != Reason::NeverAsked {
+        if reason != UntrustedReason::NeverAsked {
             lines.push(format!("You are asked because {reason}."));
         }
         lines.push("The answer is kept; `drawloom workspace trust` and `untrust` change it.".to_owned());
         match self.person.answer(&lines, "Load it?") {
-            Some(true) => Said::Now(Answer::Trust),
-            Some(false) => Said::Now(Answer::Distrust),
+            Some(true) => TrustReply::Now(TrustAnswer::Trust),
+            Some(false) => TrustReply::Now(TrustAnswer::Distrust),
             None => {
                 self.person.notice(&format!(
                     "what {} brings is not loaded: {reason}: name it with --workspace to load it for this call, or \
                      allow it with `drawloom workspace trust`",
                     shown(self.chosen)
                 ));
-                Said::Before(false)
+                TrustReply::Before(false)
             }
         }
     }
 
     /// About instructions that came or changed since. Those that are not accepted are left out; the rest is loaded.
-    fn again(&self, record: Option<&TrustRecord>) -> Said {
-        let Some(record) = record else { return Said::Before(true) };
+    fn again(&self, record: Option<&TrustRecord>) -> TrustReply {
+        let Some(record) = record else { return TrustReply::Before(true) };
         let unseen = self.looked.inventory.unseen_instructions(&record.inventory);
         if unseen.is_empty() {
-            return Said::Before(true);
+            return TrustReply::Before(true);
         }
         let changes = self.looked.inventory.changes_since(&record.inventory);
         let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
         lines.extend(changes.iter().map(|change| format!("  {}", self.difference(record, change))));
         match self.person.answer(&lines, "Load it as it is now?") {
-            Some(true) => Said::Now(Answer::Trust),
-            Some(false) | None => Said::Before(true),
+            Some(true) => TrustReply::Now(TrustAnswer::Trust),
+            Some(false) | None => TrustReply::Before(true),
         }
     }
 
     /// A change in a line, with the sizes before and after.
-    fn difference(&self, record: &TrustRecord, change: &Change) -> String {
+    fn difference(&self, record: &TrustRecord, change: &InventoryChange) -> String {
         let (word, path) = match change {
-            Change::Added(path) => ("new", path),
-            Change::Changed(path) => ("changed", path),
-            Change::Removed(path) => ("gone", path),
+            InventoryChange::Added(path) => ("new", path),
+            InventoryChange::Changed(path) => ("changed", path),
+            InventoryChange::Removed(path) => ("gone", path),
         };
-        let bytes = |items: &[workspace::trust::Item]| {
+        let bytes = |items: &[workspace::trust::InventoryItem]| {
             items.iter().find(|item| item.path == *path).map(|item| size(item.bytes))
         };
         let (before, now) = (bytes(&record.inventory.items), bytes(&self.looked.inventory.items));
@@ -173,6 +175,6 @@ impl Asking<'_> {
     }
 }
 
-fn shown(chosen: &Chosen) -> String {
+fn shown(chosen: &ChosenWorkspace) -> String {
     one_line(&chosen.folder.to_string_lossy()).into_owned()
 }

@@ -24,7 +24,7 @@ pub const ASSUMED_WINDOW: u32 = 8_192;
 pub const ASSUMED_OUTPUT: u32 = 2_048;
 
 /// How a model cuts text into tokens, as far as an estimate needs to know (spec: context §4).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tokenizer {
     /// OpenAI since GPT-4o, and its open models.

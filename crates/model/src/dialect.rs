@@ -16,13 +16,14 @@ use crate::prompt::{Params, Prompt};
 use crate::{anthropic, gemini, openai_error, openai_parse, openai_responses};
 
 /// The dialects this version speaks. The name is stored with every response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum DialectName {
     /// OpenAI chat completions.
     #[serde(rename = "openai_chat")]
     OpenAiChat,
     /// OpenAI completions: raw text.
     #[serde(rename = "openai_completions")]
+    #[schemars(skip)]
     OpenAiCompletions,
     /// OpenAI responses.
     #[serde(rename = "openai_responses")]
@@ -35,6 +36,7 @@ pub enum DialectName {
     Gemini,
     /// The embedded engine: a prompt as a list of form and text; answers as those of completions.
     #[serde(rename = "embedded")]
+    #[schemars(skip)]
     Embedded,
 }
 

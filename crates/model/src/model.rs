@@ -89,7 +89,7 @@ pub struct SiblingSlot {
 }
 
 /// Where text goes when it is sent to a model (spec: security §10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// It stays on this machine, or on one the owner has declared to be theirs.

@@ -198,7 +198,7 @@ pub struct OutputSchema {
 }
 
 /// How much a model thinks before it answers (`/think off|low|high`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
     /// Not at all, or as little as the model can.

@@ -120,7 +120,7 @@ impl Default for Quirks {
 }
 
 /// The name of the output limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitField {
     /// `max_tokens`: what compatible servers know.
@@ -131,7 +131,7 @@ pub enum LimitField {
 }
 
 /// How a server is told to continue the last assistant message.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PrefillForm {
     /// It continues a trailing assistant message by itself (llama.cpp, gateways to Anthropic).
@@ -155,7 +155,7 @@ pub enum InstructionRole {
 }
 
 /// How a server is told how much to think.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingForm {
     /// It cannot be told; the wish is not sent.

@@ -19,7 +19,7 @@ pub(crate) struct Caches {
 
 /// The number of a tree in this store. Its nodes are numbered from 1 in their order, and `tree << 32 | number` is
 /// the key of their rows: what a tree holds stands together, and two trees can be written at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TreeKey(pub(crate) i64);
 
 impl TreeKey {

@@ -19,7 +19,7 @@ use rustix::fs::{Access, Mode};
 
 pub use layout::HomeDir;
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
-pub use space::{RESERVE_BYTES, Reserve, ReserveState, Space, SpaceLimits};
+pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
 /// Why a home cannot be used. Each message says what to do; the exit code for all of them is 6, but for
 /// [`HomeError::Empty`] and [`HomeError::NotAHome`], which are usage errors (spec: cli §1).
@@ -82,6 +82,18 @@ pub enum HomeError {
         path: PathBuf,
         /// Which kind it is.
         kind: NetworkFs,
+    },
+    /// A file of the store that is none of its own: SQLite would write through it into what is behind it.
+    #[error(
+        "{} {what}, so that the store would write into what is not its own: put a copy in its place \
+         (cp it, and mv the copy over it)",
+        .path.display()
+    )]
+    NotPlain {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
     },
     /// Anything else the system refused.
     #[error("{} could not be {action}: check the disk and the folder's permissions", .path.display())]
@@ -175,6 +187,7 @@ impl Home {
         if !options.allow_network_fs && home.database().exists() {
             refuse_network(&*home.file_systems, &home.database())?;
         }
+        refuse_odd_store(&home.database())?;
         home.check_modes()?;
         rustix::fs::access(&home.root, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
             .map_err(|error| HomeError::NotWritable { path: home.root.clone(), source: error.into() })?;
@@ -303,6 +316,27 @@ fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
         if folder == existing || path == existing {
             break;
         }
+    }
+    Ok(())
+}
+
+/// Refuses a store whose file or log is a link, a pipe or a folder, or has a second name somewhere. The database
+/// itself may be a link to another disk: its log lies beside the file it leads to.
+///
+/// # Errors
+/// [`HomeError::NotPlain`].
+pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
+    let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
+    for end in ["", "-wal", "-shm"] {
+        let mut path = database.clone().into_os_string();
+        path.push(end);
+        let path = PathBuf::from(path);
+        let what = match path.symlink_metadata() {
+            Ok(found) if !found.is_file() => "is not a plain file".to_owned(),
+            Ok(found) if found.nlink() > 1 => format!("has {} names (hard links)", found.nlink()),
+            _ => continue,
+        };
+        return Err(HomeError::NotPlain { path, what });
     }
     Ok(())
 }

@@ -80,16 +80,7 @@ impl Database {
         T: Send + 'static,
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        Box::pin(self.pool.run(move |worker| worker.write(pool::End::Commit, work)))
-    }
-
-    /// Runs a write and takes it back.
-    pub(crate) fn rehearse<T, F>(&self, work: F) -> Answer<'_, T>
-    where
-        T: Send + 'static,
-        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
-    {
-        Box::pin(self.pool.run(move |worker| worker.write(pool::End::Rollback, work)))
+        Box::pin(self.pool.run(move |worker| worker.write(work)))
     }
 
     /// Takes rows that were removed out of tables and indexes.

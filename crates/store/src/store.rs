@@ -61,7 +61,7 @@ pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError
 pub(crate) enum Time {
     /// It ends within [`Limits::read`].
     Bounded,
-    /// An integrity check or a copy of everything.
+    /// An integrity check or a copy of everything: where others are not waited for.
     Unbounded,
 }
 
@@ -207,19 +207,6 @@ impl Store {
             Engine::Sqlite(database) => database.write(work),
             #[cfg(feature = "postgres")]
             Engine::Postgres(database) => database.write(work),
-        }
-    }
-
-    /// Runs a write and takes it back.
-    fn rehearse<T, F>(&self, work: F) -> Answer<'_, T>
-    where
-        T: Send + 'static,
-        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
-    {
-        match &self.engine {
-            Engine::Sqlite(database) => database.rehearse(work),
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(database) => database.rehearse(work),
         }
     }
 
@@ -658,10 +645,9 @@ impl Store {
 
     /// Every place [`Store::forget`] would remove something from.
     pub async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {
-        // What would go is found by letting it go, and taking that back.
         let (who, what) = (who.clone(), what.clone());
-        let forgotten = self.rehearse(move |db| forget::forget(db, &who, &what, Millis(0))).await?;
-        Ok(forgotten.places)
+        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        Ok(self.read_within(Time::Unbounded, find).await?.places())
     }
 
     /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
@@ -672,7 +658,9 @@ impl Store {
     /// yet: asked again, it scrubs.
     pub async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
         let (who, what) = (who.clone(), what.clone());
-        let forgotten = self.write(move |db| forget::forget(db, &who, &what, now)).await?;
+        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        let found = self.read_within(Time::Unbounded, find).await?;
+        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
         self.scrub().await?;
         Ok(forgotten)
     }
@@ -683,7 +671,9 @@ impl Store {
     /// As [`Store::forget`].
     pub async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
         let who = who.clone();
-        let forgotten = self.write(move |db| forget::purge(db, &who, tree, now)).await?;
+        let find = move |db: &Db<'_>| forget::find_purged(db, &who, tree);
+        let found = self.read_within(Time::Unbounded, find).await?;
+        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
         self.scrub().await?;
         Ok(forgotten)
     }
@@ -792,4 +782,44 @@ pub(crate) fn random() -> Result<[u8; 16], StoreError> {
     getrandom::fill(&mut bytes)
         .map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_panics_is_refused_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for store in [Store::open(&folder.path().join("loom.db")).unwrap(), Store::in_memory().unwrap()] {
+            let insert = "INSERT INTO leases (name, fence, expires) VALUES (?1, 1, 0)";
+            let broken = store.write(move |db| {
+                db.run(insert, ["lost"])?;
+                panic!("as a test wants it")
+            });
+            let kept = store.write(move |db| db.run(insert, ["kept"]));
+            let (broken, kept): (Result<(), _>, _) = tokio::join!(broken, kept);
+            assert!(matches!(broken, Err(StoreError::Panicked)));
+            assert_eq!(kept.unwrap(), 1);
+            assert!(store.lease(&Principal::Owner, "lost").await.unwrap().is_none());
+            assert!(store.lease(&Principal::Owner, "kept").await.unwrap().is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn long_reads_hold_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { readers: 1, ..Options::default() };
+        let store = Store::open_with(&folder.path().join("loom.db"), &options).unwrap();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let long = store.read_within(Time::Unbounded, move |_| Ok(released.recv().is_ok()));
+        let short = async {
+            let identity = store.identity(&Principal::Owner).await;
+            release.send(()).unwrap();
+            identity
+        };
+        let (long, short) = tokio::join!(long, short);
+        assert!(long.unwrap());
+        short.unwrap();
+    }
 }

@@ -61,6 +61,12 @@ pub(crate) fn compare(what: &str, found: Fingerprint, expected: Fingerprint) -> 
     Ok(())
 }
 
+/// Opens a file for reading; a FIFO in its place is not waited for, and is empty.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
 /// Creates a file of mode 0600, in place of one that is there.
 pub(crate) fn create(path: &Path) -> Result<File, WeightsError> {
     remove(path)?;

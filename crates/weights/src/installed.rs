@@ -50,7 +50,7 @@ pub(crate) fn checked(
         return Err(WeightsError::Outdated { name: name() });
     }
     let path = folders.converted(weights);
-    let mut file = match File::open(&path) {
+    let mut file = match files::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(WeightsError::NotInstalled { name: name() });

@@ -58,7 +58,7 @@ impl PartFile {
     pub(crate) fn beginning(&self) -> Option<PartialFile> {
         let bytes = std::fs::metadata(&self.path).ok().filter(std::fs::Metadata::is_file)?.len();
         let mut text = Vec::new();
-        File::open(&self.note).ok()?.take(MAX_NOTE_BYTES).read_to_end(&mut text).ok()?;
+        files::open(&self.note).ok()?.take(MAX_NOTE_BYTES).read_to_end(&mut text).ok()?;
         let note: Note = serde_json::from_slice(&text).ok()?;
         let ours = note.url == self.url && note.bytes == self.file.bytes && note.sha256 == self.file.sha256;
         let usable = bytes == self.file.bytes || (bytes < self.file.bytes && note.etag.is_some());

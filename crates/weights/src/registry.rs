@@ -1,7 +1,6 @@
 //! Registry of installed weights, `models.json`: the hash of each file as it was made here.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 
 use loom::digest::Digest;
@@ -37,7 +36,7 @@ impl Registry {
         let path = folders.register();
         let unreadable = |why: String| WeightsError::Register { path: path.clone(), why };
         let mut bytes = Vec::new();
-        match File::open(&path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)) {
+        match files::open(&path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self { version: VERSION, models: BTreeMap::new() });

@@ -1,6 +1,5 @@
 //! The socket on which this process takes in what others say to its sessions.
 
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,7 +88,7 @@ pub(super) struct Near {
 
 impl Near {
     pub(super) fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}/{}", self.folder.as_raw_fd(), self.name))
+        workspace::descriptor_path(&self.folder).join(&self.name)
     }
 }
 

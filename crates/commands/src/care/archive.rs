@@ -14,6 +14,9 @@ use sha2::{Digest as _, Sha256};
 /// The version of the archive written now.
 pub(super) const VERSION: u32 = 1;
 
+/// Longest end of a tar, in bytes: a record of 20 blocks.
+const PADDING: u64 = 20 * 512;
+
 /// The name of the manifest inside.
 const MANIFEST: &str = "backup.json";
 
@@ -84,13 +87,16 @@ pub(super) enum ArchiveError {
     Newer(u32),
     #[error("{0} in it does not fit its hash: the backup is damaged")]
     Damaged(String),
+    #[error("something follows its end: the backup is damaged")]
+    Trailing,
 }
 
 /// Unpacks an archive into a folder that is empty, and compares every file with its hash.
 pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
     let foreign = |why: &str| ArchiveError::Foreign(why.to_owned());
-    let mut tar =
-        tar::Archive::new(zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?);
+    let mut tar = tar::Archive::new(
+        zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?.single_frame(),
+    );
     let mut entries = tar.entries().map_err(|_| foreign("it is no archive"))?;
     let mut first =
         entries.next().ok_or_else(|| foreign("it is empty"))?.map_err(|_| foreign("it is no archive"))?;
@@ -133,8 +139,17 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
     if let Some(missing) = left.into_keys().next() {
         return Err(ArchiveError::Damaged(missing));
     }
+    refuse_trailing(tar.into_inner())?;
     keep_names(to)?;
     Ok(contents)
+}
+
+/// Refuses bytes behind the last file but the zeros a tar ends with, and bytes behind the compressed archive.
+fn refuse_trailing(mut archive: zstd::Decoder<'_, io::BufReader<File>>) -> Result<(), ArchiveError> {
+    let mut rest = Vec::new();
+    archive.by_ref().take(PADDING + 1).read_to_end(&mut rest)?;
+    let padding = rest.len() as u64 <= PADDING && rest.iter().all(|byte| *byte == 0);
+    if padding && archive.finish().read(&mut [0])? == 0 { Ok(()) } else { Err(ArchiveError::Trailing) }
 }
 
 /// Makes the names in a folder, and in those below it, survive power loss.

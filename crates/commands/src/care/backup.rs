@@ -8,6 +8,7 @@ use store::home::HomeDir;
 
 use super::archive::{self, Contents};
 use super::backups::{BackupMade, remember};
+use super::missing_blobs;
 use crate::app::App;
 use crate::args::care::Backup;
 use crate::error::CommandError;
@@ -27,10 +28,12 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     }
     let now = app.now();
     let target = args.output.unwrap_or_else(|| PathBuf::from(format!("drawloom-{}.backup", now.0)));
+    app.check_output(&target)?;
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
     let copy = app.home.root().join(format!(".backup-{}.db", now.0));
     let made = app.store.backup(&asker.principal, &copy).await;
+    let shown = app.store.blobs(&asker.principal).await;
     let result = (|| {
         let made = made?;
         let mut files = vec![("loom.db".to_owned(), copy.clone())];
@@ -38,6 +41,7 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
         if config.is_file() {
             files.push(("config.toml".to_owned(), config));
         }
+        let problems = missing_blobs(&app.home.root().join(HomeDir::Blobs.name()), &shown?);
         let blobs = app.home.dir(HomeDir::Blobs).map_err(|error| failed(std::io::Error::other(error)))?;
         collect(&blobs, Path::new("blobs"), &mut files).map_err(failed)?;
         let mut contents = Contents {
@@ -70,7 +74,7 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
                 return Err(failed(error));
             }
         };
-        Ok(BackedUp { file: target.to_string_lossy().into_owned(), bytes, seq: contents.seq })
+        Ok(BackedUp { file: target.to_string_lossy().into_owned(), bytes, seq: contents.seq, problems })
     })();
     // The copy goes in every case; a backup that failed leaves none either.
     if let Err(error) = std::fs::remove_file(&copy)

@@ -10,10 +10,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use store::home::{Home, HomeDir, HomeError, HomeOptions};
 use store::{Principal, Store, TreeFilter};
 use text::terminal::one_line;
+use workspace::{Accept, FileArgument, StoreGuard};
 
 use super::archive::{self, ArchiveError, Contents};
 use crate::app::Talk;
@@ -32,6 +35,8 @@ pub struct RestoreTo {
     pub home: PathBuf,
     /// How homes are opened.
     pub options: HomeOptions,
+    /// Files of a store this process may have open.
+    pub guard: StoreGuard,
     /// Now, ms since 1970.
     pub now: i64,
 }
@@ -48,8 +53,8 @@ pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Talk) -> Result
     if to.join(STORE).symlink_metadata().is_ok() {
         return Err(has_a_store(&to));
     }
-    let file =
-        File::open(&args.file).map_err(|error| CommandError::file("cannot read", &args.file, &error))?;
+    let file = FileArgument::open(&args.file, &into.guard, Accept::Regular, Duration::ZERO);
+    let file = file.map_err(|error| CommandError::file_argument(&error))?.into_file();
     // Made like any home, so that the names that lead to it survive power loss.
     let home = Home::open(&to, into.options).map_err(|error| match error {
         HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),
@@ -138,10 +143,10 @@ fn place(from: &Path, to: &Path) -> io::Result<bool> {
     if let Some(folder) = to.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    match std::fs::hard_link(from, to) {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(false),
         Err(_) if to.symlink_metadata().is_ok() => Ok(true),
-        // A disk without links.
+        // A file system that cannot promise not to replace.
         Err(_) => std::fs::rename(from, to).map(|()| false),
     }
 }
@@ -152,7 +157,7 @@ fn unpacking(file: &Path, error: &ArchiveError) -> CommandError {
     {
         return CommandError::file("cannot restore", file, error);
     }
-    let exit = if matches!(error, ArchiveError::Damaged(_)) { 6 } else { 2 };
+    let exit = if matches!(error, ArchiveError::Damaged(_) | ArchiveError::Trailing) { 6 } else { 2 };
     let name = one_line(&file.to_string_lossy()).into_owned();
     CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
 }

@@ -12,6 +12,7 @@ use loom::{Author, Block, Digest, Role, Trust};
 use media::{MediaKind, PictureError};
 use model::ModelInfo;
 use text::terminal::one_line;
+use workspace::Accept;
 
 use super::Conversation;
 use crate::app::App;
@@ -49,9 +50,9 @@ impl Attached {
     /// # Errors
     /// When it cannot be read or is too large; when it is a picture that cannot be sent, or neither picture, sound
     /// nor text.
-    pub(super) fn read(app: &App, path: &Path) -> Result<Self, CommandError> {
+    pub(super) fn read(app: &App, path: &Path, accept: Accept) -> Result<Self, CommandError> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let bytes = app.file_bytes(path)?;
+        let bytes = app.file_bytes(path, accept)?;
         let plain = text::frame::plain_name(&name);
         let (text, medium) = match media::detect(&bytes) {
             Some(kind) if kind.is_sound() => {
@@ -129,7 +130,8 @@ impl Conversation {
             app.talk.note(&format!("files taken back: {count}"));
             return Ok(());
         };
-        let file = Attached::read(app, path)?;
+        // A pipe or standard input would be waited for while nothing else is heard.
+        let file = Attached::read(app, path, Accept::Regular)?;
         if file.medium.is_some() {
             file.admit(self.model(app)?)?;
         }

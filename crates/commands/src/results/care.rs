@@ -104,6 +104,8 @@ pub struct BackedUp {
     pub bytes: u64,
     /// The newest event it holds.
     pub seq: u64,
+    /// Lines about what the home should hold and the backup does not.
+    pub problems: Vec<String>,
 }
 
 /// `restore`.

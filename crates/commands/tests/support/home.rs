@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use clap::Parser;
 use drawloom_commands::app::{Models, Talk};
@@ -14,6 +15,7 @@ use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
 use store::{Ids, Store};
 use text::mask::{Masker, Secret};
+use workspace::{FileError, StoreGuard};
 
 /// The secret every test home knows.
 pub(crate) const SECRET: &str = "sk-very-secret-value-123";
@@ -55,6 +57,7 @@ impl TestHome {
         let app = App {
             store,
             ids: Ids::new(),
+            guard: StoreGuard::of(&home.database()).unwrap(),
             home: Arc::new(home),
             instance: InstanceId::generate(1_760_000_000_000).unwrap(),
             clock: Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
@@ -164,8 +167,8 @@ impl Talk for Recorder {
         false
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::Cursor::new(std::mem::take(&mut *self.input.lock().unwrap())))
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::Cursor::new(std::mem::take(&mut *self.input.lock().unwrap()))))
     }
 }
 

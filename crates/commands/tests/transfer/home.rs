@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use clap::Parser;
 use drawloom_commands::app::{Models, Talk};
@@ -16,6 +17,7 @@ use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
 use store::{Ids, Store};
 use text::mask::{Masker, Secret};
+use workspace::{FileError, StoreGuard};
 
 /// The secret every test home knows.
 pub(crate) const SECRET: &str = "sk-very-secret-value-123";
@@ -43,6 +45,7 @@ impl TestHome {
         let app = App {
             store,
             ids: Ids::new(),
+            guard: StoreGuard::of(&home.database()).unwrap(),
             home: Arc::new(home),
             instance: InstanceId::generate(1_760_000_000_000).unwrap(),
             clock: Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
@@ -193,8 +196,8 @@ impl Talk for Recorder {
         *self.yes.lock().unwrap()
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::empty())
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
     }
 }
 

@@ -4,10 +4,8 @@
 //! there are words in nearly every passage and words in one of a thousand, which is what a search index meets.
 //! One passage in twenty is Chinese.
 
-/// Words there are.
 const VOCABULARY: usize = 20_000;
 
-/// The commonest, in order.
 const COMMON: &str = "the of and to a in that was he it with as his on be at by had not are but from or have an \
     they which one you were her all she there would their we him been has when who will more no if out so said \
     what up its about into than them can only other new some could time these two may then do first any my now \
@@ -25,7 +23,6 @@ const HAN: &str = "的一是不了人我在有他这中大来上国个到说们�
 /// Bytes of a passage, about.
 pub(super) const PASSAGE: usize = 200;
 
-/// A source of texts.
 #[derive(Debug)]
 pub(super) struct Corpus {
     state: u64,
@@ -34,7 +31,6 @@ pub(super) struct Corpus {
 }
 
 impl Corpus {
-    /// Texts from a seed.
     pub(super) fn new(seed: u64) -> Self {
         let mut words: Vec<String> = COMMON.split_whitespace().map(str::to_owned).collect();
         words.extend((0..VOCABULARY - words.len()).map(invented));
@@ -83,7 +79,6 @@ impl Corpus {
         &self.words[0]
     }
 
-    /// Two Chinese characters.
     pub(super) fn chinese_word(&mut self) -> String {
         [self.character(), self.character()].iter().collect()
     }

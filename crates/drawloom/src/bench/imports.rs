@@ -8,10 +8,10 @@ use commands::args::{TreeArg, ViewArg};
 use commands::{Command, CommandError, Outcome};
 
 use super::corpus::Corpus;
-use super::planting::{Shape, plant};
-use super::rig::{Rig, failed};
+use super::fixtures::{TreeShape, build_tree};
+use super::harness::{Harness, failed};
+use super::report::Report;
 use super::scratch::Scratch;
-use super::sheet::Sheet;
 
 /// Nodes that have to come in each second.
 const BUDGET: f64 = 20_000.0;
@@ -22,18 +22,18 @@ const SHAPES: [(u64, usize); 2] = [(20_000, 1), (100_000, 1_000)];
 
 /// Measures imports of trees of at most so many nodes.
 pub(super) async fn measure(
-    sheet: &mut Sheet<'_>,
+    report: &mut Report<'_>,
     scratch: &Scratch,
     nodes: u64,
 ) -> Result<(), CommandError> {
     for (most, per_operation) in SHAPES {
         let nodes = nodes.min(most);
-        sheet.note(&format!("importing a tree of {nodes} nodes, {per_operation} an operation"));
+        report.note(&format!("importing a tree of {nodes} nodes, {per_operation} an operation"));
         let file = scratch.at("exported.jsonl");
-        let rig = Rig::open(&scratch.at("from"))?;
-        let shape = Shape { nodes, branched: true, per_operation, answered: 0 };
-        let planted = plant(&rig, &mut Corpus::new(2), shape).await?;
-        let tree = TreeArg { tree: planted.tree.to_string(), view: ViewArg::default() };
+        let harness = Harness::open(&scratch.at("from"))?;
+        let shape = TreeShape { nodes, branched: true, per_operation, answered: 0 };
+        let fixture = build_tree(&harness, &mut Corpus::new(2), shape).await?;
+        let tree = TreeArg { tree: fixture.tree.to_string(), view: ViewArg::default() };
         let export = Export {
             tree,
             format: FormatArg::Jsonl,
@@ -41,19 +41,19 @@ pub(super) async fn measure(
             with_context: false,
             output: Some(file.clone()),
         };
-        rig.app.run(&rig.asker, Command::Tree(TreeCommand::Export(export))).await?;
-        drop(rig);
-        let rig = Rig::open(&scratch.at("to"))?;
+        harness.app.run(&harness.asker, Command::Tree(TreeCommand::Export(export))).await?;
+        drop(harness);
+        let harness = Harness::open(&scratch.at("to"))?;
         let import = Import { path: file.clone(), format: None, dry_run: false, copy: false };
         let start = Instant::now();
-        let taken = match rig.app.run(&rig.asker, Command::Import(import)).await? {
+        let taken = match harness.app.run(&harness.asker, Command::Import(import)).await? {
             Outcome::Imported(done) if done.skipped.is_empty() => done.nodes,
             _ => return Err(failed("import a tree", "not all of it came in")),
         };
         let rate = taken as f64 / start.elapsed().as_secs_f64();
         let name = format!("import a tree of {nodes} nodes, {per_operation} an operation");
-        sheet.row(&name, rate, "nodes/s", Some(BUDGET));
-        drop(rig);
+        report.row(&name, rate, "nodes/s", Some(BUDGET));
+        drop(harness);
         std::fs::remove_file(&file).map_err(|error| CommandError::file("cannot remove", &file, &error))?;
         scratch.remove("from")?;
         scratch.remove("to")?;

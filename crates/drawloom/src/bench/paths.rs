@@ -8,14 +8,13 @@ use loom::render::{Show, render};
 use loom::{Op, ViewName};
 
 use super::corpus::Corpus;
-use super::figures::exponent;
-use super::planting::{Shape, plant};
-use super::rig::{Rig, failed};
+use super::fixtures::{TreeShape, build_tree};
+use super::harness::{Harness, failed};
+use super::metrics::exponent;
+use super::report::Report;
 use super::scratch::Scratch;
-use super::sheet::Sheet;
 use super::sizes::repeat;
 
-/// Measurements of each kind.
 const TIMES: usize = 40;
 
 /// How often a whole path is rendered.
@@ -26,30 +25,33 @@ const WINDOW: u64 = 32_768;
 
 /// Measures documents that are one path of these lengths, in ascending order.
 pub(super) async fn measure(
-    sheet: &mut Sheet<'_>,
+    report: &mut Report<'_>,
     scratch: &Scratch,
     lengths: &[u64],
 ) -> Result<(), CommandError> {
-    let rig = Rig::open(&scratch.at("paths"))?;
+    let harness = Harness::open(&scratch.at("paths"))?;
     let mut growth = [const { Vec::new() }; 4];
     for (at, length) in lengths.iter().enumerate() {
         let largest = at + 1 == lengths.len();
-        sheet.note(&format!("a path of {length} positions"));
+        report.note(&format!("a path of {length} positions"));
         let mut corpus = Corpus::new(*length);
-        let shape = Shape { nodes: *length, branched: false, per_operation: 1_000, answered: 200 };
-        let planted = plant(&rig, &mut corpus, shape).await?;
-        let tree = planted.tree;
+        let shape = TreeShape { nodes: *length, branched: false, per_operation: 1_000, answered: 200 };
+        let fixture = build_tree(&harness, &mut corpus, shape).await?;
+        let tree = fixture.tree;
 
         // Before the screen, so that what it shows has drifted.
-        let mut middle = (planted.trunk.len() / 2..planted.trunk.len()).chain(0..planted.trunk.len());
+        let mut middle = (fixture.trunk.len() / 2..fixture.trunk.len()).chain(0..fixture.trunk.len());
         let edit = repeat(TIMES, async || {
-            let position = planted.trunk[middle.next().unwrap_or_default()];
-            rig.change(tree, Op::Edit { position, text: corpus.passage(), edit_as: EditAs::Version }).await
+            let position = fixture.trunk[middle.next().unwrap_or_default()];
+            harness
+                .change(tree, Op::Edit { position, text: corpus.passage(), edit_as: EditAs::Version })
+                .await
         });
         let edit = edit.await?;
         let whole = repeat(RENDERS, async || {
             let show = Show { drafts: true, spans: false };
-            let text = rig.read(tree, move |rows| Ok(render(rows, &ViewName::default(), show)?.text.len()));
+            let text =
+                harness.read(tree, move |rows| Ok(render(rows, &ViewName::default(), show)?.text.len()));
             let length = text.await?;
             if length == 0 { Err(failed("render a path", "it is empty")) } else { Ok(()) }
         });
@@ -58,7 +60,7 @@ pub(super) async fn measure(
             whole => Some(whole?),
         };
         let screen = repeat(TIMES, async || {
-            let shown = rig.screen(tree).await?;
+            let shown = harness.screen(tree).await?;
             // The edits stand above the last answers, unless the path is hardly longer than the screen.
             if shown.nodes.iter().any(|node| node.drifted) {
                 Ok(())
@@ -78,7 +80,7 @@ pub(super) async fn measure(
                 instruction: Vec::new(),
                 again: None,
             };
-            let made = rig
+            let made = harness
                 .read(tree, move |rows| Ok(context::document::document(rows, &asked, &Estimator::default())))
                 .await?;
             Ok(made?)
@@ -88,18 +90,18 @@ pub(super) async fn measure(
         let all_budget = largest.then_some(250.0);
         let all = format!("render a path of {length}");
         match &whole {
-            Some(whole) => sheet.row(&all, whole.median(), "ms, median", all_budget),
+            Some(whole) => report.row(&all, whole.median(), "ms, median", all_budget),
             // A read has 5 s.
-            None => sheet.row(&all, 5_000.0, "ms, not done by then", all_budget),
+            None => report.row(&all, 5_000.0, "ms, not done by then", all_budget),
         }
         let last = format!("last screen of a path of {length}, drift marks included");
-        sheet.row(&last, screen.median(), "ms, median", Some(5.0));
-        sheet.row(&last, screen.percentile(0.99), "ms, p99", None);
+        report.row(&last, screen.median(), "ms, median", Some(5.0));
+        report.row(&last, screen.percentile(0.99), "ms, p99", None);
         let edited = format!("edit in the middle of a path of {length}");
-        sheet.row(&edited, edit.median(), "ms, median", None);
-        sheet.row(&edited, edit.percentile(0.99), "ms, p99", None);
+        report.row(&edited, edit.median(), "ms, median", None);
+        report.row(&edited, edit.percentile(0.99), "ms, p99", None);
         let assembled = format!("put a request together at the end of a path of {length}");
-        sheet.row(&assembled, request.median(), "ms, median", None);
+        report.row(&assembled, request.median(), "ms, median", None);
         for (points, times) in growth.iter_mut().zip([whole, Some(screen), Some(edit), Some(request)]) {
             points.extend(times.map(|times| (*length as f64, times.median())));
         }
@@ -107,8 +109,8 @@ pub(super) async fn measure(
     let kinds = ["rendering all", "the last screen", "an edit in the middle", "putting a request together"];
     for (kind, points) in kinds.iter().zip(growth) {
         let name = format!("growth of {kind} with the path");
-        sheet.row(&name, exponent(&points), "exponent", None);
+        report.row(&name, exponent(&points), "exponent", None);
     }
-    drop(rig);
+    drop(harness);
     scratch.remove("paths")
 }

@@ -6,40 +6,30 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use commands::CommandError;
+use tempfile::TempDir;
 
-use super::figures::timed;
+use super::metrics::timed;
 
 /// A temporary folder of this run.
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(super) struct Scratch(TempDir);
 
 impl Scratch {
     /// Makes it, where the system keeps temporary files (`TMPDIR`).
     pub(super) fn new() -> Result<Self, CommandError> {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let name = format!("drawloom-bench-{}-{}", std::process::id(), now.as_nanos());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).map_err(|error| CommandError::file("cannot make", &path, &error))?;
-        Ok(Self(path))
+        let made = tempfile::Builder::new().prefix("drawloom-bench-").tempdir();
+        made.map(Self)
+            .map_err(|error| CommandError::file("cannot make a folder in", &std::env::temp_dir(), &error))
     }
 
-    /// A path in it.
     pub(super) fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
 
     /// Removes a folder in it that is not needed any more: a large tree takes most of a gigabyte.
     pub(super) fn remove(&self, name: &str) -> Result<(), CommandError> {
         let path = self.at(name);
         std::fs::remove_dir_all(&path).map_err(|error| CommandError::file("cannot remove", &path, &error))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(path = %self.0.display(), %error, "a temporary folder stays behind");
-        }
     }
 }
 

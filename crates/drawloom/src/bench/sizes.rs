@@ -8,11 +8,11 @@ use loom::{NodeId, Op, PositionId, TreeId};
 use store::{Principal, SearchScope};
 
 use super::corpus::{Corpus, PASSAGE};
-use super::figures::{Processor, Times, exponent, memory};
-use super::planting::{Planted, Shape, plant};
-use super::rig::{Rig, SCREEN, failed};
+use super::fixtures::{FixtureTree, TreeShape, build_tree};
+use super::harness::{Harness, SCREEN, failed};
+use super::metrics::{Processor, Times, exponent, memory};
+use super::report::Report;
 use super::scratch::{Probe, Scratch};
-use super::sheet::Sheet;
 
 /// How often a store is opened.
 const OPENINGS: usize = 20;
@@ -20,7 +20,6 @@ const OPENINGS: usize = 20;
 /// Changes of each kind: the slowest hundredth are twenty of them.
 const CHANGES: usize = 2_000;
 
-/// Searches of each kind.
 const SEARCHES: usize = 100;
 
 /// Nodes of the tree whose every node is an operation of its own.
@@ -28,7 +27,7 @@ const SMALL: u64 = 20_000;
 
 /// Measures trees of these sizes, in ascending order.
 pub(super) async fn measure(
-    sheet: &mut Sheet<'_>,
+    report: &mut Report<'_>,
     scratch: &Scratch,
     sizes: &[u64],
 ) -> Result<(), CommandError> {
@@ -36,103 +35,103 @@ pub(super) async fn measure(
     let mut changes: Vec<Vec<(f64, f64)>> = vec![Vec::new(); KINDS.len()];
     for (at, nodes) in sizes.iter().enumerate() {
         let largest = at + 1 == sizes.len();
-        sheet.note(&format!("a tree of {nodes} nodes: making it"));
+        report.note(&format!("a tree of {nodes} nodes: making it"));
         let mut corpus = Corpus::new(*nodes);
-        let shape = Shape { nodes: *nodes, branched: true, per_operation: 1_000, answered: 1_000 };
-        let rig = Rig::open(&scratch.at("tree"))?;
+        let shape = TreeShape { nodes: *nodes, branched: true, per_operation: 1_000, answered: 1_000 };
+        let harness = Harness::open(&scratch.at("tree"))?;
         let start = Instant::now();
-        let planted = plant(&rig, &mut corpus, shape).await?;
+        let fixture = build_tree(&harness, &mut corpus, shape).await?;
         let time = start.elapsed();
         if largest {
             let rate = *nodes as f64 / time.as_secs_f64();
-            sheet.row("nodes written, 1,000 an operation", rate, "nodes/s", None);
+            report.row("nodes written, 1,000 an operation", rate, "nodes/s", None);
         }
         if at == 0 {
-            rig.verify(planted.tree).await?;
+            harness.verify(fixture.tree).await?;
         }
-        drop(rig);
-        sheet.note(&format!("a tree of {nodes} nodes: opening and changing it"));
+        drop(harness);
+        report.note(&format!("a tree of {nodes} nodes: opening and changing it"));
         let before = memory("VmRSS");
-        let screen = open_and_show(scratch, planted.tree).await?;
+        let screen = open_and_show(scratch, fixture.tree).await?;
         let name = format!("open a tree of {nodes} nodes and show its tip");
-        sheet.row(&name, screen.median(), "ms, median", Some(10.0));
-        sheet.row(&name, screen.percentile(0.99), "ms, p99", None);
+        report.row(&name, screen.median(), "ms, median", Some(10.0));
+        report.row(&name, screen.percentile(0.99), "ms, p99", None);
         screens.push((*nodes as f64, screen.median()));
-        let rig = Rig::open(&scratch.at("tree"))?;
-        rig.screen(planted.tree).await?;
+        let harness = Harness::open(&scratch.at("tree"))?;
+        harness.screen(fixture.tree).await?;
         if let (true, Some(before), Some(after)) = (largest, before, memory("VmRSS")) {
             let name = format!("resident memory that opening a tree of {nodes} nodes adds");
-            sheet.row(&name, after - before, "MiB", None);
+            report.row(&name, after - before, "MiB", None);
             // What was freed before may be taken again without a trace above: the whole tells the bound.
             let name = format!("resident memory of all with a tree of {nodes} nodes open");
-            sheet.row(&name, after, "MiB", None);
+            report.row(&name, after, "MiB", None);
         }
-        let warm = repeat(OPENINGS, async || rig.screen(planted.tree).await).await?;
-        sheet.row(
+        let warm = repeat(OPENINGS, async || harness.screen(fixture.tree).await).await?;
+        report.row(
             &format!("show the tip of an open tree of {nodes} nodes"),
             warm.median(),
             "ms, median",
             None,
         );
-        let measured = change(&rig, scratch, &mut corpus, &planted).await?;
+        let measured = change(&harness, scratch, &mut corpus, &fixture).await?;
         for (kind, times) in measured.kinds.iter().enumerate() {
             changes[kind].push((*nodes as f64, times.median()));
         }
         if largest {
-            report(sheet, *nodes, &measured);
-            search(sheet, &rig, &mut corpus, *nodes).await?;
+            report_changes(report, *nodes, &measured);
+            search(report, &harness, &mut corpus, *nodes).await?;
         }
-        drop(rig);
+        drop(harness);
         if largest {
-            let ratio = bytes_of(scratch, "tree")? / planted.bytes as f64;
-            sheet.row("store size by text, 1,000 nodes an operation", ratio, "× the text", Some(3.2));
+            let ratio = bytes_of(scratch, "tree")? / fixture.bytes as f64;
+            report.row("store size by text, 1,000 nodes an operation", ratio, "× the text", Some(3.2));
         }
         scratch.remove("tree")?;
     }
-    sheet.row("growth of opening and showing with nodes", exponent(&screens), "exponent", None);
+    report.row("growth of opening and showing with nodes", exponent(&screens), "exponent", None);
     for (kind, points) in KINDS.iter().zip(changes) {
-        sheet.row(&format!("growth of {kind} with nodes"), exponent(&points), "exponent", None);
+        report.row(&format!("growth of {kind} with nodes"), exponent(&points), "exponent", None);
     }
     Ok(())
 }
 
 /// A tree written as people write it, one node an operation: what it takes on the disk, and how fast it verifies.
 pub(super) async fn measure_written(
-    sheet: &mut Sheet<'_>,
+    report: &mut Report<'_>,
     scratch: &Scratch,
     nodes: u64,
 ) -> Result<(), CommandError> {
     let nodes = nodes.min(SMALL);
-    sheet.note(&format!("a tree of {nodes} nodes, one an operation"));
-    let rig = Rig::open(&scratch.at("written"))?;
-    let shape = Shape { nodes, branched: true, per_operation: 1, answered: 0 };
-    let planted = plant(&rig, &mut Corpus::new(1), shape).await?;
+    report.note(&format!("a tree of {nodes} nodes, one an operation"));
+    let harness = Harness::open(&scratch.at("written"))?;
+    let shape = TreeShape { nodes, branched: true, per_operation: 1, answered: 0 };
+    let fixture = build_tree(&harness, &mut Corpus::new(1), shape).await?;
     let start = Instant::now();
-    let found = rig.verify(planted.tree).await;
+    let found = harness.verify(fixture.tree).await;
     let taken = start.elapsed().as_secs_f64();
     let name = format!("verify a tree of {nodes} nodes");
     match found {
-        Ok(found) => sheet.row(&name, found.nodes as f64 / taken, "nodes/s", None),
+        Ok(found) => report.row(&name, found.nodes as f64 / taken, "nodes/s", None),
         // A read has 5 s.
-        Err(error) if error.code == "too_long" => sheet.row(&name, taken, "s, not done by then", None),
+        Err(error) if error.code == "too_long" => report.row(&name, taken, "s, not done by then", None),
         Err(error) => return Err(error),
     }
-    drop(rig);
+    drop(harness);
     let bytes = bytes_of(scratch, "written")?;
     let name = format!("store size by text, one node of {PASSAGE} bytes an operation, {nodes} nodes");
-    sheet.row(&name, bytes / planted.bytes as f64, "× the text", Some(3.2));
+    report.row(&name, bytes / fixture.bytes as f64, "× the text", Some(3.2));
     scratch.remove("written")
 }
 
 /// Opens the store and shows the tip's screen, again and again.
 async fn open_and_show(scratch: &Scratch, tree: TreeId) -> Result<Times, CommandError> {
     repeat(OPENINGS, async || {
-        let rig = Rig::open(&scratch.at("tree"))?;
-        let shown = rig.screen(tree).await?;
+        let harness = Harness::open(&scratch.at("tree"))?;
+        let shown = harness.screen(tree).await?;
         if shown.nodes.len() != SCREEN {
             return Err(failed("show a screen", format!("{} passages came", shown.nodes.len())));
         }
-        Ok(rig)
+        Ok(harness)
     })
     .await
 }
@@ -165,17 +164,17 @@ struct Changes {
 
 /// Makes changes of each kind.
 async fn change(
-    rig: &Rig,
+    harness: &Harness,
     scratch: &Scratch,
     corpus: &mut Corpus,
-    planted: &Planted,
+    fixture: &FixtureTree,
 ) -> Result<Changes, CommandError> {
-    let probe_name = format!("probe-{}", planted.tree);
+    let probe_name = format!("probe-{}", fixture.tree);
     let mut probe = Probe::new(&scratch.at(&probe_name))?;
     let writer = Processor::of_thread("store-write");
     let (mut syncs, mut kinds, mut writing) = (Vec::new(), Vec::new(), Vec::new());
     let mut edited: Vec<(PositionId, NodeId)> = Vec::new();
-    let middle = planted.trunk.len().saturating_sub(CHANGES) / 2;
+    let middle = fixture.trunk.len().saturating_sub(CHANGES) / 2;
     for kind in KINDS {
         let mut times: Vec<Duration> = Vec::with_capacity(CHANGES);
         let mut spent: Vec<Duration> = Vec::with_capacity(CHANGES);
@@ -183,10 +182,10 @@ async fn change(
             let op = match kind {
                 "append" => Op::Append(NewText::owner(corpus.passage(), None)),
                 "edit" => {
-                    let position = planted.trunk[(middle + at) % planted.trunk.len()];
+                    let position = fixture.trunk[(middle + at) % fixture.trunk.len()];
                     Op::Edit { position, text: corpus.passage(), edit_as: EditAs::Version }
                 }
-                "switch" => Op::Switch(planted.branches[at % planted.branches.len()]),
+                "switch" => Op::Switch(fixture.branches[at % fixture.branches.len()]),
                 "select" => {
                     let (position, version) = edited[at / 2 % edited.len()];
                     let version = if at % 2 == 0 { position.original() } else { version };
@@ -197,7 +196,7 @@ async fn change(
             let position = if let Op::Edit { position, .. } = &op { Some(*position) } else { None };
             syncs.push(probe.sync()?);
             let (before, start) = (writer.spent(), Instant::now());
-            let applied = rig.change(planted.tree, op).await?;
+            let applied = harness.change(fixture.tree, op).await?;
             times.push(start.elapsed());
             spent.push(writer.spent().saturating_sub(before));
             if let (Some(position), Some((version, _))) = (position, applied.nodes.first()) {
@@ -210,32 +209,32 @@ async fn change(
     Ok(Changes { kinds, writing, sync: syncs.into_iter().collect() })
 }
 
-fn report(sheet: &mut Sheet<'_>, nodes: u64, changes: &Changes) {
+fn report_changes(report: &mut Report<'_>, nodes: u64, changes: &Changes) {
     let sync = &changes.sync;
-    sheet.row("sync of a small file on the same disk", sync.median(), "ms, median", None);
-    sheet.row("sync of a small file on the same disk", sync.percentile(0.99), "ms, p99", None);
+    report.row("sync of a small file on the same disk", sync.median(), "ms, median", None);
+    report.row("sync of a small file on the same disk", sync.percentile(0.99), "ms, p99", None);
     for ((kind, times), writing) in KINDS.iter().zip(&changes.kinds).zip(&changes.writing) {
         let name = format!("{kind} in a tree of {nodes} nodes");
-        sheet.row(&name, times.median(), "ms, median", None);
-        sheet.row(&name, times.percentile(0.99), "ms, p99", Some(2.0 + sync.percentile(0.99)));
+        report.row(&name, times.median(), "ms, median", None);
+        report.row(&name, times.percentile(0.99), "ms, p99", Some(2.0 + sync.percentile(0.99)));
         let own = times.median() - sync.median();
-        sheet.row(&format!("{name}, less the sync"), own, "ms, median", None);
+        report.row(&format!("{name}, less the sync"), own, "ms, median", None);
         let own = times.percentile(0.99) - sync.percentile(0.99);
-        sheet.row(&format!("{name}, less the sync"), own, "ms, p99", Some(2.0));
+        report.row(&format!("{name}, less the sync"), own, "ms, p99", Some(2.0));
         let name = format!("{name}, processor time of the writing thread");
-        sheet.row(&name, writing.median(), "ms, median", None);
-        sheet.row(&name, writing.percentile(0.99), "ms, p99", Some(2.0));
-        sheet.row(&name, writing.percentile(1.0), "ms, the slowest", None);
+        report.row(&name, writing.median(), "ms, median", None);
+        report.row(&name, writing.percentile(0.99), "ms, p99", Some(2.0));
+        report.row(&name, writing.percentile(1.0), "ms, the slowest", None);
     }
 }
 
 async fn search(
-    sheet: &mut Sheet<'_>,
-    rig: &Rig,
+    report: &mut Report<'_>,
+    harness: &Harness,
     corpus: &mut Corpus,
     nodes: u64,
 ) -> Result<(), CommandError> {
-    sheet.note("searching it");
+    report.note("searching it");
     let mut queries: Vec<(&str, Option<f64>, Vec<String>)> = Vec::new();
     let rare = |corpus: &mut Corpus, words: usize| {
         let words: Vec<String> = (0..words).map(|_| corpus.rare_word().to_owned()).collect();
@@ -249,12 +248,12 @@ async fn search(
         let mut asked = queries.iter();
         let times = repeat(queries.len(), async || {
             let query = asked.next().map_or("", String::as_str);
-            Ok(rig.app.store.search(&Principal::Owner, query, SearchScope::All, 20).await?)
+            Ok(harness.app.store.search(&Principal::Owner, query, SearchScope::All, 20).await?)
         });
         let times = times.await?;
         let name = format!("search for {what} in {nodes} nodes");
-        sheet.row(&name, times.median(), "ms, median", None);
-        sheet.row(&name, times.percentile(0.95), "ms, p95", budget);
+        report.row(&name, times.median(), "ms, median", None);
+        report.row(&name, times.percentile(0.95), "ms, p95", budget);
     }
     Ok(())
 }

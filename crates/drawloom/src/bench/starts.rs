@@ -3,25 +3,24 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::figures::Times;
+use super::metrics::Times;
+use super::report::Report;
 use super::scratch::Scratch;
-use super::sheet::Sheet;
 
-/// Starts of each kind.
 const STARTS: usize = 20;
 
 /// Measures starts of the running program's own file, in a home of their own. One that fails is a row that says
 /// so.
-pub(super) fn measure(sheet: &mut Sheet<'_>, scratch: &Scratch) {
-    sheet.note("starting the program");
+pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch) {
+    report.note("starting the program");
     for (arguments, budget) in [(&["--version"][..], 3.0), (&["doctor", "--quick"][..], 20.0)] {
         let name = format!("start, `drawloom {}`", arguments.join(" "));
         match starts(arguments, scratch) {
             Ok(times) => {
-                sheet.row(&name, times.median(), "ms, median", Some(budget));
-                sheet.row(&name, times.percentile(1.0), "ms, longest", None);
+                report.row(&name, times.median(), "ms, median", Some(budget));
+                report.row(&name, times.percentile(1.0), "ms, longest", None);
             }
-            Err(why) => sheet.row(&name, 0.0, &format!("not measured: {why}"), None),
+            Err(why) => report.row(&name, 0.0, &format!("not measured: {why}"), None),
         }
     }
 }

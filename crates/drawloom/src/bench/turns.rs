@@ -8,19 +8,17 @@ use std::time::{Duration, Instant};
 
 use commands::CommandError;
 
-use super::figures::{self, Times};
-use super::rig::failed;
+use super::harness::failed;
+use super::metrics::{self, Times};
+use super::report::Report;
 use super::scratch::Scratch;
-use super::sheet::Sheet;
 
-/// Turns that are timed.
 const TURNS: usize = 100;
 /// Turns whose memory is looked at: looking takes time, so that these are not timed.
 const LOOKED_AT: usize = 10;
 /// How long a turn may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The answer, whole.
 const ANSWER: &str = concat!(
     "data: {\"id\":\"b\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"It is high.\"},\"finish_reason\":null}]}\n\n",
     "data: {\"id\":\"b\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],",
@@ -32,8 +30,8 @@ const ANSWER: &str = concat!(
 ///
 /// # Errors
 /// When no server can be started, or a turn fails.
-pub(super) fn measure(sheet: &mut Sheet<'_>, scratch: &Scratch) -> Result<(), CommandError> {
-    sheet.note("saying something to a model that answers at once");
+pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch) -> Result<(), CommandError> {
+    report.note("saying something to a model that answers at once");
     let model = serve().map_err(|error| failed("start a server", error))?;
     let said = |error: String| failed("say something to a model", error);
     // The first one makes the home and reads the program from the disk.
@@ -45,14 +43,14 @@ pub(super) fn measure(sheet: &mut Sheet<'_>, scratch: &Scratch) -> Result<(), Co
         times.push(start.elapsed());
     }
     let times: Times = times.into_iter().collect();
-    sheet.row("one-shot turn, `drawloom chat -m`", times.median(), "ms, median", Some(60.0));
-    sheet.row("one-shot turn, `drawloom chat -m`", times.percentile(0.99), "ms, p99", Some(60.0));
+    report.row("one-shot turn, `drawloom chat -m`", times.median(), "ms, median", Some(60.0));
+    report.row("one-shot turn, `drawloom chat -m`", times.percentile(0.99), "ms, p99", Some(60.0));
     let mut peak = 0.0_f64;
     for _ in 0..LOOKED_AT {
         peak = peak.max(turn(&model, scratch).and_then(watched).map_err(said)?);
     }
     if peak > 0.0 {
-        sheet.row("one-shot turn, resident memory at its peak", peak, "MiB", Some(40.0));
+        report.row("one-shot turn, resident memory at its peak", peak, "MiB", Some(40.0));
     }
     Ok(())
 }
@@ -75,11 +73,11 @@ fn finished(child: Child) -> Result<(), String> {
 
 /// Looks at the peak of its memory, in MiB, until it ends; 0 where there is no telling.
 fn watched(mut child: Child) -> Result<f64, String> {
-    let status = format!("/proc/{}/status", child.id());
+    let process = child.id().to_string();
     let (start, mut peak) = (Instant::now(), 0.0);
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {
         // A process that has just ended has no memory to tell of.
-        peak = figures::memory_in(&status, "VmHWM").unwrap_or(peak);
+        peak = metrics::memory_of(&process, "VmHWM").unwrap_or(peak);
         if start.elapsed() > PATIENCE {
             let _ = child.kill();
             return Err(format!("no answer within {} s", PATIENCE.as_secs()));

@@ -5,17 +5,16 @@ use serde_json::{Value, json};
 use store::compress::{Dictionary, compress};
 
 use super::corpus::Corpus;
-use super::rig::failed;
-use super::sheet::Sheet;
+use super::harness::failed;
+use super::report::Report;
 
-/// Responses of each kind.
 const RESPONSES: usize = 20;
 
 /// Tokens of short and of long answers.
 const LENGTHS: [usize; 2] = [45, 400];
 
 /// Measures the share of their wire bytes that stored responses take.
-pub(super) fn measure(sheet: &mut Sheet<'_>) -> Result<(), CommandError> {
+pub(super) fn measure(report: &mut Report<'_>) -> Result<(), CommandError> {
     let mut corpus = Corpus::new(45);
     let dialects =
         [("openai_chat", Dictionary::OpenAiChat), ("openai_completions", Dictionary::OpenAiCompletions)];
@@ -30,7 +29,7 @@ pub(super) fn measure(sheet: &mut Sheet<'_>) -> Result<(), CommandError> {
             }
         }
         let share = stored as f64 / wire as f64 * 100.0;
-        sheet.row(&format!("responses on disk, {dialect}"), share, "% of their wire bytes", Some(8.0));
+        report.row(&format!("responses on disk, {dialect}"), share, "% of their wire bytes", Some(8.0));
     }
     Ok(())
 }

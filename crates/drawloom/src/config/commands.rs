@@ -1,5 +1,6 @@
 //! The `config` commands. None of them needs the store, and only `set` makes a home.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use commands::args::care::ConfigCommand;
@@ -7,12 +8,14 @@ use commands::results::care::{Checked, Paths, Setting, SettingShown, Settings};
 use commands::{CommandError, Outcome};
 use store::home::{Home, HomeOptions};
 use toml::Value;
+use workspace::{FileArgument, StoreGuard};
 
+use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::normal;
 use super::set::{set, unknown};
-use super::{file, key, schema, table};
-use crate::places::Places;
+use super::{file, keys};
+use crate::paths::InvocationPaths;
 
 /// Runs one.
 ///
@@ -20,27 +23,25 @@ use crate::places::Places;
 /// As each command says.
 pub(crate) fn run(
     command: ConfigCommand,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Outcome, CommandError> {
     match command {
         ConfigCommand::Get { key } => get(&key, layers).map(Outcome::Setting),
-        ConfigCommand::Set { key, value } => {
-            set_key(&key, &value, places, layers, note).map(Outcome::Setting)
-        }
+        ConfigCommand::Set { key, value } => set_key(&key, &value, paths, layers, note).map(Outcome::Setting),
         ConfigCommand::Check => {
             let problems: Vec<_> = problems(layers)?;
             Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems }))
         }
         ConfigCommand::Show { defaults } => Ok(Outcome::Settings(show(defaults, layers, note))),
-        ConfigCommand::Path => path(places).map(Outcome::Paths),
+        ConfigCommand::Path => path(paths).map(Outcome::Paths),
     }
 }
 
 fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
     let path = &*normal(path);
-    let key = table::row(path).ok_or_else(|| unknown(path))?;
+    let key = keys::find(path).ok_or_else(|| unknown(path))?;
     // A wrong value elsewhere does not matter; a wrong value here is not there.
     let (value, source) = layers.get(path);
     Ok(Setting {
@@ -53,15 +54,15 @@ fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
 fn set_key(
     path: &str,
     written: &str,
-    places: &Places,
+    paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
     let path = &*normal(path);
-    let row = table::row(path).ok_or_else(|| unknown(path))?;
+    let row = keys::find(path).ok_or_else(|| unknown(path))?;
     let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
     let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
-    let home = Home::open(&places.home, options).map_err(|error| crate::open::home_error(&error))?;
+    let home = Home::open(&paths.home, options).map_err(|error| crate::open::home_error(&error))?;
     let from_input;
     let written = if written == "-" {
         from_input = line_of_input()?;
@@ -89,9 +90,15 @@ fn set_key(
     })
 }
 
+/// The longest value taken from standard input, in bytes.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
+
 fn line_of_input() -> Result<String, CommandError> {
+    let limits = commands::settings::Limits::default();
+    let input = FileArgument::standard_input(&StoreGuard::new(), limits.input_wait)
+        .map_err(|error| CommandError::file_argument(&error))?;
     let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
+    let read = BufReader::new(input.take(MAX_LINE_BYTES)).read_line(&mut line);
     read.map_err(|error| CommandError::file("cannot read", Path::new("standard input"), &error))?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
@@ -127,24 +134,23 @@ fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> Settings {
     for problem in layers.problems() {
         note(&problem.to_string());
     }
-    let line = |path: &str, key: &key::Key, value: Option<&Value>, source: Source| SettingShown {
+    let line = |path: &str, key: &Key, value: Option<&Value>, source: Source| SettingShown {
         key: path.to_owned(),
         value: shown(key, value),
         source: source.as_str().to_owned(),
-        doc: if key.unit.is_empty() { key.doc.to_owned() } else { format!("{} In {}.", key.doc, key.unit) },
+        doc: key.about(),
     };
     let mut settings: Vec<_> =
         layers.set().map(|(path, key, value, source)| line(path, key, Some(value), source)).collect();
     if defaults {
-        let unset = table::KEYS.iter().filter(|key| layers.get(key.path).1 == Source::Default);
-        settings
-            .extend(unset.map(|key| line(key.path, key, table::default(key.path).as_ref(), Source::Default)));
+        let unset = keys::KEYS.iter().filter(|key| layers.get(&key.path).1 == Source::Default);
+        settings.extend(unset.map(|key| line(&key.path, key, key.default.as_ref(), Source::Default)));
     }
-    Settings { settings, schema: defaults.then(schema::schema) }
+    Settings { settings, schema: defaults.then(keys::schema) }
 }
 
 /// A value as it is shown: of a secret only that it is there.
-fn shown(key: &key::Key, value: Option<&Value>) -> serde_json::Value {
+fn shown(key: &Key, value: Option<&Value>) -> serde_json::Value {
     match value {
         None => serde_json::Value::Null,
         Some(_) if key.secret => "present".into(),
@@ -152,12 +158,12 @@ fn shown(key: &key::Key, value: Option<&Value>) -> serde_json::Value {
     }
 }
 
-fn path(places: &Places) -> Result<Paths, CommandError> {
-    let workspace = places.workspace()?;
+fn path(paths: &InvocationPaths) -> Result<Paths, CommandError> {
+    let workspace = paths.workspace()?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     Ok(Paths {
-        home: text(&places.home),
-        config: text(&places.home.join(file::CONFIG)),
+        home: text(&paths.home),
+        config: text(&paths.home.join(file::CONFIG)),
         workspace: text(&workspace.folder),
         why: workspace.why,
     })

@@ -9,7 +9,7 @@ use commands::CommandError;
 use text::terminal::one_line;
 use toml::{Table, Value};
 
-use super::table;
+use super::keys;
 
 /// The name of the file with the settings.
 pub(crate) const CONFIG: &str = "config.toml";
@@ -24,9 +24,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Problem {
     /// Where: a file or a variable.
     pub(crate) place: String,
-    /// What and why.
     pub(crate) what: String,
-    /// What to do.
     pub(crate) hint: String,
 }
 
@@ -46,30 +44,26 @@ impl std::fmt::Display for Problem {
 
 /// Which of the two files: each holds only its own kind of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Secrets {
-    /// `config.toml`: everything but secrets.
+pub(crate) enum SecretRule {
     Refused,
-    /// `keys.toml`: nothing but secrets.
     Only,
 }
 
-/// What a file holds.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct ParsedFile {
     /// Known keys with values that fit.
     pub(crate) values: Vec<(String, Value)>,
-    /// Everything else.
     pub(crate) problems: Vec<Problem>,
 }
 
 /// Reads a file; one that is not there holds nothing.
-pub(crate) fn read(path: &Path, secrets: Secrets) -> Held {
+pub(crate) fn read(path: &Path, secrets: SecretRule) -> ParsedFile {
     let place = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     match text_of(path, secrets) {
-        Ok(None) => Held::default(),
+        Ok(None) => ParsedFile::default(),
         Ok(Some(text)) => parse(&place, &text, secrets),
         Err((what, hint)) => {
-            Held { values: Vec::new(), problems: vec![Problem { place, what, hint: hint.to_owned() }] }
+            ParsedFile { values: Vec::new(), problems: vec![Problem { place, what, hint: hint.to_owned() }] }
         }
     }
 }
@@ -77,7 +71,7 @@ pub(crate) fn read(path: &Path, secrets: Secrets) -> Held {
 type Refused = (String, &'static str);
 
 /// The text of a file of settings, if it is there.
-pub(crate) fn text_of(path: &Path, secrets: Secrets) -> Result<Option<String>, Refused> {
+pub(crate) fn text_of(path: &Path, secrets: SecretRule) -> Result<Option<String>, Refused> {
     let unreadable = |error: std::io::Error| (format!("it cannot be read: {error}"), "check its permissions");
     // Without blocking, so that a pipe in its place does not stop every command.
     let file = OpenOptions::new().read(true).custom_flags(nonblocking()).open(path);
@@ -92,7 +86,7 @@ pub(crate) fn text_of(path: &Path, secrets: Secrets) -> Result<Option<String>, R
     if !metadata.is_file() {
         return Err(("it is not a plain file".to_owned(), "move it away"));
     }
-    if secrets == Secrets::Only && metadata.mode() & 0o077 != 0 {
+    if secrets == SecretRule::Only && metadata.mode() & 0o077 != 0 {
         return Err((
             format!("others may read it (mode {:04o})", metadata.mode() & 0o7777),
             "chmod 600 it, and think about new keys",
@@ -116,9 +110,9 @@ fn text(file: File) -> Result<String, Refused> {
 }
 
 /// Reads the text of a file.
-pub(crate) fn parse(place: &str, text: &str, secrets: Secrets) -> Held {
+pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile {
     let problem = |what: String, hint: String| Problem { place: place.to_owned(), what, hint };
-    let mut held = Held::default();
+    let mut held = ParsedFile::default();
     let table: Table = match text.parse() {
         Ok(table) => table,
         Err(error) => {
@@ -156,16 +150,16 @@ fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
     }
 }
 
-fn judge(path: &str, value: &Value, secrets: Secrets) -> Result<(), (String, String)> {
+fn judge(path: &str, value: &Value, secrets: SecretRule) -> Result<(), (String, String)> {
     let shown = one_line(path);
-    let Some(key) = table::row(path) else {
-        return Err((format!("unknown key {shown}"), table::hint_for_unknown(&shown)));
+    let Some(key) = keys::find(path) else {
+        return Err((format!("unknown key {shown}"), keys::hint_for_unknown(&shown)));
     };
     match (key.secret, secrets) {
-        (true, Secrets::Refused) => {
+        (true, SecretRule::Refused) => {
             return Err((format!("{shown} is a secret"), format!("move it to {KEYS}")));
         }
-        (false, Secrets::Only) => {
+        (false, SecretRule::Only) => {
             return Err((format!("{shown} is not a secret"), format!("move it to {CONFIG}")));
         }
         _ => {}
@@ -179,13 +173,13 @@ mod tests {
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {
-        parse(CONFIG, text, Secrets::Refused).problems.iter().map(ToString::to_string).collect()
+        parse(CONFIG, text, SecretRule::Refused).problems.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn known_keys_are_read_and_others_named() {
         let text = "[model]\ndefault = \"a/b\"\ndefualt = \"c\"\n[log]\nlevel = \"loud\"\n";
-        let held = parse(CONFIG, text, Secrets::Refused);
+        let held = parse(CONFIG, text, SecretRule::Refused);
         assert_eq!(held.values, [("model.default".to_owned(), Value::String("a/b".into()))]);
         assert_eq!(
             problems(text),
@@ -207,13 +201,13 @@ mod tests {
         let text = "[providers.x]\nkey = \"canary-canary\"\n";
         assert!(!problems(text)[0].contains("canary"));
         assert!(problems(text)[0].ends_with("move it to keys.toml"));
-        assert_eq!(parse(KEYS, text, Secrets::Only).problems, []);
-        assert_eq!(parse(KEYS, "[log]\nlevel = \"warn\"", Secrets::Only).problems.len(), 1);
+        assert_eq!(parse(KEYS, text, SecretRule::Only).problems, []);
+        assert_eq!(parse(KEYS, "[log]\nlevel = \"warn\"", SecretRule::Only).problems.len(), 1);
     }
 
     #[test]
     fn a_key_cannot_write_to_the_terminal() {
         let found = problems("\"a\\u001b[2J\" = 1");
-        assert!(found[0].contains("a␛[2J"), "{found:?}");
+        assert!(found[0].contains(r#""a\u001B[2J""#) && !found[0].contains(char::is_control), "{found:?}");
     }
 }

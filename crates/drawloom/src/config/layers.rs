@@ -8,22 +8,17 @@ use commands::CommandError;
 use text::terminal::one_line;
 use toml::{Table, Value};
 
-use super::file::{self, CONFIG, Held, KEYS, Problem, Secrets};
-use super::key::Key;
+use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
+use super::keys::{self, Key};
 use super::path::segments;
 use super::sections::Config;
-use super::table;
 
 /// Which layer a value stands in; a later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// The table.
     Default,
-    /// `config.toml` or `keys.toml`.
     File,
-    /// `DRAWLOOM_SECTION__KEY`.
     Environment,
-    /// The command line.
     Flag,
 }
 
@@ -54,8 +49,8 @@ impl Layers {
         flags: &[(&str, Option<&str>)],
     ) -> Self {
         let mut layers = Self::default();
-        layers.put(file::read(&home.join(CONFIG), Secrets::Refused), Source::File);
-        layers.put(file::read(&home.join(KEYS), Secrets::Only), Source::File);
+        layers.put(file::read(&home.join(CONFIG), SecretRule::Refused), Source::File);
+        layers.put(file::read(&home.join(KEYS), SecretRule::Only), Source::File);
         let variables = variables(environment, &layers.names());
         layers.put(variables, Source::Environment);
         for (path, value) in flags {
@@ -66,7 +61,7 @@ impl Layers {
         layers
     }
 
-    fn put(&mut self, held: Held, source: Source) {
+    fn put(&mut self, held: ParsedFile, source: Source) {
         self.values.extend(held.values.into_iter().map(|(path, value)| (path, (value, source))));
         self.problems.extend(held.problems);
     }
@@ -87,7 +82,7 @@ impl Layers {
     pub(crate) fn get(&self, path: &str) -> (Option<Value>, Source) {
         match self.values.get(path) {
             Some((value, source)) => (Some(value.clone()), *source),
-            None => (table::default(path), Source::Default),
+            None => (keys::find(path).and_then(|key| key.default.clone()), Source::Default),
         }
     }
 
@@ -95,7 +90,7 @@ impl Layers {
     pub(crate) fn set(&self) -> impl Iterator<Item = (&str, &'static Key, &Value, Source)> {
         self.values
             .iter()
-            .filter_map(|(path, (value, source))| Some((path.as_str(), table::row(path)?, value, *source)))
+            .filter_map(|(path, (value, source))| Some((path.as_str(), keys::find(path)?, value, *source)))
     }
 
     /// The sections, typed and with defaults.
@@ -116,16 +111,9 @@ impl Layers {
     /// The sections of what is right, for `doctor`.
     ///
     /// # Errors
-    /// When the table and the types disagree, which a test rules out.
+    /// When a key and its type disagree, which no file brings about.
     pub(crate) fn lenient(&self) -> Result<Config, CommandError> {
         let mut whole = Table::new();
-        let mut names = self.names();
-        names.push(String::new());
-        for name in names {
-            for path in table::KEYS.iter().filter_map(|key| key.in_section(&name)) {
-                table::default(&path).into_iter().for_each(|value| insert(&mut whole, &path, value));
-            }
-        }
         for (path, (value, _)) in &self.values {
             insert(&mut whole, path, value.clone());
         }
@@ -142,7 +130,7 @@ impl Layers {
 
 /// The named section a key stands in, as `providers.box`; none for a section without names.
 fn section(path: &str) -> Option<String> {
-    let named = table::row(path)?.around_name().is_some();
+    let named = keys::find(path)?.around_name().is_some();
     path.rsplit_once('.').filter(|_| named).map(|(section, _)| section.to_owned())
 }
 
@@ -160,8 +148,8 @@ fn insert(table: &mut Table, path: &str, value: Value) {
 
 /// The keys the environment sets. A name in a path is written in capitals, with `_` for `-`; `known` are the
 /// sections whose names are spelt otherwise.
-fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[String]) -> Held {
-    let mut held = Held::default();
+fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[String]) -> ParsedFile {
+    let mut held = ParsedFile::default();
     for (variable, value) in environment {
         let Some(variable) = variable.to_str() else { continue };
         let Some(rest) = variable.strip_prefix("DRAWLOOM_").filter(|rest| rest.contains("__")) else {
@@ -176,8 +164,8 @@ fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[S
                 rest.starts_with('.').then(|| format!("{name}{rest}"))
             })
             .unwrap_or(written);
-        let Some(key) = table::row(&path) else {
-            held.problems.push(problem(format!("unknown key {path}"), table::hint_for_unknown(&path)));
+        let Some(key) = keys::find(&path) else {
+            held.problems.push(problem(format!("unknown key {path}"), keys::hint_for_unknown(&path)));
             continue;
         };
         let Some(value) = value.to_str() else {

@@ -1,39 +1,20 @@
 //! Paths of keys: names with dots between them, quoted as in TOML where a name has dots of its own.
 
-use super::key::is_name;
+use toml_edit::Key;
 
-/// The names of a path, without their quotes.
+/// The names of a path, without their quotes; none, if it is no path.
 pub(crate) fn segments(path: &str) -> Vec<String> {
-    let mut names = vec![String::new()];
-    let mut quoted = false;
-    let mut chars = path.chars();
-    while let Some(char) = chars.next() {
-        let last = names.len() - 1;
-        match char {
-            '"' => quoted = !quoted,
-            '\\' if quoted => names[last].extend(chars.next()),
-            '.' if !quoted => names.push(String::new()),
-            other => names[last].push(other),
-        }
-    }
-    names
+    let keys = Key::parse(path).unwrap_or_default();
+    keys.iter().map(|key| key.get().to_owned()).collect()
 }
 
-/// The path of names.
 pub(crate) fn join(names: &[String]) -> String {
-    let quoted = |name: &String| {
-        if is_name(name) {
-            name.clone()
-        } else {
-            format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
-        }
-    };
-    names.iter().map(quoted).collect::<Vec<_>>().join(".")
+    names.iter().map(|name| Key::new(name).to_string()).collect::<Vec<_>>().join(".")
 }
 
-/// A path as it is written everywhere else.
+/// A path as it is written everywhere else; what is no path stays as it is.
 pub(crate) fn normal(path: &str) -> String {
-    join(&segments(path))
+    Key::parse(path).map_or_else(|_| path.to_owned(), |_| join(&segments(path)))
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
-//! `docs/configuration.md` and `docs/config.schema.json`, written from the table; the test fails when one of them
+//! `docs/configuration.md` and `docs/config.schema.json`, written from the types; the test fails when one of them
 //! is not current.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::schema::schema;
-use super::table::KEYS;
+use super::keys::{KEYS, schema};
 
 const INTRODUCTION: &str = "\
 # Configuration
 
-<!-- Written from the table of keys. To bring it up to date: DRAWLOOM_WRITE_DOCS=1 cargo test -p drawloom reference -->
+<!-- Written from the types of the keys. To bring it up to date: DRAWLOOM_WRITE_DOCS=1 cargo test -p drawloom reference -->
 
 Settings stand in `config.toml` in the home (`~/.drawloom`, or what `--home` or `DRAWLOOM_HOME` says); secrets stand in
 `keys.toml` beside it, in sections of the same names. `drawloom config path` shows both places.
@@ -19,8 +18,9 @@ What counts, first to last: a flag, the environment (`DRAWLOOM_SECTION__KEY`, as
 `DRAWLOOM_PROVIDERS__BOX__WINDOW=32768`), the file, the default. `drawloom config get KEY` says which it was. An unknown
 key or a value that does not fit is an error that names it; `drawloom config check` lists them all. A JSON schema of the
 file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
-`drawloom config set KEY VALUE` keeps comments and order and never writes to a broken file; `-` as the value reads it from
-standard input, which is how a secret is set without leaving it in the history of a shell.
+`drawloom config set KEY VALUE` keeps comments and order and never writes to a broken file, nor to one that is a link or has
+a second name (exit 4); `-` as the value reads it from standard input, which is how a secret is set without leaving it in the
+history of a shell.
 
 A model is named in one of these ways:
 
@@ -46,13 +46,13 @@ otherwise. The key in the variable is used when `--model` names the provider, or
 fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut section = "";
-    for key in KEYS {
-        let (head, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
+    for key in KEYS.iter() {
+        let (head, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
         if head != section {
             section = head;
             let _ = write!(page, "\n## `[{head}]`\n\n| Key | Takes | Default | For |\n|---|---|---|---|\n");
         }
-        let default = key.default.map_or_else(|| "–".to_owned(), |default| format!("`{default}`"));
+        let default = key.default.as_ref().map_or_else(|| "–".to_owned(), |default| format!("`{default}`"));
         let unit = if key.unit.is_empty() { String::new() } else { format!(", in {}", key.unit) };
         let wanted = key.kind.wanted();
         let _ = writeln!(page, "| `{name}` | {wanted}{unit} | {default} | {} |", key.doc);

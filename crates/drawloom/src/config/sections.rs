@@ -1,75 +1,189 @@
-//! The configuration as types. Defaults are not here but in the table, so that there is one of each.
+//! Types of the configuration, and the only list of its keys.
+//!
+//! A field is a key: its comment is what the key is for, its type and `range` what it takes, the `Default` of its
+//! section its default. [`super::keys`] reads all of that from the JSON schema of [`Config`].
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::table::{KEYS, default};
-use commands::CommandError;
-use commands::settings::{Agent, Preset};
+use commands::settings::{Agent, Limits as CommandLimits, Preset};
+use loom::plan::MAX_NODE_BYTES;
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
-use model::{DialectName, Money, Thinking, Tokenizer};
+use model::{DialectName, Money, Place, Thinking, Tokenizer};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, Visitor};
+
+use super::keys::{models, named};
+use super::values::{Bytes, Seconds};
 
 /// The whole configuration.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[schemars(title = "Drawloom: config.toml")]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// `[model]`.
     pub(crate) model: Model,
-    /// `[providers.NAME]`.
-    #[serde(default)]
+    #[schemars(schema_with = "named::<Provider>")]
     pub(crate) providers: BTreeMap<String, Provider>,
-    /// `[models."PROVIDER/NAME"]`.
-    #[serde(default)]
+    #[schemars(schema_with = "models::<ModelSection>")]
     pub(crate) models: BTreeMap<String, ModelSection>,
-    /// `[budget]`.
-    pub(crate) budget: Budget,
-    /// `[presets.NAME]`.
-    #[serde(default)]
+    #[schemars(schema_with = "named::<Preset>")]
     pub(crate) presets: BTreeMap<String, Preset>,
-    /// `[agents.NAME]`.
-    #[serde(default)]
+    #[schemars(schema_with = "named::<Agent>")]
     pub(crate) agents: BTreeMap<String, Agent>,
-    /// `[store]`.
+    pub(crate) budget: Budget,
     pub(crate) store: Store,
-    /// `[limits]`.
     pub(crate) limits: Limits,
-    /// `[context]`.
     pub(crate) context: Context,
-    /// `[log]`.
     pub(crate) log: Log,
 }
 
-/// `[model]`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Model {
-    /// The model used when none is named.
+    /// The model used when none is named: PROVIDER/NAME, smollm2, script:FILE or an address.
     pub(crate) default: Option<String>,
-    /// Whether downloads are allowed unasked.
+    /// Whether a model that is named but not here may be downloaded unasked.
     pub(crate) auto_pull: bool,
-    /// Who is asked when one cannot be.
+    /// Models asked in this order when one cannot be reached, is overloaded, or its quota is spent: PROVIDER/NAME.
     pub(crate) fallbacks: Vec<String>,
-    /// Whether a remote one of them may take over from a local one.
+    /// Whether a remote model of `fallbacks` may take over from a local one.
     pub(crate) fallback_remote: bool,
-    /// Where old requests may go although they went elsewhere.
+    /// Remote models that `context replay` may send to what went to this machine or to another provider:
+    /// PROVIDER/NAME.
     pub(crate) replay: Vec<String>,
-    /// How much is thought, where nothing else says so.
+    /// How much models think before they answer, unless --think, /think or a preset says otherwise.
     pub(crate) think: Option<Thinking>,
 }
 
-/// `[budget]`, in dollars.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Provider {
+    /// Address of the server, with or without its version. Needed, unless the provider is known by its name or kind.
+    #[schemars(url, regex(pattern = "^https?://"))]
+    pub(crate) base_url: Option<String>,
+    /// The known provider whose ways the server has, as vllm or openai.
+    pub(crate) kind: Option<String>,
+    /// What the server speaks; without it what its kind speaks, else openai_chat.
+    pub(crate) dialect: Option<DialectName>,
+    /// Whether text sent there stays on machines of yours; without it only loopback addresses are local.
+    pub(crate) place: Option<Place>,
+    /// The environment variable that holds the key.
+    #[schemars(extend("format" = "variable"), regex(pattern = "^[A-Za-z0-9_]+$"))]
+    pub(crate) key_env: Option<String>,
+    /// The key. It is kept in keys.toml.
+    #[schemars(extend("writeOnly" = true))]
+    pub(crate) key: Option<String>,
+    /// Allow plain http to a public host.
+    pub(crate) insecure_http: bool,
+    /// A proxy to go through; those of the environment are not used.
+    #[schemars(url, regex(pattern = "^https?://"))]
+    pub(crate) proxy: Option<String>,
+    /// Window of its models, instead of what the catalogue says.
+    #[schemars(range(min = 1), extend("unit" = "tokens"))]
+    pub(crate) window: Option<u32>,
+    /// Longest answer of its models.
+    #[schemars(range(min = 1), extend("unit" = "tokens"))]
+    pub(crate) output_limit: Option<u32>,
+    /// Whether one request gives several choices.
+    pub(crate) honours_n: Option<bool>,
+    /// Whether its models continue a given beginning of their answer.
+    pub(crate) prefill: Option<bool>,
+    /// How they are told to: by a trailing message alone (llama.cpp), by a field of the request (vLLM), or by one of
+    /// the message (DeepSeek, Mistral).
+    pub(crate) prefill_form: Option<PrefillForm>,
+    /// Whether it gives log-probabilities when asked.
+    pub(crate) logprobs: Option<bool>,
+    /// Whether it continues raw text.
+    pub(crate) completion_endpoint: Option<bool>,
+    /// Whether its models can call tools.
+    pub(crate) tools: Option<bool>,
+    /// Whether its models take pictures.
+    pub(crate) images: Option<bool>,
+    /// What the limit of an answer is called in a request.
+    pub(crate) limit_field: Option<LimitField>,
+    /// How its models are told how much to think; `none` if they cannot be told.
+    pub(crate) thinking_form: Option<ThinkingForm>,
+    /// How long a connection may take.
+    pub(crate) connect_timeout: Seconds<5>,
+    /// How long a model may read before it answers.
+    pub(crate) first_byte_timeout: Seconds<120>,
+    /// How long an answer may pause.
+    pub(crate) idle_timeout: Seconds<60>,
+}
+
+impl fmt::Debug for Provider {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("base_url", &self.base_url).finish_non_exhaustive()
+    }
+}
+
+/// `[models."PROVIDER/NAME"]`: what the owner knows better than the catalogue.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ModelSection {
+    /// Its window.
+    #[schemars(range(min = 1), extend("unit" = "tokens"))]
+    pub(crate) window: Option<u32>,
+    /// Its longest answer.
+    #[schemars(range(min = 1), extend("unit" = "tokens"))]
+    pub(crate) output_limit: Option<u32>,
+    /// What input costs that came from no cache.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    pub(crate) price_input: Option<f64>,
+    /// What output costs.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    pub(crate) price_output: Option<f64>,
+    /// What input from the cache costs; as input without it.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    pub(crate) price_cache_read: Option<f64>,
+    /// What writing to the cache costs; as input without it.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    pub(crate) price_cache_write: Option<f64>,
+    /// Whether it can call tools.
+    pub(crate) tools: Option<bool>,
+    /// Whether it takes pictures.
+    pub(crate) images: Option<bool>,
+    /// Whether it takes sound.
+    pub(crate) audio: Option<bool>,
+    /// Whether it keeps to a schema.
+    pub(crate) structured: Option<bool>,
+    /// Whether it continues a given beginning of its answer.
+    pub(crate) prefill: Option<bool>,
+    /// Whether one request gives several choices.
+    pub(crate) honours_n: Option<bool>,
+    /// Whether it gives log-probabilities when asked.
+    pub(crate) logprobs: Option<bool>,
+    /// Whether it continues raw text.
+    pub(crate) completion_endpoint: Option<bool>,
+    /// The cheap model of the same provider for small work.
+    pub(crate) fast: Option<String>,
+    /// How it cuts text into tokens, for estimates.
+    pub(crate) tokenizer: Option<Tokenizer>,
+    /// How it is told how much to think; `none` if it cannot be told.
+    pub(crate) thinking_form: Option<ThinkingForm>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Budget {
-    /// Of a turn.
+    /// What one turn may cost: its model calls together.
+    #[schemars(range(min = 0, max = 1_000_000), extend("unit" = "dollars"))]
     pub(crate) turn: f64,
-    /// Of a day.
+    /// What a day may cost, by UTC.
+    #[schemars(range(min = 0, max = 1_000_000), extend("unit" = "dollars"))]
     pub(crate) day: f64,
-    /// Of a month.
+    /// What a month may cost, by UTC.
+    #[schemars(range(min = 0, max = 1_000_000), extend("unit" = "dollars"))]
     pub(crate) month: f64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        let agent::Budget { turn, day, month } = agent::Budget::default();
+        Self { turn: turn.dollars(), day: day.dollars(), month: month.dollars() }
+    }
 }
 
 impl Budget {
@@ -80,215 +194,128 @@ impl Budget {
     }
 }
 
-/// `[models."PROVIDER/NAME"]`: what the owner knows better than the catalogue.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ModelSection {
-    pub(crate) window: Option<u32>,
-    pub(crate) output_limit: Option<u32>,
-    /// Prices in dollars a million tokens.
-    pub(crate) price_input: Option<f64>,
-    pub(crate) price_output: Option<f64>,
-    pub(crate) price_cache_read: Option<f64>,
-    pub(crate) price_cache_write: Option<f64>,
-    pub(crate) tools: Option<bool>,
-    pub(crate) images: Option<bool>,
-    pub(crate) audio: Option<bool>,
-    pub(crate) structured: Option<bool>,
-    pub(crate) prefill: Option<bool>,
-    pub(crate) honours_n: Option<bool>,
-    pub(crate) logprobs: Option<bool>,
-    pub(crate) completion_endpoint: Option<bool>,
-    pub(crate) fast: Option<String>,
-    pub(crate) tokenizer: Option<Tokenizer>,
-    pub(crate) thinking_form: Option<ThinkingForm>,
-}
-
-/// `[providers.NAME]`.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Provider {
-    pub(crate) base_url: Option<String>,
-    pub(crate) kind: Option<String>,
-    pub(crate) dialect: Option<DialectName>,
-    pub(crate) place: Option<Place>,
-    pub(crate) key_env: Option<String>,
-    pub(crate) key: Option<String>,
-    pub(crate) insecure_http: bool,
-    pub(crate) proxy: Option<String>,
-    pub(crate) window: Option<u32>,
-    pub(crate) output_limit: Option<u32>,
-    pub(crate) honours_n: Option<bool>,
-    pub(crate) prefill: Option<bool>,
-    pub(crate) prefill_form: Option<PrefillForm>,
-    pub(crate) logprobs: Option<bool>,
-    pub(crate) completion_endpoint: Option<bool>,
-    pub(crate) tools: Option<bool>,
-    pub(crate) images: Option<bool>,
-    pub(crate) limit_field: Option<LimitField>,
-    pub(crate) thinking_form: Option<ThinkingForm>,
-    pub(crate) connect_timeout: u64,
-    pub(crate) first_byte_timeout: u64,
-    pub(crate) idle_timeout: u64,
-}
-
-impl Provider {
-    /// A provider without a section; of a server that is none, nothing is known but its address.
-    ///
-    /// # Errors
-    /// When the table and this type disagree, which a test rules out.
-    pub(crate) fn at(base_url: Option<&str>) -> Result<Self, CommandError> {
-        let section = "providers.NAME";
-        let keys = KEYS.iter().filter_map(|key| key.path.strip_prefix(section)?.strip_prefix('.'));
-        let defaults = keys.filter_map(|key| Some((key.to_owned(), default(&format!("{section}.{key}"))?)));
-        let mut table: toml::Table = defaults.collect();
-        table.extend(base_url.map(|url| ("base_url".to_owned(), url.into())));
-        table.try_into().map_err(|error: toml::de::Error| CommandError::new("config", 2, error.message(), ""))
-    }
-}
-
-impl fmt::Debug for Provider {
-    /// Without the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Provider").field("base_url", &self.base_url).finish_non_exhaustive()
-    }
-}
-
-pub(crate) use model::Place;
-
-/// `[store]`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
-    /// Open a home on a network file system.
+    /// The PostgreSQL database that holds the store instead of a file: postgres://USER@HOST/DATABASE.
+    #[schemars(regex(pattern = "^postgres(ql)?://"))]
+    pub(crate) url: Option<String>,
+    /// The password of the user. It is kept in keys.toml; DRAWLOOM_STORE_PASSWORD and PGPASSWORD come before it.
+    #[schemars(extend("writeOnly" = true))]
+    pub(crate) password: Option<String>,
+    /// Connections to the database at most.
+    #[schemars(range(min = 1, max = 100))]
+    pub(crate) pg_pool: u16,
+    /// Open a home on a network file system, where locks may lose saved work.
     pub(crate) allow_network_fs: bool,
 }
 
-/// `[limits]`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+impl Default for Store {
+    fn default() -> Self {
+        Self { url: None, password: None, pg_pool: 16, allow_network_fs: false }
+    }
+}
+
+impl Store {
+    /// The password of the database: the environment before `keys.toml`.
+    pub(crate) fn known_password(&self) -> Option<String> {
+        let held = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+        held("DRAWLOOM_STORE_PASSWORD").or_else(|| held("PGPASSWORD")).or_else(|| self.password.clone())
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// Least free space.
+    /// Less free space than this: no new generations and imports.
     pub(crate) free_space: Bytes,
-    /// Largest home without a notice.
+    /// A home larger than this is worth a notice.
     pub(crate) home_warn: Bytes,
-    /// Longest log of the store without a notice.
-    pub(crate) wal: Bytes,
-    /// How long one search may take, in seconds.
+    /// A log of the store (loom.db-wal) longer than this is reported.
+    pub(crate) wal: Bytes<{ 1 << 20 }>,
+    /// A picture whose header says more is refused before it is decoded.
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("unit" = "pixels"))]
+    pub(crate) picture: u64,
+    /// A search ends after this time with what it found by then.
+    #[schemars(range(min = 0.05, max = 600), extend("unit" = "s"))]
     pub(crate) search: f64,
-    /// Most rows of a page.
-    pub(crate) show_all: u32,
-    /// Most bytes of a node.
-    pub(crate) node: Bytes,
-    /// Most bytes of a text that is taken in.
-    pub(crate) paste: Bytes,
-    /// Most pixels of a picture that is decoded.
-    pub(crate) picture: u32,
+    /// Rows of a page at most; the next one is asked for by --from.
+    #[schemars(range(min = 1, max = 10_000), extend("unit" = "rows"))]
+    pub(crate) show_all: usize,
+    /// A longer text is no node: at the default a document's becomes several, any other is refused.
+    pub(crate) node: Bytes<1024, MAX_NODE_BYTES>,
+    /// A longer text is not taken in at once: typed, from a file or from standard input.
+    pub(crate) paste: Bytes<1024, { 1 << 30 }>,
+    /// Standard input, or a pipe named as a file, is given up when nothing came for so long.
+    #[schemars(range(min = 0.05, max = 86_400), extend("unit" = "s"))]
+    pub(crate) input_wait: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let CommandLimits { free_space, search, show_all, node, paste, picture, input_wait } =
+            CommandLimits::default();
+        Self {
+            free_space: Bytes(free_space),
+            home_warn: Bytes(5 << 30),
+            wal: Bytes(store::Limits::default().wal),
+            picture,
+            search: search.as_secs_f64(),
+            show_all,
+            node: Bytes(node),
+            paste: Bytes(paste),
+            input_wait: input_wait.as_secs_f64(),
+        }
+    }
 }
 
 impl Limits {
     /// Those that commands keep.
-    pub(crate) fn of_commands(&self) -> commands::settings::Limits {
-        commands::settings::Limits {
+    pub(crate) fn of_commands(&self) -> CommandLimits {
+        CommandLimits {
             free_space: self.free_space.0,
             search: Duration::from_secs_f64(self.search),
-            show_all: self.show_all as usize,
+            show_all: self.show_all,
             node: self.node.0,
             paste: self.paste.0,
-            picture: u64::from(self.picture),
+            picture: self.picture,
+            input_wait: Duration::from_secs_f64(self.input_wait),
         }
     }
 }
 
-/// `[context]`.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Context {
-    /// What becomes of a boot file that changes in mid-session.
+    /// A boot file that changes in mid-session: its difference is sent, the next session has it, or all is read
+    /// anew.
     pub(crate) changed_files: context::ChangedFiles,
-    /// How a conversation that is too long is cut.
+    /// A conversation that is too long: its oldest turns leave, those between the first and the recent ones leave,
+    /// or it ends.
     pub(crate) strategy: context::Strategy,
 }
 
-/// `[log]`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Log {
-    /// What is logged.
-    pub(crate) level: String,
+    /// What is logged to standard error; --verbose means debug.
+    pub(crate) level: Level,
 }
 
-/// A size in bytes, written as a number or as `256 MiB`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bytes(pub(crate) u64);
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Size;
-        impl Visitor<'_> for Size {
-            type Value = Bytes;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a size such as \"256 MiB\"")
-            }
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Bytes, E> {
-                u64::try_from(number).map(Bytes).map_err(|_| E::custom("a size is not negative"))
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bytes, E> {
-                super::key::bytes(text).map(Bytes).ok_or_else(|| E::custom("not a size"))
-            }
-        }
-        deserializer.deserialize_any(Size).map_err(D::Error::custom)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use toml::{Table, Value};
-
-    use super::super::key::{Key, Kind};
-    use super::super::layers::Layers;
-    use super::super::table::KEYS;
-    use super::*;
-
-    fn sample(kind: Kind) -> Value {
-        match kind {
-            Kind::Text | Kind::Variable => Value::String("X".into()),
-            Kind::Address => Value::String("http://localhost:1".into()),
-            Kind::Flag => Value::Boolean(true),
-            Kind::Whole(from, _) => Value::Integer(from.max(1)),
-            Kind::Number(from, _) => Value::Float(from),
-            Kind::Bytes(..) => Value::String("1 MiB".into()),
-            Kind::Choice(words) => Value::String(words[0].into()),
-            Kind::Texts => Value::Array(vec![Value::String("x".into())]),
-        }
-    }
-
-    #[test]
-    fn every_key_of_the_table_is_a_field_of_a_section() {
-        for key in KEYS {
-            let home = tempfile::tempdir().unwrap();
-            let variable = format!("DRAWLOOM_{}", key.path.replace('.', "__").to_uppercase());
-            let value = sample(key.kind).to_string();
-            let layers = Layers::read(home.path(), [(variable.into(), value.into())].into_iter(), &[]);
-            assert_eq!(layers.problems(), [], "{}", key.path);
-            layers.config().unwrap_or_else(|error| panic!("{}: {error}", key.path));
-        }
-    }
-
-    #[test]
-    fn every_field_of_presets_and_agents_is_a_key_of_the_table() {
-        // The names a type knows are what it says when it meets another.
-        let known = |section: &'static str, message: String| {
-            assert!(message.starts_with("unknown field `strange`, expected one of `"), "{message}");
-            for name in message.split('`').skip(3).step_by(2) {
-                let is_key = |key: &Key| key.around_name() == Some((section, name));
-                assert!(KEYS.iter().any(is_key), "{section}: {name}");
-            }
-        };
-        let strange: Table = "strange = 1".parse().unwrap();
-        known("presets", strange.clone().try_into::<Preset>().unwrap_err().message().to_owned());
-        known("agents", strange.clone().try_into::<Agent>().unwrap_err().message().to_owned());
-        known("models", strange.clone().try_into::<ModelSection>().unwrap_err().message().to_owned());
-        known("providers", strange.try_into::<Provider>().unwrap_err().message().to_owned());
-    }
+/// Gravity of a line of the log, from the gravest.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    Error,
+    #[default]
+    Warn,
+    Info,
+    Debug,
+    Trace,
 }

@@ -1,15 +1,17 @@
 //! `config set`: one key changes, comments and order stay, and a file that is broken is never touched.
 
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use commands::CommandError;
 use text::terminal::one_line;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use super::atomic;
-use super::file::{self, CONFIG, KEYS, Secrets};
+use super::file::{self, CONFIG, KEYS, SecretRule};
+use super::keys;
 use super::path::{normal, segments};
-use super::table;
 
 /// Sets a key to what was written on the command line, and returns what is wrong in the rest of the file.
 ///
@@ -17,14 +19,16 @@ use super::table;
 /// An unknown key, a value that does not fit, a file that is broken or cannot be written. Nothing was written.
 pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Problem>, CommandError> {
     let path = &*normal(path);
-    let key = table::row(path).ok_or_else(|| unknown(path))?;
+    let key = keys::find(path).ok_or_else(|| unknown(path))?;
     let value = key.kind.read(written).map_err(|wanted| {
         CommandError::usage(format!("{path} does not fit"), format!("it takes {wanted}"))
     })?;
-    let (name, secrets) = if key.secret { (KEYS, Secrets::Only) } else { (CONFIG, Secrets::Refused) };
+    let (name, secrets) = if key.secret { (KEYS, SecretRule::Only) } else { (CONFIG, SecretRule::Refused) };
     let target = home.join(name);
-    let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
-    let _turn = atomic::turn(home).map_err(failed)?;
+    let failed = |error: io::Error| CommandError::file("cannot write", &target, &error);
+    // Until it is dropped: two changes at once would lose one.
+    let folder = File::open(home).and_then(|folder| folder.lock().map(|()| folder)).map_err(failed)?;
+    refuse_other_names(&target)?;
     let old = file::text_of(&target, secrets)
         .map_err(|(what, hint)| CommandError::new("config", 2, format!("{name}: {what}"), hint))?
         .unwrap_or_default();
@@ -36,19 +40,46 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
             "something in the file stands where it belongs; look there",
         ));
     }
-    atomic::replace(&target, &new).map_err(failed)?;
+    replace(&target, &folder, &new).map_err(failed)?;
     Ok(held.problems)
 }
 
-/// The error of a key that is not in the table.
+/// Refuses a file that is a link, or has a second name: what is kept under the other name would not be what is
+/// read here.
+fn refuse_other_names(target: &Path) -> Result<(), CommandError> {
+    let shown = one_line(&target.to_string_lossy()).into_owned();
+    let what = match target.symlink_metadata() {
+        Ok(found) if found.is_symlink() => {
+            let to = target.read_link().unwrap_or_default();
+            format!("{shown} is a link to {}", one_line(&to.to_string_lossy()))
+        }
+        Ok(found) if found.nlink() > 1 => format!("{shown} has {} names (hard links)", found.nlink()),
+        _ => return Ok(()),
+    };
+    let hint =
+        "change that file in an editor, or put a plain file in the place of the link; nothing was written";
+    Err(CommandError::refused("link", what, hint))
+}
+
+/// Writes `text` (mode 0600) in place of a file: all of it or nothing, whatever happens.
+fn replace(target: &Path, folder: &File, text: &str) -> io::Result<()> {
+    let beside = target.parent().ok_or(io::ErrorKind::NotFound)?;
+    let mut new = tempfile::Builder::new().prefix(".config.").tempfile_in(beside)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(target)?;
+    folder.sync_all()
+}
+
+/// The error of a key that is not there.
 pub(crate) fn unknown(path: &str) -> CommandError {
     let shown = one_line(path);
-    CommandError::new("unknown_key", 2, format!("unknown key {shown}"), table::hint_for_unknown(&shown))
+    CommandError::new("unknown_key", 2, format!("unknown key {shown}"), keys::hint_for_unknown(&shown))
 }
 
 fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<String, CommandError> {
     let mut document: DocumentMut = old.parse().map_err(|_| {
-        let problems = file::parse(name, old, Secrets::Refused).problems;
+        let problems = file::parse(name, old, SecretRule::Refused).problems;
         let mut error = problems.first().map_or_else(
             || CommandError::new("config", 2, format!("{name} is no TOML"), ""),
             file::Problem::error,
@@ -92,7 +123,7 @@ mod tests {
     use super::*;
 
     fn text(path: &str, written: &str, old: &str) -> String {
-        let value = table::row(path).unwrap().kind.read(written).unwrap();
+        let value = keys::find(path).unwrap().kind.read(written).unwrap();
         changed(CONFIG, old, path, &value).unwrap()
     }
 

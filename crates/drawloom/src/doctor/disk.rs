@@ -8,21 +8,21 @@ use commands::CommandError;
 use commands::results::care::{Check, State};
 use commands::settings::size;
 use commands::workspaces::Looked;
-use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits};
+use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits, refuse_odd_store};
 use store::{Options, Principal, Store, TreeFilter};
 
 use workspace::trust::TrustRecord;
 
 use super::{backup, check, ok};
 use crate::config::Config;
-use crate::places::Places;
+use crate::paths::InvocationPaths;
 
 /// Files of a home that exist at its top.
 const FILES: [&str; 7] =
     ["backups.json", "config.toml", "keys.toml", "seal.key", "trusted_keys", "loom.db", "loom.db-wal"];
 
-pub(super) fn checks(places: &Places, config: &Config, quick: bool) -> Vec<Check> {
-    let home = &places.home;
+pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> Vec<Check> {
+    let home = &paths.home;
     match home.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let why =
@@ -115,6 +115,10 @@ fn store(home: &Path) -> (Check, usize) {
     let Ok(metadata) = path.symlink_metadata() else {
         return (ok("store", "empty: nothing was stored yet"), 0);
     };
+    if let Err(error) = refuse_odd_store(&path) {
+        let error = crate::open::home_error(&error);
+        return (check("store", State::Fail, error.message, error.hint), 0);
+    }
     match look(&path) {
         Ok((version, trees)) => {
             (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), trees)

@@ -9,7 +9,7 @@ use model::{Place, list_models};
 use super::{check, ok};
 use crate::config::{Config, Layers, Source};
 use crate::interrupt;
-use crate::provider::Reached;
+use crate::provider::ResolvedProvider;
 
 /// How long a local server may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,7 +18,7 @@ pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Ve
     let mut checks = vec![default(config)];
     let mut asked = Vec::new();
     for name in config.providers.keys() {
-        let Some(reached) = Reached::of(config, name)? else { continue };
+        let Some(reached) = ResolvedProvider::of(config, name) else { continue };
         let Some(base_url) = reached.base_url() else {
             let fix = format!("`drawloom config set providers.{name}.base_url URL`");
             checks.push(check(&format!("provider {name}"), State::Fail, "it has no address", fix));
@@ -58,7 +58,7 @@ fn default(config: &Config) -> Check {
 }
 
 /// Where the key of a provider is found, in the order in which it is looked for. Never the key itself.
-fn key(layers: &Layers, name: &str, reached: &Reached<'_>, about: &str) -> Check {
+fn key(layers: &Layers, name: &str, reached: &ResolvedProvider<'_>, about: &str) -> Check {
     let source = layers.get(&format!("providers.{name}.key")).1;
     let name = format!("provider {name}");
     let provider = &reached.section;
@@ -80,7 +80,7 @@ fn key(layers: &Layers, name: &str, reached: &Reached<'_>, about: &str) -> Check
     }
 }
 
-async fn answer(reached: &Reached<'_>) -> Check {
+async fn answer(reached: &ResolvedProvider<'_>) -> Check {
     let title = format!("server {}", reached.name);
     let connection = match reached.connection(reached.known_key()) {
         Ok(connection) => connection,

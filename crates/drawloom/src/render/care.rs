@@ -7,10 +7,10 @@ use commands::results::care::{
 };
 
 use super::columns::{columns, count};
-use super::{Plain, Shown};
+use super::{OutputStyle, RenderedOutcome};
 
 /// What an export contains was said before it was written; only the export itself is left to print.
-pub(super) fn exported(done: &Exported, to: Plain) -> Shown {
+pub(super) fn exported(done: &Exported, to: OutputStyle) -> RenderedOutcome {
     let body = match (&done.body, &done.file) {
         // A file keeps its bytes; a terminal would obey them.
         (Some(body), _) if to.terminal => to.text(&String::from_utf8_lossy(body)).into_owned().into_bytes(),
@@ -18,10 +18,10 @@ pub(super) fn exported(done: &Exported, to: Plain) -> Shown {
         (None, Some(file)) => format!("{}\n", to.line(file)).into_bytes(),
         (None, None) => Vec::new(),
     };
-    Shown { body, notices: Vec::new() }
+    RenderedOutcome { body, notices: Vec::new() }
 }
 
-pub(super) fn imported(done: &Imported, to: Plain) -> Shown {
+pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
     let would = if done.dry_run { "would take in " } else { "" };
     let mut parts = vec![count(done.trees, "tree", "trees")];
     if done.sessions > 0 {
@@ -33,14 +33,14 @@ pub(super) fn imported(done: &Imported, to: Plain) -> Shown {
         let _ = write!(out, ": {tree}");
     }
     out.push('\n');
-    Shown::new(out).noting(
+    RenderedOutcome::new(out).noting(
         done.skipped
             .iter()
             .map(|skipped| format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why))),
     )
 }
 
-pub(super) fn hits(found: &Hits, to: Plain) -> Shown {
+pub(super) fn hits(found: &Hits, to: OutputStyle) -> RenderedOutcome {
     let rows: Vec<_> = found
         .hits
         .iter()
@@ -53,10 +53,10 @@ pub(super) fn hits(found: &Hits, to: Plain) -> Shown {
         })
         .collect();
     let partial = found.partial.then(|| format!("only the newest {} matches were ranked", found.ranked));
-    Shown::new(columns(&rows)).noting(partial)
+    RenderedOutcome::new(columns(&rows)).noting(partial)
 }
 
-pub(super) fn removed(done: &Removed, to: Plain) -> Shown {
+pub(super) fn removed(done: &Removed, to: OutputStyle) -> RenderedOutcome {
     let rows: Vec<_> = done
         .removed
         .iter()
@@ -65,24 +65,24 @@ pub(super) fn removed(done: &Removed, to: Plain) -> Shown {
     let mut notices: Vec<_> =
         done.unreachable.iter().map(|place| format!("not reached: {}", to.line(place))).collect();
     notices.extend(done.dry_run.then(|| "nothing was removed yet".to_owned()));
-    Shown::new(columns(&rows)).noting(notices)
+    RenderedOutcome::new(columns(&rows)).noting(notices)
 }
 
-pub(super) fn restored(done: &Restored, to: Plain) -> String {
+pub(super) fn restored(done: &Restored, to: OutputStyle) -> String {
     let state = if done.verified { to.paint("32", "verified") } else { to.paint("31", "not verified") };
     let mut out = format!("{}  {}, {state}\n", to.line(&done.home), count(done.trees, "tree", "trees"));
     out.extend(done.problems.iter().map(|problem| format!("  {}\n", to.line(problem))));
     out
 }
 
-pub(super) fn checked(found: &Checked, to: Plain) -> String {
+pub(super) fn checked(found: &Checked, to: OutputStyle) -> String {
     if found.ok {
         return format!("{}\n", to.paint("32", "ok"));
     }
     found.problems.iter().map(|problem| format!("{}\n", to.line(problem))).collect()
 }
 
-fn value(value: &serde_json::Value, to: Plain) -> String {
+fn value(value: &serde_json::Value, to: OutputStyle) -> String {
     match value {
         serde_json::Value::Null => "(not set)".to_owned(),
         serde_json::Value::String(text) => to.line(text).into_owned(),
@@ -90,18 +90,18 @@ fn value(value: &serde_json::Value, to: Plain) -> String {
     }
 }
 
-pub(super) fn setting(found: &Setting, to: Plain) -> String {
+pub(super) fn setting(found: &Setting, to: OutputStyle) -> String {
     format!("{}  {}\n", value(&found.value, to), to.dim(&format!("({})", found.source)))
 }
 
-pub(super) fn settings(found: &Settings, to: Plain) -> String {
+pub(super) fn settings(found: &Settings, to: OutputStyle) -> String {
     let row = |setting: &commands::results::care::SettingShown| {
         vec![setting.key.clone(), value(&setting.value, to), setting.source.clone(), to.dim(&setting.doc)]
     };
     columns(&found.settings.iter().map(row).collect::<Vec<_>>())
 }
 
-pub(super) fn paths(found: &Paths, to: Plain) -> String {
+pub(super) fn paths(found: &Paths, to: OutputStyle) -> String {
     columns(&[
         vec!["home".into(), to.line(&found.home).into_owned()],
         vec!["config".into(), to.line(&found.config).into_owned()],
@@ -110,7 +110,7 @@ pub(super) fn paths(found: &Paths, to: Plain) -> String {
     ])
 }
 
-pub(super) fn health(found: &Health, to: Plain) -> String {
+pub(super) fn health(found: &Health, to: OutputStyle) -> String {
     let rows = found.checks.iter().map(|check| {
         let state = match check.state {
             State::Ok => to.paint("32", "ok"),
@@ -123,7 +123,7 @@ pub(super) fn health(found: &Health, to: Plain) -> String {
     columns(&rows.collect::<Vec<_>>())
 }
 
-pub(super) fn rows(found: &Rows, to: Plain) -> String {
+pub(super) fn rows(found: &Rows, to: OutputStyle) -> String {
     let rows = found.rows.iter().map(|row| {
         let budget = row.budget.map_or_else(String::new, |budget| {
             let (least, missed, how) = match row.is_rate() {

@@ -9,9 +9,9 @@ use context::Zone;
 use loom::Finish;
 
 use super::columns::{columns, moment, word};
-use super::{Plain, Shown};
+use super::{OutputStyle, RenderedOutcome};
 
-pub(super) fn chatted(done: &Chatted, to: Plain) -> Shown {
+pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     let mut body = String::new();
     if !done.streamed {
         body.push_str(&to.text(&done.text));
@@ -24,7 +24,7 @@ pub(super) fn chatted(done: &Chatted, to: Plain) -> Shown {
         body.push_str(&picture(medium));
         body.push('\n');
     }
-    let shown = Shown::new(body);
+    let shown = RenderedOutcome::new(body);
     if to.terminal { shown.noting([cost(done)]) } else { shown }
 }
 
@@ -63,7 +63,7 @@ fn tokens(usage: &UsageShown) -> String {
     format!("{input} tokens in{cached}, {} out", usage.output)
 }
 
-pub(super) fn sessions(found: &Sessions, to: Plain) -> String {
+pub(super) fn sessions(found: &Sessions, to: OutputStyle) -> String {
     let row = |session: &SessionShown| {
         let zone = session.zone.map(|zone| zone.to_string()).unwrap_or_default();
         let title =
@@ -81,7 +81,7 @@ pub(super) fn sessions(found: &Sessions, to: Plain) -> String {
     columns(&rows)
 }
 
-pub(super) fn session(found: &SessionShown, to: Plain) -> String {
+pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(out, "{name:<10} {value}");

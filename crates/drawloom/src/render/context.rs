@@ -6,10 +6,10 @@ use commands::results::context::{ContextDiff, ContextShown, Replayed};
 use context::Segment;
 use context::segment::Decision;
 
-use super::Plain;
+use super::OutputStyle;
 use super::columns::{columns, count, word};
 
-pub(super) fn show(found: &ContextShown, to: Plain) -> String {
+pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     if found.map {
         return super::slash::kinds(found, to, true);
     }
@@ -45,7 +45,7 @@ pub(super) fn show(found: &ContextShown, to: Plain) -> String {
     out
 }
 
-fn row(segment: &Segment, to: Plain) -> Vec<String> {
+fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {
     let decision = match &segment.decision {
         Decision::Sent => String::new(),
         Decision::Trimmed { from, to } => format!("trimmed from {from} to {to}"),
@@ -61,7 +61,7 @@ fn row(segment: &Segment, to: Plain) -> Vec<String> {
     ]
 }
 
-pub(super) fn diff(found: &ContextDiff, to: Plain) -> String {
+pub(super) fn diff(found: &ContextDiff, to: OutputStyle) -> String {
     let mut rows = Vec::new();
     let mut add = |sign: &str, segment: &Segment, more: String| {
         let mut cells = vec![sign.to_owned()];
@@ -77,7 +77,7 @@ pub(super) fn diff(found: &ContextDiff, to: Plain) -> String {
     columns(&rows)
 }
 
-pub(super) fn replayed(done: &Replayed, to: Plain) -> String {
+pub(super) fn replayed(done: &Replayed, to: OutputStyle) -> String {
     let same = match (done.identical, done.anew) {
         (true, _) => "the bytes that were sent".to_owned(),
         (false, true) => format!("encoded anew for {}", to.line(&done.model)),

@@ -6,10 +6,10 @@ use commands::args::cost::Period;
 use commands::results::cost::{CostRow, Costs};
 use model::Money;
 
-use super::Plain;
+use super::OutputStyle;
 use super::columns::{columns, count};
 
-pub(super) fn costs(found: &Costs, to: Plain) -> String {
+pub(super) fn costs(found: &Costs, to: OutputStyle) -> String {
     let money = |dollars: f64| Money::from_dollars(dollars).to_string();
     let row = |row: &CostRow| {
         vec![

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use commands::results::model::{Begun, ModelShown, Models, StepState, Tested};
 use model::Place;
 
-use super::Plain;
+use super::OutputStyle;
 use super::columns::columns;
 
 fn place(place: Place, embedded: bool) -> &'static str {
@@ -16,7 +16,7 @@ fn place(place: Place, embedded: bool) -> &'static str {
     }
 }
 
-pub(super) fn models(found: &Models, to: Plain) -> String {
+pub(super) fn models(found: &Models, to: OutputStyle) -> String {
     let row = |shown: &ModelShown| {
         let mut about = shown.from.clone();
         if shown.installed == Some(false) {
@@ -43,7 +43,7 @@ pub(super) fn models(found: &Models, to: Plain) -> String {
     columns(&rows)
 }
 
-pub(super) fn tested(found: &Tested, to: Plain) -> String {
+pub(super) fn tested(found: &Tested, to: OutputStyle) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}  {}", to.line(&found.name), place(found.place, found.embedded));
     let _ = writeln!(out, "answer      {}", to.line(&found.text));
@@ -59,7 +59,7 @@ pub(super) fn tested(found: &Tested, to: Plain) -> String {
     out
 }
 
-pub(super) fn begun(found: &Begun, to: Plain) -> String {
+pub(super) fn begun(found: &Begun, to: OutputStyle) -> String {
     let mut out = String::new();
     for step in &found.steps {
         let mark = match step.state {

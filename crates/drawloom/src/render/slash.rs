@@ -12,13 +12,13 @@ use commands::results::slash::{
 use model::{Place, Thinking};
 
 use super::columns::{columns, word};
-use super::{Plain, Shown, context};
+use super::{OutputStyle, RenderedOutcome, context};
 use crate::json;
 
 /// Cells of the longest bar.
 const BAR: u64 = 40;
 
-pub(super) fn help(found: &Help, to: Plain) -> String {
+pub(super) fn help(found: &Help, to: OutputStyle) -> String {
     let row = |line: &commands::results::slash::HelpLine| {
         let usage = format!("/{} {}", line.name, line.arguments);
         vec![usage.trim_end().to_owned(), to.dim(line.help)]
@@ -31,7 +31,7 @@ pub(super) fn help(found: &Help, to: Plain) -> String {
     out
 }
 
-pub(super) fn reloaded(done: &Reloaded, to: Plain) -> String {
+pub(super) fn reloaded(done: &Reloaded, to: OutputStyle) -> String {
     let files = match done.changed.as_slice() {
         [] => "no file has changed".to_owned(),
         changed => format!("read anew: {}", to.line(&changed.join(", "))),
@@ -45,7 +45,7 @@ pub(super) fn reloaded(done: &Reloaded, to: Plain) -> String {
     format!("{files}; {cost}\n")
 }
 
-pub(super) fn status(found: &Status, to: Plain) -> String {
+pub(super) fn status(found: &Status, to: OutputStyle) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "{name:<10} {value}");
@@ -90,16 +90,17 @@ pub(super) fn status(found: &Status, to: Plain) -> String {
     out
 }
 
-pub(super) fn model(found: &ModelShown, to: Plain) -> Shown {
-    Shown::new(format!("{}\n", model_line(found, to))).noting(found.notice.clone())
+pub(super) fn model(found: &ModelShown, to: OutputStyle) -> RenderedOutcome {
+    RenderedOutcome::new(format!("{}\n", model_line(found, to))).noting(found.notice.clone())
 }
 
-pub(super) fn think(found: &ThinkShown) -> Shown {
+pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
     let until = if found.set { ", until this process ends (model.think keeps it)" } else { "" };
-    Shown::new(format!("thinking: {}{until}\n", thinking(found.thinking))).noting(found.notice.clone())
+    RenderedOutcome::new(format!("thinking: {}{until}\n", thinking(found.thinking)))
+        .noting(found.notice.clone())
 }
 
-pub(super) fn zone(found: &ZoneShown, to: Plain) -> String {
+pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "{name:<10} {value}");
@@ -127,7 +128,7 @@ fn thinking(thinking: Option<Thinking>) -> &'static str {
     thinking.map_or("as the model does by itself", commands::thinking::word)
 }
 
-fn model_line(found: &ModelShown, to: Plain) -> String {
+fn model_line(found: &ModelShown, to: OutputStyle) -> String {
     let place = match found.place {
         Place::Local => "local",
         Place::Remote => "remote",
@@ -138,7 +139,7 @@ fn model_line(found: &ModelShown, to: Plain) -> String {
 /// Characters of a text that says where one is.
 const GLIMPSE: usize = 70;
 
-pub(super) fn stood(done: &Stood, to: Plain) -> Shown {
+pub(super) fn stood(done: &Stood, to: OutputStyle) -> RenderedOutcome {
     let first = done.text.lines().next().unwrap_or_default();
     let glimpse: String = first.chars().take(GLIMPSE).collect();
     let more = if glimpse.len() < done.text.trim_end().len() { " …" } else { "" };
@@ -147,15 +148,15 @@ pub(super) fn stood(done: &Stood, to: Plain) -> Shown {
     } else {
         format!("at {}: {}{more}\n", done.tip, to.line(&glimpse))
     };
-    Shown::new(body).noting(super::tree::left_alone(&done.stepped))
+    RenderedOutcome::new(body).noting(super::tree::left_alone(&done.stepped))
 }
 
-pub(super) fn went(found: &Went, to: Plain) -> String {
+pub(super) fn went(found: &Went, to: OutputStyle) -> String {
     let anew = if found.tree.is_none() { ", begins with what you say next" } else { "" };
     format!("{}{anew}\n", to.line(&found.session))
 }
 
-pub(super) fn standing(found: &Standing, to: Plain) -> String {
+pub(super) fn standing(found: &Standing, to: OutputStyle) -> String {
     if found.form == ContextForm::Json {
         return json::line(found).ok().and_then(|line| String::from_utf8(line).ok()).unwrap_or_default();
     }
@@ -176,7 +177,7 @@ pub(super) fn standing(found: &Standing, to: Plain) -> String {
 }
 
 /// Tokens by kind of segment.
-pub(super) fn kinds(request: &ContextShown, to: Plain, bars: bool) -> String {
+pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> String {
     let share = request.used as f64 / request.window.max(1) as f64 * 100.0;
     let about = if request.estimated { "≈ " } else { "" };
     let zone = request.zone.as_deref().map_or_else(String::new, |zone| format!(": {zone}"));

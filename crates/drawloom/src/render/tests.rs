@@ -7,8 +7,8 @@ use super::*;
 /// As an import may bring it: it writes the clipboard and ends its line.
 const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}\nb\u{202e}";
 
-const TERMINAL: Plain = Plain { terminal: true, color: false };
-const PIPE: Plain = Plain { terminal: false, color: false };
+const TERMINAL: OutputStyle = OutputStyle { terminal: true, color: false };
+const PIPE: OutputStyle = OutputStyle { terminal: false, color: false };
 
 fn ids() -> (TreeId, NodeId) {
     (TreeId::from_bytes([1; 16]), NodeId::from_bytes([2; 16]))

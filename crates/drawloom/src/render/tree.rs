@@ -11,9 +11,9 @@ use loom::{Finish, PositionKind};
 use model::Place;
 
 use super::columns::{columns, count, moment, word};
-use super::{Plain, Shown};
+use super::{OutputStyle, RenderedOutcome};
 
-pub(super) fn list(found: &Trees, to: Plain) -> String {
+pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
     let row = |tree: &TreeLine| {
         vec![
             tree.short_id.clone(),
@@ -26,7 +26,7 @@ pub(super) fn list(found: &Trees, to: Plain) -> String {
     columns(&found.trees.iter().map(row).collect::<Vec<_>>())
 }
 
-pub(super) fn show(found: &ShownTree, to: Plain) -> Shown {
+pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     for node in &found.nodes {
         let author = to.by(node.author_kind, &to.line(&node.author));
@@ -42,7 +42,7 @@ pub(super) fn show(found: &ShownTree, to: Plain) -> Shown {
             let _ = writeln!(out, "    {}", to.dim(&format!("[{} {name}]", to.line(&shown.mime))));
         }
     }
-    Shown::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
+    RenderedOutcome::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
 }
 
 /// What is worth knowing of a node besides its text and author.
@@ -82,7 +82,7 @@ fn finish(finish: &Finish) -> String {
     }
 }
 
-pub(super) fn text(found: &TextShown, to: Plain) -> String {
+pub(super) fn text(found: &TextShown, to: OutputStyle) -> String {
     let mut whole = if to.color { painted(found, to) } else { to.text(&found.text).into_owned() };
     if !found.with_spans {
         // A file gets the text byte for byte; a prompt must not stand behind it.
@@ -102,7 +102,7 @@ pub(super) fn text(found: &TextShown, to: Plain) -> String {
 }
 
 /// The text with each span in the colour of its author. Spans count grapheme clusters.
-fn painted(found: &TextShown, to: Plain) -> String {
+fn painted(found: &TextShown, to: OutputStyle) -> String {
     let mut starts: Vec<usize> = text::grapheme::clusters(&found.text).map(|cluster| cluster.start).collect();
     starts.push(found.text.len());
     let at = |cluster: u64| {
@@ -134,7 +134,7 @@ pub(super) fn draft(done: &DraftDone) -> String {
     }
 }
 
-pub(super) fn generated(done: &Generated, to: Plain) -> Shown {
+pub(super) fn generated(done: &Generated, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     let mut notices = Vec::new();
     for node in &done.nodes {
@@ -151,7 +151,7 @@ pub(super) fn generated(done: &Generated, to: Plain) -> Shown {
         }
     }
     notices.push(usage(done.usage));
-    Shown::new(out).noting(notices)
+    RenderedOutcome::new(out).noting(notices)
 }
 
 fn usage(usage: UsageShown) -> String {
@@ -165,7 +165,7 @@ fn usage(usage: UsageShown) -> String {
     )
 }
 
-pub(super) fn estimate(found: &Estimate, to: Plain) -> String {
+pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
     let place = match found.place {
         Place::Local => "stays on this machine",
         Place::Remote => "leaves this machine",
@@ -199,9 +199,9 @@ pub(super) fn compacted(done: &Compacted) -> String {
     }
 }
 
-pub(super) fn stepped(done: &Stepped) -> Shown {
+pub(super) fn stepped(done: &Stepped) -> RenderedOutcome {
     let body = done.operation.map_or_else(|| "a draft\n".to_owned(), |seq| format!("operation {seq}\n"));
-    Shown::new(body).noting(left_alone(done))
+    RenderedOutcome::new(body).noting(left_alone(done))
 }
 
 /// What a step did not take back.
@@ -209,7 +209,7 @@ pub(super) fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
     done.skipped.iter().map(|cell| format!("left alone, set since by something else: {cell}"))
 }
 
-pub(super) fn log(found: &Operations, to: Plain) -> Shown {
+pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
     let row = |operation: &OperationShown| {
         let view = operation.view.as_deref().unwrap_or("–");
         vec![
@@ -222,17 +222,18 @@ pub(super) fn log(found: &Operations, to: Plain) -> Shown {
         ]
     };
     let rows: Vec<_> = found.operations.iter().map(row).collect();
-    Shown::new(columns(&rows)).noting(found.next.iter().map(|next| format!("more: --before {next}")))
+    RenderedOutcome::new(columns(&rows))
+        .noting(found.next.iter().map(|next| format!("more: --before {next}")))
 }
 
-pub(super) fn views(found: &Views, to: Plain) -> String {
+pub(super) fn views(found: &Views, to: OutputStyle) -> String {
     let row = |view: &ViewLine| {
         vec![to.line(&view.name).into_owned(), view.tip.to_string(), to.line(&view.agent).into_owned()]
     };
     columns(&found.views.iter().map(row).collect::<Vec<_>>())
 }
 
-pub(super) fn compared(found: &Compared, to: Plain) -> String {
+pub(super) fn compared(found: &Compared, to: OutputStyle) -> String {
     let common = &found.common;
     let mut out =
         format!("common  {} to {}\n", count(common.chars, "character", "characters"), common.position);
@@ -245,7 +246,7 @@ pub(super) fn compared(found: &Compared, to: Plain) -> String {
     out
 }
 
-pub(super) fn verified(found: &Verified, to: Plain) -> String {
+pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
     let status = match found.status {
         Status::Valid => to.paint("32", "valid"),
         Status::Invalid => to.paint("31", "invalid"),

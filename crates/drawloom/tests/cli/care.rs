@@ -93,6 +93,22 @@ fn a_damaged_backup_leaves_no_store() {
 }
 
 #[test]
+fn a_backup_with_something_behind_its_end_is_damaged() {
+    let (_from, file) = backed_up();
+    let bytes = std::fs::read(&file).unwrap();
+    let to = World::new();
+    for more in [b"garbage".as_slice(), &bytes, &[0]] {
+        std::fs::write(&file, [&bytes, more].concat()).unwrap();
+        let run = to.run(&["restore", &text(&file)]);
+        assert_eq!(run.code, Some(6), "{run:?}");
+        assert!(run.err.contains("something follows its end"), "{run:?}");
+        assert!(!to.home().join("loom.db").exists());
+    }
+    std::fs::write(&file, &bytes).unwrap();
+    to.ok(&["restore", &text(&file)]);
+}
+
+#[test]
 fn restored_blobs_and_the_files_of_the_home_are_the_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let (_from, file) = backed_up();

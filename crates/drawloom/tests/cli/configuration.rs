@@ -1,6 +1,6 @@
 //! Settings from the outside: what is set is got, what is broken stays, what is secret is not shown.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::world::{Run, World};
 
@@ -78,6 +78,31 @@ fn an_unknown_key_stops_work_and_names_its_neighbour() {
     let run = world.run(&["config", "set", "model.defalt", "y"]);
     assert_eq!(run.code, Some(2));
     assert!(world.read("config.toml").contains("defalt = \"x\""));
+}
+
+#[test]
+fn nothing_is_written_through_a_link_or_beside_a_second_name() {
+    let world = World::new();
+    world.write("keys.toml", "");
+    let (there, name) = (world.path("dotfiles.toml"), world.home().join("config.toml"));
+    let mine = "# mine\n[log]\nlevel = \"info\"\n";
+    std::fs::write(&there, mine).unwrap();
+    let links: [fn(&std::path::Path, &std::path::Path) -> std::io::Result<()>; 2] =
+        [|there, name| symlink(there, name), |there, name| std::fs::hard_link(there, name)];
+    for (link, said) in links.into_iter().zip(["is a link to", "hard links"]) {
+        link(&there, &name).unwrap();
+        let run = world.run(&["config", "set", "model.default", "box/m"]);
+        assert_eq!(run.code, Some(4), "{run:?}");
+        assert!(run.err.contains(said) && run.err.contains("nothing was written"), "{run:?}");
+        assert_eq!(std::fs::read_to_string(&there).unwrap(), mine);
+        assert_eq!(
+            world.ok(&["config", "get", "log.level"]).trim(),
+            "info  (file)",
+            "it is read all the same"
+        );
+        std::fs::remove_file(&name).unwrap();
+    }
+    world.ok(&["config", "set", "model.default", "box/m"]);
 }
 
 #[test]

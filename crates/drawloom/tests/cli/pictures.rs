@@ -393,3 +393,23 @@ fn what_a_killed_process_left_of_a_temporary_conversation_is_swept() {
     world.ok(&["tree", "list"]);
     assert_eq!(blobs(&world), stays);
 }
+
+#[test]
+fn a_backup_says_which_picture_is_missing_or_damaged() {
+    let world = World::new();
+    let _seer = Seer::of(&world, SEES);
+    for name in ["sea.png", "shell.png"] {
+        let picture = file(&world, name, encoded(&noise(30, 30 + name.len() as u32), ImageFormat::Png));
+        world.ok(&["chat", "-m", "what is this?", "--file", &picture]);
+    }
+    let target = |name: &str| text(&world.path(name));
+    world.ok(&["backup", "-o", &target("whole.backup")]);
+    let kept = blobs(&world);
+    std::fs::remove_file(&kept[0]).unwrap();
+    std::fs::write(&kept[1], "something else").unwrap();
+    let run = world.run(&["backup", "-o", &target("torn.backup")]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.err.contains("is not there") && run.err.contains("is damaged"), "{run:?}");
+    let (code, made) = world.json(&["backup", "-o", &target("again.backup")]);
+    assert_eq!((code, made["problems"].as_array().unwrap().len()), (Some(1), 2), "{made}");
+}

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::program::program;
+
 /// Empty folders for a user, a home and a place to stand in.
 pub(crate) struct World {
     folder: TempDir,
@@ -53,7 +55,7 @@ impl World {
     }
 
     pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_drawloom"));
+        let mut command = Command::new(program());
         command.args(arguments).env_clear();
         command.env("HOME", self.path("user")).env("DRAWLOOM_HOME", self.home()).env("TZ", "UTC");
         command.current_dir(self.path("here")).stdin(Stdio::null());

@@ -1,8 +1,10 @@
 //! Files that are damaged, foreign or from the future: said, and not made worse.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
-use crate::support::{Before, Home, ended};
+use crate::support::{Before, Home};
 
 /// Asserts that no command opens this file, and that none changes a byte of it.
 #[track_caller]
@@ -134,4 +136,21 @@ fn a_spool_that_cannot_be_read_stays_for_whoever_can() {
     fs::write(&spool, "{\"versi").unwrap();
     home.ok(&["tree", "text", "Tale"]);
     assert!(!spool.exists());
+}
+
+#[test]
+fn a_log_with_a_second_name_or_behind_a_link_is_not_written_through() {
+    let home = Home::with_tale("It rained.");
+    let before = Before::of(&home);
+    let (mine, log) = (home.file("thesis.txt", "mine"), home.path().join("loom.db-wal"));
+    let links: [fn(&Path, &Path) -> std::io::Result<()>; 2] =
+        [|mine, log| fs::hard_link(mine, log), |mine, log| symlink(mine, log)];
+    for (link, said) in links.into_iter().zip(["hard links", "not a plain file"]) {
+        link(&mine, &log).unwrap();
+        home.run(&["tree", "append", "Tale", " It poured."]).refused(6, &["loom.db-wal", said]);
+        assert_eq!(home.run(&["doctor", "--quick"]).status.code(), Some(1));
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
+        fs::remove_file(&log).unwrap();
+    }
+    before.unharmed(&home);
 }

@@ -2,7 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::{Before, DRAWLOOM, Home, Ran};
+use serde_json::json;
+
+use crate::program::program;
+use crate::support::{Before, Home, Ran};
 
 /// Runs a shell script at a home, in a mount namespace of its own. `$DRAWLOOM` is the program.
 fn sh_with_mounts(home: &Home, script: &str) -> Ran {
@@ -11,16 +14,15 @@ fn sh_with_mounts(home: &Home, script: &str) -> Ran {
     let mut command = Command::new("unshare");
     command.args(own).args(["--mount", "sh", "-eu", "-c", script]);
     let mut command = home.at_home(command);
-    command.env("DRAWLOOM", DRAWLOOM).env("FOLDER", home.folder()).stdin(Stdio::null());
+    command.env("DRAWLOOM", program()).env("FOLDER", home.folder()).stdin(Stdio::null());
     Ran::of(command.output().unwrap())
 }
 
 /// Runs the program while no file may grow beyond so many blocks of 512 bytes.
 fn with_small_files(home: &Home, blocks: u32, on_signal: &str, arguments: &[&str]) -> Ran {
     let mut command = Command::new("sh");
-    command
-        .args(["-c", &format!("{on_signal} ulimit -f {blocks}; exec \"$@\""), "sh", DRAWLOOM])
-        .args(arguments);
+    command.args(["-c", &format!("{on_signal} ulimit -f {blocks}; exec \"$@\""), "sh"]);
+    command.arg(program()).args(arguments);
     Ran::of(home.at_home(command).output().unwrap())
 }
 
@@ -37,13 +39,42 @@ fn a_write_that_finds_no_room_is_refused_whole() {
 }
 
 #[test]
-fn a_process_that_dies_of_its_limit_loses_nothing_that_was_acknowledged() {
+fn a_limit_on_the_size_of_files_is_an_error_and_loses_nothing() {
     let home = Home::with_tale("It rained.");
     let before = Before::of(&home);
     let text = "rain ".repeat(20_000);
-    let died = with_small_files(&home, 64, "", &["tree", "append", "Tale", &text]);
-    assert!(!died.status.success(), "{died:?}");
+    let refused = with_small_files(&home, 64, "", &["tree", "append", "Tale", &text]);
+    refused.refused(6, &["beyond the limit of this process", "ulimit -f"]);
     before.unharmed(&home);
+}
+
+#[test]
+fn a_full_spool_is_an_error_of_the_disk_and_keeps_what_came() {
+    let home = Home::with_tale("It rained.");
+    let deltas: Vec<String> = (0..4_000).map(|number| format!(" and on day {number} it rained on")).collect();
+    let model = home.script(&[json!({"deltas": deltas})]);
+    let ran = sh_with_mounts(
+        &home,
+        &format!(
+            r#"
+            mkdir -p "$DRAWLOOM_HOME/spool"
+            mount -t tmpfs -o size=64k,mode=700 tmpfs "$DRAWLOOM_HOME/spool"
+            exec "$DRAWLOOM" --model '{model}' tree generate Tale --max-tokens 100000
+            "#
+        ),
+    );
+    assert_eq!(ran.status.code(), Some(6), "{ran:?}");
+    assert!(ran.stderr.contains("could not be kept") && ran.stderr.contains("free some space"), "{ran:?}");
+    assert!(home.text().starts_with("It rained."));
+    home.is_sound();
+}
+
+#[test]
+fn a_small_disk_keeps_a_small_reserve() {
+    let (ended, refused) = filled(&Home::new(), "64m");
+    let [(append, _), (text, shown), (draft, _), ..] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!((*append, *text, *draft), (6, 0, 0), "{ended:?} {refused:?}");
+    assert_eq!(shown, "It rained. It poured.");
 }
 
 /// Fills a disk of `$SIZE` to the last byte, asks for more, reads, and frees it again. Standard output says how
@@ -67,44 +98,48 @@ const FILLED: &str = r#"
     tried tree verify Tale
 "#;
 
-fn filled(home: &Home, size: &str) -> (Vec<String>, Vec<String>) {
+/// The exit code of each command behind its last line, and what was refused.
+fn filled(home: &Home, size: &str) -> (Vec<(i32, String)>, Vec<String>) {
     let ran = sh_with_mounts(home, &format!("SIZE={size}; {FILLED}"));
     let refused = std::fs::read_to_string(home.folder().join("refused")).unwrap_or_default();
     assert!(ran.status.success(), "{ran:?} {refused}");
-    let lines = |text: &str| text.lines().map(str::to_owned).collect();
-    (lines(&ran.stdout), lines(&refused))
+    let ended = ran.stdout.lines().filter_map(|line| {
+        let (said, code) = line.strip_suffix(')')?.rsplit_once(" (")?;
+        Some((code.parse().ok()?, said.to_owned()))
+    });
+    (ended.collect(), refused.lines().map(str::to_owned).collect())
 }
 
 #[test]
 fn a_disk_that_is_full_takes_no_write_and_loses_nothing() {
-    let (said, refused) = filled(&Home::new(), "8m");
-    let [append, _text, _draft, turn, _appended, cleared @ ..] = said.as_slice() else {
-        panic!("{said:?} {refused:?}")
+    let (ended, refused) = filled(&Home::new(), "8m");
+    let [append, _text, _draft, turn, appended, text, verified] = ended.as_slice() else {
+        panic!("{ended:?} {refused:?}")
     };
-    assert_eq!((append.as_str(), turn.as_str()), (" (6)", " (6)"), "{said:?} {refused:?}");
+    assert_eq!((append.0, turn.0), (6, 6), "{ended:?} {refused:?}");
     assert!(
         refused[0].starts_with("error: no space left") && refused[0].contains("free some"),
         "{refused:?}"
     );
-    assert_eq!(cleared[0], " (0)", "{said:?} {refused:?}");
-    assert_eq!(cleared[1], "It rained. It poured. It cleared. (0)", "{said:?} {refused:?}");
-    assert!(cleared[2].starts_with("valid"), "{said:?}");
+    assert_eq!(appended.0, 0, "{ended:?} {refused:?}");
+    assert!(text.1.starts_with("It rained. It poured.") && text.1.ends_with(" It cleared."), "{ended:?}");
+    assert_eq!(verified.0, 0, "{ended:?}");
 }
 
 #[test]
 fn a_disk_that_fills_up_still_lets_its_owner_read_and_keep_a_draft() {
-    let (said, refused) = filled(&Home::new(), "320m");
-    let [append, text, _drafted, draft, turn, _appended, cleared @ ..] = said.as_slice() else {
-        panic!("{said:?} {refused:?}")
+    let (ended, refused) = filled(&Home::new(), "320m");
+    let [append, text, draft, turn, _appended, cleared, verified] = ended.as_slice() else {
+        panic!("{ended:?} {refused:?}")
     };
-    assert_eq!((append.as_str(), turn.as_str()), (" (6)", " (6)"), "{said:?} {refused:?}");
-    assert_eq!(text, "It rained. It poured. (0)", "{refused:?}");
-    assert_eq!(draft, " (0)", "{said:?} {refused:?}");
+    assert_eq!((append.0, turn.0), (6, 6), "{ended:?} {refused:?}");
+    assert_eq!(text, &(0, "It rained. It poured.".to_owned()), "{refused:?}");
+    assert_eq!(draft.0, 0, "{ended:?} {refused:?}");
     assert!(refused[0].starts_with("error: no space left for the store: free some"), "{refused:?}");
     let no_turn = "error: there is too little free space for a new turn: free some";
     assert!(refused.iter().any(|line| line.starts_with(no_turn)), "{refused:?}");
-    assert_eq!(cleared[1], "It rained. It poured. A drop. It cleared. (0)", "{said:?} {refused:?}");
-    assert!(cleared[2].starts_with("valid"), "{said:?}");
+    assert_eq!(cleared.1, "It rained. It poured. A drop. It cleared.", "{ended:?} {refused:?}");
+    assert_eq!(verified.0, 0, "{ended:?}");
 }
 
 #[test]

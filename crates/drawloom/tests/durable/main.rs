@@ -14,6 +14,8 @@ mod migrating;
 mod mock;
 mod power;
 mod processes;
+#[path = "../shared/program.rs"]
+mod program;
 mod servers;
 mod sessions;
 mod support;

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::Value;
 
-/// The program under test.
-pub(crate) const DRAWLOOM: &str = env!("CARGO_BIN_EXE_drawloom");
+use crate::program::program;
 
 /// Nothing here takes this long; what does, hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +64,7 @@ impl Home {
 
     /// The program with these arguments, in this home and in no other.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(DRAWLOOM);
+        let mut command = Command::new(program());
         command.args(arguments);
         self.at_home(command)
     }

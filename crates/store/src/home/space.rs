@@ -11,8 +11,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use super::{Home, HomeError};
 use crate::disk;
 
-/// What the reserve takes by default: 16 MiB.
-pub const RESERVE_BYTES: u64 = 16 << 20;
+/// What the reserve takes, in bytes; on a disk under 512 MiB a 32nd of it.
+const RESERVE_BYTES: u64 = 16 << 20;
+const RESERVE_SHARE: u64 = 32;
 
 /// From when on little space is said, and from when on it is acted upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +74,7 @@ impl Home {
     /// # Errors
     /// [`HomeError::Io`] if the file system does not say.
     pub fn space(&self, limits: SpaceLimits) -> Result<Space, HomeError> {
-        let (free, total) = self
-            .file_systems()
-            .free_and_total(self.root())
-            .map_err(HomeError::io("examined", self.root()))?;
+        let (free, total) = self.reserve().free_and_total()?;
         Ok(limits.judge(free, total))
     }
 
@@ -103,22 +101,34 @@ pub struct Reserve<'a> {
 }
 
 impl Reserve<'_> {
-    /// Takes `bytes` back from the disk, unless that would leave less than the minimum: a disk that was just
-    /// freed a little is not filled again by us. To be called at start and when space was found again.
+    /// Takes the reserve where there is room for it, and gives it up where less than it is left. To be called at
+    /// start.
     ///
     /// # Errors
     /// [`HomeError`] for anything but a full disk, which is [`ReserveState::Released`].
-    pub fn hold(&self, bytes: u64, limits: SpaceLimits) -> Result<ReserveState, HomeError> {
+    pub fn keep(&self, limits: SpaceLimits) -> Result<ReserveState, HomeError> {
+        let (free, total) = self.free_and_total()?;
+        let bytes = RESERVE_BYTES.min(total / RESERVE_SHARE);
+        if free < bytes.min(limits.minimum_free) {
+            return self.release().map(|_| ReserveState::Released);
+        }
+        self.hold(bytes, limits)
+    }
+
+    fn free_and_total(&self) -> Result<(u64, u64), HomeError> {
+        let root = self.home.root();
+        self.home.file_systems().free_and_total(root).map_err(HomeError::io("examined", root))
+    }
+
+    /// Takes `bytes` back from the disk, unless that would leave less than the minimum, or than half of a small
+    /// disk: one that was just freed a little is not filled again by us.
+    pub(super) fn hold(&self, bytes: u64, limits: SpaceLimits) -> Result<ReserveState, HomeError> {
         let path = self.home.reserve_file();
         if self.held_bytes() >= bytes {
             return Ok(ReserveState::Held);
         }
-        let (free, _) = self
-            .home
-            .file_systems()
-            .free_and_total(self.home.root())
-            .map_err(HomeError::io("examined", self.home.root()))?;
-        if free < limits.minimum_free.saturating_add(bytes) {
+        let (free, total) = self.free_and_total()?;
+        if free < limits.minimum_free.min(total / 2).saturating_add(bytes) {
             return Ok(ReserveState::Released);
         }
         let file = OpenOptions::new()
@@ -126,7 +136,8 @@ impl Reserve<'_> {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            // Not to wait for the reader of a FIFO that took its place.
+            .custom_flags((rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed())
             .open(&path)
             .map_err(HomeError::io("created", &path))?;
         match self.allocate(&file, bytes) {

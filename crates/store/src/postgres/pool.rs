@@ -36,13 +36,6 @@ pub(super) struct Pool {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// How a write ends that succeeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    Commit,
-    Rollback,
-}
-
 impl Pool {
     pub(super) fn new(link: Arc<Link>, size: usize) -> Self {
         let places = Arc::new(Semaphore::new(size.max(1)));
@@ -101,7 +94,7 @@ impl Pool {
                 idle.push(again);
             }
             drop(place);
-            answer(done.unwrap_or(Err(StoreError::Closed)));
+            answer(done.unwrap_or(Err(StoreError::Panicked)));
         });
         thread.send(job).map_err(|_| StoreError::Closed)
     }
@@ -207,13 +200,12 @@ impl Worker {
     /// Runs a write, again where others were faster.
     pub(super) fn write<T>(
         &mut self,
-        end: End,
         mut work: impl FnMut(&Db<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.write_once(end, &mut work) {
+            match self.write_once(&mut work) {
                 Err(Failed { raced: true, .. }) if attempt < ATTEMPTS => {}
                 done => return done.map_err(|failed| failed.error),
             }
@@ -222,7 +214,6 @@ impl Worker {
 
     fn write_once<T>(
         &mut self,
-        end: End,
         work: &mut impl FnMut(&Db<'_>) -> Result<T, StoreError>,
     ) -> Result<T, Failed> {
         self.connect()?;
@@ -238,12 +229,12 @@ impl Worker {
         if !transaction.has_begun() {
             return Ok(done?);
         }
-        let last = match (&done, end) {
-            (Ok(_), End::Commit) if transaction.has_events() => {
+        let last = match &done {
+            Ok(_) if transaction.has_events() => {
                 format!("NOTIFY {}; COMMIT", super::listener::channel(session.space))
             }
-            (Ok(_), End::Commit) => "COMMIT".to_owned(),
-            _ => "ROLLBACK".to_owned(),
+            Ok(_) => "COMMIT".to_owned(),
+            Err(_) => "ROLLBACK".to_owned(),
         };
         self.link.trip();
         let ended = self.runtime.block_on(session.client.batch_execute(&last));
@@ -251,9 +242,7 @@ impl Worker {
             (Ok(done), Ok(())) => Ok(done),
             (Ok(_), Err(error)) => {
                 let failed = match failure(&error) {
-                    StoreError::Server(ServerError::Lost(why)) if end == End::Commit => {
-                        ServerError::Unacknowledged(why).into()
-                    }
+                    StoreError::Server(ServerError::Lost(why)) => ServerError::Unacknowledged(why).into(),
                     other => other,
                 };
                 Err(Failed { error: failed, raced: is_race(&error) })

@@ -1,16 +1,19 @@
-//! Forgetting in rows, within one transaction; scrubbing the file's pages follows it.
+//! Forgetting in rows: what is to go is found in a snapshot, however long that takes, and removed in one short
+//! transaction, which looks again only where something was written in between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use loom::{Block, Digest, GenerationId, Millis, NodeId, OpRecord, Seq, TreeId};
+use loom::{
+    Block, CellKey, CellValue, Digest, Draft, GenerationId, Millis, NodeId, Seq, Slot, TreeId, ViewName,
+};
 
 use super::bytes::unpack;
 use super::trees::{TreeRef, find};
 use super::{cell, commit, draft, events, node, operation};
 use crate::db::{Db, TreeKey, bytes_of, digest, get, id16};
-use crate::engine::{Lock, NONE};
+use crate::engine::{Lock, NONE, params};
 use crate::error::StoreError;
-use crate::event::Happening;
+use crate::event::{Cursor, Happening};
 use crate::forget::{Forget, Forgotten, Place, Target, operation};
 use crate::job::JobId;
 use crate::principal::{Principal, only_owner};
@@ -18,15 +21,81 @@ use crate::principal::{Principal, only_owner};
 /// Rows read at a time when every one is looked at.
 const PAGE: usize = 1024;
 
-/// As [`crate::Store::forget`], without scrubbing.
-pub(crate) fn forget(
-    db: &Db<'_>,
-    who: &Principal,
-    what: &Forget,
-    now: Millis,
-) -> Result<Forgotten, StoreError> {
+/// What is to be removed, as of one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    target: Target,
+    /// The newest event of that moment.
+    cursor: Cursor,
+    of_trees: BTreeMap<TreeKey, Vec<Removal>>,
+    of_jobs: Vec<JobId>,
+}
+
+impl Found {
+    pub(crate) fn places(&self) -> Vec<Place> {
+        let removals = self.of_trees.values().flatten().filter_map(Removal::place);
+        let places: BTreeSet<Place> =
+            removals.chain(self.of_jobs.iter().map(|job| Place::Job { job: *job })).collect();
+        places.into_iter().collect()
+    }
+}
+
+/// One removal.
+#[derive(Debug, Clone)]
+enum Removal {
+    Node {
+        tree: TreeId,
+        node: NodeId,
+        key: i64,
+    },
+    /// With what is left of it, if anything.
+    Draft {
+        tree: TreeId,
+        view: ViewName,
+        slot: Slot,
+        left: Option<Draft>,
+    },
+    Label {
+        tree: TreeId,
+        key: CellKey,
+        left: CellValue,
+        seq: Seq,
+    },
+    Operation {
+        tree: TreeId,
+        seq: Seq,
+    },
+    Injection {
+        tree: TreeId,
+        node: NodeId,
+        number: i64,
+        ordinal: i64,
+    },
+    Response(GenerationId),
+    Manifest(Digest),
+    Body(Digest),
+}
+
+impl Removal {
+    fn place(&self) -> Option<Place> {
+        Some(match self {
+            Self::Node { tree, node, .. } => Place::Node { tree: *tree, node: *node },
+            Self::Draft { tree, view, slot, .. } => {
+                Place::Draft { tree: *tree, view: view.clone(), slot: *slot }
+            }
+            Self::Label { tree, .. } => Place::Label { tree: *tree },
+            Self::Operation { tree, seq } => Place::Operation { tree: *tree, seq: *seq },
+            Self::Injection { tree, node, .. } => Place::Shown { tree: *tree, node: *node },
+            Self::Response(generation) => Place::Response { generation: *generation },
+            Self::Manifest(digest) => Place::Manifest { digest: *digest },
+            Self::Body(digest) => Place::Body { digest: *digest },
+        })
+    }
+}
+
+/// Finds what [`crate::Store::forget`] removes.
+pub(crate) fn find_forgotten(db: &Db<'_>, who: &Principal, what: &Forget) -> Result<Found, StoreError> {
     only_owner(who, "forget")?;
-    db.engine().lock(Lock::Everything)?;
     let target = match what {
         Forget::Node { tree, node } => {
             let found = find(db, who, *tree)?;
@@ -37,36 +106,140 @@ pub(crate) fn forget(
             target.add_node(*tree, *node, &row.node.content);
             target
         }
-        Forget::Text(text) => {
-            let mut target = Target::text(text)?;
-            for tree in all_trees(db)? {
-                let mut found = Vec::new();
-                each_node(db, tree, |node, content| {
-                    if target.is_in(content) {
-                        found.push((tree.id, node));
-                    }
-                    Ok(())
-                })?;
-                target.nodes.extend(found);
-            }
-            target
-        }
+        Forget::Text(text) => Target::text(text)?,
     };
-    Removal::new(db, &target).remove(now)
+    find_all(db, target)
 }
 
-/// As [`crate::Store::purge`], without scrubbing.
-pub(crate) fn purge(db: &Db<'_>, who: &Principal, id: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
+/// Finds what [`crate::Store::purge`] removes.
+pub(crate) fn find_purged(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<Found, StoreError> {
     only_owner(who, "purge")?;
-    db.engine().lock(Lock::Everything)?;
     let tree = find(db, who, id)?;
     let mut target = Target::new(Some(id));
     each_node(db, tree, |node, content| {
         target.add_node(id, node, content);
         Ok(())
     })?;
-    db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.key.0])?;
-    Removal::new(db, &target).remove(now)
+    find_all(db, target)
+}
+
+fn find_all(db: &Db<'_>, target: Target) -> Result<Found, StoreError> {
+    let cursor = events::last(db)?;
+    let mut of_trees = BTreeMap::new();
+    for tree in all_trees(db)? {
+        of_trees.insert(tree.key, Finder::new(db, &target, tree).find()?);
+    }
+    let of_jobs = jobs(db, &target)?;
+    Ok(Found { target, cursor, of_trees, of_jobs })
+}
+
+/// Looks again where something was written since.
+fn catch_up(db: &Db<'_>, found: &Found) -> Result<Found, StoreError> {
+    let last = events::last(db)?;
+    let mut now = Found { cursor: last, of_jobs: jobs(db, &found.target)?, ..found.clone() };
+    let first = db.one("SELECT min(pk) FROM events", NONE, |row| get::<Option<i64>>(row, 0))?.flatten();
+    let cursor = i64::try_from(found.cursor.0).unwrap_or(i64::MAX);
+    // Events that are no longer kept may have been of any tree.
+    let is_known = first.is_none_or(|first| first <= cursor + 1);
+    let sql = "SELECT DISTINCT tree FROM events WHERE pk > ?1";
+    let changed: BTreeSet<i64> = db.all(sql, [cursor], |row| get(row, 0))?.into_iter().collect();
+    for tree in all_trees(db)? {
+        if !is_known || changed.contains(&tree.key.0) {
+            if found.target.tree == Some(tree.id) {
+                each_node(db, tree, |node, content| {
+                    now.target.add_node(tree.id, node, content);
+                    Ok(())
+                })?;
+            }
+            now.of_trees.insert(tree.key, Finder::new(db, &now.target, tree).find()?);
+        }
+    }
+    Ok(now)
+}
+
+/// Removes what was found, and what came since.
+pub(crate) fn remove(db: &Db<'_>, found: &Found, now: Millis) -> Result<Forgotten, StoreError> {
+    db.engine().lock(Lock::Everything)?;
+    let found = catch_up(db, found)?;
+    let mut touched: BTreeSet<TreeId> = found.target.tree.into_iter().collect();
+    if let Some(tree) = found.target.tree {
+        let tree = find(db, &Principal::Owner, tree)?;
+        db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.key.0])?;
+    }
+    let mut blobs = BTreeSet::new();
+    for (tree, removals) in &found.of_trees {
+        for removal in removals {
+            touched.extend(removal.place().and_then(|place| place.tree()));
+            apply(db, *tree, &found.target, removal, &mut blobs)?;
+        }
+    }
+    for job in &found.of_jobs {
+        db.run("UPDATE jobs SET payload = '', result = '' WHERE pk = ?1", [job.0])?;
+    }
+    for id in touched {
+        let tree = find(db, &Principal::Owner, id)?;
+        let head = commit::Head::read(db, tree)?;
+        commit::append(db, tree, head, &operation(id, now), 0)?;
+        events::append(db, tree.key, &Happening::Removed)?;
+    }
+    let mut unused = Vec::new();
+    for blob in blobs {
+        if db.one("SELECT 1 FROM blobs WHERE digest = ?1", [blob.0], |_| Ok(()))?.is_none() {
+            unused.push(blob);
+        }
+    }
+    Ok(Forgotten { places: found.places(), blobs: unused })
+}
+
+fn apply(
+    db: &Db<'_>,
+    tree: TreeKey,
+    target: &Target,
+    removal: &Removal,
+    blobs: &mut BTreeSet<Digest>,
+) -> Result<(), StoreError> {
+    match removal {
+        Removal::Node { key, .. } => {
+            let sql = "SELECT content, flags FROM nodes WHERE pk = ?1";
+            let content = db.one(sql, [*key], |row| node::read_content(row, 0, get(row, 1)?))?;
+            let content = content.unwrap_or_default();
+            db.engine().unindex(*key, &crate::search::searched_text(&content))?;
+            blobs.extend(crate::blobs::shown_in(&content));
+            db.run("DELETE FROM blobs WHERE node = ?1", [*key])?;
+            node::purge(db, *key)
+        }
+        Removal::Draft { view, slot, left, .. } => draft::set(db, tree, view, *slot, left.as_ref()),
+        Removal::Label { key: CellKey::Tag { tag, .. }, .. } => {
+            // What is left of a tag is no tag.
+            db.run("DELETE FROM cells WHERE tree = ?1 AND tag = ?2", (tree.0, tag)).map(drop)
+        }
+        Removal::Label { key, left, seq, .. } => cell::set(db, tree, key, left, *seq),
+        Removal::Operation { tree: id, seq } => {
+            let tree = TreeRef { key: tree, id: *id };
+            let before = Seq(seq.0.saturating_sub(1));
+            for mut record in operation::after(db, tree, before, 1)? {
+                target.words_of(*id).remove_from_changes(&mut record.op.cells, &mut record.op.skipped);
+                operation::rewrite(db, tree.key, &record)?;
+            }
+            Ok(())
+        }
+        Removal::Injection { number, ordinal, .. } => {
+            let sql = "DELETE FROM injections WHERE tree = ?1 AND node = ?2 AND ordinal = ?3";
+            db.run(sql, (tree.0, *number, *ordinal)).map(drop)
+        }
+        Removal::Response(generation) => {
+            let sql = "UPDATE responses SET purged = 1, bytes = ?2, metadata = '' WHERE generation = ?1";
+            db.run(sql, (generation.to_bytes(), Vec::new())).map(drop)
+        }
+        Removal::Manifest(digest) => {
+            db.run("DELETE FROM citations WHERE manifest = ?1", [digest.0])?;
+            db.run("DELETE FROM manifests WHERE digest = ?1", [digest.0]).map(drop)
+        }
+        Removal::Body(digest) => {
+            db.run("DELETE FROM citations WHERE body = ?1", [digest.0])?;
+            db.run("DELETE FROM bodies WHERE digest = ?1", [digest.0]).map(drop)
+        }
+    }
 }
 
 fn all_trees(db: &Db<'_>) -> Result<Vec<TreeRef>, StoreError> {
@@ -81,221 +254,197 @@ fn each_node(
     tree: TreeRef,
     mut visit: impl FnMut(NodeId, &[Block]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let rows = super::reader::StoredTree::new(db, tree, &Principal::Owner);
-    let mut after = None;
+    let sql = "SELECT pk, id, content, flags FROM nodes
+        WHERE pk > ?1 AND pk <= ?2 AND content IS NOT NULL ORDER BY pk LIMIT ?3";
+    let mut after = tree.key.first();
     loop {
-        let page = loom::Rows::nodes_in_order(&rows, after, PAGE).map_err(StoreError::from_row_error)?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = Some((last.seq, last.place));
-        for row in &page {
-            visit(row.node.id, &row.node.content)?;
+        let page = db.all(sql, (after, tree.key.last(), PAGE as i64), |row| {
+            visit(NodeId::from_bytes(id16(row, 1)?), &node::read_content(row, 2, get(row, 3)?)?)?;
+            get::<i64>(row, 0)
+        })?;
+        match page.last() {
+            Some(last) => after = *last,
+            None => return Ok(()),
         }
     }
 }
 
-/// One removal under way.
-struct Removal<'a, 'c> {
+/// Jobs hold texts of any tree.
+fn jobs(db: &Db<'_>, target: &Target) -> Result<Vec<JobId>, StoreError> {
+    let tree = target.tree.map(TreeId::to_bytes);
+    let sql = "SELECT j.pk, j.payload, j.result, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END FROM jobs j
+        LEFT JOIN trees t ON t.pk = j.tree";
+    let found = db.all(sql, [tree], |row| {
+        let whole: bool = get(row, 3)?;
+        let texts = [get::<String>(row, 1)?, get::<String>(row, 2)?];
+        let holds = |text: &String| !text.is_empty() && (whole || target.needles.occur_in(text.as_bytes()));
+        Ok(if texts.iter().any(holds) { Some(JobId(get(row, 0)?)) } else { None })
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Looks for what is to go in one tree.
+struct Finder<'a, 'c> {
     db: &'a Db<'c>,
     target: &'a Target,
-    places: BTreeSet<Place>,
-    blobs: BTreeSet<Digest>,
+    tree: TreeRef,
+    /// Whether the whole tree goes.
+    is_whole: bool,
     /// Generations whose responses go.
     made_by: BTreeSet<GenerationId>,
+    nodes: BTreeSet<NodeId>,
+    found: Vec<Removal>,
 }
 
-impl<'a, 'c> Removal<'a, 'c> {
-    const fn new(db: &'a Db<'c>, target: &'a Target) -> Self {
-        Self { db, target, places: BTreeSet::new(), blobs: BTreeSet::new(), made_by: BTreeSet::new() }
+impl<'a, 'c> Finder<'a, 'c> {
+    fn new(db: &'a Db<'c>, target: &'a Target, tree: TreeRef) -> Self {
+        let is_whole = target.tree == Some(tree.id);
+        let (made_by, nodes, found) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        Self { db, target, tree, is_whole, made_by, nodes, found }
     }
 
-    fn remove(mut self, now: Millis) -> Result<Forgotten, StoreError> {
-        for (tree, node) in &self.target.nodes {
-            self.node(*tree, *node)?;
-        }
-        for tree in all_trees(self.db)? {
-            self.drafts(tree)?;
-            self.labels(tree)?;
-            self.operations(tree)?;
-            if self.target.tree == Some(tree.id) {
-                let sql = "SELECT id FROM generations WHERE tree = ?1";
-                let of_tree =
-                    self.db.all(sql, [tree.key.0], |row| Ok(GenerationId::from_bytes(id16(row, 0)?)))?;
-                self.made_by.extend(of_tree);
-            }
-        }
-        self.shown()?;
+    fn find(mut self) -> Result<Vec<Removal>, StoreError> {
+        self.nodes()?;
+        self.drafts()?;
+        self.labels()?;
+        self.operations()?;
+        self.injections()?;
         self.responses()?;
         self.sent()?;
-        self.jobs()?;
-        let touched: BTreeSet<TreeId> =
-            self.places.iter().filter_map(Place::tree).chain(self.target.tree).collect();
-        for id in touched {
-            let tree = find(self.db, &Principal::Owner, id)?;
-            let head = commit::Head::read(self.db, tree)?;
-            commit::append(self.db, tree, head, &operation(id, now), 0)?;
-            events::append(self.db, tree.key, &Happening::Removed)?;
-        }
-        let mut blobs = Vec::new();
-        for blob in self.blobs {
-            if self.db.one("SELECT 1 FROM blobs WHERE digest = ?1", [blob.0], |_| Ok(()))?.is_none() {
-                blobs.push(blob);
-            }
-        }
-        Ok(Forgotten { places: self.places.into_iter().collect(), blobs })
+        Ok(self.found)
     }
 
-    fn node(&mut self, tree: TreeId, id: NodeId) -> Result<(), StoreError> {
-        let tree_ref = find(self.db, &Principal::Owner, tree)?;
-        let rows = super::reader::StoredTree::new(self.db, tree_ref, &Principal::Owner);
-        let row = loom::Rows::node(&rows, id).map_err(StoreError::from_row_error)?;
-        let row = row.ok_or(StoreError::NotFound("node"))?;
-        let key = self.db.one("SELECT pk FROM nodes WHERE id = ?1", [id.to_bytes()], |row| get(row, 0))?;
-        let Some(key) = key else { return Ok(()) };
-        self.made_by.extend(row.node.generation);
-        if row.node.content.is_empty() {
-            return Ok(());
+    fn nodes(&mut self) -> Result<(), StoreError> {
+        let (id, target) = (self.tree.id, self.target);
+        self.nodes = target.nodes.iter().filter(|(tree, _)| *tree == id).map(|(_, node)| *node).collect();
+        if target.searches_nodes() {
+            let mut holding = Vec::new();
+            each_node(self.db, self.tree, |node, content| {
+                if target.is_in(content) {
+                    holding.push(node);
+                }
+                Ok(())
+            })?;
+            self.nodes.extend(holding);
         }
-        self.db.engine().unindex(key, &crate::search::searched_text(&row.node.content))?;
-        self.blobs.extend(crate::blobs::shown_in(&row.node.content));
-        self.db.run("DELETE FROM blobs WHERE node = ?1", [key])?;
-        node::purge(self.db, key)?;
-        self.places.insert(Place::Node { tree, node: id });
+        let sql =
+            "SELECT pk, generation, CASE WHEN content IS NULL THEN 0 ELSE 1 END FROM nodes WHERE id = ?1";
+        for node in &self.nodes {
+            let row = self.db.one(sql, [node.to_bytes()], |row| {
+                let generation = crate::db::optional_id16(row, 1)?.map(GenerationId::from_bytes);
+                Ok((get::<i64>(row, 0)?, generation, get::<bool>(row, 2)?))
+            })?;
+            let Some((key, generation, has_content)) = row else { continue };
+            self.made_by.extend(generation);
+            if has_content {
+                self.found.push(Removal::Node { tree: id, node: *node, key });
+            }
+        }
         Ok(())
     }
 
-    fn drafts(&mut self, tree: TreeRef) -> Result<(), StoreError> {
-        for (view, slot, draft) in draft::of_tree(self.db, tree.key)? {
-            let of_node = draft.base.is_some_and(|base| self.target.nodes.contains(&(tree.id, base)));
-            let gone = of_node || self.target.tree == Some(tree.id);
+    fn drafts(&mut self) -> Result<(), StoreError> {
+        for (view, slot, draft) in draft::of_tree(self.db, self.tree.key)? {
+            let gone = self.is_whole || draft.base.is_some_and(|base| self.nodes.contains(&base));
             let clean = self.target.words.without(&draft);
             if gone || clean.is_some() {
-                draft::set(self.db, tree.key, &view, slot, clean.as_ref().filter(|_| !gone))?;
-                self.places.insert(Place::Draft { tree: tree.id, view, slot });
+                let left = clean.filter(|_| !gone);
+                self.found.push(Removal::Draft { tree: self.tree.id, view, slot, left });
             }
         }
         Ok(())
     }
 
     /// Words in the cells of a tree.
-    fn labels(&mut self, tree: TreeRef) -> Result<(), StoreError> {
-        let words = self.target.words_of(tree.id);
+    fn labels(&mut self) -> Result<(), StoreError> {
+        let words = self.target.words_of(self.tree.id);
         let sql = format!("{} WHERE c.tree = ?1 AND (c.text IS NOT NULL OR c.tag <> '')", cell::PAIRS);
-        for (key, cell) in self.db.all(&sql, [tree.key.0], |row| cell::read_pair(self.db, tree.key, row))? {
-            let (mut new_key, mut value) = (key.clone(), cell.value.clone());
-            if !words.remove_from_cell(&mut new_key, &mut [&mut value]) {
-                continue;
-            }
-            self.places.insert(Place::Label { tree: tree.id });
-            if let loom::CellKey::Tag { tag, .. } = &key {
-                // What is left of a tag is no tag.
-                self.db.run("DELETE FROM cells WHERE tree = ?1 AND tag = ?2", (tree.key.0, tag))?;
-            } else {
-                cell::set(self.db, tree.key, &key, &value, cell.seq)?;
+        let key = self.tree.key;
+        for (key, cell) in self.db.all(&sql, [key.0], |row| cell::read_pair(self.db, key, row))? {
+            let (mut new_key, mut left) = (key.clone(), cell.value.clone());
+            if words.remove_from_cell(&mut new_key, &mut [&mut left]) {
+                self.found.push(Removal::Label { tree: self.tree.id, key, left, seq: cell.seq });
             }
         }
         Ok(())
     }
 
     /// Words in the records of a tree.
-    fn operations(&mut self, tree: TreeRef) -> Result<(), StoreError> {
-        let words = self.target.words_of(tree.id);
+    fn operations(&mut self) -> Result<(), StoreError> {
+        let words = self.target.words_of(self.tree.id);
         let mut after = Seq(0);
         loop {
-            let page: Vec<OpRecord> = operation::after(self.db, tree, after, PAGE)?;
+            let page = operation::after(self.db, self.tree, after, PAGE)?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.seq;
             for mut record in page {
                 if words.remove_from_changes(&mut record.op.cells, &mut record.op.skipped) {
-                    operation::rewrite(self.db, tree.key, &record)?;
-                    self.places.insert(Place::Operation { tree: tree.id, seq: record.seq });
+                    self.found.push(Removal::Operation { tree: self.tree.id, seq: record.seq });
                 }
             }
         }
     }
 
     /// What was shown with nodes: with those that go, and what holds what is searched for.
-    fn shown(&mut self) -> Result<(), StoreError> {
-        let sql = "SELECT t.id, n.id, i.tree, i.node, i.ordinal, i.text FROM injections i
-            JOIN trees t ON t.pk = i.tree JOIN nodes n ON n.pk = (t.pk << 32) + i.node";
-        let target = self.target;
-        let found = self.db.all(sql, NONE, |row| {
-            let tree = TreeId::from_bytes(id16(row, 0)?);
-            let node = NodeId::from_bytes(id16(row, 1)?);
-            let gone = target.takes_shown(tree, node, &unpack(bytes_of(row, 5)?)?);
-            let key: (i64, i64, i64) = (get(row, 2)?, get(row, 3)?, get(row, 4)?);
-            Ok(gone.then_some((tree, node, key)))
+    fn injections(&mut self) -> Result<(), StoreError> {
+        let sql = "SELECT n.id, i.node, i.ordinal, i.text FROM injections i
+            JOIN nodes n ON n.pk = ?2 + i.node WHERE i.tree = ?1";
+        let (id, target) = (self.tree.id, self.target);
+        let found = self.db.all(sql, (self.tree.key.0, self.tree.key.first()), |row| {
+            let node = NodeId::from_bytes(id16(row, 0)?);
+            let gone = self.is_whole
+                || self.nodes.contains(&node)
+                || target.needles.occur_in(&unpack(bytes_of(row, 3)?)?);
+            let (number, ordinal) = (get(row, 1)?, get(row, 2)?);
+            Ok(gone.then_some(Removal::Injection { tree: id, node, number, ordinal }))
         })?;
-        for (tree, node, key) in found.into_iter().flatten() {
-            self.db.run("DELETE FROM injections WHERE tree = ?1 AND node = ?2 AND ordinal = ?3", key)?;
-            self.places.insert(Place::Shown { tree, node });
-        }
+        self.found.extend(found.into_iter().flatten());
         Ok(())
     }
 
     fn responses(&mut self) -> Result<(), StoreError> {
-        let sql = "SELECT r.generation, r.bytes, r.metadata FROM responses r WHERE r.purged = 0";
+        let sql = "SELECT r.generation, r.bytes, r.metadata FROM responses r
+            JOIN generations g ON g.id = r.generation WHERE g.tree = ?1 AND r.purged = 0";
         let needles = &self.target.needles;
-        let found = self.db.all(sql, NONE, |row| {
+        let found = self.db.all(sql, [self.tree.key.0], |row| {
             let generation = GenerationId::from_bytes(id16(row, 0)?);
-            let holds = self.made_by.contains(&generation)
+            let holds = self.is_whole
+                || self.made_by.contains(&generation)
                 || needles.occur_in(&unpack(bytes_of(row, 1)?)?)
                 || needles.occur_in(get::<String>(row, 2)?.as_bytes());
-            Ok(holds.then_some(generation))
+            Ok(holds.then_some(Removal::Response(generation)))
         })?;
-        for generation in found.into_iter().flatten() {
-            let sql = "UPDATE responses SET purged = 1, bytes = ?2, metadata = '' WHERE generation = ?1";
-            self.db.run(sql, (generation.to_bytes(), Vec::new()))?;
-            self.places.insert(Place::Response { generation });
-        }
+        self.found.extend(found.into_iter().flatten());
         Ok(())
     }
 
-    /// Manifests and bodies: those that hold what is searched for, and those of the purged tree alone.
+    /// Manifests and bodies of the tree: those that hold what is searched for, and those of a purged tree that no
+    /// other tree sent.
     fn sent(&mut self) -> Result<(), StoreError> {
-        let needles = &self.target.needles;
-        let tree = self.target.tree.map(TreeId::to_bytes);
-        let sql = "SELECT m.digest, m.bytes, CASE WHEN EXISTS (
-                SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree
-                WHERE g.manifest = m.digest AND (t.id <> ?1 OR ?1 IS NULL)) THEN 1 ELSE 0 END
-            FROM manifests m";
-        let manifests = self.db.all(sql, [tree], |row| {
-            let gone = !get::<bool>(row, 2)? || needles.occur_in(&unpack(bytes_of(row, 1)?)?);
-            Ok(if gone { Some(digest(row, 0)?) } else { None })
-        })?;
-        for digest in manifests.into_iter().flatten() {
-            self.db.run("DELETE FROM citations WHERE manifest = ?1", [digest.0])?;
-            self.db.run("DELETE FROM manifests WHERE digest = ?1", [digest.0])?;
-            self.places.insert(Place::Manifest { digest });
-        }
-        let sql = "SELECT b.digest, b.bytes, CASE WHEN EXISTS (
-                SELECT 1 FROM citations c WHERE c.body = b.digest) THEN 1 ELSE 0 END
-            FROM bodies b";
-        let bodies = self.db.all(sql, NONE, |row| {
-            let gone = !get::<bool>(row, 2)? || needles.occur_in(&unpack(bytes_of(row, 1)?)?);
-            Ok(if gone { Some(digest(row, 0)?) } else { None })
-        })?;
-        for digest in bodies.into_iter().flatten() {
-            self.db.run("DELETE FROM citations WHERE body = ?1", [digest.0])?;
-            self.db.run("DELETE FROM bodies WHERE digest = ?1", [digest.0])?;
-            self.places.insert(Place::Body { digest });
-        }
-        Ok(())
-    }
-
-    fn jobs(&mut self) -> Result<(), StoreError> {
-        let tree = self.target.tree.map(TreeId::to_bytes);
-        let sql = "SELECT j.pk, j.payload, j.result, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END FROM jobs j
-            LEFT JOIN trees t ON t.pk = j.tree";
-        let found = self.db.all(sql, [tree], |row| {
-            let whole: bool = get(row, 3)?;
-            let texts = [get::<String>(row, 1)?, get::<String>(row, 2)?];
-            let holds =
-                |text: &String| !text.is_empty() && (whole || self.target.needles.occur_in(text.as_bytes()));
-            Ok(if texts.iter().any(holds) { Some(get::<i64>(row, 0)?) } else { None })
-        })?;
-        for pk in found.into_iter().flatten() {
-            self.db.run("UPDATE jobs SET payload = '', result = '' WHERE pk = ?1", [pk])?;
-            self.places.insert(Place::Job { job: JobId(pk) });
+        let tree = self.tree.key.0;
+        let of_tree = "SELECT DISTINCT manifest FROM generations WHERE tree = ?1";
+        let manifests = format!(
+            "SELECT m.digest, m.bytes, CASE WHEN EXISTS (
+                SELECT 1 FROM generations g WHERE g.manifest = m.digest AND g.tree <> ?1) THEN 1 ELSE 0 END
+             FROM manifests m WHERE m.digest IN ({of_tree})"
+        );
+        let bodies = format!(
+            "SELECT b.digest, b.bytes, CASE WHEN EXISTS (
+                SELECT 1 FROM citations c JOIN generations g ON g.manifest = c.manifest
+                WHERE c.body = b.digest AND g.tree <> ?1) THEN 1 ELSE 0 END
+             FROM bodies b WHERE b.digest IN (
+                SELECT c.body FROM citations c WHERE c.manifest IN ({of_tree}))"
+        );
+        for (sql, removal) in
+            [(manifests, Removal::Manifest as fn(Digest) -> Removal), (bodies, Removal::Body)]
+        {
+            let found = self.db.all(&sql, params![tree], |row| {
+                let is_elsewhere: bool = get(row, 2)?;
+                let gone = self.is_whole && !is_elsewhere
+                    || self.target.needles.occur_in(&unpack(bytes_of(row, 1)?)?);
+                Ok(if gone { Some(removal(digest(row, 0)?)) } else { None })
+            })?;
+            self.found.extend(found.into_iter().flatten());
         }
         Ok(())
     }

@@ -7,8 +7,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::connection::{SqliteTransaction, failure, snapshot};
-use super::faults::Faults;
+use super::connection::snapshot;
 use super::maintenance;
 use super::open::{self, Found, Options};
 use super::readers::Readers;
@@ -120,21 +119,6 @@ impl Database {
             Ok(writer) => Box::pin(writer.run(work)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
-    }
-
-    /// Runs a write and takes it back.
-    pub(crate) fn rehearse<T, F>(&self, mut work: F) -> Answer<'_, T>
-    where
-        T: Send + 'static,
-        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
-    {
-        self.run_alone(move |conn| {
-            let (caches, faults) = (Caches::default(), Faults::default());
-            conn.execute_batch("BEGIN IMMEDIATE").map_err(failure)?;
-            let done = work(&Db::new(&SqliteTransaction::writing(conn, &faults), &caches));
-            conn.execute_batch("ROLLBACK").map_err(failure)?;
-            done
-        })
     }
 
     /// Does something between two transactions.

@@ -1,12 +1,13 @@
 //! What the files of SQLite need: copies, and pages without what was forgotten.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 
 use super::connection::{SqliteTransaction, failure};
 use super::migrate::copy_to;
-use super::open::{Found, reader};
+use super::open::{BUSY, Found, reader};
 use crate::db::{Caches, Db};
 use crate::error::StoreError;
 use crate::rows::maintenance::identity;
@@ -32,10 +33,18 @@ pub(crate) fn copy(found: &Found, to: &Path) -> Result<Backup, StoreError> {
 pub(crate) fn scrub(conn: &Connection) -> Result<(), StoreError> {
     conn.execute("INSERT INTO search (search) VALUES ('optimize')", params![]).map_err(failure)?;
     conn.execute_batch("VACUUM").map_err(failure)?;
-    let (busy, _) = conn
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        })
-        .map_err(failure)?;
-    if busy == 0 { Ok(()) } else { Err(StoreError::Busy) }
+    // The thread that copies the log back may be at it: that is not waited for by SQLite's own patience.
+    let patience = Instant::now() + BUSY;
+    loop {
+        let busy: i64 =
+            conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).map_err(failure)?;
+        match busy {
+            0 => return Ok(()),
+            _ if Instant::now() >= patience => return Err(StoreError::Busy),
+            _ => std::thread::sleep(BETWEEN),
+        }
+    }
 }
+
+/// Between two tries to empty the log.
+const BETWEEN: Duration = Duration::from_millis(5);

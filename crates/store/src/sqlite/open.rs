@@ -35,7 +35,7 @@ pub struct Options {
 }
 
 /// How long a write waits for another process (spec: security §7).
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Statements kept prepared on each connection.
 const STATEMENTS: usize = 160;

@@ -5,6 +5,7 @@
 //! again by itself. Between processes `BEGIN IMMEDIATE` gives the turn.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -285,7 +286,13 @@ impl WriteConnection {
             statement("SAVEPOINT write").map_err(one)?;
             let caches = Caches::default();
             let transaction = SqliteTransaction::writing(&self.conn, &self.faults);
-            if write.run(&Db::new(&transaction, &caches)) {
+            let run = AssertUnwindSafe(|| write.run(&Db::new(&transaction, &caches)));
+            let done = catch_unwind(run).unwrap_or_else(|_| {
+                tracing::error!("a function that wrote the store panicked");
+                write.fail(StoreError::Panicked);
+                false
+            });
+            if done {
                 indexed += transaction.indexed();
                 statement("RELEASE write").map_err(one)?;
             } else if self.conn.is_autocommit() {

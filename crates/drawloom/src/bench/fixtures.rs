@@ -2,7 +2,7 @@
 //!
 //! Planned one by one, a million nodes take as many transactions. So rows are made here as `loom` plans them, with
 //! its own functions for hashes, counts and jump pointers, and applied by the store like any plan; what comes of
-//! it verifies ([`super::rig::Rig::verify`]). A tree is a trunk, the path of `main`, with branches and versions
+//! it verifies ([`super::harness::Harness::verify`]). A tree is a trunk, the path of `main`, with branches and versions
 //! along it.
 
 use std::collections::VecDeque;
@@ -23,19 +23,18 @@ use store::{
     Applied, Fence, GenerationState, Holder, NewGeneration, Outcome, Principal, Store, StoreError, Tenure,
     With,
 };
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::corpus::Corpus;
-use super::rig::{Rig, failed};
+use super::harness::{Harness, failed};
 
 /// What a tree is to be like.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct TreeShape {
     /// Its nodes, without the genesis.
     pub(super) nodes: u64,
     /// Whether it has branches and versions; else it is one path.
     pub(super) branched: bool,
-    /// Nodes an operation.
     pub(super) per_operation: usize,
     /// How many of the last nodes have a model among them that answered what stood above: the marks of drift
     /// have something to look at.
@@ -44,57 +43,59 @@ pub(super) struct Shape {
 
 /// A tree that was made.
 #[derive(Debug)]
-pub(super) struct Planted {
-    /// The tree.
+pub(super) struct FixtureTree {
     pub(super) tree: TreeId,
     /// The path of `main`, without the genesis.
     pub(super) trunk: Vec<PositionId>,
     /// The first positions of the newest branches.
     pub(super) branches: Vec<PositionId>,
-    /// Bytes of all texts.
     pub(super) bytes: u64,
 }
 
 /// Makes a tree of a shape.
-pub(super) async fn plant(rig: &Rig, corpus: &mut Corpus, shape: Shape) -> Result<Planted, CommandError> {
-    let tree = rig.new_tree("").await?;
-    let root = rig.read(tree, |rows| {
+pub(super) async fn build_tree(
+    harness: &Harness,
+    corpus: &mut Corpus,
+    shape: TreeShape,
+) -> Result<FixtureTree, CommandError> {
+    let tree = harness.new_tree("").await?;
+    let root = harness.read(tree, |rows| {
         let root = rows.tree()?.root;
         let position = rows.position(root)?.ok_or_else(|| RowError::missing("position", root))?;
         let node = rows.node(root.original())?.ok_or_else(|| RowError::missing("node", root))?;
         Ok((position, node.node.chain_hash))
     });
     let (position, chain) = root.await?;
-    let mut planter = Planter::new(tree, corpus, Stem { position, chain, jump_depth: 0 });
-    let mut queue = Queue::new(Arc::clone(&rig.app.store), tree, shape.per_operation);
-    while planter.made < shape.nodes {
-        let left = shape.nodes - planter.made;
-        planter.grow_trunk(left <= shape.answered && left.is_multiple_of(2))?;
-        queue.send_full(&mut planter).await?;
+    let mut builder = TreeBuilder::new(tree, corpus, Anchor { position, chain, jump_depth: 0 });
+    let mut queue = Queue::new(Arc::clone(&harness.app.store), tree, shape.per_operation);
+    while builder.made < shape.nodes {
+        let left = shape.nodes - builder.made;
+        builder.grow_trunk(left <= shape.answered && left.is_multiple_of(2))?;
+        queue.send_full(&mut builder).await?;
         if !shape.branched {
             continue;
         }
-        if planter.made < shape.nodes && planter.corpus.below(10) == 0 {
-            planter.add_version()?;
+        if builder.made < shape.nodes && builder.corpus.below(10) == 0 {
+            builder.add_version()?;
         }
         // From where the trunk just went on, so that the branch is a sibling of its newest passage.
-        let most = shape.nodes.saturating_sub(planter.made + 1) as usize;
-        let length = (1 + planter.corpus.below(16)).min(most);
+        let most = shape.nodes.saturating_sub(builder.made + 1) as usize;
+        let length = (1 + builder.corpus.below(16)).min(most);
         for _ in 0..length {
-            planter.grow_branch()?;
-            queue.send_full(&mut planter).await?;
+            builder.grow_branch()?;
+            queue.send_full(&mut builder).await?;
         }
-        planter.end_branch();
+        builder.end_branch();
     }
-    queue.send(&mut planter).await?;
-    queue.finish().await?;
-    let trunk = planter.trunk.iter().skip(1).map(|stem| stem.position.id).collect();
-    Ok(Planted { tree, trunk, branches: planter.branches.into(), bytes: planter.bytes })
+    queue.send(&mut builder).await?;
+    queue.wait(0).await?;
+    let trunk = builder.trunk.iter().skip(1).map(|anchor| anchor.position.id).collect();
+    Ok(FixtureTree { tree, trunk, branches: builder.branches.into(), bytes: builder.bytes })
 }
 
 /// A node that others can be hung under.
 #[derive(Debug, Clone)]
-struct Stem {
+struct Anchor {
     position: Position,
     chain: Digest,
     /// The depth of the position its jump pointer names.
@@ -107,19 +108,17 @@ const REMEMBERED: usize = 1_000;
 /// Time between two nodes, in ms.
 const PACE: i64 = 700;
 
-/// Rows under construction.
-struct Planter<'a> {
+struct TreeBuilder<'a> {
     tree: TreeId,
     corpus: &'a mut Corpus,
     ids: IdSource,
     now: Millis,
-    /// Nodes made so far.
     made: u64,
     bytes: u64,
     /// The path of `main`, by depth.
-    trunk: Vec<Stem>,
+    trunk: Vec<Anchor>,
     /// The branch that grows: it leaves the trunk above its newest passage.
-    branch: Vec<Stem>,
+    branch: Vec<Anchor>,
     branches: VecDeque<PositionId>,
     /// The tip as the plans sent so far leave it.
     tip: PositionId,
@@ -127,8 +126,8 @@ struct Planter<'a> {
     with: With,
 }
 
-impl<'a> Planter<'a> {
-    fn new(tree: TreeId, corpus: &'a mut Corpus, root: Stem) -> Self {
+impl<'a> TreeBuilder<'a> {
+    fn new(tree: TreeId, corpus: &'a mut Corpus, root: Anchor) -> Self {
         Self {
             tree,
             corpus,
@@ -153,8 +152,8 @@ impl<'a> Planter<'a> {
         if answered {
             self.answer(&mut node, &parent)?;
         }
-        let stem = self.hang(node, &parent, fork, Links::default());
-        self.trunk.push(stem);
+        let anchor = self.hang(node, &parent, fork, Links::default());
+        self.trunk.push(anchor);
         Ok(())
     }
 
@@ -163,8 +162,8 @@ impl<'a> Planter<'a> {
         let fork = self.trunk.len().saturating_sub(2);
         let parent = self.branch.last().unwrap_or(&self.trunk[fork]).clone();
         let node = self.node(&parent, None)?;
-        let stem = self.hang(node, &parent, fork, Links::default());
-        self.branch.push(stem);
+        let anchor = self.hang(node, &parent, fork, Links::default());
+        self.branch.push(anchor);
         Ok(())
     }
 
@@ -191,7 +190,7 @@ impl<'a> Planter<'a> {
     }
 
     /// A node with a text of its own: at a position, or at a new one; people and models take turns.
-    fn node(&mut self, parent: &Stem, at: Option<PositionId>) -> Result<Node, CommandError> {
+    fn node(&mut self, parent: &Anchor, at: Option<PositionId>) -> Result<Node, CommandError> {
         self.made += 1;
         self.now.0 += PACE;
         let random = self.random();
@@ -229,7 +228,7 @@ impl<'a> Planter<'a> {
     }
 
     /// Hangs a node under `parent`, at a position of its own. The path to it leaves the trunk at depth `fork`.
-    fn hang(&mut self, mut node: Node, parent: &Stem, fork: usize, links: Links) -> Stem {
+    fn hang(&mut self, mut node: Node, parent: &Anchor, fork: usize, links: Links) -> Anchor {
         let at = |depth: u32| match (depth as usize).checked_sub(fork + 1) {
             Some(above) => &self.branch[above],
             None => &self.trunk[depth as usize],
@@ -251,14 +250,14 @@ impl<'a> Planter<'a> {
             above: parent.position.below(),
             own: Sums { counts: node.counts, digest: node.term },
         };
-        let stem = Stem { position: position.clone(), chain: node.chain_hash, jump_depth };
+        let anchor = Anchor { position: position.clone(), chain: node.chain_hash, jump_depth };
         self.plan.positions.push(position);
         self.plan.nodes.push(node);
-        stem
+        anchor
     }
 
     /// Makes a node a model's answer, with the generation that sent the whole path above it.
-    fn answer(&mut self, node: &mut Node, parent: &Stem) -> Result<(), CommandError> {
+    fn answer(&mut self, node: &mut Node, parent: &Anchor) -> Result<(), CommandError> {
         let Some(first) = self.trunk.get(1).map(|first| first.position.clone()) else { return Ok(()) };
         let random = self.random();
         let id: GenerationId = Entropy { ids: &mut self.ids, random }.next(self.now);
@@ -313,7 +312,7 @@ impl<'a> Planter<'a> {
     /// What was made since the last call, as one operation that moves the tip to the end of the trunk.
     fn take(&mut self) -> (Plan, With) {
         let mut plan = std::mem::take(&mut self.plan);
-        let end = self.trunk.last().map_or(self.tip, |stem| stem.position.id);
+        let end = self.trunk.last().map_or(self.tip, |anchor| anchor.position.id);
         let mut cells = Vec::new();
         if end != self.tip {
             let key = CellKey::Tip { view: ViewName::default() };
@@ -339,53 +338,43 @@ fn model_author() -> Author {
     Author { kind: AuthorKind::Model, id: "main".to_owned(), profile: None }
 }
 
-/// Plans that are being applied while the next ones are made, in order; the store commits small ones together.
+/// Plans that are being applied while the next ones are made; the store commits small ones together.
 struct Queue {
     store: Arc<Store>,
     tree: TreeId,
     per_operation: usize,
-    most: usize,
-    sent: VecDeque<JoinHandle<Result<Applied, StoreError>>>,
+    sent: JoinSet<Result<Applied, StoreError>>,
 }
 
 impl Queue {
     fn new(store: Arc<Store>, tree: TreeId, per_operation: usize) -> Self {
-        let per_operation = per_operation.max(1);
-        Self { store, tree, per_operation, most: (1_000 / per_operation).clamp(2, 64), sent: VecDeque::new() }
+        Self { store, tree, per_operation: per_operation.max(1), sent: JoinSet::new() }
     }
 
     /// Sends what was made once it is as much as an operation is to have.
-    async fn send_full(&mut self, planter: &mut Planter<'_>) -> Result<(), CommandError> {
-        if planter.plan.nodes.len() < self.per_operation { Ok(()) } else { self.send(planter).await }
+    async fn send_full(&mut self, builder: &mut TreeBuilder<'_>) -> Result<(), CommandError> {
+        if builder.plan.nodes.len() < self.per_operation { Ok(()) } else { self.send(builder).await }
     }
 
-    /// Sends what was made.
-    async fn send(&mut self, planter: &mut Planter<'_>) -> Result<(), CommandError> {
-        if planter.plan.nodes.is_empty() {
+    async fn send(&mut self, builder: &mut TreeBuilder<'_>) -> Result<(), CommandError> {
+        if builder.plan.nodes.is_empty() {
             return Ok(());
         }
-        if self.sent.len() == self.most {
-            self.wait().await?;
-        }
-        let (plan, with) = planter.take();
+        self.wait((1_000 / self.per_operation).clamp(2, 64) - 1).await?;
+        let (plan, with) = builder.take();
         let (store, tree) = (Arc::clone(&self.store), self.tree);
-        self.sent
-            .push_back(tokio::spawn(async move { store.apply(&Principal::Owner, tree, plan, with).await }));
+        self.sent.spawn(async move { store.apply(&Principal::Owner, tree, plan, with).await });
         // Tasks run in the order they were spawned, so that plans reach the store in the order they were made.
         tokio::task::yield_now().await;
         Ok(())
     }
 
-    async fn wait(&mut self) -> Result<(), CommandError> {
-        if let Some(oldest) = self.sent.pop_front() {
-            oldest.await.map_err(|error| failed("apply a plan", error))??;
-        }
-        Ok(())
-    }
-
-    async fn finish(mut self) -> Result<(), CommandError> {
-        while !self.sent.is_empty() {
-            self.wait().await?;
+    /// Waits until no more than so many are under way.
+    async fn wait(&mut self, most: usize) -> Result<(), CommandError> {
+        while self.sent.len() > most
+            && let Some(applied) = self.sent.join_next().await
+        {
+            applied.map_err(|error| failed("apply a plan", error))??;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use drawloom_workspace::{PathProblem, Reach, ReachError, ReadRules, Root, StoreGuard};
+use drawloom_workspace::{AllowedRoots, PathProblem, ReadRules, Root, RootLookupError, StoreGuard};
 
 fn workspace() -> (tempfile::TempDir, StoreGuard, Root) {
     let temp = tempfile::tempdir().unwrap();
@@ -18,9 +18,9 @@ fn workspace() -> (tempfile::TempDir, StoreGuard, Root) {
     (temp, guard, root)
 }
 
-fn refusal(reach: &Reach, path: &str) -> PathProblem {
+fn refusal(reach: &AllowedRoots, path: &str) -> PathProblem {
     match reach.place(path) {
-        Err(ReachError::Path(problem)) => problem,
+        Err(RootLookupError::Path(problem)) => problem,
         other => panic!("{path:?}: {other:?}"),
     }
 }
@@ -28,7 +28,7 @@ fn refusal(reach: &Reach, path: &str) -> PathProblem {
 #[test]
 fn f1_a_name_resolves_in_the_workspace() {
     let (temp, _guard, root) = workspace();
-    let reach = Reach::within(vec![root]);
+    let reach = AllowedRoots::within(vec![root]);
     let absolute = temp.path().join("w/test.txt");
     for text in ["test.txt", "./test.txt", absolute.to_str().unwrap()] {
         let place = reach.place(text).unwrap();
@@ -40,7 +40,7 @@ fn f1_a_name_resolves_in_the_workspace() {
 #[test]
 fn f2_f3_f4_f5_f8_x28_are_refused_by_name() {
     let (temp, _guard, root) = workspace();
-    let reach = Reach::within(vec![root]);
+    let reach = AllowedRoots::within(vec![root]);
     let sibling = temp.path().join("w-other/secret");
     for text in ["../secret.txt", "/etc/passwd", "../w-other/secret", sibling.to_str().unwrap()] {
         assert_eq!(refusal(&reach, text), PathProblem::Outside);
@@ -54,7 +54,7 @@ fn f2_f3_f4_f5_f8_x28_are_refused_by_name() {
 #[test]
 fn f6_without_the_restriction_an_absolute_path_resolves() {
     let (temp, guard, root) = workspace();
-    let reach = Reach::unrestricted(vec![root], &guard).unwrap();
+    let reach = AllowedRoots::unrestricted(vec![root], &guard).unwrap();
     let outside = temp.path().join("w-other/secret");
     let place = reach.place(outside.to_str().unwrap()).unwrap();
     assert_eq!(place.root.path(), Path::new("/"));
@@ -66,10 +66,10 @@ fn f6_without_the_restriction_an_absolute_path_resolves() {
 
 #[test]
 fn f7_a_restriction_without_a_workspace_is_not_configured() {
-    let reach = Reach::within(Vec::new());
+    let reach = AllowedRoots::within(Vec::new());
     for text in ["test.txt", "/etc/passwd"] {
         let error = reach.place(text).unwrap_err();
-        assert!(matches!(error, ReachError::NotConfigured));
+        assert!(matches!(error, RootLookupError::NotConfigured));
         assert_eq!(io::Error::from(error).kind(), io::ErrorKind::NotFound);
     }
 }
@@ -78,7 +78,7 @@ fn f7_a_restriction_without_a_workspace_is_not_configured() {
 fn a_further_root_is_reached_by_its_absolute_path() {
     let (temp, guard, root) = workspace();
     let other = Root::open(&temp.path().join("w-other"), &guard).unwrap();
-    let reach = Reach::within(vec![root, other]);
+    let reach = AllowedRoots::within(vec![root, other]);
     let place = reach.place(temp.path().join("w-other/secret").to_str().unwrap()).unwrap();
     assert_eq!(place.root.read_text(&place.path, &ReadRules::at_most(100)).unwrap(), "outside");
 }

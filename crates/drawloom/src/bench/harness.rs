@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use commands::app::{Models, Talk};
 use commands::args::tree::{Show, TreeCommand, Verify};
@@ -17,19 +18,16 @@ use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
 use store::{Applied, Ids, Store};
 use text::mask::Masker;
+use workspace::{FileError, StoreGuard};
 
-/// Passages of a screen.
 pub(super) const SCREEN: usize = 50;
 
-/// An open home.
-pub(super) struct Rig {
-    /// What commands work on.
+pub(super) struct Harness {
     pub(super) app: App,
-    /// The owner.
     pub(super) asker: Asker,
 }
 
-impl Rig {
+impl Harness {
     /// Opens the home in a folder, or makes it: what every command of the command line begins with.
     pub(super) fn open(path: &Path) -> Result<Self, CommandError> {
         let home = Home::open(path, HomeOptions::default()).map_err(|error| failed("open a home", error))?;
@@ -40,22 +38,22 @@ impl Rig {
         let app = App {
             store: Arc::new(Store::open(&home.database())?),
             ids: Ids::new(),
+            guard: StoreGuard::of(&home.database()).map_err(|error| failed("guard a store", error))?,
             home: Arc::new(home),
             instance,
             clock,
-            models: Arc::new(Nobody),
+            models: Arc::new(NoModels),
             workspace: commands::app::Workspace::default(),
             doors: agent::handover::Doors::default(),
             settings: Settings::default(),
             masker: Arc::new(masker),
-            talk: Arc::new(Nobody),
+            talk: Arc::new(NoModels),
             cancel: Cancel::never(),
             purse: Arc::default(),
         };
         Ok(Self { app, asker: Asker::owner() })
     }
 
-    /// Makes an empty document.
     pub(super) async fn new_tree(&self, title: &str) -> Result<TreeId, CommandError> {
         let now = self.app.now();
         let tree: TreeId = self.app.ids.with(|entropy| entropy.next(now))?;
@@ -108,27 +106,27 @@ pub(super) fn failed(what: &str, why: impl std::fmt::Display) -> CommandError {
     CommandError::new("bench", 6, format!("cannot {what}: {why}"), hint)
 }
 
-/// Nobody to talk to, and no model.
-struct Nobody;
+/// A surface without a person and without models.
+struct NoModels;
 
-impl Models for Nobody {
+impl Models for NoModels {
     fn find(&self, _: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
         Err(CommandError::new("no_model", 5, "benchmarks ask no model", "this is a defect, please report it"))
     }
 }
 
-impl agent::Client for Nobody {
+impl agent::Client for NoModels {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
 }
 
-impl Talk for Nobody {
+impl Talk for NoModels {
     fn confirm(&self, _: &str) -> bool {
         false
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::empty())
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
     }
 }

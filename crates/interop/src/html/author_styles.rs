@@ -1,4 +1,4 @@
-//! Which mark an author gets: a colour, and a form that is told without it.
+//! Styles of authors: a colour, and an underline that tells them apart without it.
 
 use std::io::{self, Write};
 
@@ -8,14 +8,14 @@ use super::escape::Escaped;
 
 /// The authors seen, in order. The owner has plain ink, the first model indigo; further authors take turns.
 #[derive(Debug, Default)]
-pub(super) struct Inks {
+pub(super) struct AuthorStyles {
     seen: Vec<(AuthorKind, String)>,
 }
 
 /// Marks for authors other than the owner and the first model.
 const FURTHER: [&str; 3] = ["teal", "plum", "ochre"];
 
-impl Inks {
+impl AuthorStyles {
     /// The class of an author.
     pub(super) fn class(&mut self, kind: AuthorKind, name: &str) -> &'static str {
         let here = self.seen.iter().position(|(of, seen)| *of == kind && seen == name);
@@ -41,7 +41,6 @@ impl Inks {
         FURTHER[others % FURTHER.len()]
     }
 
-    /// Who is who.
     pub(super) fn legend(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"<ul class=\"legend\">\n")?;
         for (index, (kind, name)) in self.seen.iter().enumerate() {

@@ -2,14 +2,12 @@
 
 use commands::results::care::{Row, Rows};
 
-/// Rows so far.
-pub(super) struct Sheet<'a> {
+pub(super) struct Report<'a> {
     rows: Vec<Row>,
     progress: &'a mut dyn FnMut(&str),
 }
 
-impl<'a> Sheet<'a> {
-    /// An empty table.
+impl<'a> Report<'a> {
     pub(super) fn new(progress: &'a mut dyn FnMut(&str)) -> Self {
         Self { rows: Vec::new(), progress }
     }
@@ -25,7 +23,6 @@ impl<'a> Sheet<'a> {
         self.rows.push(Row { name: name.to_owned(), value, unit: unit.to_owned(), budget });
     }
 
-    /// The table.
     pub(super) fn finish(self) -> Rows {
         Rows { rows: self.rows }
     }

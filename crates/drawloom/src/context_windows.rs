@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use store::home::{Home, HomeDir};
 
 use crate::detect;
-use crate::provider::Reached;
+use crate::provider::ResolvedProvider;
 
 /// How long what a server said is believed, in ms.
 const A_DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -23,13 +23,13 @@ const SILENCE: i64 = 5 * 60 * 1_000;
 const MAX_FILE: u64 = 16 * 1024;
 
 /// What servers have said, in a home.
-pub(crate) struct Windows {
+pub(crate) struct ContextWindows {
     folder: PathBuf,
     clock: Clock,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CachedWindow {
     server: String,
     model: String,
     /// None, if it did not say.
@@ -38,7 +38,7 @@ struct Kept {
     at: i64,
 }
 
-impl Windows {
+impl ContextWindows {
     /// Those kept in a home; none where it has no room for them.
     pub(crate) fn of_home(home: &Home, clock: Clock) -> Option<Self> {
         let folder = home.dir(HomeDir::Cache).ok()?.join("windows");
@@ -47,7 +47,7 @@ impl Windows {
     }
 
     /// The window of a model on a local server, as it says, or said within a day.
-    pub(crate) fn told(&self, reached: &Reached<'_>, model: &str) -> Option<u32> {
+    pub(crate) fn told(&self, reached: &ResolvedProvider<'_>, model: &str) -> Option<u32> {
         let server = reached.base_url()?;
         if let Some(kept) = self.kept(server, model) {
             return kept;
@@ -62,8 +62,8 @@ impl Windows {
     /// What was said lately, or that nothing was.
     fn kept(&self, server: &str, model: &str) -> Option<Option<u32>> {
         let file = self.file(server, model);
-        let small = std::fs::metadata(&file).is_ok_and(|found| found.len() <= MAX_FILE);
-        let kept: Kept = serde_json::from_slice(&small.then(|| std::fs::read(&file).ok())??).ok()?;
+        let kept: CachedWindow =
+            serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE).ok()?).ok()?;
         let age = self.clock.now().saturating_sub(kept.at);
         let lasts = if kept.window.is_some() { A_DAY } else { SILENCE };
         let holds = kept.server == server && kept.model == model && (0..lasts).contains(&age);
@@ -72,7 +72,7 @@ impl Windows {
 
     fn keep(&self, server: &str, model: &str, window: Option<u32>) -> io::Result<()> {
         let (file, at) = (self.file(server, model), self.clock.now());
-        let kept = Kept { server: server.to_owned(), model: model.to_owned(), window, at };
+        let kept = CachedWindow { server: server.to_owned(), model: model.to_owned(), window, at };
         let new = file.with_extension(format!("{}.new", std::process::id()));
         std::fs::write(&new, serde_json::to_vec(&kept)?)?;
         std::fs::rename(&new, &file)
@@ -85,7 +85,7 @@ impl Windows {
 }
 
 /// Asks the server, on a thread of its own: whoever waits may be at work in a runtime.
-fn asked(reached: &Reached<'_>, model: &str) -> Option<u32> {
+fn asked(reached: &ResolvedProvider<'_>, model: &str) -> Option<u32> {
     let asked = std::thread::scope(|scope| scope.spawn(|| detect::window(reached, model)).join());
     asked.ok()?.ok()?
 }
@@ -105,7 +105,8 @@ mod tests {
         let home = Home::open(&folder.path().join("home"), HomeOptions::default()).unwrap();
         let now = Arc::new(AtomicI64::new(1_000));
         let clock = Arc::clone(&now);
-        let windows = Windows::of_home(&home, Clock::new(move || clock.load(Ordering::SeqCst))).unwrap();
+        let windows =
+            ContextWindows::of_home(&home, Clock::new(move || clock.load(Ordering::SeqCst))).unwrap();
         windows.keep("http://127.0.0.1:9", "m", Some(3_000)).unwrap();
         assert_eq!(windows.kept("http://127.0.0.1:9", "m"), Some(Some(3_000)));
         assert_eq!(windows.kept("http://127.0.0.1:9", "other"), None);

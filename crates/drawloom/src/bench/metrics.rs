@@ -15,7 +15,6 @@ impl Times {
         self.0.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 
-    /// The middle one.
     pub(super) fn median(&self) -> f64 {
         self.percentile(0.5)
     }
@@ -29,7 +28,6 @@ impl FromIterator<Duration> for Times {
     }
 }
 
-/// A time in ms.
 pub(super) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
@@ -59,12 +57,12 @@ pub(super) fn exponent(points: &[(f64, f64)]) -> f64 {
 
 /// A figure of `/proc/self/status` (`VmRSS`, `VmHWM`), in MiB; none where there is no such file.
 pub(super) fn memory(name: &str) -> Option<f64> {
-    memory_in("/proc/self/status", name)
+    memory_of("self", name)
 }
 
-/// The same figure of another process, by the path of its `status`.
-pub(super) fn memory_in(status: &str, name: &str) -> Option<f64> {
-    let status = fs::read_to_string(status).ok()?;
+/// The same figure of another process.
+pub(super) fn memory_of(process: &str, name: &str) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib / 1_024.0)

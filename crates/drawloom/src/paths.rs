@@ -8,32 +8,30 @@ use std::path::{Path, PathBuf};
 
 use commands::CommandError;
 use text::terminal::one_line;
+use workspace::StoreGuard;
 use workspace::discovery::{
-    Because, Discovered, MARKERS, OnDisk, Surroundings, check_writable_root, discover,
+    Discovered, DiscoveryContext, DiscoveryReason, MARKERS, OnDisk, check_writable_root, discover,
 };
-use workspace::trust::Arrival;
+use workspace::trust::WorkspaceOrigin;
 
 /// The folders of an invocation.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct InvocationPaths {
     /// The home; it need not exist.
     pub(crate) home: PathBuf,
-    /// `--workspace`.
     given: Option<PathBuf>,
 }
 
 /// A workspace and how it came to be that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    /// The folder.
+pub(crate) struct ChosenWorkspace {
     pub(crate) folder: PathBuf,
-    /// Why that one.
     pub(crate) why: String,
     /// Whether something on the way looks like a workspace and was not taken.
     pub(crate) passed_over: bool,
 }
 
-impl Places {
+impl InvocationPaths {
     /// From `--home` and `--workspace`, the environment and the working directory.
     ///
     /// # Errors
@@ -54,11 +52,20 @@ impl Places {
         Ok(Self { home: canonical(&home), given: workspace })
     }
 
+    /// The files of the home's store, which nothing but the store may open.
+    ///
+    /// # Errors
+    /// When the home is there and cannot be entered.
+    pub(crate) fn guard(&self) -> Result<StoreGuard, CommandError> {
+        StoreGuard::of(&self.home.join("loom.db"))
+            .map_err(|error| CommandError::file("cannot look into", &self.home, &error))
+    }
+
     /// The workspace: the one written out, or the one discovered from the working directory.
     ///
     /// # Errors
     /// When the folder given is none, or there is no working directory.
-    pub(crate) fn workspace(&self) -> Result<Chosen, CommandError> {
+    pub(crate) fn workspace(&self) -> Result<ChosenWorkspace, CommandError> {
         let surroundings = self.surroundings();
         let Some(given) = &self.given else {
             let here = env::current_dir().and_then(|here| here.canonicalize()).map_err(|error| {
@@ -68,7 +75,7 @@ impl Places {
             let whole = found.to_string();
             let why = whole.strip_prefix(&format!("{}: ", found.folder.display())).unwrap_or(&whole);
             let passed_over = passed_over(&found);
-            return Ok(Chosen { why: why.to_owned(), folder: found.folder, passed_over });
+            return Ok(ChosenWorkspace { why: why.to_owned(), folder: found.folder, passed_over });
         };
         let folder = given
             .canonicalize()
@@ -84,29 +91,29 @@ impl Places {
         if let Err(refused) = check_writable_root(&folder, &surroundings) {
             why = format!("{why}; for reading only: {}", refused.stop);
         }
-        Ok(Chosen { folder, why, passed_over: false })
+        Ok(ChosenWorkspace { folder, why, passed_over: false })
     }
 
     /// How the workspace came to be chosen.
-    pub(crate) fn arrival(&self, chosen: &Chosen) -> Arrival {
+    pub(crate) fn arrival(&self, chosen: &ChosenWorkspace) -> WorkspaceOrigin {
         if self.given.is_some() {
-            Arrival::Named
+            WorkspaceOrigin::Named
         } else if chosen.folder == self.home.join("workspace") {
-            Arrival::HomesOwn
+            WorkspaceOrigin::HomesOwn
         } else {
-            Arrival::Discovered
+            WorkspaceOrigin::Discovered
         }
     }
 
     /// Why files may not be written below it, if they may not.
-    pub(crate) fn refused_as_root(&self, chosen: &Chosen) -> Option<String> {
+    pub(crate) fn refused_as_root(&self, chosen: &ChosenWorkspace) -> Option<String> {
         let refused = check_writable_root(&chosen.folder, &self.surroundings()).err();
         refused.map(|refused| refused.stop.to_string())
     }
 
     /// By what it is judged which folders may be workspaces.
-    pub(crate) fn surroundings(&self) -> Surroundings {
-        Surroundings {
+    pub(crate) fn surroundings(&self) -> DiscoveryContext {
+        DiscoveryContext {
             home: self.home.clone(),
             user_home: user_home().map(|home| canonical(&home)),
             user: rustix::process::geteuid().as_raw(),
@@ -117,7 +124,7 @@ impl Places {
 /// Whether discovery met a marker it did not take: in the folder where it ended, or of another user.
 fn passed_over(found: &Discovered) -> bool {
     let marked = |folder: &Path| MARKERS.iter().any(|marker| folder.join(marker).symlink_metadata().is_ok());
-    let ended = matches!(&found.because, Because::NothingBefore { folder, .. } if marked(folder));
+    let ended = matches!(&found.because, DiscoveryReason::NothingBefore { folder, .. } if marked(folder));
     ended || !found.foreign_markers.is_empty()
 }
 
