@@ -1,8 +1,10 @@
 //! The repository's own tasks.
 //!
 //! `cargo xtask test` runs every test of the repository; it needs nothing but Rust and a C toolchain, and takes
-//! nextest where it is installed. `fuzz` and `instructions` are steps of `.ci/run`; `soak` takes hours.
+//! nextest where it is installed. `fuzz` and `instructions` are steps of `.ci/run`; `soak` takes hours. `catalogue` brings
+//! the catalogue of models up to date.
 
+mod catalogue;
 mod fuzz;
 mod instructions;
 mod places;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
             _ => Err(anyhow::anyhow!("cargo xtask instructions takes --bless or nothing")),
         },
         Some("soak") => soak::run(rest),
+        Some("catalogue") => catalogue::run(rest),
         Some("help" | "--help" | "-h") | None => {
             usage();
             Ok(())
@@ -61,6 +64,8 @@ fn usage() {
         "cargo xtask fuzz [TARGET...]          every fuzz target for DRAWLOOM_FUZZ_SECONDS (60), two at a time",
     );
     say("cargo xtask instructions [--bless]    instructions of core paths against their baseline");
+    say("cargo xtask catalogue [URL | --file FILE] [--month YYYY-MM] [--add]");
+    say("                                      the catalogue of models against a public list");
     say("cargo xtask soak [--minutes N] [--load-only]");
     say("                                      hostile load, long fuzzing, 10,000 cases a property");
 }

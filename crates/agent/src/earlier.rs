@@ -71,5 +71,5 @@ fn used(rows: &dyn Rows, node: NodeId) -> Result<Option<u64>, RowError> {
     let Some(response) = rows.response(node)?.filter(|response| !response.purged) else { return Ok(None) };
     let meta: Option<ResponseMeta> = serde_json::from_str(&response.metadata).ok();
     let usage = meta.and_then(|meta| meta.usage);
-    Ok(usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output))
+    Ok(usage.map(|usage| usage.input().saturating_add(usage.output)))
 }

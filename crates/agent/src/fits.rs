@@ -42,7 +42,7 @@ pub(crate) fn learn(home: &Home, info: &ModelInfo, features: &Features, usage: &
         return;
     }
     let mut fit = known(home, info);
-    fit.observe(features, usage.input_uncached + usage.cache_read + usage.cache_write);
+    fit.observe(features, usage.input());
     keep(home, info, fit);
 }
 

@@ -9,7 +9,7 @@ mod frames;
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::NodeId;
-use model::{DialectName, Event, Piece, Reparsed, reparse};
+use model::{DialectName, Event, ParsedResponse, Piece, reparse};
 use text::mask::{MaskTextStream, Masker};
 
 use crate::desk::Client;
@@ -83,7 +83,7 @@ fn pass(text: &str, show: impl FnOnce(&str)) {
 /// A response body with known secrets masked, and what is read from it.
 pub(crate) struct MaskedResponse {
     pub(crate) body: Vec<u8>,
-    pub(crate) reparsed: Reparsed,
+    pub(crate) parsed: ParsedResponse,
     /// Names of the secrets.
     pub(crate) names: BTreeSet<String>,
 }
@@ -91,7 +91,13 @@ pub(crate) struct MaskedResponse {
 impl MaskedResponse {
     /// Masks `body` in its bytes; where the text read from it still holds a secret, in the strings of its JSON; where
     /// that is not enough, the text alone is kept, masked, and no body.
-    pub(crate) fn of(masker: &Masker, dialect: DialectName, body: Vec<u8>, streamed: bool) -> Self {
+    pub(crate) fn of(
+        masker: &Masker,
+        dialect: DialectName,
+        body: Vec<u8>,
+        streamed: bool,
+        parsed: Option<ParsedResponse>,
+    ) -> Self {
         let mut names = BTreeSet::new();
         let body = if masker.finds_in(&body) {
             let masked = masker.mask_bytes(&body);
@@ -100,25 +106,26 @@ impl MaskedResponse {
         } else {
             body
         };
-        let reparsed = reparse(dialect, &body, streamed);
-        let found = names_in(masker, &reparsed);
+        // What was read while it arrived holds where its bytes are as they came.
+        let parsed = parsed.filter(|_| names.is_empty()).unwrap_or_else(|| reparse(dialect, &body, streamed));
+        let found = names_in(masker, &parsed);
         if found.is_empty() {
-            return Self { body, reparsed, names };
+            return Self { body, parsed, names };
         }
         names.extend(found);
         let edited = frames::masked(masker, dialect, &body, streamed);
         let again = reparse(dialect, &edited, streamed);
-        if says(masker, &reparsed, &again) && names_in(masker, &again).is_empty() {
-            return Self { body: edited, reparsed: again, names };
+        if says(masker, &parsed, &again) && names_in(masker, &again).is_empty() {
+            return Self { body: edited, parsed: again, names };
         }
-        let mut reparsed = reparsed;
-        mask_choices(masker, &mut reparsed);
-        Self { body: Vec::new(), reparsed, names }
+        let mut parsed = parsed;
+        mask_choices(masker, &mut parsed);
+        Self { body: Vec::new(), parsed, names }
     }
 }
 
 /// Whether `edited` has the text of `whole`, masked.
-fn says(masker: &Masker, whole: &Reparsed, edited: &Reparsed) -> bool {
+fn says(masker: &Masker, whole: &ParsedResponse, edited: &ParsedResponse) -> bool {
     let masked = |text: String| masker.mask(&text).text.into_owned();
     whole.choices.len() == edited.choices.len()
         && whole.choices.iter().zip(&edited.choices).all(|(whole, edited)| {
@@ -127,17 +134,17 @@ fn says(masker: &Masker, whole: &Reparsed, edited: &Reparsed) -> bool {
 }
 
 /// Names of the secrets in the text of the choices.
-fn names_in(masker: &Masker, reparsed: &Reparsed) -> BTreeSet<String> {
+fn names_in(masker: &Masker, parsed: &ParsedResponse) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut look = |text: &str| names.extend(masker.mask(text).spans.into_iter().map(|span| span.name));
-    for choice in &reparsed.choices {
+    for choice in &parsed.choices {
         look(&choice.text());
         look(&choice.thinking());
         look(&choice.refusal());
         for piece in &choice.pieces {
             match piece {
                 Piece::Call(call) => {
-                    [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text))
+                    [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text));
                 }
                 Piece::Opaque(json) | Piece::Thinking { opaque: Some(json), .. } => look(&json.to_string()),
                 _ => {}
@@ -148,7 +155,7 @@ fn names_in(masker: &Masker, reparsed: &Reparsed) -> BTreeSet<String> {
 }
 
 /// Leaves of each choice its text alone, masked.
-fn mask_choices(masker: &Masker, reparsed: &mut Reparsed) {
+fn mask_choices(masker: &Masker, reparsed: &mut ParsedResponse) {
     for choice in &mut reparsed.choices {
         let text = choice.text();
         let said = if text.is_empty() { choice.refusal() } else { text };

@@ -197,12 +197,13 @@ impl Desk {
                 dialect,
                 parser_version: PARSER_VERSION,
                 usage: None,
+                implausible_usage: None,
                 masked: Vec::new(),
                 interrupted: Some(left.code().to_owned()),
                 model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
             };
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
-            let mut reading = Reading::new(self, body, meta, &held)?;
+            let mut reading = Reading::new(self, body, None, meta, &held)?;
             let made = self.made(owner, &begun.row).await?;
             reading.choices.retain(|(index, ..)| !made.contains(index));
             Some(reading)

@@ -153,7 +153,7 @@ impl Ask {
             endpoint: Endpoint {
                 path: encoded.path().to_owned(),
                 stream: encoded.stream(),
-                header_names: self.model.header_names().iter().map(|name| (*name).to_owned()).collect(),
+                header_names: self.model.header_names().into_iter().map(str::to_owned).collect(),
             },
             way: assembled.way,
             budget,

@@ -2,7 +2,7 @@
 
 use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
-use model::{FinishReason, ModelError, Money, Piece, Prices, RawResponse, Usage};
+use model::{FinishReason, ModelError, Money, ParsedResponse, Piece, Prices, RawResponse, Usage};
 use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
 
 use crate::desk::Desk;
@@ -73,7 +73,7 @@ pub(crate) async fn settle(
         Ok(raw) => (Some(raw), None),
         Err(error) => (error.response(), Some(error)),
     };
-    let received = raw.map(|raw| Reading::of(desk, raw, failure, &prepared.manifest)).transpose()?;
+    let received = raw.map(|raw| Reading::of(desk, raw, failure, prepared, ask)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
     let nodes = commit(desk, who, &begun, &source, received, ask.part_of).await?;
@@ -142,29 +142,42 @@ impl Reading {
         desk: &Desk,
         raw: &RawResponse,
         failure: Option<&ModelError>,
-        manifest: &context::Manifest,
+        prepared: &Prepared,
+        ask: &Ask,
     ) -> Result<Self, AgentError> {
-        let mut meta = ResponseMeta::of(raw, &manifest.model.name);
+        let (manifest, info) = (&prepared.manifest, ask.model.info());
+        let mut meta = ResponseMeta::of(raw, &manifest.model.name, |usage| {
+            // A script reports what it likes.
+            let (limit, choices) = (info.output_limit, ask.params.n);
+            info.kind == loom::SourceKind::Script
+                || usage.is_plausible(&prepared.encoded, raw.body.len(), limit, choices)
+        });
+        if meta.implausible_usage.is_some() {
+            desk.client.note("the server's count of tokens is not plausible; what it cost is estimated");
+        }
         meta.interrupted = failure.map(|error| error.code().to_owned());
-        Self::new(desk, raw.body.to_vec(), meta, &manifest.held)
+        Self::new(desk, raw.body.to_vec(), Some(raw.parsed.clone()), meta, &manifest.held)
     }
 
-    /// Reads a body, with known secrets masked in it.
+    /// Reads a body, with known secrets masked in it. What was parsed while it arrived holds where nothing is masked.
     pub(crate) fn new(
         desk: &Desk,
         body: Vec<u8>,
+        parsed: Option<ParsedResponse>,
         mut meta: ResponseMeta,
         held: &str,
     ) -> Result<Self, AgentError> {
-        let MaskedResponse { body, reparsed, names } =
-            MaskedResponse::of(&desk.masker, meta.dialect, body, meta.streamed);
+        let MaskedResponse { body, parsed, names } =
+            MaskedResponse::of(&desk.masker, meta.dialect, body, meta.streamed, parsed);
         meta.masked = names.into_iter().collect();
-        meta.usage = reparsed.usage;
+        if meta.implausible_usage.is_none() {
+            meta.usage = parsed.usage;
+        }
         for (_, value) in &mut meta.headers {
             *value = desk.masker.mask(value).text.into_owned();
         }
         let interrupted = meta.interrupted.clone();
-        let choices = reparsed
+        let choices = parsed
             .choices
             .iter()
             .map(|choice| {
@@ -177,7 +190,7 @@ impl Reading {
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
-        let pieces = reparsed.choices.iter().flat_map(|choice| &choice.pieces);
+        let pieces = parsed.choices.iter().flat_map(|choice| &choice.pieces);
         let media = pieces.filter_map(|piece| match piece {
             Piece::Media(media) => Some(media.data.clone()),
             _ => None,
@@ -257,7 +270,7 @@ impl Origin {
         let usage = reading.usage.or_else(|| is_paid_for.then(estimate))?;
         Some(store::Usage {
             calls: 1,
-            prompt_tokens: usage.input_uncached + usage.cache_read + usage.cache_write,
+            prompt_tokens: usage.input(),
             completion_tokens: usage.output,
             cached_tokens: usage.cache_read,
             micro_cost: self.prices.map(|prices| prices.cost(&usage).0.div_ceil(1_000)),
@@ -296,7 +309,11 @@ pub(crate) async fn store_reading(
     let last = reading.choices.len() - 1;
     let mut nodes = Vec::new();
     for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {
-        let Some(node) = begun.row.reserved.get(index as usize).copied() else { continue };
+        // A server may give more choices than were asked for, or count them from 1.
+        let node = match begun.row.reserved.get(index as usize) {
+            Some(node) => *node,
+            None => desk.new_id()?,
+        };
         let text = loom::content::plain_text(&content).into_owned();
         let media = content.iter().filter_map(|block| match block {
             loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => Some(*blob),

@@ -4,7 +4,7 @@ use context::{Manifest, StoredBody};
 use loom::content::NotCanonical;
 use loom::verify::{Evidence, Gap, Reread};
 use loom::{Block, Choice, Digest, ModelSource, NodeId, NodeRow, RowError, Rows};
-use model::{DialectName, PARSER_VERSION, Piece, RawResponse, Reparsed, Timings, Usage};
+use model::{DialectName, PARSER_VERSION, ParsedResponse, Piece, RawResponse, Timings, Usage};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a response besides its body.
@@ -28,6 +28,9 @@ pub struct ResponseMeta {
     pub parser_version: u32,
     /// Tokens as reported.
     pub usage: Option<Usage>,
+    /// Counts as reported that cannot be those of this request and answer: they are not plausible, and not believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implausible_usage: Option<Usage>,
     /// Names of known secrets that were masked in the body.
     #[serde(default)]
     pub masked: Vec<String>,
@@ -40,7 +43,12 @@ pub struct ResponseMeta {
 }
 
 impl ResponseMeta {
-    pub(crate) fn of(raw: &RawResponse, model: &str) -> Self {
+    /// What is kept of a response to a request; `plausible` says whether a count of tokens can be its own.
+    pub(crate) fn of(raw: &RawResponse, model: &str, plausible: impl Fn(&Usage) -> bool) -> Self {
+        let (usage, implausible_usage) = match raw.parsed.usage {
+            Some(usage) if !plausible(&usage) => (None, Some(usage)),
+            usage => (usage, None),
+        };
         Self {
             status: raw.status,
             headers: raw.headers.clone(),
@@ -50,7 +58,8 @@ impl ResponseMeta {
             attempt: raw.attempt,
             dialect: raw.dialect,
             parser_version: raw.parser_version,
-            usage: None,
+            usage,
+            implausible_usage,
             masked: Vec::new(),
             interrupted: None,
             model: model.to_owned(),
@@ -69,8 +78,8 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
     let silent = choice.text().is_empty();
     for piece in &choice.pieces {
         match piece {
-            Piece::Thinking { text, opaque } => {
-                blocks.push(Block::Thinking { text: text.clone(), opaque: opaque.clone() });
+            Piece::Thinking { text, .. } => {
+                blocks.push(Block::Thinking { text: text.clone(), opaque: piece.opaque() });
             }
             Piece::Text(said) => {
                 // Only the beginning of the first text stands in the document already.
@@ -144,7 +153,15 @@ pub struct Said {
     /// What is kept besides its body.
     pub meta: ResponseMeta,
     /// Its body, read again.
-    pub reparsed: Reparsed,
+    pub reparsed: ParsedResponse,
+}
+
+impl Said {
+    /// Tokens as reported, where the report is plausible.
+    pub fn usage(&self) -> Option<Usage> {
+        let again = self.reparsed.usage.filter(|_| self.meta.implausible_usage.is_none());
+        self.meta.usage.or(again)
+    }
 }
 
 /// Reads the response of a node again; none when there is none.

@@ -361,9 +361,7 @@ impl Turn {
 
     fn replied(&self, answered: Answered) -> Replied {
         let window = answered.window.max(1);
-        let reported = answered
-            .usage
-            .map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output);
+        let reported = answered.usage.map(|usage| usage.input().saturating_add(usage.output));
         let used = reported.unwrap_or(answered.tokens);
         let share = used as f64 / window as f64;
         Replied {

@@ -42,8 +42,7 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
             let Some(generation) = rows.generation(generation)? else { return Ok(None) };
             let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
             let body = stored::body(rows, &manifest)?;
-            let usage =
-                stored::response(rows, node)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
+            let usage = stored::response(rows, node)?.and_then(|said| said.usage());
             let (digest, agent) = (generation.manifest, made.author.id);
             let inputs = made.origins.iter().map(|origin| (origin.role, origin.node)).collect();
             Ok::<_, RowError>(Some(Sent { digest, manifest, body, generation, usage, agent, inputs }))
@@ -59,7 +58,7 @@ pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<
         return next::next(app, asker, tree, &args).await;
     }
     let sent = sent(app, asker, args.node.as_deref().unwrap_or_default()).await?;
-    let reported = sent.usage.map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write);
+    let reported = sent.usage.map(|usage| usage.input());
     let mut shown = shown(&sent.manifest, sent.body.as_deref(), args.text);
     shown.map = args.map;
     shown.manifest = Some(sent.digest);

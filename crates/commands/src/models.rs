@@ -2,9 +2,7 @@
 
 use std::time::Instant;
 
-use model::{
-    Call, Chat, ChatPart, DialectName, Event, Exchange, Params, PartId, Prompt, Purpose, TextPart, reparse,
-};
+use model::{Call, Chat, ChatPart, DialectName, Event, Exchange, Params, PartId, Prompt, Purpose, TextPart};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -35,7 +33,7 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<Outcome, Comma
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone() };
     let sent = model.send(&request, &Call::new("model test", Purpose::Turn), exchange).await;
     let response = sent.map_err(|error| CommandError::from(&error))?;
-    let read = reparse(response.dialect, &response.body, response.streamed);
+    let read = response.parsed;
     if let Some(problem) = read.problem {
         let hint = "the server speaks otherwise than expected: check its address";
         return Err(CommandError::new("bad_answer", 5, problem.to_string(), hint));

@@ -26,7 +26,7 @@ pub enum Way {
 impl Way {
     /// The best a model offers.
     pub const fn of(model: &model::ModelInfo) -> Self {
-        if model.completion_endpoint {
+        if model.completion_endpoint && model.dialect.has_completions() {
             Self::Raw
         } else if model.prefill {
             Self::Prefill

@@ -7,6 +7,7 @@ use loom::content::blob_name;
 use loom::render::Passage;
 use loom::rows::Injection;
 use loom::{Block, Digest, NodeId, Position, Role, ToolStatus, Trust};
+use model::catalogue::is_same;
 use model::{Media, ToolCall};
 use serde_json::Value;
 
@@ -140,7 +141,7 @@ impl Speaker<'_> {
             lines: Vec::new(),
             unseen: 0,
         };
-        let other = node.source.as_ref().filter(|source| source.model != self.target.model);
+        let other = node.source.as_ref().filter(|source| !is_same(&source.model, &self.target.model));
         if let (Some(other), Voice::Assistant) = (other, said.voice) {
             said.voice = Voice::User;
             said.name = Some(other.model.clone());

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use commands::CommandError;
-use model::providers::{PROVIDERS, Probe};
+use model::Probe;
 use model::{Connection, DialectName, ListedModel, Timeouts, list_models, provider};
 
 use crate::interrupt;
@@ -15,7 +15,7 @@ use crate::provider::ResolvedProvider;
 
 /// Servers by the address they listen at unless told otherwise.
 pub(crate) fn servers() -> Vec<(&'static str, &'static str)> {
-    PROVIDERS.iter().filter_map(|row| Some((row.name, row.detect?))).collect()
+    model::providers().iter().filter_map(|row| Some((row.name, row.detect?))).collect()
 }
 
 /// How long each may take.
@@ -83,9 +83,13 @@ pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Opti
     let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(None) };
     let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
     let dialect = reached.dialect();
-    let probes: Vec<Option<Probe>> = match reached.row {
-        Some(row) => vec![row.probe],
-        None => PROVIDERS.iter().map(|row| row.probe).filter(Option::is_some).collect(),
+    let probes: Vec<Option<&'static Probe>> = match reached.row {
+        Some(row) => vec![row.probe.as_ref()],
+        None => model::providers()
+            .iter()
+            .filter(|row| row.probe.is_some())
+            .map(|row| row.probe.as_ref())
+            .collect(),
     };
     let runtime = interrupt::runtime()?;
     let answers = runtime.block_on(async {
@@ -93,7 +97,7 @@ pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Opti
         for probe in probes {
             let connection = Connection { timeouts, ..connection.clone() };
             asked.spawn(async move {
-                let asked = list_models(dialect, connection, probe.as_ref());
+                let asked = list_models(dialect, connection, probe);
                 tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok)
             });
         }

@@ -11,7 +11,7 @@ use commands::args::care::ConfigCommand;
 use commands::results::model::{Begun, Step, StepState};
 use commands::{CommandError, Outcome};
 use model::catalogue;
-use model::providers::{PROVIDERS, ProviderRow};
+use model::{ProviderRow, providers};
 use text::terminal::one_line;
 use weights::Consent;
 
@@ -69,7 +69,7 @@ impl Init<'_> {
     /// default one where there is none yet.
     fn keys(&mut self) -> Result<(), CommandError> {
         let mut found = false;
-        for row in PROVIDERS {
+        for row in providers() {
             let Some(variable) = row.key_env else { continue };
             let key = format!("providers.{}.key_env", row.name);
             if self.config.providers.get(row.name).is_some_and(|section| section.key_env.is_some()) {
@@ -81,7 +81,7 @@ impl Init<'_> {
             }
         }
         if !found {
-            let names: Vec<_> = PROVIDERS.iter().filter_map(|row| row.key_env).collect();
+            let names: Vec<_> = providers().iter().filter_map(|row| row.key_env).collect();
             self.step("key", StepState::None, format!("no key in {}", names.join(", ")), "");
         }
         Ok(())

@@ -1,22 +1,22 @@
 //! Which names there are: providers, and models of the catalogue by the providers through which they are asked.
 
 use model::catalogue::{self, Entry};
-use model::providers::PROVIDERS;
 use text::terminal::one_line;
 
 use crate::config::Config;
 
 /// Every provider that can be named, those of the configuration first.
 pub(crate) fn providers(config: &Config) -> Vec<&str> {
-    let known = PROVIDERS.iter().map(|row| row.name).filter(|name| !config.providers.contains_key(*name));
+    let known =
+        model::providers().iter().map(|row| row.name).filter(|name| !config.providers.contains_key(*name));
     config.providers.keys().map(String::as_str).chain(known).collect()
 }
 
 /// The models of the catalogue that can be asked without a section, with their rows; families have none.
 pub(crate) fn catalogue(config: &Config) -> impl Iterator<Item = (String, Entry)> + '_ {
     providers(config).into_iter().flat_map(|provider| {
-        let entries = catalogue::family(provider).map_or(&[][..], |family| family.entries);
-        let whole = entries.iter().filter(|entry| !entry.name.ends_with('-'));
+        let entries = catalogue::family(provider).map_or(&[][..], |family| &family.entries);
+        let whole = entries.iter().filter(|entry| !entry.is_family());
         whole.map(move |entry| (format!("{provider}/{}", entry.name), *entry))
     })
 }
@@ -72,7 +72,7 @@ pub(crate) fn doubt(config: &Config, full: &str) -> Option<String> {
 pub(crate) fn nearest_of(config: &Config, full: &str) -> Option<String> {
     let (provider, model) = full.split_once('/')?;
     let prefix = format!("{provider}/");
-    if catalogue::find(provider, model).is_some_and(|known| !known.entry.name.ends_with('-')) {
+    if catalogue::find(provider, model).is_some_and(|known| !known.entry.is_family()) {
         return None;
     }
     let all = catalogue(config).filter(|(known, _)| known.starts_with(&prefix));

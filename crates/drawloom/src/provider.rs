@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use commands::CommandError;
-use model::catalogue::{self, ASSUMED_OUTPUT, ASSUMED_WINDOW, Known};
+use model::catalogue::{self, ASSUMED_OUTPUT, ASSUMED_WINDOW, CatalogueMatch};
 use model::connection::place_of;
 use model::endpoint::Endpoint;
 use model::providers::{Abilities, ProviderRow};
@@ -19,16 +19,6 @@ use crate::config::{Config, ModelSection, Provider};
 
 /// Window and longest answer of a remote model nobody knows: the least that providers have had for years.
 const ASSUMED_REMOTE: (u32, u32) = (128_000, 16_384);
-
-/// What a compatible server of which nothing is known can do.
-const COMPATIBLE: Abilities = Abilities {
-    prefill: false,
-    completion_endpoint: true,
-    logprobs: true,
-    honours_n: false,
-    tools: true,
-    images: true,
-};
 
 /// A provider, with everything that is known of how to reach it.
 #[derive(Debug, Clone)]
@@ -180,8 +170,25 @@ impl<'a> ResolvedProvider<'a> {
     }
 
     /// What the catalogue knows of a model.
-    pub(crate) fn known(&self, name: &str) -> Option<Known> {
+    pub(crate) fn known(&self, name: &str) -> Option<CatalogueMatch> {
         catalogue::find(self.row.map_or(&*self.name, |row| row.name), name)
+    }
+
+    /// What its API can do: as its row says, else as a compatible server's does of which nothing is known.
+    fn api(&self) -> Abilities {
+        let compatible =
+            Abilities { completion_endpoint: true, logprobs: true, images: true, ..Abilities::default() };
+        self.row.map_or(compatible, |row| row.abilities)
+    }
+
+    /// What its requests look like: as its row says, else as the dialect's maker wants them.
+    fn base_quirks(&self) -> Quirks {
+        let maker = match self.dialect() {
+            DialectName::AnthropicMessages => model::provider("anthropic"),
+            DialectName::Gemini => model::provider("gemini"),
+            _ => None,
+        };
+        self.row.or(maker).map(|row| row.quirks).unwrap_or_default()
     }
 
     /// What a model of it wants: as the owner says, else as the catalogue does of a model at its maker's, else as its
@@ -189,7 +196,7 @@ impl<'a> ResolvedProvider<'a> {
     fn quirks(&self, config: &Config, name: &str) -> Quirks {
         let owner = config.models.get(&format!("{}/{name}", self.name));
         let thinking = owner.and_then(|owner| owner.thinking_form).or(self.section.thinking_form);
-        let base = self.row.map(|row| row.quirks).unwrap_or_default();
+        let base = self.base_quirks();
         let quirks = match self.known(name) {
             Some(known) if known.own => known.entry.quirks(base),
             _ => base,
@@ -217,11 +224,13 @@ impl<'a> ResolvedProvider<'a> {
     fn info_told(&self, config: &Config, name: &str, told: Option<u32>) -> ModelInfo {
         let known = self.known(name);
         let (place, section) = (self.place(), &*self.section);
-        let abilities = self.row.map_or(COMPATIBLE, |row| row.abilities);
+        let abilities = self.api();
         let full = format!("{}/{name}", self.name);
         let owner = config.models.get(&full).cloned().unwrap_or_default();
         let entry = known.map(|known| known.entry);
         let own = known.is_some_and(|known| known.own);
+        let (model, of_maker) =
+            (entry.map(|entry| entry.abilities), entry.filter(|_| own).map(|entry| entry.abilities));
         // Asked at its maker's, the model's row speaks for both; elsewhere the server must be able to as well.
         let can = |api: bool, model: Option<bool>| match model {
             Some(model) if own => model,
@@ -250,30 +259,32 @@ impl<'a> ResolvedProvider<'a> {
             honours_n: owner.honours_n.or(section.honours_n).unwrap_or_else(|| {
                 // Responses have one answer each, whatever the model can.
                 self.dialect() != DialectName::OpenAiResponses
-                    && can(abilities.honours_n, entry.map(|entry| entry.n).filter(|_| own))
+                    && can(abilities.honours_n, of_maker.map(|model| model.honours_n))
             }),
             prefill: owner
                 .prefill
                 .or(section.prefill)
-                .unwrap_or_else(|| can(abilities.prefill, entry.map(|entry| entry.prefill))),
-            logprobs: owner.logprobs.or(section.logprobs).unwrap_or_else(|| {
-                can(abilities.logprobs, entry.map(|entry| entry.logprobs).filter(|_| own))
-            }),
-            completion_endpoint: owner
-                .completion_endpoint
-                .or(section.completion_endpoint)
-                .unwrap_or(abilities.completion_endpoint),
+                .unwrap_or_else(|| can(abilities.prefill, model.map(|model| model.prefill))),
+            logprobs: owner
+                .logprobs
+                .or(section.logprobs)
+                .unwrap_or_else(|| can(abilities.logprobs, of_maker.map(|model| model.logprobs))),
+            completion_endpoint: self.dialect().has_completions()
+                && owner
+                    .completion_endpoint
+                    .or(section.completion_endpoint)
+                    .unwrap_or(abilities.completion_endpoint),
             tools: owner
                 .tools
                 .or(section.tools)
-                .unwrap_or_else(|| can(abilities.tools, entry.map(|entry| entry.tools))),
+                .unwrap_or_else(|| can(abilities.tools, model.map(|model| model.tools))),
             // A local model nobody knows is taken to be blind; a remote one is asked, and says so.
-            images: owner.images.or(section.images).unwrap_or_else(|| match entry {
-                Some(entry) => can(abilities.images, Some(entry.images)),
+            images: owner.images.or(section.images).unwrap_or_else(|| match model {
+                Some(model) => can(abilities.images, Some(model.images)),
                 None => abilities.images && place == Place::Remote,
             }),
-            audio: owner.audio.unwrap_or_else(|| entry.is_some_and(|entry| entry.audio)),
-            structured: owner.structured.unwrap_or_else(|| entry.is_none_or(|entry| entry.structured)),
+            audio: owner.audio.unwrap_or_else(|| model.is_some_and(|model| model.audio)),
+            structured: owner.structured.unwrap_or_else(|| model.is_none_or(|model| model.structured)),
             fast: owner.fast.clone().or_else(|| entry.filter(|_| own)?.fast.map(str::to_owned)),
             prices: prices(&owner, place, entry.and_then(|entry| entry.prices)),
             tokenizer: owner.tokenizer.or(entry.map(|entry| entry.tokenizer)).unwrap_or_default(),
@@ -374,6 +385,21 @@ mod tests {
         let found = info(&config, "box", "m");
         assert!(found.prefill && found.honours_n);
         assert!(!info(&config, "lmstudio", "m").prefill, "control");
+    }
+
+    #[test]
+    fn a_server_of_ones_own_that_knows_no_raw_text_is_not_asked_to_continue_any() {
+        for dialect in ["anthropic_messages", "gemini"] {
+            let config = config(&format!(
+                "[providers.mine]\nbase_url = \"https://mine.test\"\ndialect = \"{dialect}\"\n\
+                 completion_endpoint = true\n"
+            ));
+            assert!(!info(&config, "mine", "m").completion_endpoint, "{dialect}");
+            let quirks = ResolvedProvider::of(&config, "mine").unwrap().quirks(&config, "m");
+            assert!(!quirks.min_p, "{dialect} knows none");
+        }
+        let plain = config("[providers.mine]\nbase_url = \"https://mine.test\"\n");
+        assert!(info(&plain, "mine", "m").completion_endpoint, "control");
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn known(config: &Config) -> Vec<(String, String)> {
     }
     known.extend(config.store.known_password().map(|password| ("store.password".to_owned(), password)));
     // Known although it may not be used: the owner's text should not carry it either.
-    let usual = model::providers::PROVIDERS.iter().filter_map(|row| row.key_env);
+    let usual = model::providers().iter().filter_map(|row| row.key_env);
     known.extend(usual.filter_map(|name| Some((name.to_owned(), variable(name)?))));
     known.sort();
     known.dedup_by(|a, b| a.0 == b.0);

@@ -12,6 +12,8 @@ mod contract;
 mod conversation;
 #[path = "cli/departure.rs"]
 mod departure;
+#[path = "cli/dialects.rs"]
+mod dialects;
 #[path = "cli/discovery.rs"]
 mod discovery;
 #[path = "cli/errors.rs"]

@@ -10,11 +10,13 @@
 //!
 //! What a part holds that is nothing but white space is left out, because the API takes no such text.
 
+use crate::anthropic_request::Request;
 use crate::dialect::{Dialect, DialectName, Parse, ServerFailure};
-use crate::encoded::{BodyWriter, EncodeError, Encoded};
+use crate::encoded::{EncodeError, Encoded};
+use crate::parts::Parts;
 use crate::prompt::{Params, Prompt};
 use crate::quirks::Quirks;
-use crate::{anthropic_body, anthropic_error, anthropic_parse, anthropic_request};
+use crate::{anthropic_error, anthropic_parse};
 
 /// The limit of output that is sent where the caller gives none, in tokens: the API demands one. Every model
 /// that is still served can write as much; many can write far more, so a caller that knows the model's limit
@@ -24,7 +26,6 @@ pub const DEFAULT_MAX_TOKENS: u32 = 8192;
 /// The messages dialect with what differs between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anthropic {
-    /// What the server wants.
     pub quirks: Quirks,
 }
 
@@ -37,12 +38,9 @@ impl Dialect for Anthropic {
         let Prompt::Chat(chat) = prompt else {
             return Err(EncodeError::Unsupported { what: "raw document text in a chat request" });
         };
-        let mut body = BodyWriter::default();
-        anthropic_request::open_body(&mut body, model, params, &self.quirks, chat)?;
-        let thinking = anthropic_request::takes_thinking_back(params, &self.quirks);
-        anthropic_body::conversation(&mut body, chat, &self.quirks, thinking)?;
-        body.frame("}");
-        body.finish(DialectName::AnthropicMessages, "messages", params.stream)
+        let mut parts = Parts::new()?;
+        let request = Request::new(&mut parts, model, params, &self.quirks, chat)?;
+        parts.request(DialectName::AnthropicMessages, "messages", params.stream, &request)
     }
 
     fn parser(&self, streamed: bool) -> Box<dyn Parse> {

@@ -25,7 +25,8 @@ enum Open {
     Text(TextJoiner),
     Thinking {
         joiner: TextJoiner,
-        text: String,
+        /// Whether any text of it was shown.
+        shown: bool,
         signature: String,
     },
     Call {
@@ -108,7 +109,6 @@ impl Blocks {
         }
     }
 
-    /// A block ends.
     pub(crate) fn end(&mut self, index: u32, events: &mut Vec<Event>) {
         if let Some(block) = self.open.remove(&index) {
             block.end(events);
@@ -125,7 +125,7 @@ impl Blocks {
 
 impl Open {
     fn thinking() -> Self {
-        Self::Thinking { joiner: TextJoiner::default(), text: String::new(), signature: String::new() }
+        Self::Thinking { joiner: TextJoiner::default(), shown: false, signature: String::new() }
     }
 
     fn text(&mut self, piece: Option<&WireText>, events: &mut Vec<Event>) {
@@ -138,11 +138,11 @@ impl Open {
     }
 
     fn think(&mut self, piece: Option<&WireText>, signed: Option<&str>, events: &mut Vec<Event>) {
-        if let Self::Thinking { joiner, text, signature } = self {
+        if let Self::Thinking { joiner, shown, signature } = self {
             signature.push_str(signed.unwrap_or_default());
             let new = piece.map(|piece| joiner.push(&piece.0)).unwrap_or_default();
             if !new.is_empty() {
-                text.push_str(&new);
+                *shown = true;
                 events.push(Event::Thinking { choice: 0, text: new });
             }
         }
@@ -176,8 +176,12 @@ impl Open {
             Self::Text(_) => {}
             // Unsigned thinking is of no use to a server: it is shown and not sent back.
             Self::Thinking { signature, .. } if signature.is_empty() => {}
-            Self::Thinking { text, signature, .. } => {
-                let json = json!({"type": "thinking", "thinking": text, "signature": signature});
+            // What was shown is not repeated: a model may think for a hundred megabytes.
+            Self::Thinking { shown, signature, .. } => {
+                let mut json = json!({"type": "thinking", "thinking": "", "signature": signature});
+                if let Some(json) = json.as_object_mut().filter(|_| shown) {
+                    json.shift_remove("thinking");
+                }
                 events.push(Event::Opaque { choice: 0, with_thinking: true, json });
             }
             Self::Call { number, input, .. } => {

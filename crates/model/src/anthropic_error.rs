@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::dialect::{FailureKind, ServerFailure};
 use crate::openai_error;
 
-/// Reads an error response.
 pub(crate) fn from_response(status: u16, body: &[u8]) -> ServerFailure {
     let failure = openai_error::from_response(status, body);
     let value = serde_json::from_slice::<Value>(body).ok();

@@ -4,12 +4,16 @@
 //! its answer. Sampling is then not sent, as for every server that does not take it ([`Quirks::sampling`]); what
 //! would change the answer's form is refused before anything is sent.
 
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::anthropic::DEFAULT_MAX_TOKENS;
-use crate::encoded::{BodyWriter, EncodeError};
+use crate::anthropic_body::{self, Message, WrittenBlock};
+use crate::anthropic_turns::Turns;
+use crate::encoded::EncodeError;
+use crate::parts::Parts;
 use crate::prompt::{Chat, Params, Thinking, ToolChoice};
-use crate::quirks::{Quirks, SchemaForm, ThinkingForm, ThinkingOff};
+use crate::quirks::{CacheForm, Quirks, SchemaForm, ThinkingForm, ThinkingOff};
 
 /// The least budget of thinking the API takes, in tokens.
 const LEAST_BUDGET: u32 = 1024;
@@ -18,49 +22,91 @@ const LOW_BUDGET: u32 = 2048;
 /// The budget of much thinking, in tokens.
 const HIGH_BUDGET: u32 = 16_384;
 
-/// Opens the body and writes model and parameters, which change rarely: what grows comes last, so that two
-/// bodies of a session share the longest beginning and end.
-pub(crate) fn open_body(
-    body: &mut BodyWriter,
-    model: &str,
-    params: &Params,
-    quirks: &Quirks,
-    chat: &Chat,
-) -> Result<(), EncodeError> {
-    let wish = Wish::of(params, quirks);
-    refuse(params, quirks, chat, wish.thinks)?;
-    body.frame("{\"model\":");
-    body.frame_value(model);
-    let limit = params.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS + wish.budget.unwrap_or(0));
-    body.frame(",\"max_tokens\":");
-    body.frame_value(&limit);
-    if params.stream {
-        body.frame(",\"stream\":true");
+/// Model and parameters change rarely and stand first: two bodies of a session share the longest beginning and end.
+#[derive(Serialize)]
+pub(crate) struct Request<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    output_config: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<WrittenBlock>,
+    messages: Vec<Message>,
+}
+
+impl<'a> Request<'a> {
+    /// The body of a request.
+    ///
+    /// # Errors
+    /// When nothing is left to answer to, or the API has no form for something.
+    pub(crate) fn new(
+        parts: &mut Parts<'a>,
+        model: &'a str,
+        params: &'a Params,
+        quirks: &Quirks,
+        chat: &'a Chat,
+    ) -> Result<Self, EncodeError> {
+        let wish = ThinkingRequest::of(params, quirks);
+        refuse(params, quirks, chat, wish.thinks)?;
+        let max_tokens = params.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS + wish.budget.unwrap_or(0));
+        let free = quirks.sampling && !wish.thinks;
+        let share = |name, value: Option<f64>, sent: bool| match value.filter(|_| sent) {
+            Some(value) if !(0.0..=1.0).contains(&value) => Err(EncodeError::Parameter { name }),
+            value => Ok(value),
+        };
+        let (temperature, top_p) =
+            (share("temperature", params.temperature, free)?, share("top_p", params.top_p, free)?);
+        let min_p = share("min_p", params.min_p, free && quirks.min_p)?;
+        let thinking = wish.thinking(max_tokens)?;
+        let mut turns = Turns::of(chat, quirks.instructions_inside, takes_thinking_back(params, quirks))?;
+        if quirks.cache == CacheForm::Marks {
+            turns.mark(!chat.tools.is_empty());
+        }
+        Ok(Self {
+            model,
+            max_tokens,
+            stream: params.stream.then_some(true),
+            temperature,
+            top_p,
+            min_p,
+            seed: params.seed.filter(|_| quirks.seed),
+            stop_sequences: &params.stop,
+            thinking,
+            output_config: output_config(params, &wish),
+            tool_choice: if chat.tools.is_empty() { None } else { tool_choice(&params.tool_choice) },
+            tools: anthropic_body::tools(parts, &chat.tools, turns.tools_marked),
+            system: anthropic_body::blocks(parts, &turns.system)?,
+            messages: anthropic_body::messages(parts, &turns.messages)?,
+        })
     }
-    sampling(body, params, quirks, wish.thinks)?;
-    if !params.stop.is_empty() {
-        body.frame(",\"stop_sequences\":");
-        body.frame_value(&params.stop);
-    }
-    if let Some(thinking) = wish.thinking(limit)? {
-        body.frame(",\"thinking\":");
-        body.frame_value(&thinking);
-    }
-    output_config(body, params, &wish);
-    if !chat.tools.is_empty() {
-        tool_choice(body, &params.tool_choice);
-    }
-    Ok(())
 }
 
 /// Whether earlier thinking goes back. What is bound to its conversation may not, where nothing is to be thought: the
 /// server could not be told to leave it out.
-pub(crate) fn takes_thinking_back(params: &Params, quirks: &Quirks) -> bool {
+fn takes_thinking_back(params: &Params, quirks: &Quirks) -> bool {
     !quirks.thinking_bound || params.thinking != Some(Thinking::Off) || quirks.thinking_always
 }
 
 /// What is asked of the model's thinking.
-struct Wish {
+struct ThinkingRequest {
     form: ThinkingForm,
     asked: Option<Thinking>,
     /// What not to think is called, where it can be said.
@@ -74,7 +120,7 @@ struct Wish {
     budget: Option<u32>,
 }
 
-impl Wish {
+impl ThinkingRequest {
     fn of(params: &Params, quirks: &Quirks) -> Self {
         let form = quirks.thinking;
         let asked = params.thinking.filter(|_| matches!(form, ThinkingForm::Budget | ThinkingForm::Level));
@@ -102,7 +148,7 @@ impl Wish {
     }
 
     /// The `thinking` object. A budget leaves at least half of the limit to the answer, where it can.
-    fn thinking(&self, limit: u32) -> Result<Option<serde_json::Value>, EncodeError> {
+    fn thinking(&self, limit: u32) -> Result<Option<Value>, EncodeError> {
         if let Some(budget) = self.budget {
             if limit <= LEAST_BUDGET {
                 return Err(EncodeError::Parameter { name: "max_tokens" });
@@ -156,55 +202,19 @@ fn refuse(params: &Params, quirks: &Quirks, chat: &Chat, thinks: bool) -> Result
     }
 }
 
-fn sampling(
-    body: &mut BodyWriter,
-    params: &Params,
-    quirks: &Quirks,
-    thinks: bool,
-) -> Result<(), EncodeError> {
-    let free = quirks.sampling && !thinks;
-    for (name, sent, value) in [
-        ("temperature", free, params.temperature),
-        ("top_p", free, params.top_p),
-        ("min_p", free && quirks.min_p, params.min_p),
-    ] {
-        let Some(value) = value.filter(|_| sent) else { continue };
-        if !(0.0..=1.0).contains(&value) {
-            return Err(EncodeError::Parameter { name });
-        }
-        body.frame(",\"");
-        body.frame(name);
-        body.frame("\":");
-        body.frame_value(&value);
-    }
-    if let Some(seed) = params.seed.filter(|_| quirks.seed) {
-        body.frame(",\"seed\":");
-        body.frame_value(&seed);
-    }
-    Ok(())
+fn output_config(params: &Params, wish: &ThinkingRequest) -> Map<String, Value> {
+    let effort = wish.effort().map(|effort| ("effort".to_owned(), effort.into()));
+    let schema = params.schema.as_ref();
+    let format =
+        schema.map(|form| ("format".to_owned(), json!({"type": "json_schema", "schema": form.schema})));
+    effort.into_iter().chain(format).collect()
 }
 
-fn output_config(body: &mut BodyWriter, params: &Params, wish: &Wish) {
-    let mut config = serde_json::Map::new();
-    if let Some(effort) = wish.effort() {
-        config.insert("effort".to_owned(), effort.into());
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({"type": "none"})),
+        ToolChoice::Required => Some(json!({"type": "any"})),
+        ToolChoice::Tool(name) => Some(json!({"type": "tool", "name": name})),
     }
-    if let Some(form) = &params.schema {
-        config.insert("format".to_owned(), json!({"type": "json_schema", "schema": form.schema}));
-    }
-    if !config.is_empty() {
-        body.frame(",\"output_config\":");
-        body.frame_value(&config);
-    }
-}
-
-fn tool_choice(body: &mut BodyWriter, choice: &ToolChoice) {
-    let choice = match choice {
-        ToolChoice::Auto => return,
-        ToolChoice::None => json!({"type": "none"}),
-        ToolChoice::Required => json!({"type": "any"}),
-        ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
-    };
-    body.frame(",\"tool_choice\":");
-    body.frame_value(&choice);
 }

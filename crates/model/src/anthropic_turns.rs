@@ -7,7 +7,6 @@
 use crate::encoded::{EncodeError, PartKind};
 use crate::prompt::{Chat, ChatPart, MediaPart, OpaquePart, TextPart, ToolExchange};
 
-/// A conversation, laid out.
 #[derive(Default)]
 pub(crate) struct Turns<'a> {
     /// The blocks of `system`.
@@ -24,7 +23,6 @@ pub(crate) struct Turns<'a> {
     thoughtless: bool,
 }
 
-/// One message.
 pub(crate) struct Turn<'a> {
     pub(crate) role: Role,
     pub(crate) blocks: Vec<Block<'a>>,
@@ -34,7 +32,6 @@ pub(crate) struct Turn<'a> {
 pub(crate) enum Role {
     User,
     Assistant,
-    /// Instructions inside a conversation.
     System,
 }
 

@@ -46,7 +46,6 @@ pub(crate) struct WireMessage {
     pub(crate) error: Option<Value>,
 }
 
-/// A block of content.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireBlock {

@@ -122,7 +122,6 @@ impl<A: Answer> Parse for Streamed<A> {
     }
 }
 
-/// One JSON body.
 struct Whole<A> {
     answer: A,
     body: Vec<u8>,
@@ -140,10 +139,12 @@ impl<A: Answer> Parse for Whole<A> {
         if body.is_empty() {
             return Err(ParseError::Cut);
         }
-        match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
-            Ok(_) => self.answer.whole(body, events),
-            Err(error) if error.is_eof() => Err(ParseError::Cut),
-            Err(_) => Err(self.answer.garbage(body)),
+        let read = self.answer.whole(body, events);
+        let is_garbage = matches!(read, Err(ParseError::Garbage { .. }));
+        match is_garbage.then(|| serde_json::from_slice::<serde::de::IgnoredAny>(body)) {
+            Some(Err(error)) if error.is_eof() => Err(ParseError::Cut),
+            Some(Err(_)) => Err(self.answer.garbage(body)),
+            _ => read,
         }
     }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dialect::DialectName;
 use crate::model::SourceKind;
+use crate::parsed_response::ParsedResponse;
 
 /// Keeps the bytes of an answer while they arrive.
 pub trait Spool: Send {
@@ -30,7 +31,6 @@ pub trait Spool: Send {
     fn restart(&mut self) -> io::Result<()>;
 }
 
-/// A spool in memory.
 impl Spool for Vec<u8> {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.extend_from_slice(bytes);
@@ -43,10 +43,9 @@ impl Spool for Vec<u8> {
     }
 }
 
-/// A response as received (spec: loom §6).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A response as received (spec: loom §6), and what was parsed from it while it arrived.
+#[derive(Debug, Clone, PartialEq)]
 pub struct RawResponse {
-    /// HTTP status.
     pub status: u16,
     /// Headers, names in lower case, those of [`RawResponse::removed_headers`] taken out.
     pub headers: Vec<(String, String)>,
@@ -56,7 +55,6 @@ pub struct RawResponse {
     pub body: Bytes,
     /// Whether the body is a stream of events.
     pub streamed: bool,
-    /// When what happened.
     pub timings: Timings,
     /// The attempt that gave this response: 1, or more after retries.
     pub attempt: u32,
@@ -64,11 +62,12 @@ pub struct RawResponse {
     pub dialect: DialectName,
     /// Version of the parser that read it first.
     pub parser_version: u32,
+    /// What the body says; equal to what [`crate::reparse()`] makes of it.
+    pub parsed: ParsedResponse,
     /// What kind of source it came from.
     pub source: SourceKind,
 }
 
-/// Times of one response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timings {
     /// When the request was sent: milliseconds since the Unix epoch.
@@ -91,7 +90,6 @@ impl Clock {
         Self(Arc::new(now))
     }
 
-    /// The system's clock.
     pub fn system() -> Self {
         Self::new(|| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -41,7 +41,6 @@ pub struct Connection {
     pub timeouts: Timeouts,
     /// How to repeat failed requests.
     pub retry: RetryPolicy,
-    /// The wall clock.
     pub clock: Clock,
 }
 

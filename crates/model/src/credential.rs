@@ -18,11 +18,13 @@ const ANTHROPIC_BINDING: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("thinking-binding-controls-2026-08-01"),
 );
 
+/// Headers of every request, in lower case.
+const ALWAYS: [&str; 5] = ["accept", "content-length", "content-type", "host", "user-agent"];
+
 /// The headers by which a client names itself to a server of one dialect.
 #[derive(Debug)]
 pub(crate) struct Credential {
     headers: Vec<(HeaderName, HeaderValue)>,
-    names: &'static [&'static str],
 }
 
 impl Credential {
@@ -31,36 +33,39 @@ impl Credential {
     /// # Errors
     /// [`SetupError::Key`] when the key cannot stand in a header.
     pub(crate) fn new(dialect: DialectName, key: Option<&ApiKey>) -> Result<Self, SetupError> {
-        let (header, before, mut headers, names) = match dialect {
-            DialectName::AnthropicMessages => {
-                (HeaderName::from_static("x-api-key"), "", vec![ANTHROPIC_VERSION], ANTHROPIC)
-            }
-            DialectName::Gemini => (HeaderName::from_static("x-goog-api-key"), "", Vec::new(), GEMINI),
+        let (header, before) = match dialect {
+            DialectName::AnthropicMessages => (HeaderName::from_static("x-api-key"), ""),
+            DialectName::Gemini => (HeaderName::from_static("x-goog-api-key"), ""),
             DialectName::OpenAiChat
             | DialectName::OpenAiCompletions
             | DialectName::OpenAiResponses
-            | DialectName::Embedded => (AUTHORIZATION, "Bearer ", Vec::new(), OPENAI),
+            | DialectName::Embedded => (AUTHORIZATION, "Bearer "),
         };
+        let mut headers = Vec::new();
+        if dialect == DialectName::AnthropicMessages {
+            headers.push(ANTHROPIC_VERSION);
+        }
         if let Some(key) = key {
             let mut value =
                 HeaderValue::try_from(format!("{before}{}", key.0)).map_err(|_| SetupError::Key)?;
             value.set_sensitive(true);
             headers.push((header, value));
         }
-        Ok(Self { headers, names: if key.is_some() { names.with_key } else { names.without } })
+        Ok(Self { headers })
     }
 
     /// Names of all headers of a request, in lower case and order.
-    pub(crate) fn header_names(&self) -> &'static [&'static str] {
-        self.names
+    pub(crate) fn header_names(&self) -> Vec<&str> {
+        let own = self.headers.iter().map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = own.chain(ALWAYS).collect();
+        names.sort_unstable();
+        names
     }
 
     /// With the header that goes with thinking bound to its conversation, where the dialect has one.
     pub(crate) fn binding(mut self, dialect: DialectName, bound: bool) -> Self {
         if bound && dialect == DialectName::AnthropicMessages {
             self.headers.push(ANTHROPIC_BINDING);
-            let keyed = self.names.contains(&"x-api-key");
-            self.names = if keyed { ANTHROPIC_BOUND.with_key } else { ANTHROPIC_BOUND.without };
         }
         self
     }
@@ -72,54 +77,3 @@ impl Credential {
         request
     }
 }
-
-/// What a request in one dialect is sent with.
-struct Names {
-    with_key: &'static [&'static str],
-    without: &'static [&'static str],
-}
-
-const OPENAI: Names = Names {
-    with_key: &["accept", "authorization", "content-length", "content-type", "host", "user-agent"],
-    without: &["accept", "content-length", "content-type", "host", "user-agent"],
-};
-
-const ANTHROPIC: Names = Names {
-    with_key: &[
-        "accept",
-        "anthropic-version",
-        "content-length",
-        "content-type",
-        "host",
-        "user-agent",
-        "x-api-key",
-    ],
-    without: &["accept", "anthropic-version", "content-length", "content-type", "host", "user-agent"],
-};
-
-const ANTHROPIC_BOUND: Names = Names {
-    with_key: &[
-        "accept",
-        "anthropic-beta",
-        "anthropic-version",
-        "content-length",
-        "content-type",
-        "host",
-        "user-agent",
-        "x-api-key",
-    ],
-    without: &[
-        "accept",
-        "anthropic-beta",
-        "anthropic-version",
-        "content-length",
-        "content-type",
-        "host",
-        "user-agent",
-    ],
-};
-
-const GEMINI: Names = Names {
-    with_key: &["accept", "content-length", "content-type", "host", "user-agent", "x-goog-api-key"],
-    without: OPENAI.without,
-};

@@ -18,17 +18,13 @@ use crate::{anthropic, gemini, openai_error, openai_parse, openai_responses};
 /// The dialects this version speaks. The name is stored with every response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum DialectName {
-    /// OpenAI chat completions.
     #[serde(rename = "openai_chat")]
     OpenAiChat,
-    /// OpenAI completions: raw text.
     #[serde(rename = "openai_completions")]
     #[schemars(skip)]
     OpenAiCompletions,
-    /// OpenAI responses.
     #[serde(rename = "openai_responses")]
     OpenAiResponses,
-    /// Anthropic messages.
     #[serde(rename = "anthropic_messages")]
     AnthropicMessages,
     /// Gemini's `generateContent`.
@@ -41,7 +37,6 @@ pub enum DialectName {
 }
 
 impl DialectName {
-    /// Every dialect.
     pub const ALL: [Self; 6] = [
         Self::OpenAiChat,
         Self::OpenAiCompletions,
@@ -51,7 +46,6 @@ impl DialectName {
         Self::Embedded,
     ];
 
-    /// The stored name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai_chat",
@@ -64,7 +58,7 @@ impl DialectName {
     }
 
     /// Whether servers that speak it may continue raw text as well.
-    pub fn has_completions(self) -> bool {
+    pub const fn has_completions(self) -> bool {
         !matches!(self, Self::AnthropicMessages | Self::Gemini)
     }
 
@@ -121,7 +115,6 @@ impl FromStr for DialectName {
 
 /// Writes requests and reads answers.
 pub trait Dialect: Send + Sync {
-    /// The dialect's name.
     fn name(&self) -> DialectName;
 
     /// The request for `model`, with the range of every part.
@@ -161,7 +154,6 @@ pub enum ParseError {
     /// The bytes are not what the dialect allows.
     #[error("the answer is no {dialect}: {why}")]
     Garbage {
-        /// The dialect expected.
         dialect: DialectName,
         /// What is wrong, with a short excerpt.
         why: String,
@@ -210,6 +202,5 @@ pub enum FailureKind {
     Unauthorized,
     /// The model or path does not exist there.
     NotFound,
-    /// Anything else.
     Rejected,
 }

@@ -1,11 +1,15 @@
 //! The request to the embedded engine, written and read.
 
+use std::io;
+
 use gguf::{ChatMessage, ChatRole, Engine, EngineJob, Piece, SamplingParams};
 use serde::{Deserialize, Serialize};
+use serde_json::ser::{Formatter, Serializer};
 
 use crate::dialect::DialectName;
-use crate::encoded::{BodyWriter, EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, Encoded, PartKind};
 use crate::model::ModelInfo;
+use crate::parts::Parts;
 use crate::prompt::{Chat, ChatPart, Params, Prompt, TextPart};
 
 /// Where nothing is asked for, llama.cpp's choices: lively, yet without the unlikely.
@@ -14,22 +18,24 @@ const TOP_P: f64 = 0.95;
 const MIN_P: f64 = 0.05;
 
 /// A request as it is stored.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Body {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     logprobs: Option<u8>,
     max_tokens: u32,
     min_p: f64,
+    #[serde(default)]
+    model: String,
     prompt: Vec<StoredPiece>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<i64>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     stop: Vec<String>,
     temperature: f64,
     top_p: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StoredPiece {
     #[serde(rename = "form")]
@@ -89,68 +95,46 @@ pub(crate) fn encode(
         Prompt::Chat(chat) if engine.info().template.is_none() => ("completions", untemplated(chat)?),
         Prompt::Chat(chat) => ("chat", templated(engine, chat)?),
     };
-    let mut body = BodyWriter::default();
-    body.frame("{");
-    if let Some(alternatives) = params.logprobs {
-        body.frame("\"logprobs\":");
-        body.frame_value(&alternatives);
-        body.frame(",");
-    }
-    body.frame("\"max_tokens\":");
-    body.frame_value(&params.max_tokens.unwrap_or(info.output_limit).max(1));
-    body.frame(",\"min_p\":");
-    number(&mut body, "min_p", params.min_p.unwrap_or(MIN_P), 1.0)?;
-    body.frame(",\"model\":");
-    body.frame_value(&info.name);
-    body.frame(",\"prompt\":[");
-    list(&mut body, &entries);
-    body.frame("]");
-    if let Some(seed) = params.seed {
-        body.frame(",\"seed\":");
-        body.frame_value(&seed);
-    }
-    if !params.stop.is_empty() {
-        body.frame(",\"stop\":");
-        body.frame_value(&params.stop);
-    }
-    body.frame(",\"temperature\":");
-    number(&mut body, "temperature", params.temperature.unwrap_or(TEMPERATURE), 100.0)?;
-    body.frame(",\"top_p\":");
-    number(&mut body, "top_p", params.top_p.unwrap_or(TOP_P), 1.0)?;
-    body.frame("}");
-    body.finish(DialectName::Embedded, path, params.stream)
+    let mut parts = Parts::new()?;
+    let body = Body {
+        logprobs: params.logprobs,
+        max_tokens: params.max_tokens.unwrap_or(info.output_limit).max(1),
+        min_p: number("min_p", params.min_p.unwrap_or(MIN_P), 1.0)?,
+        model: info.name.clone(),
+        prompt: entries.iter().map(|entry| entry.piece(&mut parts)).collect(),
+        seed: params.seed,
+        stop: params.stop.clone(),
+        temperature: number("temperature", params.temperature.unwrap_or(TEMPERATURE), 100.0)?,
+        top_p: number("top_p", params.top_p.unwrap_or(TOP_P), 1.0)?,
+    };
+    let mut form = Vec::new();
+    // Writing strings and checked numbers to memory cannot fail.
+    let _ = body.serialize(&mut Serializer::with_formatter(&mut form, CanonicalNumbers));
+    parts.fill(DialectName::Embedded, path, params.stream, &String::from_utf8_lossy(&form))
 }
 
-fn list(body: &mut BodyWriter, entries: &[PromptEntry<'_>]) {
-    for (index, entry) in entries.iter().enumerate() {
-        if index > 0 {
-            body.frame(",");
-        }
-        match entry {
-            PromptEntry::Template(template) => {
-                body.frame("{\"form\":");
-                body.frame_value(template);
-            }
-            PromptEntry::Separator => body.frame("{\"text\":\"\\n\\n\""),
-            PromptEntry::Part(kind, part) => {
-                body.frame("{\"text\":\"");
-                body.text(*kind, part);
-                body.frame("\"");
-            }
-        }
-        body.frame("}");
+/// Fractions as canonical JSON writes them; whole numbers keep every digit.
+struct CanonicalNumbers;
+
+impl Formatter for CanonicalNumbers {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let text = serde_json_canonicalizer::to_string(&value).map_err(io::Error::other)?;
+        writer.write_all(text.as_bytes())
     }
 }
 
-/// A number as canonical JSON writes it.
-fn number(body: &mut BodyWriter, name: &'static str, value: f64, most: f64) -> Result<(), EncodeError> {
-    let wrong = EncodeError::Parameter { name };
-    if !(0.0..=most).contains(&value) {
-        return Err(wrong);
+impl<'a> PromptEntry<'a> {
+    fn piece(&self, parts: &mut Parts<'a>) -> StoredPiece {
+        match self {
+            Self::Template(template) => StoredPiece::Template(template.clone()),
+            Self::Separator => StoredPiece::Text("\n\n".to_owned()),
+            Self::Part(kind, part) => StoredPiece::Text(parts.text(*kind, part)),
+        }
     }
-    let text = serde_json_canonicalizer::to_string(&value).map_err(|_| wrong)?;
-    body.frame(&text);
-    Ok(())
+}
+
+fn number(name: &'static str, value: f64, most: f64) -> Result<f64, EncodeError> {
+    if (0.0..=most).contains(&value) { Ok(value) } else { Err(EncodeError::Parameter { name }) }
 }
 
 /// A message and the parts it is made of; neighbours of one role share one.

@@ -1,8 +1,7 @@
 //! A request as it will be sent: bytes, and which bytes come from which part.
 //!
-//! The context layer promises that every byte of a request has a source (spec: context §1). So a
-//! body is written by hand, front to back, noting where each part begins and ends; whatever lies
-//! between parts is framing. The check runs before anything is sent.
+//! The context layer promises that every byte of a request has a source (spec: context §1): where each part lies is
+//! known from writing the body, and whatever lies between parts is framing. The check runs before anything is sent.
 
 use std::ops::Range;
 
@@ -10,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::DialectName;
-use crate::prompt::{PartId, TextPart};
+use crate::prompt::PartId;
 
 /// Why a prompt cannot be encoded.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -20,31 +19,22 @@ pub enum EncodeError {
     Empty,
     /// The dialect or model cannot express something the prompt asks for.
     #[error("{what} is not supported here")]
-    Unsupported {
-        /// What was asked for.
-        what: &'static str,
-    },
+    Unsupported { what: &'static str },
     /// The model's chat template has no place for the conversation, or fails.
     #[error("the conversation does not fit the model's chat template: {why}")]
-    Template {
-        /// What is wrong.
-        why: String,
-    },
+    Template { why: String },
     /// A sampling parameter is no number a server could take.
     #[error("{name} is out of range")]
-    Parameter {
-        /// The parameter's name.
-        name: &'static str,
-    },
+    Parameter { name: &'static str },
     /// The path it would be sent to leads out of the server's API.
     #[error("the model's name does not fit into an address")]
     Path,
+    /// The system gives no random numbers, which the marks of a request are made of.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
     /// Ranges overlap, lie outside the body or cut a character; a defect, caught before sending.
     #[error("part {part} of the request does not lie in its body as it should")]
-    Coverage {
-        /// The part's id.
-        part: u32,
-    },
+    Coverage { part: u32 },
 }
 
 impl EncodeError {
@@ -56,6 +46,7 @@ impl EncodeError {
             Self::Template { .. } => "template_failed",
             Self::Parameter { .. } => "bad_parameter",
             Self::Path => "bad_path",
+            Self::NoRandomness => "no_randomness",
             Self::Coverage { .. } => "coverage",
         }
     }
@@ -68,6 +59,7 @@ impl EncodeError {
             Self::Template { .. } => "continue it as raw text, or choose another model",
             Self::Parameter { .. } => "choose a finite number in its range; n is at least 1",
             Self::Path => "check the model's name",
+            Self::NoRandomness => "check /dev/urandom and the limits this program runs in",
             Self::Coverage { .. } => "this is a defect of drawloom: please report it",
         }
     }
@@ -79,22 +71,17 @@ impl EncodeError {
 pub enum PartKind {
     /// A tool schema: a JSON value.
     Schema,
-    /// System text.
     System,
-    /// What the user said.
     User,
     /// Text sent in the user's place.
     Injected,
-    /// What the assistant said.
     Assistant,
     /// A tool call's name or arguments. Where a dialect writes arguments as a JSON object, the range is that
     /// object, which is its own plain text.
     ToolCall,
-    /// A tool's result.
     ToolResult,
     /// Document text to be continued.
     Document,
-    /// The assistant's beginning.
     Prefill,
     /// A picture or a sound: base64.
     Media,
@@ -112,9 +99,7 @@ impl PartKind {
 /// The bytes of one part. A part may have several (a call's name and its arguments).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartRange {
-    /// The part.
     pub part: PartId,
-    /// What it is.
     pub kind: PartKind,
     /// Where it lies in the body, in bytes. Inside a JSON string without its quotes, except for
     /// [`PartKind::Schema`], [`PartKind::Opaque`] and arguments written as an object, which are JSON themselves.
@@ -124,7 +109,6 @@ pub struct PartRange {
 /// One piece of a body: a part's, or the framing between parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Covered<'a> {
-    /// Bytes of a part.
     Part(&'a PartRange),
     /// Bytes of the form around the parts.
     Framing(Range<usize>),
@@ -175,7 +159,6 @@ impl Encoded {
         &self.path
     }
 
-    /// The exact body.
     pub fn body(&self) -> &Bytes {
         &self.body
     }
@@ -221,62 +204,4 @@ impl Encoded {
         }
         String::from_utf8_lossy(bytes).into_owned()
     }
-}
-
-/// Writes a JSON body front to back and notes where the parts lie.
-#[derive(Debug, Default)]
-pub(crate) struct BodyWriter {
-    body: Vec<u8>,
-    ranges: Vec<PartRange>,
-}
-
-impl BodyWriter {
-    /// Framing, as it stands.
-    pub(crate) fn frame(&mut self, json: &str) {
-        self.body.extend_from_slice(json.as_bytes());
-    }
-
-    /// Framing: a JSON value.
-    pub(crate) fn frame_value<T: Serialize + ?Sized>(&mut self, value: &T) {
-        self.body.extend_from_slice(json(value).as_bytes());
-    }
-
-    /// A text part inside a JSON string; the quotes are the caller's framing.
-    pub(crate) fn text(&mut self, kind: PartKind, part: &TextPart) {
-        self.string(kind, part.id, &part.text);
-    }
-
-    /// A part's text inside a JSON string; the quotes are the caller's framing.
-    pub(crate) fn string(&mut self, kind: PartKind, part: PartId, text: &str) {
-        let quoted = json(text);
-        let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
-        self.raw(kind, part, inner);
-    }
-
-    /// A part that is a JSON value.
-    pub(crate) fn value<T: Serialize + ?Sized>(&mut self, kind: PartKind, part: PartId, value: &T) {
-        self.raw(kind, part, &json(value));
-    }
-
-    /// The request.
-    pub(crate) fn finish(
-        self,
-        dialect: DialectName,
-        path: &str,
-        stream: bool,
-    ) -> Result<Encoded, EncodeError> {
-        Encoded::new(dialect, path, Bytes::from(self.body), self.ranges, stream)
-    }
-
-    /// A part as it stands in the body: that it fits there is the caller's promise.
-    pub(crate) fn raw(&mut self, kind: PartKind, part: PartId, bytes: &str) {
-        let from = self.body.len();
-        self.body.extend_from_slice(bytes.as_bytes());
-        self.ranges.push(PartRange { part, kind, bytes: from..self.body.len() });
-    }
-}
-
-/// JSON text of a value. Only strings, numbers and values go in, and none of them can fail.
-fn json<T: Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

@@ -22,10 +22,7 @@ pub enum EndpointError {
     },
     /// It would send text in plain over a network.
     #[error("`{host}` would get your text and key unencrypted")]
-    InsecureHttp {
-        /// The host.
-        host: String,
-    },
+    InsecureHttp { host: String },
 }
 
 impl EndpointError {

@@ -16,9 +16,7 @@ pub enum ModelError {
     /// No connection could be made.
     #[error("cannot reach {host}: {why}")]
     Connect {
-        /// Host and port.
         host: String,
-        /// What the system said.
         why: String,
         /// Whether the host is there and nothing listens.
         refused: bool,
@@ -31,12 +29,10 @@ pub enum ModelError {
         /// The head of the response, if that came.
         response: Option<Box<RawResponse>>,
     },
-    /// The answer stopped arriving.
     #[error("the answer stood still for {} s", .after.as_secs_f64())]
     IdleTimeout {
         /// How long it was waited.
         after: Duration,
-        /// What came until then.
         response: Box<RawResponse>,
     },
     /// The connection broke before the answer was complete.
@@ -52,7 +48,6 @@ pub enum ModelError {
     Garbage {
         /// What is wrong with it.
         problem: String,
-        /// What came.
         response: Box<RawResponse>,
     },
     /// The server refused or failed.
@@ -60,34 +55,23 @@ pub enum ModelError {
     Server {
         /// HTTP status; 200 when the failure came in mid-stream.
         status: u16,
-        /// The server's own words.
         failure: ServerFailure,
         /// How long the server asks to wait.
         retry_after: Option<Duration>,
-        /// What came.
         response: Box<RawResponse>,
     },
     /// The request was stopped from outside.
     #[error("stopped")]
-    Cancelled {
-        /// What came until then.
-        response: Option<Box<RawResponse>>,
-    },
+    Cancelled { response: Option<Box<RawResponse>> },
     /// The answer could not be kept.
     #[error("the answer could not be kept: {cause}")]
-    Spool {
-        /// The failed write.
-        cause: io::Error,
-        /// What came until then.
-        response: Box<RawResponse>,
-    },
+    Spool { cause: io::Error, response: Box<RawResponse> },
     /// The request cannot be written.
     #[error(transparent)]
     Encode(#[from] EncodeError),
     /// The script has no line left for this call.
     #[error("the script {file} has no line left for a call of kind `{purpose}`")]
     ScriptExhausted {
-        /// The script.
         file: String,
         /// What the call was for.
         purpose: &'static str,
@@ -95,7 +79,6 @@ pub enum ModelError {
     /// The request does not hold what the script expects.
     #[error("{file}:{line}: the request does not hold what is expected: {difference}")]
     ExpectFailed {
-        /// The script.
         file: String,
         /// The line, from 1.
         line: usize,

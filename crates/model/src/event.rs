@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::encoded::{Encoded, PartKind};
 use crate::prompt::Media;
 
 /// One step of an arriving answer.
@@ -19,44 +20,33 @@ pub enum Event {
     },
     /// New text of a choice.
     Text {
-        /// Index of the choice.
         choice: u32,
-        /// The new text.
         text: String,
     },
     /// New thinking of a choice.
     Thinking {
-        /// Index of the choice.
         choice: u32,
-        /// The new text.
         text: String,
     },
     /// What the provider wants back unchanged when the answer is sent again, where it stood in the answer.
     Opaque {
-        /// Index of the choice.
         choice: u32,
         /// Whether it belongs to the thinking just before it, which it ends; an empty one, if there is none.
         with_thinking: bool,
-        /// The dialect's own form.
         json: serde_json::Value,
     },
     /// A picture or a sound the model made.
     Media {
-        /// Index of the choice.
         choice: u32,
-        /// What it is.
         media: Media,
     },
     /// New text of a refusal, which some providers keep apart from the answer.
     Refusal {
-        /// Index of the choice.
         choice: u32,
-        /// The new text.
         text: String,
     },
     /// A tool call begins, or more of its arguments arrived.
     ToolCall {
-        /// Index of the choice.
         choice: u32,
         /// Index of the call in its choice: 0, 1, … in order of appearance.
         index: u32,
@@ -67,18 +57,14 @@ pub enum Event {
     },
     /// Probabilities of the tokens that arrived.
     Logprobs {
-        /// Index of the choice.
         choice: u32,
         /// The tokens, in order.
         tokens: Vec<TokenLogprob>,
     },
     /// Token counts of the whole request. May come more than once; the last one holds.
     Usage(Usage),
-    /// A choice is complete.
     Finish {
-        /// Index of the choice.
         choice: u32,
-        /// Why it ended.
         reason: FinishReason,
     },
 }
@@ -87,9 +73,7 @@ pub enum Event {
 /// reading the stored response again gives the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallBegin {
-    /// The call's id.
     pub id: String,
-    /// The tool's name.
     pub name: String,
 }
 
@@ -105,7 +89,6 @@ pub enum FinishReason {
     ToolUse,
     /// The provider's filter ended it.
     ContentFilter,
-    /// The model refused.
     Refusal,
     /// A reason this version does not know, as the provider wrote it.
     Other(String),
@@ -126,6 +109,29 @@ pub struct Usage {
     pub output: u64,
     /// The part of `output` that was reasoning.
     pub reasoning: u64,
+}
+
+/// Tokens a provider may put in front of a conversation by itself: instructions of its own, forms of tools.
+const OWN_INPUT_TOKENS: u64 = 16_384;
+/// The most tokens of one picture or sound of a request, beyond its bytes.
+const MEDIA_TOKENS: u64 = 50_000;
+
+impl Usage {
+    /// Input tokens.
+    pub fn input(&self) -> u64 {
+        self.input_uncached.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// Whether these counts can be those of a request and of this many bytes of its answer: no token is shorter than a
+    /// byte, except those of unseen thinking, which the model's limit of output holds for each choice.
+    pub fn is_plausible(&self, request: &Encoded, received: usize, output_limit: u32, choices: u32) -> bool {
+        let media = request.ranges().iter().filter(|range| range.kind == PartKind::Media).count() as u64;
+        let sent = request.body().len() as u64;
+        let most_input =
+            sent.saturating_add(OWN_INPUT_TOKENS).saturating_add(media.saturating_mul(MEDIA_TOKENS));
+        let unseen = u64::from(output_limit).saturating_mul(u64::from(choices.max(1)));
+        self.input() <= most_input && self.output <= (received as u64).saturating_add(unseen)
+    }
 }
 
 /// A chosen token with its probability.
@@ -157,12 +163,40 @@ pub struct TopToken {
 /// Called between reads of the socket, so it must not block: a slow listener keeps its own queue.
 /// Any `FnMut(Event) + Send` is one.
 pub trait Listen: Send {
-    /// One event, in order.
     fn event(&mut self, event: Event);
 }
 
 impl<F: FnMut(Event) + Send> Listen for F {
     fn event(&mut self, event: Event) {
         self(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::dialect::DialectName;
+    use crate::encoded::PartRange;
+    use crate::prompt::PartId;
+
+    #[test]
+    fn counts_are_bounded_by_what_was_sent_and_received() {
+        let request = |ranges| {
+            let body = Bytes::from(vec![b'x'; 1_000]);
+            Encoded::new(DialectName::OpenAiChat, "p", body, ranges, true).unwrap()
+        };
+        let plausible = |input_uncached, output| {
+            let usage = Usage { input_uncached, output, ..Usage::default() };
+            usage.is_plausible(&request(Vec::new()), 500, 8_192, 1)
+        };
+        assert!(plausible(1_000 + OWN_INPUT_TOKENS, 8_692));
+        assert!(!plausible(1_001 + OWN_INPUT_TOKENS, 0) && !plausible(0, 8_693));
+        assert!(!plausible(u64::MAX, 0) && !plausible(0, u64::MAX));
+        let picture = vec![PartRange { part: PartId(0), kind: PartKind::Media, bytes: 0..10 }];
+        let seen = Usage { input_uncached: 48_200, cache_write: u64::MAX, ..Usage::default() };
+        assert!(!seen.is_plausible(&request(picture.clone()), 0, 0, 1), "the sum does not overflow");
+        assert!(Usage { cache_write: 0, ..seen }.is_plausible(&request(picture), 0, 0, 1));
     }
 }

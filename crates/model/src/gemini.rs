@@ -10,10 +10,14 @@
 //!
 //! The key belongs into the header `x-goog-api-key`, never into the URL.
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use crate::dialect::{Dialect, DialectName, Parse, ServerFailure};
-use crate::encoded::{BodyWriter, EncodeError, Encoded};
-use crate::gemini_contents::{contents, system_instruction};
-use crate::gemini_request::{generation_config, tools};
+use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::gemini_contents::{Content, contents, system_instruction};
+use crate::gemini_request::{GenerationConfig, generation_config, tool_config};
+use crate::parts::Parts;
 use crate::prompt::{ChatPart, Params, Prompt};
 use crate::quirks::Quirks;
 use crate::{gemini_error, gemini_parse};
@@ -21,8 +25,21 @@ use crate::{gemini_error, gemini_parse};
 /// The Gemini dialect with what differs between servers and models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gemini {
-    /// What the server wants.
     pub quirks: Quirks,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_config: Option<GenerationConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Value>,
+    contents: Vec<Content>,
 }
 
 impl Dialect for Gemini {
@@ -40,14 +57,26 @@ impl Dialect for Gemini {
         if rest.is_empty() && chat.prefill.is_none() {
             return Err(EncodeError::Empty);
         }
-        let mut body = BodyWriter::default();
-        body.frame("{");
-        generation_config(&mut body, params, self.quirks)?;
-        tools(&mut body, &chat.tools, &params.tool_choice);
-        system_instruction(&mut body, system);
-        contents(&mut body, rest, chat.prefill.as_ref(), self.quirks)?;
-        body.frame("}");
-        body.finish(DialectName::Gemini, &path(model, params.stream), params.stream)
+        let mut parts = Parts::new()?;
+        let functions = chat.tools.iter().map(|tool| {
+            // `parameters` takes a part of OpenAPI's schemas only; this one takes JSON schemas as they are.
+            let function = json!({
+                "name": tool.name,
+                "description": tool.description,
+                "parametersJsonSchema": tool.parameters,
+            });
+            parts.value(PartKind::Schema, tool.id, &function)
+        });
+        let functions: Vec<String> = functions.collect();
+        let any = !functions.is_empty();
+        let request = Request {
+            generation_config: generation_config(params, self.quirks)?,
+            tool_config: if any { tool_config(&params.tool_choice) } else { None },
+            tools: any.then(|| json!([{"functionDeclarations": functions}])),
+            system_instruction: system_instruction(&mut parts, system),
+            contents: contents(&mut parts, rest, chat.prefill.as_ref(), self.quirks)?,
+        };
+        parts.request(DialectName::Gemini, &path(model, params.stream), params.stream, &request)
     }
 
     fn parser(&self, streamed: bool) -> Box<dyn Parse> {

@@ -5,13 +5,12 @@
 //! where a signature stands between. Results of tools have a content of their own: what the user says next
 //! begins the next turn, and with it what the server demands of signatures.
 
-use data_encoding::BASE64;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use crate::encoded::{BodyWriter, EncodeError, PartKind};
-use crate::prompt::{
-    ChatPart, Media, MediaPart, OpaquePart, PartId, TextPart, ToolExchange, ToolResult, ToolStatus,
-};
+use crate::encoded::{EncodeError, PartKind};
+use crate::parts::Parts;
+use crate::prompt::{ChatPart, Media, OpaquePart, PartId, TextPart, ToolExchange, ToolStatus};
 use crate::quirks::Quirks;
 use crate::reply::ToolCall;
 use crate::tool_arguments;
@@ -19,37 +18,106 @@ use crate::tool_arguments;
 /// What the API takes for the signature of a call that no model of its own has made.
 const STAND_IN: &str = "skip_thought_signature_validator";
 
-/// Writes `systemInstruction` and a comma, if there are instructions.
-pub(crate) fn system_instruction(body: &mut BodyWriter, parts: &[ChatPart]) {
-    if parts.is_empty() {
-        return;
-    }
-    body.frame("\"systemInstruction\":{\"parts\":[");
-    for (index, part) in parts.iter().enumerate() {
-        let ChatPart::System(text) = part else { continue };
-        body.frame(if index > 0 { ",{\"text\":\"\\n\\n" } else { "{\"text\":\"" });
-        body.text(PartKind::System, text);
-        body.frame("\"}");
-    }
-    body.frame("]},");
+/// What one side said without a break.
+#[derive(Serialize)]
+pub(crate) struct Content {
+    role: Role,
+    parts: Vec<Part>,
 }
 
-/// Writes `contents`: the conversation, and the answer's beginning where one is set.
-pub(crate) fn contents(
-    body: &mut BodyWriter,
-    parts: &[ChatPart],
-    prefill: Option<&TextPart>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Role {
+    User,
+    Model,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every part is typed, and boxes cost more than they save"
+)]
+enum Part {
+    Opaque(String),
+    Typed(Data),
+}
+
+/// One of the last four, with the signature of the answer's part.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<Answer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Blob>,
+}
+
+/// Ids bind results to calls. Text that was imported may have none.
+#[derive(Serialize)]
+struct Call {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: String,
+    args: Value,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: String,
+    response: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob {
+    mime_type: String,
+    data: String,
+}
+
+/// The instructions above the conversation, if there are any.
+pub(crate) fn system_instruction<'a>(parts: &mut Parts<'a>, instructions: &'a [ChatPart]) -> Option<Value> {
+    let texts = instructions.iter().enumerate().filter_map(|(index, part)| {
+        let ChatPart::System(text) = part else { return None };
+        let apart = if index > 0 { "\n\n" } else { "" };
+        Some(json!({"text": format!("{apart}{}", parts.text(PartKind::System, text))}))
+    });
+    let texts: Vec<Value> = texts.collect();
+    (!texts.is_empty()).then(|| json!({"parts": texts}))
+}
+
+/// The conversation, and the answer's beginning where one is set.
+///
+/// # Errors
+/// When a part wants back what this dialect has no form for.
+pub(crate) fn contents<'a>(
+    parts: &mut Parts<'a>,
+    messages: &'a [ChatPart],
+    prefill: Option<&'a TextPart>,
     quirks: Quirks,
-) -> Result<(), EncodeError> {
-    body.frame("\"contents\":[");
+) -> Result<Vec<Content>, EncodeError> {
     let mut list =
-        Contents { body, quirks, first: true, open: None, before: Before::Nothing, signature: None };
-    for part in parts {
+        Contents { parts, quirks, contents: Vec::new(), closed: true, after_text: false, signature: None };
+    for part in messages {
         match part {
             ChatPart::System(text) => list.text(Role::User, PartKind::System, text),
             ChatPart::User(text) => list.text(Role::User, PartKind::User, text),
             ChatPart::Injected(text) => list.text(Role::User, PartKind::Injected, text),
-            ChatPart::Media(part) => list.media(part),
+            ChatPart::Media(part) => {
+                list.begin(Role::User);
+                let blob = list.inline_data(part.id, &part.media);
+                list.push(blob);
+            }
             ChatPart::Assistant(text) => list.text(Role::Model, PartKind::Assistant, text),
             ChatPart::Opaque(part) => list.opaque(part)?,
             ChatPart::ToolRound(round) => list.tool_round(round)?,
@@ -60,55 +128,31 @@ pub(crate) fn contents(
         list.text(Role::Model, PartKind::Prefill, prefill);
     }
     list.close();
-    list.body.frame("]");
-    Ok(())
+    Ok(list.contents)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    User,
-    Model,
-}
-
-/// What stands before the next part in its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Before {
-    Nothing,
-    Text,
-    Other,
-}
-
-/// Writes contents; one stays open as long as its neighbours have its role.
-struct Contents<'b, 'p> {
-    body: &'b mut BodyWriter,
+/// Contents as they grow; the last one stays open as long as its neighbours have its role.
+struct Contents<'l, 'a> {
+    parts: &'l mut Parts<'a>,
     quirks: Quirks,
-    first: bool,
-    open: Option<Role>,
-    before: Before,
+    contents: Vec<Content>,
+    closed: bool,
+    /// Whether the last part of the open content is a text.
+    after_text: bool,
     /// The signature of the next part of the answer.
-    signature: Option<(PartId, &'p str)>,
+    signature: Option<(PartId, &'a str)>,
 }
 
-impl<'p> Contents<'_, 'p> {
-    fn text(&mut self, role: Role, kind: PartKind, part: &TextPart) {
+impl<'a> Contents<'_, 'a> {
+    fn text(&mut self, role: Role, kind: PartKind, part: &'a TextPart) {
         self.begin(role);
-        let apart = self.before == Before::Text && self.signature.is_none();
-        self.comma();
-        self.body.frame("{");
-        self.signed();
-        self.body.frame(if apart { "\"text\":\"\\n\\n" } else { "\"text\":\"" });
-        self.body.text(kind, part);
-        self.body.frame("\"}");
-        self.before = Before::Text;
+        let apart = self.after_text && self.signature.is_none();
+        let text = format!("{}{}", if apart { "\n\n" } else { "" }, self.parts.text(kind, part));
+        self.signed(Data { text: Some(text), ..Data::default() });
+        self.after_text = true;
     }
 
-    fn media(&mut self, part: &MediaPart) {
-        self.begin(Role::User);
-        self.comma();
-        self.inline_data(part.id, &part.media);
-    }
-
-    fn opaque(&mut self, part: &'p OpaquePart) -> Result<(), EncodeError> {
+    fn opaque(&mut self, part: &'a OpaquePart) -> Result<(), EncodeError> {
         let Value::Object(json) = &part.json else {
             return Err(EncodeError::Unsupported { what: "what another dialect wants back" });
         };
@@ -127,12 +171,12 @@ impl<'p> Contents<'_, 'p> {
             }
         }
         whole.extend(json.clone());
-        self.comma();
-        self.body.value(PartKind::Opaque, part.id, &whole);
+        let whole = self.parts.value(PartKind::Opaque, part.id, &whole);
+        self.push(Part::Opaque(whole));
         Ok(())
     }
 
-    fn tool_round(&mut self, round: &'p [ToolExchange]) -> Result<(), EncodeError> {
+    fn tool_round(&mut self, round: &'a [ToolExchange]) -> Result<(), EncodeError> {
         if round.is_empty() {
             return Ok(());
         }
@@ -141,134 +185,97 @@ impl<'p> Contents<'_, 'p> {
             for part in &exchange.before {
                 self.opaque(part)?;
             }
-            self.comma();
-            self.body.frame("{");
+            let call = Some(self.call(exchange.call_part, &exchange.call));
+            let call = Data { function_call: call, ..Data::default() };
             if self.signature.is_none() && index == 0 && self.quirks.signature_stand_in {
-                self.body.frame("\"thoughtSignature\":");
-                self.body.frame_value(STAND_IN);
-                self.body.frame(",");
+                self.push(Part::Typed(Data { thought_signature: Some(STAND_IN.to_owned()), ..call }));
+            } else {
+                self.signed(call);
             }
-            self.signed();
-            self.call(exchange.call_part, &exchange.call);
         }
         self.close();
         self.begin(Role::User);
         for exchange in round {
-            self.result(exchange.result_part, &exchange.call, &exchange.result);
+            self.result(exchange);
         }
         self.close();
         Ok(())
     }
 
-    fn call(&mut self, part: PartId, call: &ToolCall) {
-        self.body.frame("\"functionCall\":{");
-        self.id(&call.id);
-        self.body.frame("\"name\":\"");
-        self.body.string(PartKind::ToolCall, part, &call.name);
-        self.body.frame("\",\"args\":");
-        match tool_arguments::parse(&call.arguments, true) {
+    fn call(&mut self, part: PartId, call: &'a ToolCall) -> Call {
+        let name = self.parts.string(PartKind::ToolCall, part, &call.name);
+        let args = match tool_arguments::parse(&call.arguments, true) {
             // As the model wrote them, to the last digit.
             Ok(_) if call.arguments.trim_start().starts_with('{') => {
-                self.body.raw(PartKind::ToolCall, part, &call.arguments);
+                json!(self.parts.json(PartKind::ToolCall, part, call.arguments.clone()))
             }
-            Ok(object) => self.body.value(PartKind::ToolCall, part, &object),
-            Err(_) => {
-                self.body.frame("{\"arguments\":\"");
-                self.body.string(PartKind::ToolCall, part, &call.arguments);
-                self.body.frame("\"}");
-            }
-        }
-        self.body.frame("}}");
+            Ok(object) => json!(self.parts.value(PartKind::ToolCall, part, &object)),
+            Err(_) => json!({"arguments": self.parts.string(PartKind::ToolCall, part, &call.arguments)}),
+        };
+        Call { id: id(call), name, args }
     }
 
-    fn result(&mut self, part: PartId, call: &ToolCall, result: &ToolResult) {
-        self.comma();
-        self.body.frame("{\"functionResponse\":{");
-        self.id(&call.id);
-        self.body.frame("\"name\":");
-        self.body.frame_value(&call.name);
-        self.body.frame(match result.status {
-            ToolStatus::Ok => ",\"response\":{\"result\":\"",
-            ToolStatus::Error | ToolStatus::Denied | ToolStatus::Unknown => ",\"response\":{\"error\":\"",
-        });
-        self.body.string(PartKind::ToolResult, part, &result.text);
-        self.body.frame("\"}");
-        let (inside, behind): (&[Media], &[Media]) =
-            if self.quirks.media_in_results { (&result.media, &[]) } else { (&[], &result.media) };
-        for (index, media) in inside.iter().enumerate() {
-            self.body.frame(if index > 0 { "," } else { ",\"parts\":[" });
-            self.inline_data(part, media);
-        }
-        self.body.frame(if inside.is_empty() { "}}" } else { "]}}" });
-        for media in behind {
-            self.comma();
-            self.inline_data(part, media);
-        }
+    fn result(&mut self, exchange: &'a ToolExchange) {
+        let (part, call, result) = (exchange.result_part, &exchange.call, &exchange.result);
+        let text = self.parts.string(PartKind::ToolResult, part, &result.text);
+        let response = match result.status {
+            ToolStatus::Ok => json!({"result": text}),
+            ToolStatus::Error | ToolStatus::Denied | ToolStatus::Unknown => json!({"error": text}),
+        };
+        let media: Vec<Part> = result.media.iter().map(|media| self.inline_data(part, media)).collect();
+        let (parts, behind) =
+            if self.quirks.media_in_results { (media, Vec::new()) } else { (Vec::new(), media) };
+        let answer = Answer { id: id(call), name: call.name.clone(), response, parts };
+        self.push(Part::Typed(Data { function_response: Some(answer), ..Data::default() }));
+        behind.into_iter().for_each(|media| self.push(media));
     }
 
-    /// Ids bind results to calls. Text that was imported may have none.
-    fn id(&mut self, id: &str) {
-        if !id.is_empty() {
-            self.body.frame("\"id\":");
-            self.body.frame_value(id);
-            self.body.frame(",");
-        }
-    }
-
-    fn inline_data(&mut self, part: PartId, media: &Media) {
-        self.body.frame("{\"inlineData\":{\"mimeType\":");
+    fn inline_data(&mut self, part: PartId, media: &'a Media) -> Part {
         // The API has a name of its own for this one.
-        self.body.frame_value(if media.mime == "audio/mpeg" { "audio/mp3" } else { &media.mime });
-        self.body.frame(",\"data\":\"");
-        self.body.string(PartKind::Media, part, &BASE64.encode(&media.data));
-        self.body.frame("\"}}");
+        let mime = if media.mime == "audio/mpeg" { "audio/mp3" } else { &media.mime };
+        let data = self.parts.media(part, media);
+        let blob = Blob { mime_type: mime.to_owned(), data };
+        Part::Typed(Data { inline_data: Some(blob), ..Data::default() })
     }
 
-    /// The signature of the part that is being written.
-    fn signed(&mut self) {
-        if let Some((part, signature)) = self.signature.take() {
-            self.body.frame("\"thoughtSignature\":");
-            self.body.value(PartKind::Opaque, part, signature);
-            self.body.frame(",");
-        }
+    /// Adds a part with the signature that is waiting for one.
+    fn signed(&mut self, data: Data) {
+        let signature = self.signature.take();
+        let thought_signature =
+            signature.map(|(part, signature)| self.parts.value(PartKind::Opaque, part, &signature));
+        self.push(Part::Typed(Data { thought_signature, ..data }));
     }
 
     /// A signature whose part is not there goes back on an empty one.
     fn end_answer(&mut self) {
         if self.signature.is_some() {
-            self.comma();
-            self.body.frame("{");
-            self.signed();
-            self.body.frame("\"text\":\"\"}");
+            self.signed(Data { text: Some(String::new()), ..Data::default() });
         }
     }
 
     fn begin(&mut self, role: Role) {
-        if self.open == Some(role) {
+        if !self.closed && self.contents.last().is_some_and(|content| content.role == role) {
             return;
         }
         self.close();
-        if !std::mem::take(&mut self.first) {
-            self.body.frame(",");
-        }
-        self.body.frame(match role {
-            Role::User => "{\"role\":\"user\",\"parts\":[",
-            Role::Model => "{\"role\":\"model\",\"parts\":[",
-        });
-        self.open = Some(role);
-        self.before = Before::Nothing;
+        self.contents.push(Content { role, parts: Vec::new() });
+        self.closed = false;
     }
 
-    fn comma(&mut self) {
-        if std::mem::replace(&mut self.before, Before::Other) != Before::Nothing {
-            self.body.frame(",");
+    fn push(&mut self, part: Part) {
+        if let Some(content) = self.contents.last_mut() {
+            content.parts.push(part);
         }
+        self.after_text = false;
     }
 
     fn close(&mut self) {
         self.end_answer();
-        if self.open.take().is_some() {
-            self.body.frame("]}");
-        }
+        self.closed = true;
+        self.after_text = false;
     }
+}
+
+fn id(call: &ToolCall) -> Option<String> {
+    (!call.id.is_empty()).then(|| call.id.clone())
 }

@@ -10,7 +10,6 @@ use crate::dialect::{FailureKind, ServerFailure};
 use crate::openai_error;
 use crate::server_text::sanitised;
 
-/// Reads an error response.
 pub(crate) fn from_response(status: u16, body: &[u8]) -> ServerFailure {
     let value = serde_json::from_slice::<Value>(body).unwrap_or_default();
     match error_of(&value) {

@@ -101,7 +101,6 @@ impl Answer {
         Ok(())
     }
 
-    /// The body has ended.
     fn end(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
         if self.blocked && self.choices.is_empty() {
             events.push(Event::Finish { choice: 0, reason: FinishReason::ContentFilter });

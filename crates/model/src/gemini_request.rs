@@ -1,10 +1,10 @@
-//! What a Gemini request says besides its contents: sampling, form and thinking, and the tools.
+//! What a Gemini request says besides its contents: sampling, form and thinking, and which tools may be called.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::encoded::{BodyWriter, EncodeError, PartKind};
-use crate::prompt::{Params, Thinking, ToolChoice, ToolSchema};
+use crate::encoded::EncodeError;
+use crate::prompt::{Params, Thinking, ToolChoice};
 use crate::quirks::{Quirks, SchemaForm, ThinkingForm};
 
 /// The most stop texts the API takes.
@@ -21,7 +21,7 @@ const LEAST_BUDGET: u32 = 128;
 
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig<'a> {
+pub(crate) struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,22 +56,14 @@ struct ThinkingConfig {
     include_thoughts: bool,
 }
 
-/// Writes `generationConfig` and a comma, if there is anything to say.
+/// What is asked of the answer; nothing where the server's own ways will do.
 pub(crate) fn generation_config(
-    body: &mut BodyWriter,
     params: &Params,
     quirks: Quirks,
-) -> Result<(), EncodeError> {
-    for (name, value) in [("temperature", params.temperature), ("top_p", params.top_p)] {
-        if value.is_some_and(|value| !value.is_finite() || value < 0.0) {
-            return Err(EncodeError::Parameter { name });
-        }
-    }
+) -> Result<Option<GenerationConfig<'_>>, EncodeError> {
+    params.check()?;
     if params.min_p.is_some() && quirks.min_p {
         return Err(EncodeError::Unsupported { what: "min_p" });
-    }
-    if params.n == 0 {
-        return Err(EncodeError::Parameter { name: "n" });
     }
     if params.stop.len() > MAX_STOPS {
         return Err(EncodeError::Parameter { name: "stop" });
@@ -93,12 +85,7 @@ pub(crate) fn generation_config(
             .map(|schema| &schema.schema),
         thinking_config: params.thinking.and_then(|thinking| thinking_config(thinking, params, quirks)),
     };
-    if config != GenerationConfig::default() {
-        body.frame("\"generationConfig\":");
-        body.frame_value(&config);
-        body.frame(",");
-    }
-    Ok(())
+    Ok((config != GenerationConfig::default()).then_some(config))
 }
 
 fn thinking_config(thinking: Thinking, params: &Params, quirks: Quirks) -> Option<ThinkingConfig> {
@@ -132,34 +119,13 @@ fn thinking_config(thinking: Thinking, params: &Params, quirks: Quirks) -> Optio
     }
 }
 
-/// Writes `toolConfig` and `tools` and a comma, if there are tools.
-pub(crate) fn tools(body: &mut BodyWriter, tools: &[ToolSchema], choice: &ToolChoice) {
-    if tools.is_empty() {
-        return;
-    }
+/// Which tools may be called.
+pub(crate) fn tool_config(choice: &ToolChoice) -> Option<Value> {
     let config = match choice {
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(serde_json::json!({"mode": "NONE"})),
-        ToolChoice::Required => Some(serde_json::json!({"mode": "ANY"})),
-        ToolChoice::Tool(name) => Some(serde_json::json!({"mode": "ANY", "allowedFunctionNames": [name]})),
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
     };
-    if let Some(config) = config {
-        body.frame("\"toolConfig\":{\"functionCallingConfig\":");
-        body.frame_value(&config);
-        body.frame("},");
-    }
-    body.frame("\"tools\":[{\"functionDeclarations\":[");
-    for (index, tool) in tools.iter().enumerate() {
-        if index > 0 {
-            body.frame(",");
-        }
-        // `parameters` takes a part of OpenAPI's schemas only; this one takes JSON schemas as they are.
-        let function = serde_json::json!({
-            "name": tool.name,
-            "description": tool.description,
-            "parametersJsonSchema": tool.parameters,
-        });
-        body.value(PartKind::Schema, tool.id, &function);
-    }
-    body.frame("]}],");
+    Some(json!({"functionCallingConfig": config}))
 }

@@ -54,7 +54,6 @@ pub(crate) struct WirePart {
     pub(crate) signature: Option<String>,
     pub(crate) call: Option<WireCall>,
     pub(crate) inline_data: Option<WireBlob>,
-    /// Every other member.
     pub(crate) other: Map<String, Value>,
 }
 

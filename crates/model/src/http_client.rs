@@ -3,7 +3,7 @@
 //! The connection is kept narrow on purpose: no proxy and no redirect to another host unless asked, no cookies, no
 //! content encoding (the body is kept as received), one TLS provider. The key goes into a header and nowhere else.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,7 +18,6 @@ use crate::dialect::DialectName;
 use crate::endpoint::Endpoint;
 use crate::error::ModelError;
 use crate::headers::KeptHeaders;
-use crate::http_date;
 use crate::model::SourceKind;
 use crate::receive::{Head, Sent, Wire};
 use crate::server_text::sanitised;
@@ -145,6 +144,6 @@ fn retry_after(headers: &KeptHeaders, now: i64) -> Option<Duration> {
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let wait = http_date::parse(value)?.saturating_sub(now);
-    Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0)))
+    let at = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(at.saturating_sub(Duration::from_millis(u64::try_from(now).unwrap_or(0))))
 }

@@ -86,7 +86,7 @@ impl Model for HttpModel {
         &self.info
     }
 
-    fn header_names(&self) -> &'static [&'static str] {
+    fn header_names(&self) -> Vec<&str> {
         self.client.credential.header_names()
     }
 

@@ -30,8 +30,8 @@ pub trait Model: Send + Sync {
 
     /// Names of the headers a request is sent with, in lower case; their values are kept nowhere. None for a
     /// model that is not reached over HTTP.
-    fn header_names(&self) -> &'static [&'static str] {
-        &[]
+    fn header_names(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     /// Sends a request, freshly encoded or read back from a manifest, and returns the response when
@@ -53,9 +53,7 @@ pub trait Model: Send + Sync {
 pub struct Exchange<'a> {
     /// Keeps the wire bytes.
     pub spool: &'a mut dyn Spool,
-    /// Hears the events.
     pub listener: &'a mut dyn Listen,
-    /// Stops the request.
     pub cancel: Cancel,
 }
 
@@ -64,7 +62,6 @@ pub struct Exchange<'a> {
 pub struct Call {
     /// The session (or tree) the call belongs to.
     pub session: String,
-    /// What for.
     pub purpose: Purpose,
     /// The call's place among the calls of one `generate`.
     pub sibling: Option<SiblingSlot>,
@@ -94,7 +91,6 @@ pub struct SiblingSlot {
 pub enum Place {
     /// It stays on this machine, or on one the owner has declared to be theirs.
     Local,
-    /// It leaves it.
     Remote,
 }
 
@@ -105,9 +101,7 @@ pub struct ModelInfo {
     pub provider: String,
     /// The model's name as the provider knows it.
     pub name: String,
-    /// The dialect of conversations.
     pub dialect: DialectName,
-    /// Where text goes.
     pub place: Place,
     /// What kind of source it is.
     pub kind: SourceKind,
@@ -119,15 +113,12 @@ pub struct ModelInfo {
     pub honours_n: bool,
     /// Whether it continues a given beginning of its answer.
     pub prefill: bool,
-    /// Whether it gives log-probabilities.
     pub logprobs: bool,
     /// Whether it continues raw text.
     pub completion_endpoint: bool,
     /// Whether it can call tools.
     pub tools: bool,
-    /// Whether it takes pictures.
     pub images: bool,
-    /// Whether it takes sound.
     pub audio: bool,
     /// Whether it keeps to a schema.
     pub structured: bool,

@@ -37,7 +37,6 @@ const OUTPUTS: [&str; 4] =
 /// A model a server says it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedModel {
-    /// Its name.
     pub id: String,
     /// Its window in tokens, where the server says so.
     pub window: Option<u32>,
@@ -158,7 +157,7 @@ impl Probe {
     /// Writes the windows an answer tells into the models it tells them of.
     fn apply(&self, answer: &Value, models: &mut [ListedModel]) {
         let Some(list) = self.list else {
-            let window = tokens(answer, self.window);
+            let window = tokens(answer, &self.window);
             models.iter_mut().for_each(|model| model.window = window.or(model.window));
             return;
         };
@@ -167,7 +166,7 @@ impl Probe {
                 continue;
             };
             for model in models.iter_mut().filter(|model| model.id == id) {
-                model.window = tokens(entry, self.window).or(model.window);
+                model.window = tokens(entry, &self.window).or(model.window);
             }
         }
     }

@@ -28,7 +28,6 @@ impl Calls {
         !self.calls.is_empty()
     }
 
-    /// Takes one fragment.
     pub(crate) fn fragment(&mut self, wire: WireCall, choice: u32, response: &str, events: &mut Vec<Event>) {
         let function = wire.function.unwrap_or_default();
         let wire_id = wire.id.filter(|id| !id.is_empty());

@@ -3,18 +3,28 @@
 //! The way of a loom (spec: context §7, *raw*): no template, no system prompt, nothing between the
 //! document and the model.
 
-use crate::dialect::{Dialect, DialectName, Parse};
-use crate::encoded::{BodyWriter, EncodeError, Encoded, PartKind};
-use crate::openai_parse::parser;
-use crate::openai_request::open_body;
-use crate::prompt::{Params, Prompt};
-use crate::quirks::Quirks;
+use serde::Serialize;
 
-/// The completions dialect.
+use crate::dialect::{Dialect, DialectName, Parse};
+use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::openai_parse::parser;
+use crate::openai_request::Parameters;
+use crate::parts::Parts;
+use crate::prompt::{Params, Prompt};
+use crate::quirks::{LimitField, Quirks};
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenAiCompletions {
-    /// What the server wants.
     pub quirks: Quirks,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    #[serde(flatten)]
+    parameters: Parameters<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<u8>,
+    prompt: String,
 }
 
 impl Dialect for OpenAiCompletions {
@@ -23,25 +33,20 @@ impl Dialect for OpenAiCompletions {
     }
 
     fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError> {
-        let Prompt::Raw(parts) = prompt else {
+        let Prompt::Raw(texts) = prompt else {
             return Err(EncodeError::Unsupported { what: "a conversation in a completion request" });
         };
         // An empty document is a fair beginning; a request without any part is a slip.
-        if parts.is_empty() {
+        if texts.is_empty() {
             return Err(EncodeError::Empty);
         }
-        let mut body = BodyWriter::default();
-        open_body(&mut body, model, params, "max_tokens", &self.quirks)?;
-        if let Some(alternatives) = params.logprobs {
-            body.frame(",\"logprobs\":");
-            body.frame_value(&alternatives);
-        }
-        body.frame(",\"prompt\":\"");
-        for part in parts {
-            body.text(PartKind::Document, part);
-        }
-        body.frame("\"}");
-        body.finish(DialectName::OpenAiCompletions, "completions", params.stream)
+        let mut parts = Parts::new()?;
+        let request = Request {
+            parameters: Parameters::new(model, params, LimitField::MaxTokens, &self.quirks)?,
+            logprobs: params.logprobs,
+            prompt: texts.iter().map(|text| parts.text(PartKind::Document, text)).collect(),
+        };
+        parts.request(DialectName::OpenAiCompletions, "completions", params.stream, &request)
     }
 
     fn parser(&self, streamed: bool) -> Box<dyn Parse> {

@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::dialect::{FailureKind, ServerFailure};
 use crate::server_text::sanitised;
 
-/// Reads an error response.
 pub(crate) fn from_response(status: u16, body: &[u8]) -> ServerFailure {
     let value = serde_json::from_slice::<Value>(body).ok();
     let details = value.as_ref().map(Details::of).unwrap_or_default();

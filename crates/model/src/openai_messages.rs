@@ -1,4 +1,4 @@
-//! The messages of a chat request: first what goes into which message, then its bytes.
+//! The messages of a chat request: first what goes into which message, then its form.
 //!
 //! A message is a run of parts of one place: neighbours of one role share a message, because many chat templates
 //! insist that roles alternate. What a message holds decides its form: text alone is one string, with a blank line
@@ -7,39 +7,89 @@
 use std::borrow::Cow;
 
 use data_encoding::BASE32_NOPAD;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::encoded::{BodyWriter, EncodeError, PartKind};
-use crate::openai_media;
+use crate::encoded::{EncodeError, PartKind};
+use crate::openai_media::{self, Block};
 use crate::openai_thinking;
+use crate::parts::Parts;
 use crate::prompt::{Chat, ChatPart, Media, OpaquePart, PartId, TextPart, ToolExchange};
 use crate::quirks::{CacheForm, CallIds, InstructionRole, PrefillForm, Quirks};
 
 const USER: &str = "user";
+const ASSISTANT: &str = "assistant";
+/// What stands between two texts of one message.
+const BETWEEN: &str = "\n\n";
 
-/// Writes the messages of a conversation, beginning of the answer included.
+/// A message as it is sent.
+#[derive(Default, Serialize)]
+pub(crate) struct Message {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<Vec<String>>,
+    content: Content,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<bool>,
+}
+
+#[derive(Default, Serialize)]
+#[serde(untagged)]
+enum Content {
+    #[default]
+    Nothing,
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+#[derive(Serialize)]
+struct Call {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function,
+}
+
+#[derive(Serialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+/// The messages of a conversation, beginning of the answer included.
 ///
 /// # Errors
 /// When the dialect has no block for a picture or sound.
-pub(crate) fn write(body: &mut BodyWriter, chat: &Chat, quirks: &Quirks) -> Result<(), EncodeError> {
+pub(crate) fn messages<'a>(
+    parts: &mut Parts<'a>,
+    chat: &'a Chat,
+    quirks: &Quirks,
+) -> Result<Vec<Message>, EncodeError> {
     let round = |part: &ChatPart| matches!(part, ChatPart::ToolRound(round) if !round.is_empty());
     let with_tools = !chat.tools.is_empty() || chat.messages.iter().any(round);
-    let mut list = List { body, quirks, with_tools, first: true };
-    for message in messages(chat, quirks) {
-        list.message(&message)?;
+    let mut list = List { parts, quirks, with_tools, messages: Vec::new() };
+    for run in runs(chat, quirks) {
+        match run {
+            Run::Said { role, items } => list.said(role, &items)?,
+            Run::Answer(answer) => list.answer(&answer),
+        }
     }
     if let Some(prefill) = &chat.prefill {
-        list.begin("assistant");
-        list.body.frame(",\"content\":\"");
-        list.body.text(PartKind::Prefill, prefill);
-        let flag = quirks.prefill == PrefillForm::PrefixFlag;
-        list.body.frame(if flag { "\",\"prefix\":true}" } else { "\"}" });
+        let content = Content::Text(list.parts.text(PartKind::Prefill, prefill));
+        let prefix = (quirks.prefill == PrefillForm::PrefixFlag).then_some(true);
+        list.messages.push(Message { role: ASSISTANT, content, prefix, ..Message::default() });
     }
-    Ok(())
+    Ok(list.messages)
 }
 
-/// One message.
-enum Message<'a> {
+/// What goes into one message.
+enum Run<'a> {
     /// What anyone but the assistant said.
     Said { role: &'static str, items: Vec<Item<'a>> },
     /// One answer of the assistant, with the results of the tools it called.
@@ -47,11 +97,11 @@ enum Message<'a> {
 }
 
 struct Item<'a> {
-    content: Content<'a>,
+    piece: Piece<'a>,
     marked: bool,
 }
 
-enum Content<'a> {
+enum Piece<'a> {
     Text(PartKind, &'a TextPart),
     Media(PartId, &'a Media),
 }
@@ -71,197 +121,158 @@ impl Answer<'_> {
     }
 }
 
-/// Puts the parts of a conversation into messages.
-fn messages<'a>(chat: &'a Chat, quirks: &Quirks) -> Vec<Message<'a>> {
+/// The runs of a conversation, one for each message.
+fn runs<'a>(chat: &'a Chat, quirks: &Quirks) -> Vec<Run<'a>> {
     let instructions = match quirks.instructions {
         InstructionRole::System => "system",
         InstructionRole::Developer => "developer",
     };
-    let mut messages = Vec::new();
+    let mut runs = Vec::new();
     for (at, part) in chat.messages.iter().enumerate() {
         match part {
             ChatPart::System(text) => {
-                said(&mut messages, instructions, Content::Text(PartKind::System, text));
+                said(&mut runs, instructions, Piece::Text(PartKind::System, text));
             }
-            ChatPart::User(text) => said(&mut messages, USER, Content::Text(PartKind::User, text)),
-            ChatPart::Injected(text) => said(&mut messages, USER, Content::Text(PartKind::Injected, text)),
-            ChatPart::Media(part) => said(&mut messages, USER, Content::Media(part.id, &part.media)),
-            ChatPart::Assistant(text) => answer(&mut messages, |open| open.texts.push(text)),
-            ChatPart::Opaque(part) => answer(&mut messages, |open| open.opaque.push(part)),
+            ChatPart::User(text) => said(&mut runs, USER, Piece::Text(PartKind::User, text)),
+            ChatPart::Injected(text) => said(&mut runs, USER, Piece::Text(PartKind::Injected, text)),
+            ChatPart::Media(part) => said(&mut runs, USER, Piece::Media(part.id, &part.media)),
+            ChatPart::Assistant(text) => answer(&mut runs, |open| open.texts.push(text)),
+            ChatPart::Opaque(part) => answer(&mut runs, |open| open.opaque.push(part)),
             ChatPart::ToolRound(round) if round.is_empty() => {}
             ChatPart::ToolRound(round) => {
-                answer(&mut messages, |open| {
+                answer(&mut runs, |open| {
                     open.opaque.extend(round.iter().flat_map(|exchange| &exchange.before));
                     open.round = round;
                 });
                 // A result is text alone here: its pictures follow in the user's place.
                 for exchange in round {
                     for media in &exchange.result.media {
-                        said(&mut messages, USER, Content::Media(exchange.result_part, media));
+                        said(&mut runs, USER, Piece::Media(exchange.result_part, media));
                     }
                 }
             }
         }
         if quirks.cache == CacheForm::Marks && (at + 1 == chat.stable || at + 1 == chat.messages.len()) {
-            mark_last(&mut messages);
+            mark_last(&mut runs);
         }
     }
-    messages
+    runs
 }
 
 /// Adds to the last message, if it is of the role, or begins one.
-fn said<'a>(messages: &mut Vec<Message<'a>>, role: &'static str, content: Content<'a>) {
+fn said<'a>(runs: &mut Vec<Run<'a>>, role: &'static str, piece: Piece<'a>) {
     // Thinking alone is no message, and must not stand between two of one role.
-    if matches!(messages.last(), Some(Message::Answer(last)) if last.is_empty()) {
-        messages.pop();
+    if matches!(runs.last(), Some(Run::Answer(last)) if last.is_empty()) {
+        runs.pop();
     }
-    let item = Item { content, marked: false };
-    match messages.last_mut() {
-        Some(Message::Said { role: last, items }) if *last == role => items.push(item),
-        _ => messages.push(Message::Said { role, items: vec![item] }),
+    let item = Item { piece, marked: false };
+    match runs.last_mut() {
+        Some(Run::Said { role: last, items }) if *last == role => items.push(item),
+        _ => runs.push(Run::Said { role, items: vec![item] }),
     }
 }
 
 /// Adds to the answer that is still open, one that called no tool yet, or begins one.
-fn answer<'a>(messages: &mut Vec<Message<'a>>, add: impl FnOnce(&mut Answer<'a>)) {
-    match messages.last_mut() {
-        Some(Message::Answer(open)) if open.round.is_empty() => add(open),
+fn answer<'a>(runs: &mut Vec<Run<'a>>, add: impl FnOnce(&mut Answer<'a>)) {
+    match runs.last_mut() {
+        Some(Run::Answer(open)) if open.round.is_empty() => add(open),
         _ => {
             let mut answer = Answer::default();
             add(&mut answer);
-            messages.push(Message::Answer(answer));
+            runs.push(Run::Answer(answer));
         }
     }
 }
 
 /// Marks the last text that can be marked: said by anyone but the assistant, or given by a tool.
-fn mark_last(messages: &mut [Message<'_>]) {
-    for message in messages.iter_mut().rev() {
+fn mark_last(runs: &mut [Run<'_>]) {
+    for message in runs.iter_mut().rev() {
         match message {
-            Message::Said { items, .. } => {
-                let text = items.iter_mut().rev().find(|item| matches!(item.content, Content::Text(..)));
+            Run::Said { items, .. } => {
+                let text = items.iter_mut().rev().find(|item| matches!(item.piece, Piece::Text(..)));
                 if let Some(item) = text {
                     item.marked = true;
                     return;
                 }
             }
-            Message::Answer(answer) if !answer.round.is_empty() => {
+            Run::Answer(answer) if !answer.round.is_empty() => {
                 answer.marked = true;
                 return;
             }
-            Message::Answer(_) => {}
+            Run::Answer(_) => {}
         }
     }
 }
 
-/// Writes messages one after the other.
-struct List<'a, 'q> {
-    body: &'a mut BodyWriter,
-    quirks: &'q Quirks,
+/// Messages as they are written one after the other.
+struct List<'l, 'a> {
+    parts: &'l mut Parts<'a>,
+    quirks: &'l Quirks,
     /// Whether the conversation has tools, or has used some.
     with_tools: bool,
-    first: bool,
+    messages: Vec<Message>,
 }
 
-impl List<'_, '_> {
-    fn message(&mut self, message: &Message<'_>) -> Result<(), EncodeError> {
-        match message {
-            Message::Said { role, items } => {
-                self.begin(role);
-                self.body.frame(",\"content\":");
-                self.content(items)?;
-                self.body.frame("}");
-            }
-            Message::Answer(answer) => self.answer(answer),
-        }
-        Ok(())
-    }
-
-    fn content(&mut self, items: &[Item<'_>]) -> Result<(), EncodeError> {
-        let plain = items.iter().all(|item| matches!(item.content, Content::Text(..)) && !item.marked);
-        self.body.frame(if plain { "\"" } else { "[" });
+impl<'a> List<'_, 'a> {
+    fn said(&mut self, role: &'static str, items: &[Item<'a>]) -> Result<(), EncodeError> {
+        let plain = items.iter().all(|item| matches!(item.piece, Piece::Text(..)) && !item.marked);
+        let mut texts = String::new();
+        let mut blocks = Vec::new();
         for (at, item) in items.iter().enumerate() {
-            if at > 0 {
-                self.body.frame(if plain { "\\n\\n" } else { "," });
-            }
-            match &item.content {
-                Content::Text(kind, part) if plain => self.body.text(*kind, part),
-                Content::Text(kind, part) => self.block(*kind, part.id, &part.text, item.marked),
-                Content::Media(part, media) => openai_media::block(self.body, *part, media)?,
+            match item.piece {
+                Piece::Text(kind, part) if plain => {
+                    texts.push_str(if at > 0 { BETWEEN } else { "" });
+                    texts.push_str(&self.parts.text(kind, part));
+                }
+                Piece::Text(kind, part) => {
+                    blocks.push(Block::text(self.parts.text(kind, part), item.marked));
+                }
+                Piece::Media(part, media) => blocks.push(openai_media::block(self.parts, part, media)?),
             }
         }
-        self.body.frame(if plain { "\"" } else { "]" });
+        let content = if plain { Content::Text(texts) } else { Content::Blocks(blocks) };
+        self.messages.push(Message { role, content, ..Message::default() });
         Ok(())
     }
 
-    fn block(&mut self, kind: PartKind, part: PartId, text: &str, marked: bool) {
-        self.body.frame("{\"type\":\"text\",\"text\":\"");
-        self.body.string(kind, part, text);
-        self.body.frame(if marked { "\",\"cache_control\":{\"type\":\"ephemeral\"}}" } else { "\"}" });
-    }
-
-    fn answer(&mut self, answer: &Answer<'_>) {
+    fn answer(&mut self, answer: &Answer<'a>) {
         if answer.is_empty() {
             return;
         }
-        self.begin("assistant");
-        openai_thinking::write_back(self.body, &answer.opaque, self.with_tools, self.quirks.thinking_back);
-        self.body.frame(if answer.texts.is_empty() { ",\"content\":null" } else { ",\"content\":\"" });
-        for (at, text) in answer.texts.iter().enumerate() {
-            if at > 0 {
-                self.body.frame("\\n\\n");
-            }
-            self.body.text(PartKind::Assistant, text);
-        }
-        if !answer.texts.is_empty() {
-            self.body.frame("\"");
-        }
-        if !answer.round.is_empty() {
-            self.calls(answer.round);
-        }
-        self.body.frame("}");
+        let back = self.quirks.thinking_back;
+        let thinking = openai_thinking::back(self.parts, &answer.opaque, self.with_tools, back);
+        let texts: Vec<String> =
+            answer.texts.iter().map(|text| self.parts.text(PartKind::Assistant, text)).collect();
+        let calls = answer.round.iter().map(|exchange| {
+            let (part, call) = (exchange.call_part, &exchange.call);
+            let name = self.parts.string(PartKind::ToolCall, part, &call.name);
+            let arguments = self.parts.string(PartKind::ToolCall, part, &call.arguments);
+            let id = call_id(&call.id, self.quirks.call_ids).into_owned();
+            Call { id, kind: "function", function: Function { name, arguments } }
+        });
+        let tool_calls = calls.collect();
+        self.messages.push(Message {
+            role: ASSISTANT,
+            reasoning_content: thinking.content,
+            reasoning_details: thinking.details,
+            content: if texts.is_empty() { Content::Nothing } else { Content::Text(texts.join(BETWEEN)) },
+            tool_calls,
+            ..Message::default()
+        });
         for (at, exchange) in answer.round.iter().enumerate() {
-            self.result(exchange, answer.marked && at + 1 == answer.round.len());
+            let text = self.parts.string(PartKind::ToolResult, exchange.result_part, &exchange.result.text);
+            let marked = answer.marked && at + 1 == answer.round.len();
+            self.messages.push(Message {
+                role: "tool",
+                tool_call_id: Some(call_id(&exchange.call.id, self.quirks.call_ids).into_owned()),
+                content: if marked {
+                    Content::Blocks(vec![Block::text(text, true)])
+                } else {
+                    Content::Text(text)
+                },
+                ..Message::default()
+            });
         }
-    }
-
-    fn calls(&mut self, round: &[ToolExchange]) {
-        self.body.frame(",\"tool_calls\":[");
-        for (index, exchange) in round.iter().enumerate() {
-            self.body.frame(if index > 0 { ",{\"id\":" } else { "{\"id\":" });
-            self.body.frame_value(&call_id(&exchange.call.id, self.quirks.call_ids));
-            self.body.frame(",\"type\":\"function\",\"function\":{\"name\":\"");
-            self.body.string(PartKind::ToolCall, exchange.call_part, &exchange.call.name);
-            self.body.frame("\",\"arguments\":\"");
-            self.body.string(PartKind::ToolCall, exchange.call_part, &exchange.call.arguments);
-            self.body.frame("\"}}");
-        }
-        self.body.frame("]");
-    }
-
-    fn result(&mut self, exchange: &ToolExchange, marked: bool) {
-        let (part, text) = (exchange.result_part, &exchange.result.text);
-        self.begin("tool");
-        self.body.frame(",\"tool_call_id\":");
-        self.body.frame_value(&call_id(&exchange.call.id, self.quirks.call_ids));
-        if marked {
-            self.body.frame(",\"content\":[");
-            self.block(PartKind::ToolResult, part, text, true);
-            self.body.frame("]}");
-        } else {
-            self.body.frame(",\"content\":\"");
-            self.body.string(PartKind::ToolResult, part, text);
-            self.body.frame("\"}");
-        }
-    }
-
-    fn begin(&mut self, role: &str) {
-        if !std::mem::take(&mut self.first) {
-            self.body.frame(",");
-        }
-        self.body.frame("{\"role\":\"");
-        self.body.frame(role);
-        self.body.frame("\"");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{Event, FinishReason};
 use crate::openai_calls::Calls;
-use crate::openai_thinking::Run;
+use crate::openai_thinking::ThinkingRun;
 use crate::openai_wire::{WireBody, WireChoice, WireText};
 use crate::server_text::excerpt;
 use crate::text_joiner::TextJoiner;
@@ -31,7 +31,7 @@ struct Answer {
 struct ChoiceState {
     text: TextJoiner,
     thinking: TextJoiner,
-    run: Run,
+    run: ThinkingRun,
     refusal: TextJoiner,
     refused: bool,
     calls: Calls,

@@ -14,20 +14,52 @@
 //!
 //! Every part is a content block of its own, so nothing has to be put between neighbours of one role.
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use crate::dialect::{Dialect, DialectName, Parse};
-use crate::encoded::{BodyWriter, EncodeError, Encoded, PartKind};
-use crate::openai_responses_input::input;
-use crate::openai_responses_request::open_body;
-use crate::prompt::{Params, Prompt, ToolChoice, ToolSchema};
-use crate::quirks::Quirks;
+use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::openai_responses_input::{Item, input};
+use crate::parts::Parts;
+use crate::prompt::{OutputSchema, Params, Prompt, Thinking, ToolChoice};
+use crate::quirks::{CacheForm, Quirks, SchemaForm, ThinkingForm};
 
 pub(crate) use crate::openai_responses_parse::parser;
 
 /// The responses dialect with what differs between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenAiResponses {
-    /// What the server wants.
     pub quirks: Quirks,
+}
+
+/// What changes rarely stands first: two bodies of a session share the longest beginning.
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    store: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u8>,
+    #[serde(flatten)]
+    thinking: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    input: Vec<Item>,
 }
 
 impl Dialect for OpenAiResponses {
@@ -45,12 +77,40 @@ impl Dialect for OpenAiResponses {
         if chat.messages.is_empty() {
             return Err(EncodeError::Empty);
         }
-        let mut body = BodyWriter::default();
-        open_body(&mut body, model, params, &self.quirks)?;
-        tools(&mut body, &chat.tools, &params.tool_choice);
-        input(&mut body, &chat.messages, &self.quirks)?;
-        body.frame("}");
-        body.finish(DialectName::OpenAiResponses, "responses", params.stream)
+        let quirks = &self.quirks;
+        admit(params, quirks)?;
+        let mut parts = Parts::new()?;
+        let sealed = (quirks.thinking != ThinkingForm::None).then_some("reasoning.encrypted_content");
+        let scored = params.logprobs.map(|_| "message.output_text.logprobs");
+        // Tools are not strict: that would demand schemas without optional arguments, and arguments are checked here
+        // anyway.
+        let tools = chat.tools.iter().map(|tool| {
+            let function = json!({
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": false,
+            });
+            parts.value(PartKind::Schema, tool.id, &function)
+        });
+        let request = Request {
+            model,
+            store: false,
+            include: sealed.into_iter().chain(scored).collect(),
+            stream: params.stream.then_some(true),
+            temperature: params.temperature.filter(|_| quirks.sampling),
+            top_p: params.top_p.filter(|_| quirks.sampling),
+            max_output_tokens: params.max_tokens,
+            top_logprobs: params.logprobs.filter(|&alternatives| alternatives > 0),
+            thinking: thinking_fields(params.thinking, quirks)?,
+            text: params.schema.as_ref().map(|schema| form(schema, quirks.schema)),
+            prompt_cache_key: params.cache_key.as_deref().filter(|_| quirks.cache == CacheForm::Key),
+            tools: tools.collect(),
+            tool_choice: if chat.tools.is_empty() { None } else { tool_choice(&params.tool_choice) },
+            input: input(&mut parts, &chat.messages, quirks)?,
+        };
+        parts.request(DialectName::OpenAiResponses, "responses", params.stream, &request)
     }
 
     fn parser(&self, streamed: bool) -> Box<dyn Parse> {
@@ -58,34 +118,54 @@ impl Dialect for OpenAiResponses {
     }
 }
 
-/// Tools are not strict: that would demand schemas without optional arguments, and arguments are checked here anyway.
-fn tools(body: &mut BodyWriter, tools: &[ToolSchema], choice: &ToolChoice) {
-    if tools.is_empty() {
-        return;
+/// Refuses what the API has no field for. What a server is known not to take is left out instead, as everywhere.
+fn admit(params: &Params, quirks: &Quirks) -> Result<(), EncodeError> {
+    params.check()?;
+    let refused = [
+        (params.n > 1, "more than one choice in a request"),
+        (!params.stop.is_empty(), "a text that ends the answer"),
+        (params.seed.is_some() && quirks.seed, "a seed"),
+        (params.min_p.is_some() && quirks.min_p, "min_p"),
+    ];
+    match refused.into_iter().find(|(refused, _)| *refused) {
+        Some((_, what)) => Err(EncodeError::Unsupported { what }),
+        None => Ok(()),
     }
-    body.frame(",\"tools\":[");
-    for (index, tool) in tools.iter().enumerate() {
-        if index > 0 {
-            body.frame(",");
+}
+
+/// A summary is asked for with the thinking: without it nothing of it would be seen.
+fn thinking_fields(thinking: Option<Thinking>, quirks: &Quirks) -> Result<Value, EncodeError> {
+    let Some(thinking) = thinking else { return Ok(json!({})) };
+    let effort = quirks.least_effort.nearest(thinking);
+    Ok(match quirks.thinking {
+        ThinkingForm::None => json!({}),
+        ThinkingForm::Effort | ThinkingForm::ReasoningObject if thinking == Thinking::Off => {
+            json!({"reasoning": {"effort": effort}})
         }
-        let function = serde_json::json!({
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters,
-            "strict": false,
-        });
-        body.value(PartKind::Schema, tool.id, &function);
-    }
-    body.frame("]");
+        ThinkingForm::Effort | ThinkingForm::ReasoningObject => {
+            json!({"reasoning": {"effort": effort, "summary": "auto"}})
+        }
+        ThinkingForm::TemplateSwitch => {
+            json!({"chat_template_kwargs": {"enable_thinking": thinking != Thinking::Off}})
+        }
+        _ => return Err(EncodeError::Unsupported { what: "this way to say how much to think" }),
+    })
+}
+
+fn form(schema: &OutputSchema, form: SchemaForm) -> Value {
+    json!({"format": match form {
+        SchemaForm::Schema => {
+            json!({"type": "json_schema", "name": schema.name, "schema": schema.schema, "strict": true})
+        }
+        SchemaForm::Object => json!({"type": "json_object"}),
+    }})
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     match choice {
-        ToolChoice::Auto => {}
-        ToolChoice::None => body.frame(",\"tool_choice\":\"none\""),
-        ToolChoice::Required => body.frame(",\"tool_choice\":\"required\""),
-        ToolChoice::Tool(name) => {
-            body.frame(",\"tool_choice\":{\"type\":\"function\",\"name\":");
-            body.frame_value(name);
-            body.frame("}");
-        }
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!("none")),
+        ToolChoice::Required => Some(json!("required")),
+        ToolChoice::Tool(name) => Some(json!({"type": "function", "name": name})),
     }
 }

@@ -1,181 +1,163 @@
 //! A conversation as the items of a responses request.
 
-use data_encoding::BASE64;
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::encoded::{BodyWriter, EncodeError, PartKind};
+use crate::encoded::{EncodeError, PartKind};
+use crate::openai_media::is_picture;
+use crate::parts::Parts;
 use crate::prompt::{ChatPart, Media, OpaquePart, PartId, TextPart, ToolExchange};
 use crate::quirks::{InstructionRole, Quirks};
 
-/// Writes the items.
-pub(crate) fn input(
-    body: &mut BodyWriter,
-    messages: &[ChatPart],
+/// An item as it is sent.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Item {
+    Opaque(String),
+    Typed(Typed),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Typed {
+    Message { role: &'static str, content: Vec<Block> },
+    FunctionCall { call_id: String, name: String, arguments: String },
+    FunctionCallOutput { call_id: String, output: Output },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Block {
+    InputText {
+        text: String,
+    },
+    /// `annotations` is required by the schema; OpenAI forgives its absence, vLLM and Azure do not.
+    OutputText {
+        annotations: [(); 0],
+        text: String,
+    },
+    InputImage {
+        detail: &'static str,
+        image_url: String,
+    },
+}
+
+/// What a tool gave: a plain text where there are no pictures, because not every server reads lists.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Output {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+const ASSISTANT: &str = "assistant";
+const USER: &str = "user";
+
+/// The items of a conversation.
+///
+/// # Errors
+/// When the dialect has no block for a picture or sound.
+pub(crate) fn input<'a>(
+    parts: &mut Parts<'a>,
+    messages: &'a [ChatPart],
     quirks: &Quirks,
-) -> Result<(), EncodeError> {
+) -> Result<Vec<Item>, EncodeError> {
     let instructions = match quirks.instructions {
-        InstructionRole::System => Speaker::System,
-        InstructionRole::Developer => Speaker::Developer,
+        InstructionRole::System => "system",
+        InstructionRole::Developer => "developer",
     };
-    body.frame(",\"input\":[");
-    let mut list = ItemList { body, first: true, open: None, ids: quirks.item_ids };
+    let mut list = ItemList { parts, items: Vec::new(), ids: quirks.item_ids };
     for part in messages {
         match part {
             ChatPart::System(text) => list.text(instructions, PartKind::System, text),
-            ChatPart::User(text) => list.text(Speaker::User, PartKind::User, text),
-            ChatPart::Injected(text) => list.text(Speaker::User, PartKind::Injected, text),
-            ChatPart::Assistant(text) => list.text(Speaker::Assistant, PartKind::Assistant, text),
+            ChatPart::User(text) => list.text(USER, PartKind::User, text),
+            ChatPart::Injected(text) => list.text(USER, PartKind::Injected, text),
+            ChatPart::Assistant(text) => list.text(ASSISTANT, PartKind::Assistant, text),
             ChatPart::Media(part) => {
-                list.block(Speaker::User);
-                picture(list.body, part.id, &part.media)?;
+                let picture = picture(list.parts, part.id, &part.media)?;
+                list.block(USER, picture);
             }
             ChatPart::Opaque(part) => list.opaque(part),
             ChatPart::ToolRound(round) => list.tool_round(round)?,
         }
     }
-    list.close();
-    body.frame("]");
-    Ok(())
+    Ok(list.items)
 }
 
-/// Who a message is by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Speaker {
-    System,
-    Developer,
-    User,
-    Assistant,
-}
-
-impl Speaker {
-    fn role(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
-
-/// Writes items; a message stays open for further blocks as long as its neighbours have its role.
-struct ItemList<'a> {
-    body: &'a mut BodyWriter,
-    first: bool,
-    open: Option<Speaker>,
+struct ItemList<'l, 'a> {
+    parts: &'l mut Parts<'a>,
+    items: Vec<Item>,
     ids: bool,
 }
 
-impl ItemList<'_> {
-    fn text(&mut self, speaker: Speaker, kind: PartKind, part: &TextPart) {
-        self.block(speaker);
-        match speaker {
-            // `annotations` is required by the schema; OpenAI forgives its absence, vLLM and Azure do not.
-            Speaker::Assistant => {
-                self.body.frame("{\"type\":\"output_text\",\"annotations\":[],\"text\":\"");
-            }
-            _ => self.body.frame("{\"type\":\"input_text\",\"text\":\""),
-        }
-        self.body.text(kind, part);
-        self.body.frame("\"}");
+impl<'a> ItemList<'_, 'a> {
+    fn text(&mut self, role: &'static str, kind: PartKind, part: &'a TextPart) {
+        let text = self.parts.text(kind, part);
+        let block = match role {
+            ASSISTANT => Block::OutputText { annotations: [], text },
+            _ => Block::InputText { text },
+        };
+        self.block(role, block);
     }
 
-    fn opaque(&mut self, part: &OpaquePart) {
-        self.begin();
-        match &part.json {
+    /// Neighbours of one role share a message.
+    fn block(&mut self, speaker: &'static str, block: Block) {
+        match self.items.last_mut() {
+            Some(Item::Typed(Typed::Message { role, content })) if *role == speaker => content.push(block),
+            _ => self.items.push(Item::Typed(Typed::Message { role: speaker, content: vec![block] })),
+        }
+    }
+
+    fn opaque(&mut self, part: &'a OpaquePart) {
+        let json = match &part.json {
             Value::Object(item) if !self.ids && item.contains_key("id") => {
                 let mut item = item.clone();
                 item.shift_remove("id");
-                self.body.value(PartKind::Opaque, part.id, &item);
+                self.parts.value(PartKind::Opaque, part.id, &item)
             }
-            json => self.body.value(PartKind::Opaque, part.id, json),
-        }
+            json => self.parts.value(PartKind::Opaque, part.id, json),
+        };
+        self.items.push(Item::Opaque(json));
     }
 
-    fn tool_round(&mut self, round: &[ToolExchange]) -> Result<(), EncodeError> {
+    fn tool_round(&mut self, round: &'a [ToolExchange]) -> Result<(), EncodeError> {
         for exchange in round {
             for part in &exchange.before {
                 self.opaque(part);
             }
-            self.begin();
-            self.body.frame("{\"type\":\"function_call\",\"call_id\":");
-            self.body.frame_value(&exchange.call.id);
-            self.body.frame(",\"name\":\"");
-            self.body.string(PartKind::ToolCall, exchange.call_part, &exchange.call.name);
-            self.body.frame("\",\"arguments\":\"");
-            self.body.string(PartKind::ToolCall, exchange.call_part, &exchange.call.arguments);
-            self.body.frame("\"}");
+            let call_id = exchange.call.id.clone();
+            let (part, call) = (exchange.call_part, &exchange.call);
+            let name = self.parts.string(PartKind::ToolCall, part, &call.name);
+            let arguments = self.parts.string(PartKind::ToolCall, part, &call.arguments);
+            self.items.push(Item::Typed(Typed::FunctionCall { call_id, name, arguments }));
         }
         for exchange in round {
-            self.begin();
-            self.body.frame("{\"type\":\"function_call_output\",\"call_id\":");
-            self.body.frame_value(&exchange.call.id);
-            self.body.frame(",\"output\":");
-            self.output(exchange)?;
-            self.body.frame("}");
+            let call_id = exchange.call.id.clone();
+            let output = self.output(exchange)?;
+            self.items.push(Item::Typed(Typed::FunctionCallOutput { call_id, output }));
         }
         Ok(())
     }
 
-    /// A plain text where there are no pictures: not every server reads lists.
-    fn output(&mut self, exchange: &ToolExchange) -> Result<(), EncodeError> {
+    fn output(&mut self, exchange: &'a ToolExchange) -> Result<Output, EncodeError> {
         let (id, result) = (exchange.result_part, &exchange.result);
+        let text = self.parts.string(PartKind::ToolResult, id, &result.text);
         if result.media.is_empty() {
-            self.body.frame("\"");
-            self.body.string(PartKind::ToolResult, id, &result.text);
-            self.body.frame("\"");
-            return Ok(());
+            return Ok(Output::Text(text));
         }
-        self.body.frame("[{\"type\":\"input_text\",\"text\":\"");
-        self.body.string(PartKind::ToolResult, id, &result.text);
-        self.body.frame("\"}");
+        let mut blocks = vec![Block::InputText { text }];
         for media in &result.media {
-            self.body.frame(",");
-            picture(self.body, id, media)?;
+            blocks.push(picture(self.parts, id, media)?);
         }
-        self.body.frame("]");
-        Ok(())
-    }
-
-    /// Makes place for a content block of a speaker.
-    fn block(&mut self, speaker: Speaker) {
-        if self.open == Some(speaker) {
-            self.body.frame(",");
-            return;
-        }
-        self.begin();
-        self.body.frame("{\"type\":\"message\",\"role\":\"");
-        self.body.frame(speaker.role());
-        self.body.frame("\",\"content\":[");
-        self.open = Some(speaker);
-    }
-
-    /// Makes place for an item.
-    fn begin(&mut self) {
-        self.close();
-        if !std::mem::take(&mut self.first) {
-            self.body.frame(",");
-        }
-    }
-
-    fn close(&mut self) {
-        if self.open.take().is_some() {
-            self.body.frame("]}");
-        }
+        Ok(Output::Blocks(blocks))
     }
 }
 
-/// Writes a picture as a data URL.
-fn picture(body: &mut BodyWriter, id: PartId, media: &Media) -> Result<(), EncodeError> {
-    let subtype = media.mime.strip_prefix("image/").unwrap_or_default();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    if subtype.is_empty() || !subtype.bytes().all(plain) {
+/// A picture as a data URL.
+fn picture<'a>(parts: &mut Parts<'a>, id: PartId, media: &'a Media) -> Result<Block, EncodeError> {
+    if !is_picture(&media.mime) {
         return Err(EncodeError::Unsupported { what: "media that is no picture" });
     }
-    body.frame("{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":\"data:");
-    body.frame(&media.mime);
-    body.frame(";base64,");
-    body.string(PartKind::Media, id, &BASE64.encode(&media.data));
-    body.frame("\"}");
-    Ok(())
+    let image_url = format!("data:{};base64,{}", media.mime, parts.media(id, media));
+    Ok(Block::InputImage { detail: "auto", image_url })
 }

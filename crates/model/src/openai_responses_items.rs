@@ -162,7 +162,6 @@ impl Items {
         Ok(())
     }
 
-    /// More of a text.
     pub(crate) fn delta(
         &mut self,
         place: Place,
@@ -172,7 +171,7 @@ impl Items {
         events: &mut Vec<Event>,
     ) -> Result<(), Fault> {
         let at = self.growing(slot.kind(), place)?;
-        self.say(at, slot, piece, logprobs, events);
+        self.append_text(at, slot, piece, logprobs, events);
         Ok(())
     }
 
@@ -186,7 +185,7 @@ impl Items {
         events: &mut Vec<Event>,
     ) -> Result<(), Fault> {
         let at = self.growing(slot.kind(), place)?;
-        self.settle_part(at, slot, text, logprobs, events);
+        self.complete_part(at, slot, text, logprobs, events);
         Ok(())
     }
 
@@ -205,7 +204,6 @@ impl Items {
         Ok(())
     }
 
-    /// An item is done.
     pub(crate) fn done(
         &mut self,
         index: Option<u64>,
@@ -216,7 +214,7 @@ impl Items {
         let Some(kind) = Kind::of(&item) else { return Ok(()) };
         let place = Place { index, id: item.id.clone(), call_id: item.call_id.clone() };
         let at = self.growing(kind, place)?;
-        self.settle(at, item, raw, events)
+        self.complete_item(at, item, raw, events)
     }
 
     /// The response is done, with all its items where the server repeats them.
@@ -241,9 +239,9 @@ impl Items {
             claimed.resize(self.items.len(), false);
             claimed[at] = true;
             let raw = raw.and_then(|raw| raw.get(number)).cloned();
-            self.settle(at, item, raw, events)?;
+            self.complete_item(at, item, raw, events)?;
         }
-        self.turn_to(None, events);
+        self.end_thinking_before(None, events);
         for at in 0..self.items.len() {
             if self.items[at].kind == Kind::Call && self.items[at].call.number.is_none() {
                 self.begin_call(at, events);

@@ -12,7 +12,7 @@ use crate::prompt::Media;
 
 impl Items {
     /// Takes an item as a whole: what of it was not told yet.
-    pub(crate) fn settle(
+    pub(crate) fn complete_item(
         &mut self,
         at: usize,
         item: WireItem,
@@ -28,11 +28,11 @@ impl Items {
                     let WirePart { text, refusal, logprobs } = part;
                     if let Some(refusal) = refusal {
                         let slot = Slot { form: Form::Refusal, number };
-                        self.settle_part(at, slot, &refusal.0, None, events);
+                        self.complete_part(at, slot, &refusal.0, None, events);
                     }
                     if let Some(text) = text {
                         let slot = Slot { form: Form::Text, number };
-                        self.settle_part(at, slot, &text.0, logprobs, events);
+                        self.complete_part(at, slot, &text.0, logprobs, events);
                     }
                 }
             }
@@ -40,7 +40,7 @@ impl Items {
                 for (form, parts) in [(Form::Summary, item.summary), (Form::Thinking, item.content)] {
                     for (number, part) in (0..).zip(parts.unwrap_or_default()) {
                         let text = part.text.unwrap_or_default();
-                        self.settle_part(at, Slot { form, number }, &text.0, None, events);
+                        self.complete_part(at, Slot { form, number }, &text.0, None, events);
                     }
                 }
                 self.seal(at, raw, events);
@@ -56,7 +56,7 @@ impl Items {
                 if let Some(result) = item.result.filter(|result| !result.is_empty()) {
                     let data = BASE64.decode(result.as_bytes()).map_err(|_| "a picture that is no base64")?;
                     let mime = mime(item.output_format.as_deref());
-                    self.turn_to(Some(at), events);
+                    self.end_thinking_before(Some(at), events);
                     self.last = Last::Other;
                     events.push(Event::Media { choice: 0, media: Media { mime, data: data.into() } });
                 }
@@ -66,7 +66,7 @@ impl Items {
     }
 
     /// Takes a text as a whole; it is news only where no piece of it came before.
-    pub(crate) fn settle_part(
+    pub(crate) fn complete_part(
         &mut self,
         at: usize,
         slot: Slot,
@@ -77,11 +77,11 @@ impl Items {
         let part = self.items[at].parts.entry(slot).or_default();
         let text = if part.given { &[] } else { text };
         let logprobs = logprobs.filter(|_| !part.scored);
-        self.say(at, slot, text, logprobs, events);
+        self.append_text(at, slot, text, logprobs, events);
     }
 
     /// Takes a piece of a text.
-    pub(crate) fn say(
+    pub(crate) fn append_text(
         &mut self,
         at: usize,
         slot: Slot,
@@ -103,7 +103,7 @@ impl Items {
         let tokens = openai_logprobs::tokens(WireLogprobs { content: logprobs, ..WireLogprobs::default() });
         part.scored |= !tokens.is_empty();
         if !text.is_empty() {
-            self.turn_to(Some(at), events);
+            self.end_thinking_before(Some(at), events);
             events.push(self.text_event(at, slot, text));
         }
         if !tokens.is_empty() {
@@ -138,7 +138,7 @@ impl Items {
     /// What the server wants back, once an item of thinking is done: the item without its state, which OpenAI refuses
     /// to read. Without the sealed thinking or all of it there is nothing in it that a server could use.
     fn seal(&mut self, at: usize, raw: Option<Value>, events: &mut Vec<Event>) {
-        self.turn_to(Some(at), events);
+        self.end_thinking_before(Some(at), events);
         self.thinking = self.thinking.filter(|&other| other != at);
         let filled = |value: &Value| match value {
             Value::String(text) => !text.is_empty(),
@@ -158,7 +158,7 @@ impl Items {
 
     /// Another item speaks. llama.cpp calls its thinking done only after the text that follows it; what it wants back
     /// must stand in front of that, and is known from what was shown: thinking that is shown in full is not sealed.
-    pub(crate) fn turn_to(&mut self, at: Option<usize>, events: &mut Vec<Event>) {
+    pub(crate) fn end_thinking_before(&mut self, at: Option<usize>, events: &mut Vec<Event>) {
         let Some(other) = self.thinking.filter(|&other| Some(other) != at) else { return };
         let item = &self.items[other];
         let mut raw = item.announced.clone().unwrap_or_else(|| json!({"type": "reasoning", "summary": []}));
@@ -175,7 +175,7 @@ impl Items {
         let arguments = call.joiner.push(piece);
         match call.number {
             Some(index) if !arguments.is_empty() => {
-                self.turn_to(Some(at), events);
+                self.end_thinking_before(Some(at), events);
                 self.last = Last::Other;
                 events.push(Event::ToolCall { choice: 0, index, begin: None, arguments });
             }
@@ -189,9 +189,8 @@ impl Items {
         }
     }
 
-    /// Tells of a call.
     pub(crate) fn begin_call(&mut self, at: usize, events: &mut Vec<Event>) {
-        self.turn_to(Some(at), events);
+        self.end_thinking_before(Some(at), events);
         let index = self.calls;
         self.calls += 1;
         self.last = Last::Other;

@@ -171,7 +171,6 @@ impl body_reader::Answer for Answer {
     }
 }
 
-/// What an event does.
 #[derive(Clone, Copy)]
 enum Step {
     Begin,

@@ -6,8 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::encoded::{BodyWriter, PartKind};
+use crate::encoded::PartKind;
 use crate::event::Event;
+use crate::parts::Parts;
 use crate::prompt::OpaquePart;
 use crate::quirks::ThinkingBack;
 
@@ -16,13 +17,13 @@ const CONTENT: &str = "reasoning_content";
 
 /// What has arrived of one run of thinking.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct ThinkingRun {
     details: Vec<Map<String, Value>>,
     shown: bool,
     as_content: bool,
 }
 
-impl Run {
+impl ThinkingRun {
     /// Thinking was shown; `as_content` if it came in `reasoning_content`.
     pub(crate) fn shown(&mut self, as_content: bool) {
         self.shown = true;
@@ -90,42 +91,36 @@ fn join(last: &mut Map<String, Value>, new: Map<String, Value>) {
     }
 }
 
-/// Writes what a server wants back of the thinking of one message, each field with a comma before it.
-pub(crate) fn write_back(body: &mut BodyWriter, parts: &[&OpaquePart], with_tools: bool, back: ThinkingBack) {
-    match back {
-        ThinkingBack::Content if with_tools => content(body, parts),
-        ThinkingBack::Details => details(body, parts),
-        ThinkingBack::Content | ThinkingBack::Nothing => {}
-    }
+/// What a server wants back of the thinking of one message, in either field.
+#[derive(Default)]
+pub(crate) struct ReturnedThinking {
+    pub(crate) content: Option<String>,
+    pub(crate) details: Option<Vec<String>>,
 }
 
-fn content(body: &mut BodyWriter, parts: &[&OpaquePart]) {
-    let texts: Vec<_> = parts.iter().filter_map(|part| Some((part.id, part.thinking.as_deref()?))).collect();
-    if texts.is_empty() {
-        // Where the field is wanted it must be there, though another model answered.
-        body.frame(",\"reasoning_content\":\"\"");
-    }
-    for (at, (id, text)) in texts.iter().enumerate() {
-        let quoted = json!(text).to_string();
-        let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
-        body.frame(if at == 0 { ",\"reasoning_content\":" } else { "\\n\\n" });
-        // The quotes belong to the part: what is opaque is JSON.
-        let open = if at == 0 { "\"" } else { "" };
-        let close = if at + 1 == texts.len() { "\"" } else { "" };
-        body.raw(PartKind::Opaque, *id, &format!("{open}{inner}{close}"));
-    }
-}
-
-fn details(body: &mut BodyWriter, parts: &[&OpaquePart]) {
-    let lists = parts.iter().filter_map(|part| Some((part.id, part.json.as_array()?)));
-    let mut any = false;
-    for (id, list) in lists.filter(|(_, list)| !list.is_empty()) {
-        body.frame(if any { "," } else { ",\"reasoning_details\":[" });
-        let entries: Vec<String> = list.iter().map(Value::to_string).collect();
-        body.raw(PartKind::Opaque, id, &entries.join(","));
-        any = true;
-    }
-    if any {
-        body.frame("]");
+/// What a server wants back of the thinking of one message.
+pub(crate) fn back<'a>(
+    parts: &mut Parts<'a>,
+    opaque: &[&'a OpaquePart],
+    with_tools: bool,
+    form: ThinkingBack,
+) -> ReturnedThinking {
+    match form {
+        ThinkingBack::Content if with_tools => {
+            // Where the field is wanted it must be there, though another model answered.
+            let texts = opaque.iter().filter_map(|part| Some((part.id, part.thinking.as_deref()?)));
+            let texts = texts.map(|(id, text)| parts.string(PartKind::Opaque, id, text));
+            ReturnedThinking { content: Some(texts.collect::<Vec<_>>().join("\n\n")), details: None }
+        }
+        ThinkingBack::Details => {
+            let lists = opaque.iter().filter_map(|part| Some((part.id, part.json.as_array()?)));
+            let lists = lists.filter(|(_, list)| !list.is_empty()).map(|(id, list)| {
+                let entries: Vec<String> = list.iter().map(Value::to_string).collect();
+                parts.json(PartKind::Opaque, id, entries.join(","))
+            });
+            let lists: Vec<String> = lists.collect();
+            ReturnedThinking { content: None, details: (!lists.is_empty()).then_some(lists) }
+        }
+        ThinkingBack::Content | ThinkingBack::Nothing => ReturnedThinking::default(),
     }
 }

@@ -17,7 +17,6 @@ use crate::event::Usage;
 pub struct Money(pub u64);
 
 impl Money {
-    /// Nothing.
     pub const ZERO: Self = Self(0);
 
     /// An amount in dollars; less than nothing, and what is no number, is nothing.
@@ -37,7 +36,6 @@ impl Money {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So often as much.
     #[must_use]
     pub const fn times(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
@@ -84,12 +82,10 @@ pub struct Rates {
     pub cache_read: u64,
     /// Input written to the provider's cache.
     pub cache_write: u64,
-    /// Output, reasoning included.
     pub output: u64,
 }
 
 impl Rates {
-    /// Nothing costs anything.
     pub const FREE: Self = Self { input: 0, cache_read: 0, cache_write: 0, output: 0 };
 
     /// What a request came to, rounded up to a nano-dollar.
@@ -104,12 +100,11 @@ impl Rates {
     }
 }
 
-/// What a model costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Its prices.
     pub base: Rates,
     /// Other prices for requests with a long input.
+    #[serde(default)]
     pub long: Option<LongInput>,
 }
 
@@ -118,7 +113,6 @@ pub struct Prices {
 pub struct LongInput {
     /// The longest input at the usual prices, in tokens.
     pub above: u64,
-    /// The prices beyond.
     pub rates: Rates,
 }
 
@@ -133,7 +127,7 @@ impl Prices {
 
     /// What a request came to.
     pub fn cost(&self, usage: &Usage) -> Money {
-        let input = usage.input_uncached + usage.cache_read + usage.cache_write;
+        let input = usage.input();
         match self.long {
             Some(long) if input > long.above => long.rates.cost(usage),
             _ => self.base.cost(usage),

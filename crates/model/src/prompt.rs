@@ -8,6 +8,7 @@ pub use loom::ToolStatus;
 
 use bytes::Bytes;
 
+use crate::encoded::EncodeError;
 use crate::reply::ToolCall;
 
 /// Names a part of one prompt. The caller chooses it; it is unique in that prompt.
@@ -17,14 +18,12 @@ pub struct PartId(pub u32);
 /// A piece of text with its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPart {
-    /// The part's id.
     pub id: PartId,
     /// The text, sent byte for byte.
     pub text: String,
 }
 
 impl TextPart {
-    /// A text part.
     pub fn new(id: PartId, text: impl Into<String>) -> Self {
         Self { id, text: text.into() }
     }
@@ -60,13 +59,11 @@ pub struct Chat {
 pub enum ChatPart {
     /// Instructions of the owner or the product.
     System(TextPart),
-    /// What the user said.
     User(TextPart),
     /// Text sent in the user's place that the user did not say: cards, notices, time.
     Injected(TextPart),
     /// A picture or a sound in the user's place.
     Media(MediaPart),
-    /// What the assistant said.
     Assistant(TextPart),
     /// What a provider wants back unchanged, where it stood in the assistant's answer. It is given only to the
     /// dialect and the model it came from (spec: loom §5).
@@ -78,9 +75,7 @@ pub enum ChatPart {
 /// A picture or a sound with its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaPart {
-    /// The part's id.
     pub id: PartId,
-    /// What it is.
     pub media: Media,
 }
 
@@ -96,7 +91,6 @@ pub struct Media {
 /// What a provider wants back unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpaquePart {
-    /// The part's id.
     pub id: PartId,
     /// The thinking it came with, if it came with any.
     pub thinking: Option<String>,
@@ -111,15 +105,12 @@ pub struct ToolExchange {
     pub before: Vec<OpaquePart>,
     /// The part id of the call.
     pub call_part: PartId,
-    /// The call.
     pub call: ToolCall,
     /// The part id of the result.
     pub result_part: PartId,
-    /// The result.
     pub result: ToolResult,
 }
 
-/// What a tool answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     /// How it ended. Dialects with a field for it set it; in the others the text says it.
@@ -133,11 +124,8 @@ pub struct ToolResult {
 /// A tool as the model is told of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {
-    /// The part's id.
     pub id: PartId,
-    /// The tool's name.
     pub name: String,
-    /// What it does.
     pub description: String,
     /// JSON schema of its arguments, sent with its keys in this order.
     pub parameters: serde_json::Value,
@@ -146,7 +134,6 @@ pub struct ToolSchema {
 /// Sampling and form of the answer. What is `None` is left to the server and not sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// Sampling temperature.
     pub temperature: Option<f64>,
     /// Nucleus share, 0 to 1.
     pub top_p: Option<f64>,
@@ -156,7 +143,6 @@ pub struct Params {
     pub max_tokens: Option<u32>,
     /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// Seed of the sampler.
     pub seed: Option<i64>,
     /// Log-probabilities of the chosen tokens, with this many alternatives each.
     pub logprobs: Option<u8>,
@@ -174,17 +160,30 @@ pub struct Params {
     pub cache_key: Option<String>,
 }
 
+impl Params {
+    /// Refuses numbers that no server could take.
+    pub(crate) fn check(&self) -> Result<(), EncodeError> {
+        if self.n == 0 {
+            return Err(EncodeError::Parameter { name: "n" });
+        }
+        let shares = [("temperature", self.temperature), ("top_p", self.top_p), ("min_p", self.min_p)];
+        let wrong = |value: f64| !value.is_finite() || value < 0.0;
+        match shares.into_iter().find(|(_, value)| value.is_some_and(wrong)) {
+            Some((name, _)) => Err(EncodeError::Parameter { name }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Whether and which tools may be called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model chooses. Nothing is sent.
     #[default]
     Auto,
-    /// None may be called.
     None,
     /// At least one must be.
     Required,
-    /// This one must be.
     Tool(String),
 }
 
@@ -203,9 +202,7 @@ pub struct OutputSchema {
 pub enum Thinking {
     /// Not at all, or as little as the model can.
     Off,
-    /// A little.
     Low,
-    /// Much.
     High,
 }
 

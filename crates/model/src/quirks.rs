@@ -9,7 +9,8 @@ use crate::dialect::DialectName;
 use crate::prompt::Thinking;
 
 /// What a server wants of a request beyond its dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Quirks {
     /// The name of the output limit in chat completions.
     pub limit: LimitField,
@@ -60,33 +61,6 @@ pub struct Quirks {
 }
 
 impl Quirks {
-    /// What compatible servers take; the rows of providers say only in what they differ.
-    pub const COMPATIBLE: Self = Self {
-        limit: LimitField::MaxTokens,
-        prefill: PrefillForm::Trailing,
-        instructions: InstructionRole::System,
-        thinking: ThinkingForm::None,
-        thinking_off: ThinkingOff::Disabled,
-        thinking_back: ThinkingBack::Nothing,
-        schema: SchemaForm::Schema,
-        cache: CacheForm::Implicit,
-        call_ids: CallIds::Any,
-        min_p: true,
-        seed: true,
-        sampling: true,
-        stream_options: true,
-        least_effort: LeastEffort::Low,
-        thinking_always: false,
-        thinking_bound: false,
-        chat_beside: false,
-        instructions_inside: false,
-        item_ids: false,
-        signature_stand_in: false,
-        media_in_results: false,
-    };
-}
-
-impl Quirks {
     /// What can be said to a model about its thinking in a dialect.
     pub fn thinks(&self, dialect: DialectName) -> Thinks {
         let effort = matches!(self.thinking, ThinkingForm::Effort);
@@ -114,8 +88,31 @@ pub enum Thinks {
 }
 
 impl Default for Quirks {
+    /// What compatible servers take; the rows of providers say only in what they differ.
     fn default() -> Self {
-        Self::COMPATIBLE
+        Self {
+            limit: LimitField::MaxTokens,
+            prefill: PrefillForm::Trailing,
+            instructions: InstructionRole::System,
+            thinking: ThinkingForm::None,
+            thinking_off: ThinkingOff::Disabled,
+            thinking_back: ThinkingBack::Nothing,
+            schema: SchemaForm::Schema,
+            cache: CacheForm::Implicit,
+            call_ids: CallIds::Any,
+            min_p: true,
+            seed: true,
+            sampling: true,
+            stream_options: true,
+            least_effort: LeastEffort::Low,
+            thinking_always: false,
+            thinking_bound: false,
+            chat_beside: false,
+            instructions_inside: false,
+            item_ids: false,
+            signature_stand_in: false,
+            media_in_results: false,
+        }
     }
 }
 
@@ -143,7 +140,6 @@ pub enum PrefillForm {
     PrefixFlag,
 }
 
-/// The role of instructions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstructionRole {
@@ -244,7 +240,6 @@ impl LeastEffort {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingBack {
-    /// Nothing.
     #[default]
     Nothing,
     /// `reasoning_content`, in every answer of a conversation with tools (DeepSeek).
@@ -281,7 +276,6 @@ pub enum CacheForm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallIds {
-    /// Any.
     #[default]
     Any,
     /// Nine letters and digits: Mistral. Others are replaced by ones derived from them.

@@ -16,7 +16,8 @@ use crate::error::ModelError;
 use crate::event::{Event, Listen};
 use crate::headers::KeptHeaders;
 use crate::model::{Exchange, SourceKind};
-use crate::reparse::PARSER_VERSION;
+use crate::parsed_response::{PARSER_VERSION, ParsedResponse};
+use crate::reply::Reply;
 use crate::retry_hint::retry_hint;
 
 /// The largest body that is taken in, in bytes. Far above any answer; it bounds the memory.
@@ -26,15 +27,30 @@ const MAX_ERROR_BYTES: usize = 1024 * 1024;
 /// After the answer has said that it is complete, its tail is waited for this long.
 const TAIL: Duration = Duration::from_millis(250);
 
+/// Bytes that count as progress where nothing of an answer can be read from them yet.
+const PROGRESS_BYTES: usize = 64 * 1024;
+
 /// How long is waited for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
     pub connect: Duration,
     /// From the request to the first byte of the body: a model may read a long prompt first.
     pub first_byte: Duration,
     /// Between two pieces of the body.
     pub idle: Duration,
+}
+
+impl Timeouts {
+    /// From the request to the first content of the answer, while the server sends signs of life: comments, pings, a
+    /// byte now and then.
+    fn first_content(&self) -> Duration {
+        self.first_byte.saturating_mul(2)
+    }
+
+    /// Between two contents of the answer, while the server sends signs of life: a model may think unseen.
+    fn stall(&self) -> Duration {
+        self.idle.saturating_mul(5)
+    }
 }
 
 impl Default for Timeouts {
@@ -61,11 +77,16 @@ impl<'a> Io<'a> {
         Self { spool: exchange.spool, listener: exchange.listener, cancel: exchange.cancel, used: false }
     }
 
-    fn pass_on(&mut self, events: Vec<Event>) {
+    /// Hands events to the listener. Whether there was content among them: anything but a beginning and counts.
+    fn pass_on(&mut self, events: Vec<Event>, reply: &mut Reply) -> bool {
+        let mut any = false;
         for event in events {
-            self.used |= !matches!(event, Event::Start { .. } | Event::Usage(_));
+            any |= !matches!(event, Event::Start { .. } | Event::Usage(_));
+            reply.apply(&event);
             self.listener.event(event);
         }
+        self.used |= any;
+        any
     }
 }
 
@@ -107,14 +128,19 @@ pub(crate) async fn receive(
 ) -> Result<RawResponse, ModelError> {
     let streamed = is_streamed(&head);
     let failed = !(200..300).contains(&head.status);
-    let mut incoming = Incoming {
-        record: Record { head, sent, streamed, head_ms: elapsed(sent.since), first_byte_ms: None },
+    let mut incoming = ResponseReader {
+        record: ResponseRecord { head, sent, streamed, head_ms: elapsed(sent.since), first_byte_ms: None },
         body: Vec::new(),
         parser: (!failed).then(|| sent.dialect.parser(streamed)),
+        reply: Reply::default(),
+        problem: None,
+        progress: None,
+        complete_at: None,
     };
     let end = incoming.read(wire, timeouts, io).await;
-    let end = incoming.settle(end, io);
-    let mut response = incoming.record.response(incoming.body);
+    let end = incoming.end(end, io);
+    let parsed = ParsedResponse::new(incoming.reply, incoming.problem);
+    let mut response = incoming.record.response(incoming.body, parsed);
     match end {
         End::Complete if failed => {
             response.streamed = false;
@@ -129,10 +155,8 @@ pub(crate) async fn receive(
         }
         End::Eof | End::Complete => Ok(response),
         End::Cancelled => Err(ModelError::Cancelled { response: Some(response.into()) }),
-        End::Timeout if response.body.is_empty() => {
-            Err(ModelError::FirstByteTimeout { after: timeouts.first_byte, response: Some(response.into()) })
-        }
-        End::Timeout => Err(ModelError::IdleTimeout { after: timeouts.idle, response: response.into() }),
+        End::NoContent(after) => Err(ModelError::FirstByteTimeout { after, response: Some(response.into()) }),
+        End::StoodStill(after) => Err(ModelError::IdleTimeout { after, response: response.into() }),
         End::Broken(why) => Err(ModelError::Cut { why, response: Some(response.into()) }),
         End::Spool(cause) => Err(ModelError::Spool { cause, response: response.into() }),
         End::TooLarge => Err(ModelError::Garbage {
@@ -143,33 +167,42 @@ pub(crate) async fn receive(
     }
 }
 
-/// How reading ended.
 enum End {
-    /// The body has ended.
     Eof,
-    /// The answer is complete.
     Complete,
     Cancelled,
-    Timeout,
+    /// Nothing of the answer came in this time.
+    NoContent(Duration),
+    /// The answer did not go on in this time.
+    StoodStill(Duration),
     Broken(String),
     Spool(std::io::Error),
     TooLarge,
     Parse(ParseError),
 }
 
-struct Incoming {
-    record: Record,
+struct ResponseReader {
+    record: ResponseRecord,
     body: Vec<u8>,
     /// `None` for an error response, which is read as a whole.
     parser: Option<Box<dyn Parse>>,
+    /// What the parser has made of the body.
+    reply: Reply,
+    problem: Option<ParseError>,
+    /// When the answer last went on, and how many bytes there were then.
+    progress: Option<(Instant, usize)>,
+    /// When the answer said that it is complete.
+    complete_at: Option<Instant>,
 }
 
-impl Incoming {
+impl ResponseReader {
     async fn read(&mut self, wire: &mut dyn Wire, timeouts: Timeouts, io: &mut Io<'_>) -> End {
         let limit = if self.parser.is_some() { MAX_BODY_BYTES } else { MAX_ERROR_BYTES };
         loop {
-            let complete = self.parser.as_ref().is_some_and(|parser| parser.is_complete());
-            let deadline = self.deadline(complete, timeouts);
+            if self.complete_at.is_none() && self.parser.as_ref().is_some_and(|parser| parser.is_complete()) {
+                self.complete_at = Some(Instant::now());
+            }
+            let (deadline, late) = self.deadline(timeouts);
             let piece = tokio::select! {
                 biased;
                 () = io.cancel.cancelled() => return End::Cancelled,
@@ -179,7 +212,7 @@ impl Incoming {
                 Ok(Ok(Some(piece))) => piece,
                 Ok(Ok(None)) => return End::Eof,
                 Ok(Err(why)) => return End::Broken(why),
-                Err(_) => return End::Timeout,
+                Err(_) => return late,
             };
             if self.body.len() + piece.len() > limit {
                 return End::TooLarge;
@@ -189,13 +222,18 @@ impl Incoming {
             }
             self.record.first_byte_ms.get_or_insert_with(|| elapsed(self.record.sent.since));
             self.body.extend_from_slice(&piece);
+            let mut goes_on = !self.record.streamed && self.progress.is_none();
             if let Some(parser) = &mut self.parser {
                 let mut events = Vec::new();
                 let fed = parser.feed(&piece, &mut events);
-                io.pass_on(events);
+                goes_on |= io.pass_on(events, &mut self.reply);
                 if let Err(problem) = fed {
                     return End::Parse(problem);
                 }
+            }
+            let before = self.progress.map_or(0, |(_, bytes)| bytes);
+            if goes_on || self.body.len() - before >= PROGRESS_BYTES {
+                self.progress = Some((Instant::now(), self.body.len()));
             }
         }
     }
@@ -203,13 +241,14 @@ impl Incoming {
     /// Lets the parser end, however reading ended: so the listener has heard exactly what reading
     /// the stored body again gives. An answer that turns out complete stays so, whatever its
     /// connection did afterwards.
-    fn settle(&mut self, end: End, io: &mut Io<'_>) -> End {
+    fn end(&mut self, end: End, io: &mut Io<'_>) -> End {
         let Some(parser) = &mut self.parser else {
             return if matches!(end, End::Eof | End::TooLarge) { End::Complete } else { end };
         };
         let mut events = Vec::new();
         let finished = parser.finish(&mut events);
-        io.pass_on(events);
+        io.pass_on(events, &mut self.reply);
+        self.problem = finished.as_ref().err().cloned();
         match (end, finished) {
             (end @ (End::Parse(_) | End::Spool(_) | End::TooLarge), _) => end,
             (_, Ok(())) => End::Complete,
@@ -218,18 +257,25 @@ impl Incoming {
         }
     }
 
-    fn deadline(&self, complete: bool, timeouts: Timeouts) -> Instant {
-        if complete {
-            Instant::now() + TAIL
-        } else if self.body.is_empty() {
-            self.record.sent.since + timeouts.first_byte
-        } else {
-            Instant::now() + timeouts.idle
+    /// Until when the next piece is waited for, and what it is if none comes.
+    fn deadline(&self, timeouts: Timeouts) -> (Instant, End) {
+        let since = self.record.sent.since;
+        if let Some(at) = self.complete_at {
+            return (at + TAIL, End::Complete);
         }
+        if self.body.is_empty() {
+            return (since + timeouts.first_byte, End::NoContent(timeouts.first_byte));
+        }
+        let silent = (Instant::now() + timeouts.idle, End::StoodStill(timeouts.idle));
+        let (limit, after) = match self.progress {
+            Some((at, _)) => (at + timeouts.stall(), timeouts.stall()),
+            None => (since + timeouts.first_content(), timeouts.first_content()),
+        };
+        if silent.0 <= limit { silent } else { (limit, End::StoodStill(after)) }
     }
 }
 
-struct Record {
+struct ResponseRecord {
     head: Head,
     sent: Sent,
     streamed: bool,
@@ -237,8 +283,8 @@ struct Record {
     first_byte_ms: Option<u64>,
 }
 
-impl Record {
-    fn response(&mut self, body: Vec<u8>) -> RawResponse {
+impl ResponseRecord {
+    fn response(&mut self, body: Vec<u8>, parsed: ParsedResponse) -> RawResponse {
         let headers = std::mem::take(&mut self.head.headers);
         RawResponse {
             status: self.head.status,
@@ -255,6 +301,7 @@ impl Record {
             attempt: self.sent.attempt,
             dialect: self.sent.dialect,
             parser_version: PARSER_VERSION,
+            parsed,
             source: self.sent.source,
         }
     }
@@ -272,3 +319,6 @@ fn is_streamed(head: &Head) -> bool {
 fn elapsed(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

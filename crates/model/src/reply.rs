@@ -1,6 +1,7 @@
 //! Whole choices, folded from events.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::event::{CallBegin, Event, FinishReason, TokenLogprob, Usage};
 use crate::prompt::Media;
@@ -8,9 +9,7 @@ use crate::prompt::Media;
 /// A tool call as a model asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call's id.
     pub id: String,
-    /// The tool's name.
     pub name: String,
     /// The arguments as the model wrote them; see [`crate::tool_arguments::parse`].
     pub arguments: String,
@@ -19,23 +18,41 @@ pub struct ToolCall {
 /// One piece of an answer; pieces keep the order in which the model made them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// Text.
     Text(String),
     /// Thinking, and what the provider wants back with it.
     Thinking {
         /// The text shown; providers may show none.
         text: String,
-        /// The dialect's own form.
-        opaque: Option<serde_json::Value>,
+        /// The dialect's own form, without the text; [`Piece::opaque`] gives it whole.
+        opaque: Option<Value>,
     },
     /// What the provider wants back unchanged.
-    Opaque(serde_json::Value),
+    Opaque(Value),
     /// A refusal's text, where the provider keeps it apart.
     Refusal(String),
-    /// A tool call.
     Call(ToolCall),
     /// A picture or a sound.
     Media(Media),
+}
+
+impl Piece {
+    /// What the provider wants back, whole: thinking is kept with its text beside it, not twice.
+    pub fn opaque(&self) -> Option<Value> {
+        match self {
+            Self::Thinking { text, opaque: Some(json) } if is_without_text(json) => {
+                let signature = json.get("signature").cloned().unwrap_or_default();
+                Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
+            }
+            Self::Thinking { opaque, .. } => opaque.clone(),
+            Self::Opaque(json) => Some(json.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Whether it is signed thinking of Anthropic without its text.
+fn is_without_text(json: &Value) -> bool {
+    json.get("type").is_some_and(|kind| kind == "thinking") && json.get("thinking").is_none()
 }
 
 /// One of the answers in a response.
@@ -52,7 +69,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The text.
     pub fn text(&self) -> String {
         self.joined(|piece| match piece {
             Piece::Text(text) => Some(text),
@@ -60,7 +76,6 @@ impl Choice {
         })
     }
 
-    /// The thinking.
     pub fn thinking(&self) -> String {
         self.joined(|piece| match piece {
             Piece::Thinking { text, .. } => Some(text),
@@ -68,7 +83,6 @@ impl Choice {
         })
     }
 
-    /// The refusal.
     pub fn refusal(&self) -> String {
         self.joined(|piece| match piece {
             Piece::Refusal(text) => Some(text),
@@ -110,8 +124,17 @@ impl Choice {
         }
     }
 
-    fn add_opaque(&mut self, with_thinking: bool, json: &serde_json::Value) {
+    fn add_opaque(&mut self, with_thinking: bool, json: &Value) {
         let json = json.clone();
+        // Thinking whose text is not repeated belongs to the last that has none yet, whatever was said since.
+        let open = self.pieces.iter_mut().rev().find_map(|piece| match piece {
+            Piece::Thinking { opaque: opaque @ None, .. } if is_without_text(&json) => Some(opaque),
+            _ => None,
+        });
+        if let Some(opaque) = open {
+            *opaque = Some(json);
+            return;
+        }
         match self.pieces.last_mut() {
             Some(Piece::Thinking { opaque: opaque @ None, .. }) if with_thinking => *opaque = Some(json),
             _ if with_thinking => {
@@ -144,7 +167,6 @@ pub struct Reply {
     pub id: Option<String>,
     /// The model as the server names it.
     pub model: Option<String>,
-    /// The choices, by index.
     pub choices: Vec<Choice>,
     /// Token counts; `None` means unknown, never 0 (spec: context §4).
     pub usage: Option<Usage>,
@@ -160,7 +182,6 @@ impl Reply {
         reply
     }
 
-    /// Takes in one event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Start { id, model } => {

@@ -17,7 +17,6 @@ use crate::receive::Io;
 /// How often and how patiently a request is repeated.
 #[derive(Clone)]
 pub struct RetryPolicy {
-    /// Most repetitions.
     pub most: u32,
     /// The wait before the first repetition; it doubles each time.
     pub base: Duration,
@@ -43,7 +42,6 @@ impl RetryPolicy {
         Self { base: Duration::from_millis(1), ..Self::patient() }
     }
 
-    /// No repetition.
     pub fn never() -> Self {
         Self { most: 0, ..Self::patient() }
     }

@@ -41,7 +41,6 @@ pub struct ScriptOptions {
     pub timeouts: Timeouts,
     /// How to repeat failed calls.
     pub retry: RetryPolicy,
-    /// The wall clock.
     pub clock: Clock,
 }
 

@@ -10,28 +10,18 @@ use crate::model::Purpose;
 pub enum ScriptError {
     /// The file cannot be read.
     #[error("cannot read the script {file}: {cause}")]
-    Read {
-        /// The file.
-        file: String,
-        /// What the system said.
-        cause: std::io::Error,
-    },
+    Read { file: String, cause: std::io::Error },
     /// A line is not what a script may hold.
     #[error("{file}:{line}: {why}")]
     Malformed {
-        /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// The script answers nothing.
     #[error("the script {file} has no line")]
-    Empty {
-        /// The file.
-        file: String,
-    },
+    Empty { file: String },
 }
 
 impl ScriptError {

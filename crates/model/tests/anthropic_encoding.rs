@@ -102,8 +102,9 @@ fn an_answer_with_thinking_goes_back_as_it_came() {
     let pieces = Reply::from_events(&events).choices.remove(0).pieces;
     let mut messages = vec![user(0, "Read a.")];
     for (piece, id) in pieces.into_iter().zip(1..) {
+        let opaque = piece.opaque();
         messages.push(match piece {
-            Piece::Thinking { text, opaque } => {
+            Piece::Thinking { text, .. } => {
                 ChatPart::Opaque(OpaquePart { id: PartId(id), thinking: Some(text), json: opaque.unwrap() })
             }
             Piece::Text(words) => assistant(id, &words),

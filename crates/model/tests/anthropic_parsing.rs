@@ -77,13 +77,15 @@ fn thinking_ends_with_what_goes_back() {
     let thought = "The file first, then the answer.";
     let signed = json!({"type": "thinking", "thinking": thought, "signature": SIGNATURE});
     let redacted = json!({"type": "redacted_thinking", "data": REDACTED});
+    let kept = json!({"type": "thinking", "signature": SIGNATURE});
     let expected = [
-        Piece::Thinking { text: thought.to_owned(), opaque: Some(signed) },
+        Piece::Thinking { text: thought.to_owned(), opaque: Some(kept) },
         Piece::Thinking { text: String::new(), opaque: Some(redacted) },
         Piece::Text("Let me look.".to_owned()),
         Piece::Call(call("toolu_01R", "read_file", r#"{"path":"a"}"#)),
     ];
-    assert_eq!(choice.pieces, expected);
+    assert_eq!(choice.pieces, expected, "the text stands once");
+    assert_eq!(choice.pieces[0].opaque(), Some(signed));
     let usage = reply("anthropic_thinking.sse").usage.unwrap();
     assert_eq!((usage.output, usage.reasoning), (120, 80));
 }

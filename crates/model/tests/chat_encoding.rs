@@ -455,14 +455,14 @@ proptest! {
     fn any_conversation_is_covered_and_gives_its_texts_back(
         parts in proptest::collection::vec((any::<u8>(), any::<String>(), any::<String>()), 1..8),
         stable in 0usize..8,
-        row in 0..drawloom_model::PROVIDERS.len(),
+        row in 0..drawloom_model::providers().len(),
     ) {
         let messages: Vec<ChatPart> = parts
             .iter()
             .enumerate()
             .map(|(at, (kind, a, b))| any_part(*kind, u32::try_from(at).unwrap() * 4, a, b))
             .collect();
-        let quirks = drawloom_model::PROVIDERS[row].quirks;
+        let quirks = drawloom_model::providers()[row].quirks;
         let chat = Chat { messages: messages.clone(), stable, ..Chat::default() };
         let encoded = try_encode(chat, &Params::default(), quirks).unwrap();
         let mut at = 0;

@@ -1,12 +1,10 @@
-//! Where rows live: one async trait, [`Store`], with a naive model in memory and SQLite on disk.
+//! Where rows live: the concrete [`Store`], whose rules stand once over a transaction of an engine.
 //!
-//! The tree core (`loom`) plans; a store applies. [`change`] ties the two: it reads what a plan needs within one
+//! The tree core (`loom`) plans; the store applies. [`change`] ties the two: it reads what a plan needs within one
 //! snapshot, plans, applies, and plans again when something changed meanwhile. Reads are functions over
 //! [`loom::Rows`] that run on the store's own threads, next to the rows ([`read`]).
 //!
-//! Why a trait from the first day: the same behavioural suite runs against both stores, so that what SQLite does
-//! is compared with a model simple enough to be believed. Every method takes a [`Principal`]; what a principal may
-//! not see does not exist for it (spec: security §17).
+//! Every method takes a [`Principal`]; what a principal may not see does not exist for it (spec: security §17).
 
 mod adopt;
 mod apply;

@@ -25,7 +25,7 @@ fn stream(deltas: &[&str]) -> Vec<u8> {
 }
 
 fn masked(body: &[u8], streamed: bool) -> MaskedResponse {
-    MaskedResponse::of(&masker(), DialectName::OpenAiChat, body.to_vec(), streamed)
+    MaskedResponse::of(&masker(), DialectName::OpenAiChat, body.to_vec(), streamed, None)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_secret_split_over_deltas_is_in_no_stored_byte() {
     // The control: the bytes alone do not show it.
     assert!(!masker().finds_in(&body));
     let masked = masked(&body, true);
-    assert_eq!(masked.reparsed.choices[0].text(), "It is ⟦secret:KEY⟧, keep it.");
+    assert_eq!(masked.parsed.choices[0].text(), "It is ⟦secret:KEY⟧, keep it.");
     assert_eq!(masked.names, BTreeSet::from(["KEY".to_owned()]));
     let kept = String::from_utf8(masked.body).unwrap();
     for part in ["sk-can", "ary-01234", "56789"] {
@@ -55,7 +55,7 @@ fn escapes_do_not_hide_a_secret() {
     let body = format!(r#"{{"id":"c","choices":[{}]}}"#, choice(&format!("It is {escaped}.")));
     assert!(!masker().finds_in(body.as_bytes()));
     let masked = masked(body.as_bytes(), false);
-    assert_eq!(masked.reparsed.choices[0].text(), "It is ⟦secret:KEY⟧.");
+    assert_eq!(masked.parsed.choices[0].text(), "It is ⟦secret:KEY⟧.");
     assert!(!String::from_utf8(masked.body).unwrap().contains("\\u00"));
 }
 
@@ -65,7 +65,7 @@ fn an_invalid_byte_beside_it_does_not_hide_a_secret() {
     let at = body.windows(6).position(|six| six == b"SECRET").unwrap();
     body.splice(at..at + 6, [&b"\xff"[..], SECRET.as_bytes()].concat());
     let masked = masked(&body, true);
-    assert!(masked.reparsed.choices[0].text().contains("⟦secret:KEY⟧"));
+    assert!(masked.parsed.choices[0].text().contains("⟦secret:KEY⟧"));
     assert!(!masker().finds_in(&masked.body));
 }
 
@@ -105,7 +105,7 @@ proptest! {
         let deltas = cut(&said, &cuts);
         let deltas: Vec<&str> = deltas.iter().map(String::as_str).collect();
         let masked = masked(&stream(&deltas), true);
-        let stored = masked.reparsed.choices[0].text();
+        let stored = masked.parsed.choices[0].text();
         prop_assert_eq!(&stored, &masker().mask(&said).text);
         prop_assert!(!masked.body.is_empty());
         let (heard, masker, nodes) = (Heard::default(), masker(), [NodeId::from_bytes([1; 16])]);
@@ -122,7 +122,7 @@ proptest! {
 fn a_delta_that_reads_like_a_label_is_edited_and_not_the_label() {
     // `c` is the id of the response, too.
     let masked = masked(&stream(&["sk-", "c", "anary-0123456789, and on"]), true);
-    assert_eq!(masked.reparsed.choices[0].text(), "⟦secret:KEY⟧, and on");
+    assert_eq!(masked.parsed.choices[0].text(), "⟦secret:KEY⟧, and on");
     assert!(
         String::from_utf8(masked.body)
             .unwrap()
@@ -140,6 +140,6 @@ fn a_body_that_cannot_be_edited_is_left_out() {
     };
     let body = format!("data: {}\n\ndata: {}\n\ndata: [DONE]\n\n", event(one), event(two));
     let masked = masked(body.as_bytes(), true);
-    assert_eq!(masked.reparsed.choices[0].text(), "⟦secret:KEY⟧");
+    assert_eq!(masked.parsed.choices[0].text(), "⟦secret:KEY⟧");
     assert_eq!(masked.body, b"");
 }

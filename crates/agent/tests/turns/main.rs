@@ -5,6 +5,7 @@
 
 mod answering;
 mod caching;
+mod choices;
 mod handing;
 mod joining;
 mod leases;

@@ -297,12 +297,13 @@ impl Model for Gated {
             status: 200,
             headers: Vec::new(),
             removed_headers: Vec::new(),
-            body: body.into(),
+            body: body.clone().into(),
             streamed: true,
             timings: Timings { started_at: 0, head_ms: 0, first_byte_ms: Some(0), total_ms: 0 },
             attempt: 1,
             dialect: request.dialect(),
             parser_version: PARSER_VERSION,
+            parsed: model::reparse(request.dialect(), &body, true),
             source: SourceKind::Local,
         };
         if stopped { Err(ModelError::Cancelled { response: Some(Box::new(response)) }) } else { Ok(response) }

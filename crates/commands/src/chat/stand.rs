@@ -38,9 +38,7 @@ impl Last {
 
     /// Tokens of the request and its answer: reported where a server did, else estimated for the request.
     pub(crate) fn used(&self) -> u64 {
-        let reported = self
-            .usage
-            .map(|usage| usage.input_uncached + usage.cache_read + usage.cache_write + usage.output);
+        let reported = self.usage.map(|usage| usage.input().saturating_add(usage.output));
         reported.unwrap_or(self.manifest.tokens)
     }
 
@@ -78,7 +76,7 @@ fn request(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
     let Some(generation) = rows.node(original)?.and_then(|row| row.node.generation) else { return Ok(None) };
     let Some(generation) = rows.generation(generation)? else { return Ok(None) };
     let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
-    let usage = stored::response(rows, original)?.and_then(|said| said.meta.usage.or(said.reparsed.usage));
+    let usage = stored::response(rows, original)?.and_then(|said| said.usage());
     Ok(Some(Last { digest: generation.manifest, manifest, usage }))
 }
 

@@ -62,6 +62,7 @@ impl Model for Probable {
             attempt: 1,
             dialect: request.dialect(),
             parser_version: PARSER_VERSION,
+            parsed: model::reparse(request.dialect(), BODY.as_bytes(), true),
             source: SourceKind::Local,
         })
     }

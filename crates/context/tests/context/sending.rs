@@ -122,6 +122,19 @@ fn another_model_gets_the_words_under_the_name_and_nothing_opaque() {
 }
 
 #[test]
+fn the_same_model_by_another_route_stays_the_assistant() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    desk.say(Role::User, vec![Block::text("look")]);
+    let source = said_by("claude-opus-4-5", DialectName::AnthropicMessages);
+    desk.answer(vec![Block::text("I look.")], source);
+    for route in ["anthropic/claude-opus-4.5", "claude-opus-4-5-20251101"] {
+        assert_eq!(sent(&desk, target(route)), ["user look", "assistant I look."], "{route}");
+    }
+    let other = sent(&desk, target("anthropic/claude-opus-4.6"));
+    assert_eq!(other, ["user look", "user claude-opus-4-5: I look."], "control");
+}
+
+#[test]
 fn an_edited_answer_keeps_nothing_opaque() {
     let mut desk = Desk::of(Mode::Dialogue);
     desk.say(Role::User, vec![Block::text("look")]);

@@ -44,26 +44,30 @@ fn a_price_that_is_not_known_is_none_and_not_zero() {
     // A variant may cost anything; a release costs what the model costs.
     assert_eq!(entry("google", "gemini-3.8-flash-lite").prices, None);
     assert!(entry("google", "gemini-3.8-flash-preview-09-2026").prices.is_some());
-    for family in families() {
-        for entry in family.entries {
+    for family in &CATALOGUE.families {
+        for entry in &family.entries {
             let rates = entry.prices.map(|prices| prices.base);
             assert!(rates.is_none_or(|rates| rates.input > 0 && rates.output > 0), "{}", entry.name);
-            assert!(family.provider != OPEN || rates.is_none(), "{}: weights have no price", entry.name);
+            // No token has ever cost a thousandth of a dollar.
+            assert!(rates.is_none_or(|rates| rates.output < 1_000_000_000), "{}", entry.name);
         }
     }
+    assert!(CATALOGUE.open.iter().all(|entry| entry.prices.is_none()), "weights have no price");
 }
 
 #[test]
 fn every_row_is_sound() {
-    for family in families() {
+    let parsed: Catalogue = serde_json::from_str(include_str!("../../catalogue.json")).unwrap();
+    assert_eq!(parsed.families.len(), 7);
+    assert!(date() >= "2026-10", "{}", date());
+    for family in &parsed.families {
+        let usual = family.usual.map(|usual| longest(&family.entries, usual).unwrap());
+        let priced = usual.is_none_or(|usual| usual.prices.is_some());
+        assert!(priced, "{}: what is proposed has a price", family.provider);
+    }
+    for entries in parsed.families.iter().map(|family| &family.entries).chain([&parsed.open]) {
         let mut names = HashSet::new();
-        let usual = family.usual.map(|usual| longest(family.entries, usual).unwrap());
-        assert!(
-            usual.is_none_or(|usual| usual.prices.is_some()),
-            "{}: what is proposed has a price",
-            family.provider
-        );
-        for entry in family.entries {
+        for entry in entries {
             let name = entry.name;
             assert!(names.insert(name), "{name} stands twice");
             assert_eq!(name, name.to_ascii_lowercase());
@@ -74,7 +78,7 @@ fn every_row_is_sound() {
                 "{name}"
             );
             if let Some(fast) = entry.fast {
-                let found = longest(family.entries, fast).unwrap_or_else(|| panic!("{name}: no {fast}"));
+                let found = longest(entries, fast).unwrap_or_else(|| panic!("{name}: no {fast}"));
                 let price = |entry: &Entry| entry.prices.map(|prices| prices.base.output);
                 if let (Some(own), Some(fast)) = (price(entry), price(&found)) {
                     // The small ones of one family may differ a little among each other.
@@ -157,8 +161,36 @@ fn models_of_one_provider_want_different_things() {
 
 #[test]
 fn no_model_takes_a_beginning_of_its_answer_since_it_measures_its_thinking_itself() {
-    let anthropic = families().find(|family| family.provider == "anthropic").unwrap();
+    let anthropic = family("anthropic").unwrap();
     for entry in anthropic.entries.iter().filter(|entry| entry.wants.thinking == Some(ThinkingForm::Level)) {
-        assert!(!entry.prefill, "{}", entry.name);
+        assert!(!entry.abilities.prefill, "{}", entry.name);
+    }
+}
+
+#[test]
+fn a_model_is_the_same_by_every_route_and_under_every_date() {
+    for (one, other) in [
+        ("claude-opus-4-5", "anthropic/claude-opus-4.5"),
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5@20250929", "anthropic/claude-sonnet-4.5:beta"),
+        ("gpt-5.1-2025-11-13", "openai/gpt-5.1"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+        ("gemini-3.1-pro-preview", "google/gemini-3.1-pro"),
+        ("meta-llama/llama-3.3-70b-instruct:free", "Llama-3.3-70B-Instruct"),
+        ("maker/of-my-own", "of-my-own"),
+    ] {
+        assert!(is_same(one, other) && is_same(other, one), "{one} and {other}");
+    }
+    for (one, other) in [
+        ("claude-opus-4-5", "claude-opus-4-6"),
+        ("claude-opus-4", "claude-opus-4-5"),
+        ("claude-2", "claude-3"),
+        ("gpt-5", "gpt-5-mini"),
+        ("gpt-5", "gpt-5.1"),
+        ("qwen3:8b", "qwen3:32b"),
+        ("llama-3.3-70b-instruct", "llama-3.3-70b-versatile"),
+        ("one", "another"),
+    ] {
+        assert!(!is_same(one, other), "{one} and {other}");
     }
 }

@@ -1,18 +1,19 @@
 //! What a model wants otherwise than other models of its provider: each field overrides one of [`Quirks`], and what is
 //! `None` is as the provider's row says. A gateway has ways of its own, so that it hears nothing of these.
 
+use serde::Deserialize;
+
 use crate::quirks::{InstructionRole, LeastEffort, Quirks, ThinkingForm, ThinkingOff};
 
 /// Overrides of [`Quirks`], field by field.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wants {
-    /// The role of instructions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QuirkOverrides {
     pub instructions: Option<InstructionRole>,
     /// How it is told how much to think.
     pub thinking: Option<ThinkingForm>,
     /// How it is told not to think.
     pub thinking_off: Option<ThinkingOff>,
-    /// Whether it always thinks.
     pub thinking_always: Option<bool>,
     /// Whether thinking goes back only into the conversation it came from.
     pub thinking_bound: Option<bool>,
@@ -28,21 +29,7 @@ pub struct Wants {
     pub media_in_results: Option<bool>,
 }
 
-impl Wants {
-    /// What all models of its provider want.
-    pub const NOTHING: Self = Self {
-        instructions: None,
-        thinking: None,
-        thinking_off: None,
-        thinking_always: None,
-        thinking_bound: None,
-        least_effort: None,
-        sampling: None,
-        instructions_inside: None,
-        signature_stand_in: None,
-        media_in_results: None,
-    };
-
+impl QuirkOverrides {
     /// What its provider wants, with these in their places.
     #[must_use]
     pub fn over(&self, provider: Quirks) -> Quirks {

@@ -1,0 +1,120 @@
+//! What comes of answers that are not as they were asked for: choices nobody wanted, counts nobody can believe.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use model::openai_chat::OpenAiChat;
+use model::{
+    Call, Dialect, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, PARSER_VERSION, Params,
+    Place, Prices, Prompt, Rates, RawResponse, SourceKind, Timings, reparse,
+};
+
+use store::GenerationState;
+
+use crate::support::{House, Process, WHO};
+
+/// A remote model that always gives the same body.
+struct Fixed {
+    info: ModelInfo,
+    body: String,
+}
+
+impl Fixed {
+    /// A dollar for a million tokens of input, ten for as many of output.
+    fn model(body: String) -> Arc<dyn Model> {
+        let rates = Rates { input: 1_000_000, output: 10_000_000, ..Rates::FREE };
+        let info = ModelInfo {
+            place: Place::Remote,
+            kind: SourceKind::Remote,
+            prices: Some(Prices::flat(rates)),
+            completion_endpoint: false,
+            prefill: false,
+            ..ModelInfo::local("far", "fixed", 128_000, 8_192)
+        };
+        Arc::new(Self { info, body })
+    }
+}
+
+#[async_trait]
+impl Model for Fixed {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+        OpenAiChat::default().encode(prompt, params, &self.info.name)
+    }
+
+    async fn send(
+        &self,
+        request: &Encoded,
+        _: &Call,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        exchange.spool.append(self.body.as_bytes()).unwrap();
+        Ok(RawResponse {
+            status: 200,
+            headers: Vec::new(),
+            removed_headers: Vec::new(),
+            body: self.body.clone().into(),
+            streamed: false,
+            timings: Timings { started_at: 0, head_ms: 0, first_byte_ms: Some(0), total_ms: 0 },
+            attempt: 1,
+            dialect: request.dialect(),
+            parser_version: PARSER_VERSION,
+            parsed: reparse(request.dialect(), self.body.as_bytes(), false),
+            source: SourceKind::Remote,
+        })
+    }
+}
+
+fn body(choices: &[(u32, &str)], usage: &str) -> String {
+    let choices = choices.iter().map(|(index, text)| {
+        format!(r#"{{"index":{index},"message":{{"content":"{text}"}},"finish_reason":"stop"}}"#)
+    });
+    format!(r#"{{"id":"r","choices":[{}],"usage":{usage}}}"#, choices.collect::<Vec<_>>().join(","))
+}
+
+async fn booked(process: &Process) -> Vec<(u64, Option<u64>)> {
+    let rows = process.desk.store.usage(&WHO, None, loom::Millis(0)).await.unwrap();
+    rows.into_iter().map(|row| (row.usage.completion_tokens, row.usage.micro_cost)).collect()
+}
+
+const USAGE: &str = r#"{"prompt_tokens":100,"completion_tokens":10}"#;
+
+#[tokio::test]
+async fn choices_nobody_asked_for_are_kept_and_booked() {
+    for choices in [&[(1, "counted from one")][..], &[(0, "asked for"), (7, "more")][..]] {
+        let house = House::new();
+        let process = house.process("test");
+        let turned = process.say(&Fixed::model(body(choices, USAGE)), "hello").await.unwrap();
+        let reply = turned.reply.unwrap();
+        assert!(reply.error.is_none(), "{:?}", reply.error);
+        assert_eq!(process.texts().await, ["hello", choices[0].1]);
+        let generation = process.generations().await.remove(0);
+        assert_eq!(generation.state, GenerationState::Done);
+        let parent = generation.row.parent;
+        let below = process.desk.read(&WHO, generation.row.tree, move |rows| rows.count_children(parent));
+        assert_eq!(below.await.unwrap(), choices.len() as u64);
+        assert_eq!(booked(&process).await, [(10, Some(200))]);
+    }
+}
+
+#[tokio::test]
+async fn counts_that_cannot_be_are_said_so_and_estimated() {
+    let huge = r#"{"prompt_tokens":9223372036854775808,"completion_tokens":9223372036854775808}"#;
+    let house = House::new();
+    let process = house.process("test");
+    let turned = process.say(&Fixed::model(body(&[(0, "a short answer")], huge)), "hello").await.unwrap();
+    let reply = turned.reply.unwrap();
+    assert_eq!(reply.usage, None, "nothing that can be believed was reported");
+    let booked = booked(&process).await;
+    assert_eq!(booked[0].0, 5, "a third of the characters");
+    assert!(booked[0].1.is_some_and(|cost| cost < 1_000), "{booked:?}");
+    let notes = process.heard.notes.lock().unwrap().join("\n");
+    assert!(notes.contains("not plausible"), "{notes}");
+    // Control: counts that can be are believed.
+    let process = house.process("test");
+    process.say(&Fixed::model(body(&[(0, "a short answer")], USAGE)), "hello").await.unwrap().reply.unwrap();
+    assert!(!process.heard.notes.lock().unwrap().join("\n").contains("not plausible"));
+}
