@@ -48,7 +48,7 @@ pub struct Store {
 
 /// What holds the rows.
 enum Engine {
-    Sqlite(sqlite::Database),
+    Sqlite(Box<sqlite::Database>),
     #[cfg(feature = "postgres")]
     Postgres(crate::postgres::Database),
 }
@@ -91,7 +91,7 @@ impl Store {
     /// [`StoreError::Foreign`] for another program's file, [`StoreError::SchemaTooNew`] for a newer program's,
     /// [`StoreError::MigrationNeeded`] for an older one's unless `may_migrate` is set, [`StoreError::Damaged`].
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
-        let engine = Engine::Sqlite(sqlite::Database::open(path, options)?);
+        let engine = Engine::Sqlite(Box::new(sqlite::Database::open(path, options)?));
         Ok(Self { engine, limits: options.limits })
     }
 
@@ -110,7 +110,7 @@ impl Store {
     /// As [`Store::in_memory`].
     pub fn in_memory_with(limits: Limits) -> Result<Self, StoreError> {
         let options = Options { limits, ..Options::default() };
-        Ok(Self { engine: Engine::Sqlite(sqlite::Database::in_memory(&options)?), limits })
+        Ok(Self { engine: Engine::Sqlite(Box::new(sqlite::Database::in_memory(&options)?)), limits })
     }
 
     /// Connects to a PostgreSQL database, and makes the tables in one that has none.
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Whether writes are refused.
-    pub const fn is_read_only(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(database) => database.is_read_only(),
             #[cfg(feature = "postgres")]

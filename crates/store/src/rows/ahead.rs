@@ -19,8 +19,11 @@ const GROUP: usize = 4_096;
 const FIRST_RUN: usize = 64;
 const LONGEST_RUN: usize = 4_096;
 
+/// Where an id stands among those of its answer.
+type Member<K> = (Rc<[K]>, usize);
+
 /// Ids that came in one answer.
-struct Groups<K>(RefCell<HashMap<K, (Rc<[K]>, usize)>>);
+struct Groups<K>(RefCell<HashMap<K, Member<K>>>);
 
 impl<K: Copy + Eq + Hash> Groups<K> {
     fn add(&self, ids: impl IntoIterator<Item = K>) {

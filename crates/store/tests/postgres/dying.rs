@@ -84,7 +84,7 @@ fn an_absent_server_is_named() {
     server.kill();
     match Store::connect(&options) {
         Err(StoreError::Server(ServerError::Absent { server, .. })) => {
-            assert!(server.contains("postgres on /"))
+            assert!(server.contains("postgres on /"));
         }
         other => panic!("{other:?}"),
     }

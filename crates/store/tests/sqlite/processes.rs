@@ -106,7 +106,7 @@ fn two_processes_and_this_one_write_one_tree_without_gap_or_loss() {
                 .collect();
             assert_eq!(seen, seqs, "followers see every write once, in order");
             assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
-        })
+        });
     });
 }
 
@@ -131,7 +131,7 @@ fn a_follower_sees_what_another_process_writes_once_and_in_order() {
             }
             assert_eq!(seen, (2..2 + LINES as u64).collect::<Vec<_>>());
             assert!(child.wait().unwrap().success());
-        })
+        });
     });
 }
 
@@ -147,6 +147,6 @@ fn two_stores_of_one_process_see_each_others_writes() {
             page.append("three").await;
             assert_eq!(page.text().await, "one two three");
             assert_eq!(other.text().await, "one two three");
-        })
+        });
     });
 }

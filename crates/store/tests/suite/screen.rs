@@ -127,7 +127,7 @@ async fn planted(schema: &Schema, home: &Home, siblings: i64) -> Page {
 
 async fn round_trips(home: &Home, page: &Page) -> u64 {
     let before = home.store.round_trips().unwrap();
-    let shown = read(&*home.store, OWNER, page.tree, screen).await.unwrap();
+    let shown = read(&home.store, OWNER, page.tree, screen).await.unwrap();
     assert_eq!(shown, SCREEN);
     home.store.round_trips().unwrap() - before
 }

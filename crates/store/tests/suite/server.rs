@@ -65,7 +65,7 @@ impl Schema {
                 client.batch_execute(sql).await.unwrap();
                 drop(client);
                 driver.await.unwrap().unwrap();
-            })
+            });
         };
         // The caller may be on a runtime.
         std::thread::scope(|scope| scope.spawn(run).join().unwrap());
