@@ -56,7 +56,10 @@ fn main() -> ExitCode {
 }
 
 fn usage() {
-    say("cargo xtask test [ARGUMENTS]          every test of the repository");
+    say("cargo xtask test [--postgres URL] [ARGUMENTS]");
+    say(
+        "                                      every test of the repository; the store's on that server, too",
+    );
     say(
         "cargo xtask fuzz [TARGET...]          every fuzz target for DRAWLOOM_FUZZ_SECONDS (60), two at a time",
     );
@@ -70,6 +73,11 @@ fn usage() {
 /// Runs all tests with this many cases a property and [`KILLS`], unless `PROPTEST_CASES` and `DRAWLOOM_KILLS` say
 /// otherwise.
 fn test(cases: u32, rest: &[String]) -> Result<()> {
+    let (server, rest) = match rest {
+        [flag, url, rest @ ..] if flag == "--postgres" => (Some(url), rest),
+        [flag] if flag == "--postgres" => bail!("--postgres takes the URL of a database"),
+        rest => (None, rest),
+    };
     let nextest = Command::new(cargo().get_program())
         .args(["nextest", "--version"])
         .output()
@@ -79,6 +87,15 @@ fn test(cases: u32, rest: &[String]) -> Result<()> {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
     } else {
         command.args(["test", "--workspace", "--no-fail-fast"]);
+    }
+    // Built in either way, so that the flag builds nothing anew.
+    command.args(["--features", "drawloom/postgres"]);
+    match server {
+        Some(url) => drop(command.env("DRAWLOOM_TEST_POSTGRES", url)),
+        None => {
+            command.env_remove("DRAWLOOM_TEST_POSTGRES");
+            say("PostgreSQL is not tested: `cargo xtask test --postgres URL` tests it, as .ci/run does");
+        }
     }
     if std::env::var_os("PROPTEST_CASES").is_none() {
         command.env("PROPTEST_CASES", cases.to_string());

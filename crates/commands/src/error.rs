@@ -141,6 +141,7 @@ impl From<StoreError> for CommandError {
             StoreError::SchemaTooNew { .. } => ("schema_too_new", 6),
             StoreError::MigrationNeeded { .. } => ("migration_needed", 6),
             StoreError::ReadOnly => ("read_only", 6),
+            StoreError::Server(_) => ("server", 6),
             StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed | StoreError::Panicked => {
                 ("store", 6)
             }

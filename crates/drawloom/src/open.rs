@@ -10,7 +10,7 @@ use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{Ids, Store, StoreError};
+use store::{Ids, ServerOptions, Store, StoreError, StoreId};
 use text::terminal::visible;
 use tokio::runtime::Runtime;
 
@@ -125,17 +125,15 @@ pub(crate) fn open(
         search: std::time::Duration::from_secs_f64(config.limits.search),
         ..store::Limits::default()
     };
-    let options = store::Options { limits, ..store::Options::default() };
-    let store = match Store::open_with(&home.database(), &options) {
-        Err(StoreError::MigrationNeeded { found, known }) => {
-            nobody_older(&home)?;
-            let store = Store::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
-            person.notice(&format!(
-                "the store was brought from version {found} to {known}; what it was is kept as loom.db.v{found}.bak"
-            ));
-            store
-        }
-        opened => opened?,
+    let store = match &config.store.url {
+        Some(url) => Store::connect(&ServerOptions {
+            url: url.clone(),
+            password: config.store.known_password(),
+            store: StoreId::of_home(home.root())?,
+            pool: usize::from(config.store.pg_pool),
+            limits,
+        })?,
+        None => open_file(&home, limits, &person)?,
     };
     let workspace = match need {
         WorkspaceNeed::None => Workspace::default(),
@@ -185,6 +183,22 @@ pub(crate) fn open(
         purse: Arc::new(Purse::new(budget)),
     };
     Ok(OpenHome { app: Arc::new(app), instance })
+}
+
+/// Opens the store in the home's file, brought up to date if need be.
+fn open_file(home: &Home, limits: store::Limits, person: &Person) -> Result<Store, CommandError> {
+    let options = store::Options { limits, ..store::Options::default() };
+    match Store::open_with(&home.database(), &options) {
+        Err(StoreError::MigrationNeeded { found, known }) => {
+            nobody_older(home)?;
+            let store = Store::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
+            person.notice(&format!(
+                "the store was brought from version {found} to {known}; what it was is kept as loom.db.v{found}.bak"
+            ));
+            Ok(store)
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// Refuses to bring the store up to date while a process of an older program may have it open.

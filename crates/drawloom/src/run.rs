@@ -113,7 +113,11 @@ fn restore(
     layers: &Layers,
     quiet: bool,
 ) -> Result<Outcome, CommandError> {
-    let options = HomeOptions { allow_network_fs: layers.config()?.store.allow_network_fs };
+    let config = layers.config()?.store;
+    if config.url.is_some() {
+        return Err(store::StoreError::from(store::ServerError::Unsupported("restore a backup")).into());
+    }
+    let options = HomeOptions { allow_network_fs: config.allow_network_fs };
     let guard = paths.guard()?;
     let into = RestoreTo { home: paths.home.clone(), options, guard, now: Clock::system().now() };
     let person = Person::new(quiet, false);

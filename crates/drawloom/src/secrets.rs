@@ -33,6 +33,7 @@ fn known(config: &Config) -> Vec<(String, String)> {
         let named = provider.key_env.as_deref().and_then(|name| Some((name.to_owned(), variable(name)?)));
         known.extend(named);
     }
+    known.extend(config.store.known_password().map(|password| ("store.password".to_owned(), password)));
     // Known although it may not be used: the owner's text should not carry it either.
     let usual = model::providers().iter().filter_map(|row| row.key_env);
     known.extend(usual.filter_map(|name| Some((name.to_owned(), variable(name)?))));

@@ -53,16 +53,28 @@ pub(crate) const fn number_of(node: i64) -> i64 {
 pub(crate) struct Db<'c> {
     transaction: &'c dyn Transaction,
     caches: &'c Caches,
+    /// Events that have no number yet.
+    happened: RefCell<Vec<(TreeKey, Vec<u8>)>>,
 }
 
 impl<'c> Db<'c> {
-    pub(crate) const fn new(transaction: &'c dyn Transaction, caches: &'c Caches) -> Self {
-        Self { transaction, caches }
+    pub(crate) fn new(transaction: &'c dyn Transaction, caches: &'c Caches) -> Self {
+        Self { transaction, caches, happened: RefCell::new(Vec::new()) }
     }
 
     /// The engine's own operations.
     pub(crate) const fn engine(&self) -> &'c dyn Transaction {
         self.transaction
+    }
+
+    /// Remembers an event until the transaction is about to end.
+    pub(crate) fn happened(&self, tree: TreeKey, what: Vec<u8>) {
+        self.happened.borrow_mut().push((tree, what));
+    }
+
+    /// The events remembered, oldest first.
+    pub(crate) fn take_happened(&self) -> Vec<(TreeKey, Vec<u8>)> {
+        self.happened.take()
     }
 
     /// Runs a statement; returns how many rows it changed.

@@ -16,6 +16,23 @@ pub(crate) use value::{FromValue, NONE, Params, Row, Value, ValueRef, params};
 /// Called with each row; returns whether the next one is wanted.
 pub(crate) type Visit<'v> = &'v mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>;
 
+/// What writers take turns at. What has a unique name in its table needs none: the loser is done again, and finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lock<'a> {
+    /// A tree, by its number, with all that belongs to it.
+    Tree(i64),
+    /// A lease, by its name.
+    Lease(&'a str),
+    /// Jobs, of all trees.
+    Jobs,
+    /// Sessions, and which trees they have.
+    Sessions,
+    /// The numbers of events: taken last, so that their order is that of commits.
+    Events,
+    /// The whole store: every other transaction that writes has ended.
+    Everything,
+}
+
 /// One transaction that writes, or one snapshot that reads.
 pub(crate) trait Transaction {
     /// Runs a statement that changes rows; returns how many rows it changed.
@@ -28,10 +45,14 @@ pub(crate) trait Transaction {
     /// in the order of the sets. A set for which there is no row is passed over.
     fn query_each(&self, sql: &str, sets: &[&[Value<'_>]], visit: Visit<'_>) -> Result<(), StoreError>;
 
-    /// Makes writers of a tree wait for each other until the transaction ends.
-    fn lock_tree(&self, tree: i64) -> Result<(), StoreError>;
+    /// Whether each call is a round trip, so that it pays to ask for more than is needed yet.
+    fn is_remote(&self) -> bool;
 
-    /// Adds a node's text to the search index.
+    /// Waits for other transactions that hold a lock, and holds it until this one ends. What is read after it is
+    /// what they committed. A rule takes it before it reads what it then writes.
+    fn lock(&self, lock: Lock<'_>) -> Result<(), StoreError>;
+
+    /// Adds a node's text to the search index, if it has words.
     fn index(&self, node: i64, text: &str) -> Result<(), StoreError>;
 
     /// Takes a node's text out of the search index, which has to be told what it was.

@@ -97,12 +97,82 @@ pub enum StoreError {
     /// SQLite failed in a way that has no name of its own here.
     #[error("the store failed: {0}: check the disk that holds the home; what was acknowledged is kept")]
     Sqlite(#[source] rusqlite::Error),
+    /// The database server, or the way to it.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// The store was closed, or its thread ended.
     #[error("the store is closed")]
     Closed,
     /// A function that was to write panicked; nothing of it is written, and others go on.
     #[error("a write broke off by an error of the program: nothing of it was written; please report it")]
     Panicked,
+}
+
+/// A failure of a database server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// The program cannot speak to servers.
+    #[error(
+        "this drawloom was built without PostgreSQL: build it with `--features postgres`, or remove store.url"
+    )]
+    NotBuilt,
+    /// `store.url` cannot be read.
+    #[error("store.url: {0}")]
+    Url(String),
+    /// Nobody answers, or not as a server does.
+    #[error("cannot reach the database {server}: {why}: start the server, or correct store.url")]
+    Absent {
+        /// Where it was looked for.
+        server: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The server does not let us in.
+    #[error(
+        "the database {server} does not let us in: {why}: put the password into DRAWLOOM_STORE_PASSWORD or keys.toml"
+    )]
+    Login {
+        /// The server.
+        server: String,
+        /// What it says.
+        why: String,
+    },
+    /// The server is too old.
+    #[error("the database {server} runs PostgreSQL {found}: version 15 or newer is needed")]
+    TooOld {
+        /// The server.
+        server: String,
+        /// Its version.
+        found: String,
+    },
+    /// The database holds the store of another home.
+    #[error(
+        "the database {server} belongs to another home (store {found}, this home has {own}): name another database in store.url"
+    )]
+    OtherHome {
+        /// The server.
+        server: String,
+        /// The id of the store in it.
+        found: String,
+        /// The id this home has.
+        own: String,
+    },
+    /// The connection ended within a transaction, of which nothing is written.
+    #[error("the connection to the database was lost: {0}: nothing was written; try again")]
+    Lost(String),
+    /// The connection ended while a transaction was being committed: it is written whole or not at all.
+    #[error(
+        "the connection to the database was lost during a commit: {0}: look whether it was written before trying again"
+    )]
+    Unacknowledged(String),
+    /// What only a store in a file can do.
+    #[error(
+        "a store on PostgreSQL cannot {0}: use pg_dump and pg_restore, and copy the home's folder beside them"
+    )]
+    Unsupported(&'static str),
+    /// The server failed in a way that has no name of its own here.
+    #[error("the database failed: {0}")]
+    Failed(String),
 }
 
 impl StoreError {

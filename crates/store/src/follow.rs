@@ -63,3 +63,14 @@ impl std::fmt::Debug for Follower {
         f.debug_struct("Follower").field("who", &self.who).field("after", &self.after).finish_non_exhaustive()
     }
 }
+
+/// Wakes followers, if there is something new.
+pub(crate) fn tell(newest: &watch::Sender<Cursor>, last: Cursor) {
+    newest.send_if_modified(|known| {
+        let later = last > *known;
+        if later {
+            *known = last;
+        }
+        later
+    });
+}

@@ -1,5 +1,6 @@
 //! The rules of the store over rows, the same for every engine.
 
+mod ahead;
 pub(crate) mod bytes;
 mod cell;
 mod codes;

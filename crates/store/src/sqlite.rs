@@ -4,17 +4,21 @@
 //! and cells compared, so that the order of a tree is one for all of them. A commit is synced before it is
 //! acknowledged.
 
-pub(crate) mod connection;
+mod connection;
+mod database;
 mod faults;
-pub(crate) mod maintenance;
+mod maintenance;
 mod migrate;
-pub(crate) mod open;
-pub(crate) mod readers;
+mod open;
+mod readers;
 mod version_3;
 mod versions;
-pub(crate) mod watcher;
-pub(crate) mod writer;
+mod watcher;
+mod writer;
 
 pub(crate) use connection::column;
+pub(crate) use database::Database;
+#[cfg(feature = "postgres")]
+pub(crate) use database::join;
 pub use faults::Faults;
 pub use open::Options;

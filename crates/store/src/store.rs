@@ -1,14 +1,10 @@
-//! The store: trees and what belongs to them, in one SQLite file with a write-ahead log, one thread that writes and
-//! a few that read.
+//! The store: trees and what belongs to them, in the tables of an engine.
 //!
-//! Several processes may have the file open. Each write is an immediate transaction in which numbers are given
-//! and cells compared, so that the order of a tree is one for all of them. A commit is synced before it is
-//! acknowledged.
+//! Several processes may use it at once. Each write is one transaction in which numbers are given and cells
+//! compared, so that the order of a tree is one for all of them. A commit is durable before it is acknowledged.
 
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use loom::rows::StoredResponse;
@@ -18,9 +14,9 @@ use tokio::sync::watch;
 
 use crate::adopt::{Adopted, Import};
 use crate::apply::{Applied, With};
-use crate::db::{Caches, Db};
+use crate::db::Db;
 use crate::draft::{DraftEdit, DraftName};
-use crate::error::StoreError;
+use crate::error::{ServerError, StoreError};
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
@@ -34,63 +30,49 @@ use crate::rows::{
     workspaces,
 };
 use crate::search::{Hits, SearchScope};
+use crate::server::ServerOptions;
 use crate::session::{Session, SessionFilter, SessionId};
-use crate::sqlite;
-use crate::sqlite::connection::snapshot;
-use crate::sqlite::open::{self, Options};
-use crate::sqlite::readers::{Readers, Time};
-use crate::sqlite::watcher::Watcher;
-use crate::sqlite::writer::{WriteConnection, Writer};
+use crate::sqlite::{self, Options};
 use crate::workspace::WorkspaceRecord;
 
-/// A store in one SQLite file, or in memory.
+/// A store in one SQLite file, in memory, or in a PostgreSQL database.
 ///
 /// Every method takes the principal that asks. What it may not see is [`StoreError::NotFound`], as if it were not
 /// there. Writes are durable (power loss included) when they return, drafts excepted, which survive the death of
 /// the process. Dropping a future abandons the answer, never half of the work: a write that was queued is done
 /// whole or not at all.
 pub struct Store {
-    found: open::Found,
+    engine: Engine,
     limits: Limits,
-    newest: watch::Sender<Cursor>,
-    /// From the first follower on.
-    watcher: Mutex<Option<Watcher>>,
-    /// None once the store is being dropped.
-    readers: Option<Readers>,
-    /// None for reading only and in memory.
-    writer: Option<Writer>,
-    /// The one connection of a store in memory, used where it is asked.
-    memory: Option<Mutex<WriteConnection>>,
+}
+
+/// What holds the rows.
+enum Engine {
+    Sqlite(Box<sqlite::Database>),
+    #[cfg(feature = "postgres")]
+    Postgres(crate::postgres::Database),
 }
 
 /// An answer of the store to come, on the heap: plans and imports are large, and futures hold futures.
-type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-impl Drop for Store {
-    fn drop(&mut self) {
-        // What waits in a queue is done, then its threads end: first those that read, then the writer, and last the one
-        // that copies the log back. Connections that close in the same moment take each other for the last one, and
-        // leave the log to the next process.
-        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let mut readers = self.readers.take().map(Readers::stop).unwrap_or_default();
-        readers.extend(watcher.map(Watcher::stop));
-        join(readers);
-        join(self.writer.take().map(Writer::stop).unwrap_or_default());
-    }
-}
-
-/// Waits until threads have ended.
-fn join(threads: Vec<JoinHandle<()>>) {
-    for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id()) {
-        if thread.join().is_err() {
-            tracing::error!("a thread of the store panicked");
-        }
-    }
+/// Whether a read may take as long as it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// It ends within [`Limits::read`].
+    Bounded,
+    /// An integrity check or a copy of everything: where others are not waited for.
+    Unbounded,
 }
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("found", &self.found).finish_non_exhaustive()
+        let name = match &self.engine {
+            Engine::Sqlite(database) => database.path().display().to_string(),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => database.server().to_owned(),
+        };
+        f.debug_struct("Store").field("at", &name).finish_non_exhaustive()
     }
 }
 
@@ -109,13 +91,8 @@ impl Store {
     /// [`StoreError::Foreign`] for another program's file, [`StoreError::SchemaTooNew`] for a newer program's,
     /// [`StoreError::MigrationNeeded`] for an older one's unless `may_migrate` is set, [`StoreError::Damaged`].
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
-        let found = open::prepare(path, options)?;
-        let newest = watch::Sender::new(Cursor::default());
-        let writer =
-            if found.read_only { None } else { Some(Writer::start(&found, options, newest.clone())?) };
-        let readers = Some(Readers::start(&found, options.readers, options.limits.read)?);
-        let (limits, watcher) = (options.limits, Mutex::new(None));
-        Ok(Self { found, limits, newest, watcher, readers, writer, memory: None })
+        let engine = Engine::Sqlite(Box::new(sqlite::Database::open(path, options)?));
+        Ok(Self { engine, limits: options.limits })
     }
 
     /// An empty store in memory, for previews and tests. It ends with the value, has no threads, and does its work on
@@ -132,31 +109,66 @@ impl Store {
     /// # Errors
     /// As [`Store::in_memory`].
     pub fn in_memory_with(limits: Limits) -> Result<Self, StoreError> {
-        let found = open::Found::memory();
-        let newest = watch::Sender::new(Cursor::default());
         let options = Options { limits, ..Options::default() };
-        let conn = open::writer(&found, &options)?;
-        let memory = Some(Mutex::new(WriteConnection::new(conn, &options, newest.clone())?));
-        Ok(Self { found, limits, newest, watcher: Mutex::new(None), readers: None, writer: None, memory })
+        Ok(Self { engine: Engine::Sqlite(Box::new(sqlite::Database::in_memory(&options)?)), limits })
+    }
+
+    /// Connects to a PostgreSQL database, and makes the tables in one that has none.
+    ///
+    /// # Errors
+    /// [`StoreError::Server`] names a server that is absent, too old or does not let us in, another home's database,
+    /// and a program built without the feature `postgres`; [`StoreError::Foreign`] another program's tables.
+    pub fn connect(options: &ServerOptions) -> Result<Self, StoreError> {
+        #[cfg(feature = "postgres")]
+        {
+            let engine = Engine::Postgres(crate::postgres::Database::connect(options)?);
+            Ok(Self { engine, limits: options.limits })
+        }
+        #[cfg(not(feature = "postgres"))]
+        {
+            let _ = options;
+            Err(ServerError::NotBuilt.into())
+        }
     }
 
     /// The bytes of the write-ahead log, if they are more than [`Limits::wal`]: a read that does not end holds it.
+    /// A server looks after its own.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the log cannot be looked at.
     pub fn long_log(&self) -> Result<Option<u64>, StoreError> {
-        let mut name = self.found.path.clone().into_os_string();
-        name.push("-wal");
-        match std::fs::symlink_metadata(&name) {
-            Ok(metadata) => Ok(Some(metadata.len()).filter(|bytes| *bytes > self.limits.wal)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::io("look at the store's log", error)),
+        match &self.engine {
+            Engine::Sqlite(database) => database.long_log(self.limits.wal),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => Ok(None),
         }
     }
 
     /// Whether writes are refused.
-    pub const fn is_read_only(&self) -> bool {
-        self.found.read_only
+    pub fn is_read_only(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(database) => database.is_read_only(),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => false,
+        }
+    }
+
+    /// What may still hold what was forgotten, and is beyond the reach of this program.
+    pub const fn beyond_reach(&self) -> Option<&'static str> {
+        match &self.engine {
+            Engine::Sqlite(_) => None,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => Some(crate::postgres::BEYOND_REACH),
+        }
+    }
+
+    /// Round trips to a server since the store was opened; none where there is no server.
+    pub fn round_trips(&self) -> Option<u64> {
+        match &self.engine {
+            Engine::Sqlite(_) => None,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => Some(database.round_trips()),
+        }
     }
 
     fn read<T, F>(&self, work: F) -> Answer<'_, T>
@@ -167,56 +179,44 @@ impl Store {
         self.read_within(Time::Bounded, work)
     }
 
-    /// Runs a read on a thread that reads; in memory, where there is one connection, on that which writes.
+    /// Runs a read in a snapshot of its own.
     fn read_within<T, F>(&self, time: Time, work: F) -> Answer<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        match &self.readers {
-            Some(readers) => Box::pin(readers.run(time, work)),
-            None => self.run_alone(|conn| snapshot(conn, &Caches::default(), work)),
+        match &self.engine {
+            Engine::Sqlite(database) => database.read(time, work),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => database.read(time, work),
         }
     }
 
-    fn write<T, F>(&self, work: F) -> Answer<'_, T>
+    /// Runs a write in a transaction of its own, whose events are numbered last. It may be done again.
+    fn write<T, F>(&self, mut work: F) -> Answer<'_, T>
     where
         T: Send + 'static,
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        if let Some(memory) = &self.memory {
-            let done = memory.lock().unwrap_or_else(PoisonError::into_inner).run(work);
-            return Box::pin(std::future::ready(done));
-        }
-        match self.writer() {
-            Ok(writer) => Box::pin(writer.run(work)),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
-    }
-
-    /// Does something between two transactions.
-    fn run_alone<T, F>(&self, work: F) -> Answer<'_, T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&rusqlite::Connection) -> Result<T, StoreError> + Send + 'static,
-    {
-        if let Some(memory) = &self.memory {
-            let done = memory.lock().unwrap_or_else(PoisonError::into_inner).run_alone(work);
-            return Box::pin(std::future::ready(done));
-        }
-        match self.writer() {
-            Ok(writer) => Box::pin(writer.run_alone(work)),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+        let work = move |db: &Db<'_>| {
+            let done = work(db)?;
+            events::number(db)?;
+            Ok(done)
+        };
+        match &self.engine {
+            Engine::Sqlite(database) => database.write(work),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => database.write(work),
         }
     }
 
-    fn writer(&self) -> Result<&Writer, StoreError> {
-        self.writer.as_ref().ok_or(StoreError::ReadOnly)
-    }
-
-    /// Removes what a forget or purge left in the file's pages.
+    /// Removes what a forget or purge left behind its rows.
     async fn scrub(&self) -> Result<(), StoreError> {
-        self.run_alone(sqlite::maintenance::scrub).await
+        match &self.engine {
+            Engine::Sqlite(database) => database.scrub().await,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => database.vacuum().await,
+        }
     }
 }
 
@@ -499,12 +499,11 @@ impl Store {
     /// # Errors
     /// What keeps the store from noticing other processes.
     pub fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError> {
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        // A store in memory has no other process.
-        if watcher.is_none() && self.readers.is_some() {
-            *watcher = Some(Watcher::start(&self.found, self.newest.clone())?);
+        match &self.engine {
+            Engine::Sqlite(database) => database.newest(),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => database.newest(),
         }
-        Ok(self.newest.subscribe())
     }
 
     /// Takes a lease that is free, has ended, or is held by the same holder (whose older number then ends).
@@ -688,11 +687,14 @@ impl Store {
     /// Writes a copy of the store, as of one moment, to a new file.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when the file exists.
+    /// [`StoreError::Exists`] when the file exists; [`StoreError::Server`] on PostgreSQL, naming `pg_dump`.
     pub async fn backup(&self, who: &Principal, to: &Path) -> Result<Backup, StoreError> {
         only_owner(who, "back up")?;
-        let (found, to) = (self.found.clone(), to.to_owned());
-        self.read_within(Time::Unbounded, move |_| sqlite::maintenance::copy(&found, &to)).await
+        match &self.engine {
+            Engine::Sqlite(database) => database.copy(to).await,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => Err(ServerError::Unsupported("back up").into()),
+        }
     }
 
     /// Which store this is.

@@ -23,3 +23,7 @@ mod limits;
 mod merging;
 #[path = "sqlite/processes.rs"]
 mod processes;
+#[cfg(feature = "postgres")]
+#[allow(dead_code, reason = "shared with the behavioural suite")]
+#[path = "suite/server.rs"]
+mod server;

@@ -14,7 +14,11 @@ mod suite {
     mod home;
     mod names;
     mod principals;
+    #[cfg(feature = "postgres")]
+    mod screen;
     mod searching;
+    #[cfg(feature = "postgres")]
+    mod server;
     mod sessions;
     mod showing;
     mod twins;

@@ -92,6 +92,10 @@ async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<Outco
     if count > 0 {
         outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count });
     }
+    if let Some(what) = app.store.beyond_reach() {
+        app.talk
+            .note(&format!("what was forgotten may still stand in {what}: they are its owner's to clear"));
+    }
     Ok(Outcome::Removed(outcome))
 }
 

@@ -194,11 +194,40 @@ impl Budget {
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
+    /// The PostgreSQL database that holds the store instead of a file: postgres://USER@HOST/DATABASE.
+    #[schemars(regex(pattern = "^postgres(ql)?://"))]
+    pub(crate) url: Option<String>,
+    /// The password of the user. It is kept in keys.toml; DRAWLOOM_STORE_PASSWORD and PGPASSWORD come before it.
+    #[schemars(extend("writeOnly" = true))]
+    pub(crate) password: Option<String>,
+    /// Connections to the database at most.
+    #[schemars(range(min = 1, max = 100))]
+    pub(crate) pg_pool: u16,
     /// Open a home on a network file system, where locks may lose saved work.
     pub(crate) allow_network_fs: bool,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { url: None, password: None, pg_pool: 16, allow_network_fs: false }
+    }
+}
+
+impl Store {
+    /// The password of the database: the environment before `keys.toml`.
+    pub(crate) fn known_password(&self) -> Option<String> {
+        let held = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+        held("DRAWLOOM_STORE_PASSWORD").or_else(|| held("PGPASSWORD")).or_else(|| self.password.clone())
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

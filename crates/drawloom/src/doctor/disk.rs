@@ -41,7 +41,7 @@ pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> V
             // Opening the store may write its log back.
             let mut checks =
                 vec![modes(home), file_system(home, config), space(home, config), log(home, config)];
-            let (opens, trees) = store(home);
+            let (opens, trees) = store(home, config);
             checks.extend([opens, backup::age(home, trees)]);
             if !quick {
                 checks.push(bulk(home, config));
@@ -110,7 +110,10 @@ fn space(home: &Path, config: &Config) -> Check {
 
 /// Whether the store opens, and how many trees are in it. Only the store itself opens its file (spec: security
 /// §8), and here for reading.
-fn store(home: &Path) -> (Check, usize) {
+fn store(home: &Path, config: &Config) -> (Check, usize) {
+    if let Some(url) = &config.store.url {
+        return (ok("store", format!("in the database {url}: `drawloom store check` asks it")), 0);
+    }
     let path = home.join("loom.db");
     let Ok(metadata) = path.symlink_metadata() else {
         return (ok("store", "empty: nothing was stored yet"), 0);

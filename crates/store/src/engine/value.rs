@@ -141,6 +141,8 @@ pub(crate) enum ValueRef<'r> {
 /// A row of an answer.
 pub(crate) enum Row<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
+    #[cfg(feature = "postgres")]
+    Postgres(&'r tokio_postgres::Row),
 }
 
 impl Row<'_> {
@@ -151,6 +153,8 @@ impl Row<'_> {
     pub(crate) fn value(&self, index: usize) -> Result<ValueRef<'_>, StoreError> {
         match self {
             Self::Sqlite(row) => crate::sqlite::column(row, index),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(row) => crate::postgres::column(row, index),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A cell as a row, and back.
 
-use crate::engine::{Row, params};
+use crate::engine::{Row, Value, params};
 use loom::cell::{CellScope, Place};
 use loom::{Cell, CellKey, CellValue, KeepScope, NodeId, PositionId, Seq, Slot, Target, ViewName};
 
 use super::codes::Code;
-use crate::db::{Db, TreeKey, get, unsigned};
+use crate::db::{Db, TreeKey, get, optional_id16, unsigned};
 use crate::error::StoreError;
 
 /// The numbers of the kinds of cells.
@@ -128,13 +128,25 @@ fn columns<'k>(db: &Db<'_>, tree: TreeKey, key: &'k CellKey) -> Result<Option<Co
 /// A cell; one never set is the default.
 pub(crate) fn one(db: &Db<'_>, tree: TreeKey, key: &CellKey) -> Result<Cell, StoreError> {
     let Some(columns) = columns(db, tree, key)? else { return Ok(Cell::default()) };
-    let found = db.one(
-        "SELECT form, number, text, seq FROM cells
-         WHERE tree = ?1 AND kind = ?2 AND view = ?3 AND target = ?4 AND tag = ?5",
-        params![tree.0, columns.kind, columns.view, columns.target, columns.tag],
-        |row| read_cell(db, tree, row, 0),
-    )?;
+    let sql =
+        format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = ?3 AND c.target = ?4 AND c.tag = ?5");
+    let names = params![tree.0, columns.kind, columns.view, columns.target, columns.tag];
+    let found = db.one(&sql, names, |row| read_cell(row, 4))?;
     Ok(found.unwrap_or_default())
+}
+
+/// Bookmarks at positions, by their numbers.
+pub(crate) fn bookmarks(
+    db: &Db<'_>,
+    tree: TreeKey,
+    positions: &[(PositionId, i64)],
+) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+    let sql =
+        format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = 0 AND c.target = ?3 AND c.tag = ''");
+    let sets: Vec<_> =
+        positions.iter().map(|(_, number)| params![tree.0, kind::BOOKMARK, number << 1]).collect();
+    let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+    db.all_of(&sql, &sets, |row| read_pair(db, tree, row))
 }
 
 /// Sets a cell.
@@ -186,14 +198,21 @@ pub(crate) fn set(
     Ok(())
 }
 
-/// Reads `form, number, text, seq` from column `first` on.
-fn read_cell(db: &Db<'_>, tree: TreeKey, row: &Row<'_>, first: usize) -> Result<Cell, StoreError> {
+/// Cells with the ids of the nodes that their names and values name: the columns of [`read_pair`].
+pub(crate) const PAIRS: &str =
+    "SELECT c.kind, c.view, c.target, c.tag, c.form, c.number, c.text, c.seq, v.id, t.id
+    FROM cells c LEFT JOIN nodes t ON t.pk = (c.tree << 32) + (c.target >> 1)
+    LEFT JOIN nodes v ON v.pk = (c.tree << 32) + c.number AND c.form IN (2, 3, 7)";
+
+/// Reads `form, number, text, seq, v.id` from column `first` on.
+fn read_cell(row: &Row<'_>, first: usize) -> Result<Cell, StoreError> {
     let number: i64 = get(row, first + 1)?;
+    let node = || named(row, first + 4);
     let value = match get::<u8>(row, first)? {
         0 => CellValue::None,
         1 => CellValue::Set,
-        2 => CellValue::Position(db.node_id(tree, number)?.as_position()),
-        3 => CellValue::Node(db.node_id(tree, number)?),
+        2 => CellValue::Position(node()?.as_position()),
+        3 => CellValue::Node(node()?),
         4 => CellValue::Keep(KeepScope::from_code(u8::try_from(number).unwrap_or(u8::MAX))?),
         5 => CellValue::Text(get(row, first + 2)?),
         6 => CellValue::Number(number as u64),
@@ -201,7 +220,7 @@ fn read_cell(db: &Db<'_>, tree: TreeKey, row: &Row<'_>, first: usize) -> Result<
             let at: String = get(row, first + 2)?;
             let at =
                 at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
-            CellValue::Place(Place { position: db.node_id(tree, number)?.as_position(), at })
+            CellValue::Place(Place { position: node()?.as_position(), at })
         }
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),
     };
@@ -220,21 +239,20 @@ pub(crate) fn all(db: &Db<'_>, tree: TreeKey, scope: &CellScope) -> Result<Vec<(
         CellScope::AllTags => (kind::TAG, None, None),
         CellScope::Tags(position) => (kind::TAG, None, Some(*position)),
     };
-    let columns =
-        "SELECT kind, view, target, tag, form, number, text, seq FROM cells WHERE tree = ?1 AND kind = ?2";
+    let columns = format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2");
     let read = |row: &Row<'_>| read_pair(db, tree, row);
     let mut found = match (view, position) {
         (Some(view), _) => {
             let Some(view) = db.name_number(tree, view.as_str())? else { return Ok(Vec::new()) };
-            let sql = format!("{columns} AND view = ?3");
+            let sql = format!("{columns} AND c.view = ?3");
             db.all(&sql, (tree.0, kind, view), read)?
         }
         (None, Some(position)) => {
             let target = Some(Target::Position(position));
             let Some(target) = target_number(db, tree, target)? else { return Ok(Vec::new()) };
-            db.all(&format!("{columns} AND view = 0 AND target = ?3"), (tree.0, kind, target), read)?
+            db.all(&format!("{columns} AND c.view = 0 AND c.target = ?3"), (tree.0, kind, target), read)?
         }
-        (None, None) => db.all(columns, (tree.0, kind), read)?,
+        (None, None) => db.all(&columns, (tree.0, kind), read)?,
     };
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
@@ -242,11 +260,10 @@ pub(crate) fn all(db: &Db<'_>, tree: TreeKey, scope: &CellScope) -> Result<Vec<(
 
 /// The cells that a view alone has: what it shows, where it last was, what it accepted.
 pub(crate) fn of_view(db: &Db<'_>, tree: TreeKey, view: i64) -> Result<Vec<(CellKey, Cell)>, StoreError> {
-    let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
-        WHERE tree = ?1 AND kind = ?2 AND view = ?3";
+    let sql = format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = ?3");
     let mut found = Vec::new();
     for kind in [kind::SELECTED, kind::LAST_TIP, kind::KEEP] {
-        found.extend(db.all(sql, (tree.0, kind, view), |row| read_pair(db, tree, row))?);
+        found.extend(db.all(&sql, (tree.0, kind, view), |row| read_pair(db, tree, row))?);
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
@@ -261,10 +278,16 @@ pub(crate) fn read_pair(db: &Db<'_>, tree: TreeKey, row: &Row<'_>) -> Result<(Ce
     };
     let target = match target {
         0 => None,
-        number if number & 1 == 1 => Some(Target::Version(db.node_id(tree, number >> 1)?)),
-        number => Some(Target::Position(db.node_id(tree, number >> 1)?.as_position())),
+        number if number & 1 == 1 => Some(Target::Version(named(row, 9)?)),
+        _ => Some(Target::Position(named(row, 9)?.as_position())),
     };
-    Ok((key(get(row, 0)?, view, target, get(row, 3)?)?, read_cell(db, tree, row, 4)?))
+    Ok((key(get(row, 0)?, view, target, get(row, 3)?)?, read_cell(row, 4)?))
+}
+
+/// The id of a node that a row names; it must be there.
+fn named(row: &Row<'_>, index: usize) -> Result<NodeId, StoreError> {
+    let missing = || StoreError::Damaged("a cell names a node that is missing".to_owned());
+    optional_id16(row, index)?.map(NodeId::from_bytes).ok_or_else(missing)
 }
 
 /// The view whose name has a number.

@@ -47,7 +47,7 @@ pub(crate) fn apply(
     };
     work::check_guards(db, who, &with.guards)?;
     if let Some(basis) = &with.basis {
-        let changed = basis.changed(&StoredTree { db, tree, who }).map_err(StoreError::from_row_error)?;
+        let changed = basis.changed(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)?;
         if !changed.is_empty() {
             return Err(StoreError::Conflict(changed));
         }
@@ -82,7 +82,7 @@ pub(crate) fn apply(
     if let (Some(note), Some(seq)) = (with.imported, applied.seq) {
         import::remember(db, tree, &Import { note, from: seq, to: seq })?;
     }
-    applied.cursor = events::last(db)?;
+    applied.cursor = events::number(db)?;
     Ok(applied)
 }
 
@@ -184,11 +184,7 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: NodeId) -> Result<String, Store
 
 /// Adds a node to the search index, and its blobs to those that are shown.
 pub(crate) fn index(db: &Db<'_>, key: i64, node: &loom::Node) -> Result<(), StoreError> {
-    let text = crate::search::searched_text(&node.content);
-    let text = text::bigrams::index_text(&text);
-    if !text.is_empty() {
-        db.engine().index(key, &text)?;
-    }
+    db.engine().index(key, &crate::search::searched_text(&node.content))?;
     for blob in crate::blobs::shown_in(&node.content) {
         db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, key))?;
     }
@@ -251,7 +247,7 @@ pub(crate) fn edit_draft(
     edit: &DraftEdit,
 ) -> Result<loom::Draft, StoreError> {
     let tree = find_mut(db, who, name.tree)?;
-    let rows = StoredTree { db, tree, who };
+    let rows = StoredTree::new(db, tree, who);
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
             let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;

@@ -6,8 +6,8 @@ use super::bytes::{In, Out};
 use super::cell::view_name;
 use super::codes::Code;
 use super::trees::seen;
-use crate::db::{Db, TreeKey, bytes_of, get, unsigned};
-use crate::engine::NONE;
+use crate::db::{Db, TreeKey, bytes_of, get, signed, unsigned};
+use crate::engine::{Lock, NONE, Value, params};
 use crate::error::StoreError;
 use crate::event::{Cursor, Event, Events, Happening, KEPT};
 use crate::principal::Principal;
@@ -15,14 +15,30 @@ use crate::principal::Principal;
 /// How often old events are removed, in events.
 const SWEEP: i64 = 1024;
 
-/// Appends an event.
+/// Appends an event, which gets its number when the transaction is about to end.
 pub(crate) fn append(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<(), StoreError> {
-    let sql = "INSERT INTO events (tree, what) VALUES (?1, ?2) RETURNING pk";
-    let newest = db.insert(sql, (tree.0, write(db, tree, what)?))?;
-    if newest % SWEEP == 0 {
+    db.happened(tree, write(db, tree, what)?);
+    Ok(())
+}
+
+/// Numbers the events appended so far, in the order of commits: whoever numbers waits for those that did before.
+/// Returns the newest.
+pub(crate) fn number(db: &Db<'_>) -> Result<Cursor, StoreError> {
+    let happened = db.take_happened();
+    if happened.is_empty() {
+        return last(db);
+    }
+    db.engine().lock(Lock::Events)?;
+    let before = signed(last(db)?.0)?;
+    let numbered: Vec<_> =
+        (before + 1..).zip(&happened).map(|(number, (tree, what))| params![number, tree.0, what]).collect();
+    let sets: Vec<&[Value<'_>]> = numbered.iter().map(|set| &set[..]).collect();
+    db.all_of("INSERT INTO events (pk, tree, what) VALUES (?1, ?2, ?3)", &sets, |_| Ok(()))?;
+    let newest = before + happened.len() as i64;
+    if newest / SWEEP > before / SWEEP {
         db.run("DELETE FROM events WHERE pk <= ?1", [newest - KEPT as i64])?;
     }
-    Ok(())
+    Ok(Cursor(newest.unsigned_abs()))
 }
 
 /// The newest event.

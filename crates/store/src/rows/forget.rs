@@ -11,7 +11,7 @@ use super::bytes::unpack;
 use super::trees::{TreeRef, find};
 use super::{cell, commit, draft, events, node, operation};
 use crate::db::{Db, TreeKey, bytes_of, digest, get, id16};
-use crate::engine::{NONE, params};
+use crate::engine::{Lock, NONE, params};
 use crate::error::StoreError;
 use crate::event::{Cursor, Happening};
 use crate::forget::{Forget, Forgotten, Place, Target, operation};
@@ -99,7 +99,7 @@ pub(crate) fn find_forgotten(db: &Db<'_>, who: &Principal, what: &Forget) -> Res
     let target = match what {
         Forget::Node { tree, node } => {
             let found = find(db, who, *tree)?;
-            let rows = super::reader::StoredTree { db, tree: found, who };
+            let rows = super::reader::StoredTree::new(db, found, who);
             let row = loom::Rows::node(&rows, *node).map_err(StoreError::from_row_error)?;
             let row = row.ok_or(StoreError::NotFound("node"))?;
             let mut target = Target::new(None);
@@ -159,6 +159,7 @@ fn catch_up(db: &Db<'_>, found: &Found) -> Result<Found, StoreError> {
 
 /// Removes what was found, and what came since.
 pub(crate) fn remove(db: &Db<'_>, found: &Found, now: Millis) -> Result<Forgotten, StoreError> {
+    db.engine().lock(Lock::Everything)?;
     let found = catch_up(db, found)?;
     let mut touched: BTreeSet<TreeId> = found.target.tree.into_iter().collect();
     if let Some(tree) = found.target.tree {
@@ -202,10 +203,7 @@ fn apply(
             let sql = "SELECT content, flags FROM nodes WHERE pk = ?1";
             let content = db.one(sql, [*key], |row| node::read_content(row, 0, get(row, 1)?))?;
             let content = content.unwrap_or_default();
-            let text = text::bigrams::index_text(&crate::search::searched_text(&content)).into_owned();
-            if !text.is_empty() {
-                db.engine().unindex(*key, &text)?;
-            }
+            db.engine().unindex(*key, &crate::search::searched_text(&content))?;
             blobs.extend(crate::blobs::shown_in(&content));
             db.run("DELETE FROM blobs WHERE node = ?1", [*key])?;
             node::purge(db, *key)
@@ -360,10 +358,9 @@ impl<'a, 'c> Finder<'a, 'c> {
     /// Words in the cells of a tree.
     fn labels(&mut self) -> Result<(), StoreError> {
         let words = self.target.words_of(self.tree.id);
-        let sql = "SELECT kind, view, target, tag, form, number, text, seq FROM cells
-            WHERE tree = ?1 AND (text IS NOT NULL OR tag <> '')";
+        let sql = format!("{} WHERE c.tree = ?1 AND (c.text IS NOT NULL OR c.tag <> '')", cell::PAIRS);
         let key = self.tree.key;
-        for (key, cell) in self.db.all(sql, [key.0], |row| cell::read_pair(self.db, key, row))? {
+        for (key, cell) in self.db.all(&sql, [key.0], |row| cell::read_pair(self.db, key, row))? {
             let (mut new_key, mut left) = (key.clone(), cell.value.clone());
             if words.remove_from_cell(&mut new_key, &mut [&mut left]) {
                 self.found.push(Removal::Label { tree: self.tree.id, key, left, seq: cell.seq });

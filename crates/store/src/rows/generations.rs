@@ -160,7 +160,7 @@ pub(crate) fn generations(
     let (seen, param) = seen(who);
     let sql = format!(
         "SELECT g.state, g.owner, g.fence, g.row FROM generations g JOIN trees t ON t.pk = g.tree
-         WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND (?3 IS NULL OR g.state = ?3) ORDER BY g.id"
+         WHERE {seen} AND (t.id = ?2 OR ?2 IS NULL) AND (g.state = ?3 OR ?3 IS NULL) ORDER BY g.id"
     );
     let tree = filter.tree.map(TreeId::to_bytes);
     db.all(&sql, (param, tree, filter.state.map(state_code)), |row| {
@@ -181,15 +181,15 @@ pub(crate) fn take_over(
     to: &Holder,
 ) -> Result<Fence, StoreError> {
     let unknown = || StoreError::NotFound("generation");
-    let found =
-        db.one("SELECT tree, state, owner, fence FROM generations WHERE id = ?1", [id.to_bytes()], |row| {
-            Ok((TreeKey(get(row, 0)?), read_state(get(row, 1)?)?, read_tenure(row, 2)?))
-        })?;
-    let (tree, state, tenure) = found.ok_or_else(unknown)?;
+    let sql = "SELECT tree FROM generations WHERE id = ?1";
+    let tree = db.one(sql, [id.to_bytes()], |row| Ok(TreeKey(get(row, 0)?)))?.ok_or_else(unknown)?;
     find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
         StoreError::NotFound(_) => unknown(),
         other => other,
     })?;
+    let sql = "SELECT state, owner, fence FROM generations WHERE id = ?1";
+    let found = db.one(sql, [id.to_bytes()], |row| Ok((read_state(get(row, 0)?)?, read_tenure(row, 1)?)))?;
+    let (state, tenure) = found.ok_or_else(unknown)?;
     if state != GenerationState::Started || tenure != *from {
         return Err(StoreError::Fenced { what: format!("generation {id}") });
     }
@@ -211,7 +211,7 @@ pub(crate) fn usage(
     let sql = format!(
         "SELECT u.generation, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost
          FROM usage u JOIN trees t ON t.pk = u.tree
-         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, u.generation"
+         WHERE {seen} AND u.at >= ?2 AND (t.id = ?3 OR ?3 IS NULL) ORDER BY u.at, u.generation"
     );
     db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), usage_row)
 }
@@ -229,7 +229,7 @@ pub(crate) fn spent(
         "SELECT g.id, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost, g.row, r.metadata
          FROM usage u JOIN generations g ON g.id = u.generation JOIN trees t ON t.pk = u.tree
              LEFT JOIN responses r ON r.generation = g.id
-         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR (u.at, g.id) > (?3, ?4)) ORDER BY u.at, g.id LIMIT ?5"
+         WHERE {seen} AND u.at >= ?2 AND ((u.at, g.id) > (?3, ?4) OR ?3 IS NULL) ORDER BY u.at, g.id LIMIT ?5"
     );
     let (at, id) = after.map_or((None, None), |(at, id)| (Some(at.0), Some(id.to_bytes())));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -274,7 +274,7 @@ pub(crate) fn of_tree(
     limit: i64,
 ) -> Result<Vec<(GenerationRow, Option<Digest>)>, StoreError> {
     let sql = "SELECT g.row, r.digest FROM generations g LEFT JOIN responses r ON r.generation = g.id
-         WHERE g.tree = ?1 AND (?2 IS NULL OR g.id > ?2) ORDER BY g.id LIMIT ?3";
+         WHERE g.tree = ?1 AND (g.id > ?2 OR ?2 IS NULL) ORDER BY g.id LIMIT ?3";
     db.all(sql, (tree.key.0, after.map(GenerationId::to_bytes), limit), |row| {
         let response = match row.value(1)? {
             ValueRef::Null => None,

@@ -99,7 +99,7 @@ fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<(), Store
     let bodies: BTreeSet<Digest> = adopted.bodies.iter().map(|body| body.digest).collect();
     for sent in &adopted.manifests {
         generations::keep(db, Sent::Manifest, sent.manifest.digest, &sent.manifest.bytes)?;
-        for body in adopted.bodies_of(sent).into_iter().filter(|body| bodies.contains(body)) {
+        for body in adopted.bodies_of(sent).filter(|body| bodies.contains(body)) {
             generations::cite(db, sent.manifest.digest, body)?;
         }
     }

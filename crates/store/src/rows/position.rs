@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::engine::{Row, params};
+use crate::engine::{Row, Value, params};
 use loom::content::plain_text;
 use loom::rows::OriginalText;
-use loom::{Block, Counts, NodeId, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
+use loom::{Block, Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
 
 use super::codes::Code;
 use super::node::{read_content, read_counts, read_role};
@@ -103,6 +103,46 @@ fn read_whole(tree: TreeRef, row: &Row<'_>) -> Result<Position, StoreError> {
     Ok(Position { parent, jump, ..read_half(tree.id, row)?.position })
 }
 
+/// The positions whose originals have these ids, with their numbers; a tree's own only.
+pub(crate) fn many(
+    db: &Db<'_>,
+    tree: TreeRef,
+    ids: &[PositionId],
+) -> Result<Vec<(Position, i64)>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, up.id, j.id FROM nodes n JOIN positions p ON p.pk = n.pk
+         LEFT JOIN nodes up ON up.pk = ?2 + p.parent JOIN nodes j ON j.pk = ?2 + p.jump
+         WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3"
+    );
+    let sets: Vec<_> =
+        ids.iter().map(|id| params![id.to_bytes(), tree.key.first(), tree.key.last()]).collect();
+    let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+    db.all_of(&sql, &sets, |row| Ok((read_whole(tree, row)?, number_of(get(row, 0)?))))
+}
+
+/// A position, at most `limit` from it upwards, and all that their jump pointers lead to; with their numbers.
+pub(crate) fn around(
+    db: &Db<'_>,
+    tree: TreeRef,
+    from: PositionId,
+    limit: usize,
+) -> Result<Vec<(Position, i64)>, StoreError> {
+    let sql = format!(
+        "WITH RECURSIVE run (pk, parent, jump, step) AS (
+            SELECT p.pk, p.parent, p.jump, 1 FROM nodes n JOIN positions p ON p.pk = n.pk
+                WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?4
+            UNION ALL SELECT p.pk, p.parent, p.jump, run.step + 1 FROM run
+                JOIN positions p ON p.pk = ?2 + run.parent WHERE run.step < ?3),
+         near (pk, jump) AS (
+            SELECT pk, jump FROM run
+            UNION SELECT p.pk, p.jump FROM near JOIN positions p ON p.pk = ?2 + near.jump)
+         SELECT {COLUMNS}, up.id, j.id FROM near JOIN positions p ON p.pk = near.pk JOIN nodes n ON n.pk = p.pk
+         LEFT JOIN nodes up ON up.pk = ?2 + p.parent JOIN nodes j ON j.pk = ?2 + p.jump"
+    );
+    let keys = (from.to_bytes(), tree.key.first(), limit_of(limit), tree.key.last());
+    db.all(&sql, keys, |row| Ok((read_whole(tree, row)?, number_of(get(row, 0)?))))
+}
+
 /// Positions below the one with number `parent`, newest first, whose keys are less than `bound`.
 pub(crate) fn children(
     db: &Db<'_>,
@@ -145,11 +185,18 @@ pub(crate) fn upwards(
         Some(Half { parent: Some(parent), .. }) if halves.len() < limit => return Err(missing(*parent)),
         Some(_) => {}
     }
-    let ids: HashMap<i64, PositionId> = halves.iter().map(|half| (half.number, half.position.id)).collect();
-    let id = |number: i64| match ids.get(&number) {
-        Some(id) => Ok(*id),
-        None => db.node_id(tree.key, number).map(NodeId::as_position),
-    };
+    let mut ids: HashMap<i64, PositionId> =
+        halves.iter().map(|half| (half.number, half.position.id)).collect();
+    let mut further: Vec<i64> = halves.iter().map(|half| half.jump).collect();
+    further.extend(halves.last().and_then(|half| half.parent));
+    further.retain(|number| !ids.contains_key(number));
+    further.dedup();
+    let keys: Vec<[Value<'_>; 1]> = further.iter().map(|number| [tree.key.node(*number).into()]).collect();
+    let sets: Vec<&[Value<'_>]> = keys.iter().map(|set| &set[..]).collect();
+    ids.extend(db.all_of("SELECT pk, id FROM nodes WHERE pk = ?1", &sets, |row| {
+        Ok((number_of(get(row, 0)?), PositionId::from_bytes(id16(row, 1)?)))
+    })?);
+    let id = |number: i64| ids.get(&number).copied().ok_or_else(|| missing(number));
     let whole = halves.into_iter().map(|half| {
         Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })
     });

@@ -80,12 +80,12 @@ pub(crate) fn resolve_node(
     };
     let tree = tree.map(TreeId::to_bytes);
     let mut found = db.all(
-        &format!("{columns} WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND n.short = ?3"),
+        &format!("{columns} WHERE {seen} AND (t.id = ?2 OR ?2 IS NULL) AND n.short = ?3"),
         (&param, tree, short),
         read,
     )?;
     if let Some(id) = id {
-        let sql = format!("{columns} WHERE n.id = ?3 AND {seen} AND (?2 IS NULL OR t.id = ?2)");
+        let sql = format!("{columns} WHERE n.id = ?3 AND {seen} AND (t.id = ?2 OR ?2 IS NULL)");
         found.extend(db.all(&sql, (&param, tree, id.to_bytes()), read)?);
     }
     let shown = found.iter().map(|(name, tree)| format!("{tree}:{}", name.short_id));

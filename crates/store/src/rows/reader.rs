@@ -8,9 +8,10 @@ use loom::{
     PositionId, RowError, Rows, Seq, Slot, Timeline, TreeId, TreeRow, ViewName,
 };
 
+use super::ahead::{Ahead, Count};
 use super::trees::TreeRef;
 use super::{cell, draft, generations, injections, node, operation, position, trees};
-use crate::db::{Db, get, id16, unsigned};
+use crate::db::{Db, get, id16, number_of, unsigned};
 use crate::engine::{Row, Value, params};
 use crate::error::StoreError;
 use crate::principal::Principal;
@@ -21,6 +22,8 @@ pub(crate) struct StoredTree<'a, 'c> {
     pub(crate) tree: TreeRef,
     /// Who reads: what was sent and received is shown to some only.
     pub(crate) who: &'a Principal,
+    /// Where a question is a round trip.
+    ahead: Option<Ahead>,
 }
 
 /// Runs a function over the rows of a tree that `who` sees.
@@ -31,7 +34,7 @@ pub(crate) fn run<T>(
     f: impl FnOnce(&dyn Rows) -> Result<T, RowError>,
 ) -> Result<T, StoreError> {
     let tree = trees::find(db, who, tree)?;
-    f(&StoredTree { db, tree, who }).map_err(StoreError::from_row_error)
+    f(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)
 }
 
 /// What is not there, or not for this reader, as nothing.
@@ -48,7 +51,106 @@ pub(super) fn limit_of(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
+impl<'a, 'c> StoredTree<'a, 'c> {
+    pub(crate) fn new(db: &'a Db<'c>, tree: TreeRef, who: &'a Principal) -> Self {
+        let ahead = db.engine().is_remote().then(Ahead::default);
+        Self { db, tree, who, ahead }
+    }
+}
+
 impl StoredTree<'_, '_> {
+    /// Keeps positions that were read, with their numbers.
+    fn keep_numbered(&self, ahead: &Ahead, found: Vec<(Position, i64)>) {
+        ahead.numbers.keep(found.iter().map(|(position, number)| (position.id, Some(*number))));
+        ahead.keep_positions(found.into_iter().map(|(position, _)| position));
+    }
+
+    fn position_ahead(&self, ahead: &Ahead, id: PositionId) -> Result<Option<Position>, StoreError> {
+        if let Some(known) = ahead.positions.get(&id) {
+            return Ok(known);
+        }
+        let beside = ahead.beside(id);
+        let found = match beside.len() {
+            1 => position::around(self.db, self.tree, id, ahead.next_run())?,
+            _ => {
+                let unknown: Vec<_> =
+                    beside.into_iter().filter(|id| ahead.positions.get(id).is_none()).collect();
+                position::many(self.db, self.tree, &unknown)?
+            }
+        };
+        self.keep_numbered(ahead, found);
+        // What was not found is not there.
+        ahead.positions.ask(&id, || vec![id], &None, |_| Ok(Vec::new()))
+    }
+
+    /// The numbers of a position and of those beside it.
+    fn numbers_ahead(&self, ahead: &Ahead, id: PositionId) -> Result<Vec<(PositionId, i64)>, StoreError> {
+        let beside = ahead.beside(id);
+        let read = |ids: &[PositionId]| {
+            let sql = "SELECT id, pk FROM nodes WHERE id = ?1 AND pk BETWEEN ?2 AND ?3";
+            let key = self.tree.key;
+            let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
+            let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+            self.db.all_of(sql, &sets, |row| {
+                Ok((PositionId::from_bytes(id16(row, 0)?), Some(number_of(get(row, 1)?))))
+            })
+        };
+        for id in &beside {
+            ahead.numbers.ask(id, || beside.clone(), &None, read)?;
+        }
+        Ok(beside.into_iter().filter_map(|id| Some((id, ahead.numbers.get(&id)??))).collect())
+    }
+
+    /// Counts the rows of one table that name a position, and those that name one beside it.
+    fn count_ahead(&self, ahead: &Ahead, count: Count, sql: &str, id: PositionId) -> Result<u64, StoreError> {
+        if let Some(known) = ahead.counts.get(&(count, id)) {
+            return Ok(known);
+        }
+        let (numbers, key) = (self.numbers_ahead(ahead, id)?, self.tree.key);
+        let sets: Vec<_> =
+            numbers.iter().map(|(_, number)| params![*number, key.first(), key.last()]).collect();
+        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+        // Each counts to one row.
+        let counts = self.db.all_of(sql, &sets, |row| unsigned(row, 0))?;
+        ahead.counts.keep(numbers.iter().map(|(id, _)| (count, *id)).zip(counts));
+        Ok(ahead.counts.get(&(count, id)).unwrap_or_default())
+    }
+
+    fn bookmark_ahead(&self, ahead: &Ahead, position: PositionId) -> Result<Cell, StoreError> {
+        let key = |position| CellKey::Bookmark { position };
+        let beside = || ahead.beside(position).into_iter().map(key).collect();
+        ahead.cells.ask(&key(position), beside, &Cell::default(), |_| {
+            cell::bookmarks(self.db, self.tree.key, &self.numbers_ahead(ahead, position)?)
+        })
+    }
+
+    fn node_ahead(&self, ahead: &Ahead, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
+        ahead.nodes.ask(
+            &id,
+            || ahead.beside_node(id),
+            &None,
+            |ids| {
+                let found = self.find_nodes(ids)?;
+                Ok(found.into_iter().map(|row| (row.node.id, Some(row))).collect())
+            },
+        )
+    }
+
+    fn generation_ahead(&self, ahead: &Ahead, id: GenerationId) -> Result<Option<GenerationRow>, StoreError> {
+        ahead.generations.ask(
+            &id,
+            || ahead.beside_generation(id),
+            &None,
+            |ids| {
+                let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
+                let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), self.tree.key.0]).collect();
+                let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+                let rows = self.db.all_of(sql, &sets, |row| trees::json(&get::<String>(row, 0)?))?;
+                Ok(rows.into_iter().map(|row: GenerationRow| (row.id, Some(row))).collect())
+            },
+        )
+    }
+
     fn node_at(&self, number: i64) -> Result<Option<NodeRow>, StoreError> {
         let sql = format!("SELECT {} FROM {} WHERE n.pk = ?1", node::COLUMNS, node::TABLES);
         self.db.one(&sql, [self.tree.key.node(number)], |row| node::read(self.db, self.tree, row))
@@ -130,7 +232,10 @@ impl StoredTree<'_, '_> {
     }
 
     /// Counts the rows of one table that name a position.
-    fn count(&self, sql: &str, position: PositionId) -> Result<u64, StoreError> {
+    fn count(&self, count: Count, sql: &str, position: PositionId) -> Result<u64, StoreError> {
+        if let Some(ahead) = &self.ahead {
+            return self.count_ahead(ahead, count, sql, position);
+        }
         let (Some(number), key) = (self.number(position)?, self.tree.key) else { return Ok(0) };
         let found = self.db.one(sql, (number, key.first(), key.last()), |row| unsigned(row, 0))?;
         Ok(found.unwrap_or_default())
@@ -141,10 +246,15 @@ impl StoredTree<'_, '_> {
             return Ok(Vec::new());
         }
         let number = self.number(from)?.ok_or_else(|| RowError::missing("position", from))?;
-        position::upwards(self.db, self.tree, number, limit)
+        let found = position::upwards(self.db, self.tree, number, limit)?;
+        if let Some(ahead) = &self.ahead {
+            ahead.page(&found);
+        }
+        Ok(found)
     }
 
-    fn read_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+    /// The nodes of the tree with these ids, in their order.
+    fn find_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
         let sql = format!(
             "SELECT {} FROM {} WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3",
             node::COLUMNS,
@@ -153,7 +263,14 @@ impl StoredTree<'_, '_> {
         let key = self.tree.key;
         let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
         let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-        let found = self.db.all_of(&sql, &sets, |row| node::read(self.db, self.tree, row))?;
+        self.db.all_of(&sql, &sets, |row| node::read(self.db, self.tree, row))
+    }
+
+    fn read_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+        let found = self.find_nodes(ids)?;
+        if let Some(ahead) = &self.ahead {
+            ahead.keep_nodes(&found);
+        }
         let missing = ids.iter().zip(&found).find(|(id, row)| row.node.id != **id).map(|(id, _)| *id);
         match missing.or_else(|| ids.get(found.len()).copied()) {
             Some(id) => Err(RowError::missing("node", id).into()),
@@ -197,23 +314,36 @@ impl Rows for StoredTree<'_, '_> {
     }
 
     fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
-        let read = || match self.number(id)? {
-            Some(number) => position::one(self.db, self.tree, number),
-            None => Ok(None),
+        let read = || match (&self.ahead, self.ahead.is_none().then(|| self.number(id)).transpose()?) {
+            (Some(ahead), _) => self.position_ahead(ahead, id),
+            (None, Some(Some(number))) => position::one(self.db, self.tree, number),
+            (None, _) => Ok(None),
         };
         read().map_err(StoreError::into_row_error)
     }
 
     fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
-        self.read_node(id).map_err(StoreError::into_row_error)
+        let read = match &self.ahead {
+            Some(ahead) => self.node_ahead(ahead, id),
+            None => self.read_node(id),
+        };
+        read.map_err(StoreError::into_row_error)
     }
 
     fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
-        cell::one(self.db, self.tree.key, key).map_err(StoreError::into_row_error)
+        let read = match (&self.ahead, key) {
+            (Some(ahead), CellKey::Bookmark { position }) => self.bookmark_ahead(ahead, *position),
+            _ => cell::one(self.db, self.tree.key, key),
+        };
+        read.map_err(StoreError::into_row_error)
     }
 
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        cell::all(self.db, self.tree.key, scope).map_err(StoreError::into_row_error)
+        let found = cell::all(self.db, self.tree.key, scope).map_err(StoreError::into_row_error)?;
+        if let Some(ahead) = &self.ahead {
+            ahead.chosen(&found);
+        }
+        Ok(found)
     }
 
     fn versions(
@@ -226,8 +356,8 @@ impl Rows for StoredTree<'_, '_> {
     }
 
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
-        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3", position)
-            .map_err(StoreError::into_row_error)
+        let sql = "SELECT 1 + count(*) FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3";
+        self.count(Count::Versions, sql, position).map_err(StoreError::into_row_error)
     }
 
     fn version_with_content(
@@ -250,7 +380,7 @@ impl Rows for StoredTree<'_, '_> {
     fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
         let sql = "SELECT (SELECT count(*) FROM positions WHERE parent = ?1 AND pk > ?2 AND pk < ?3)
             - (SELECT count(*) FROM positions WHERE parent = ?1 AND kind <> 0 AND pk > ?2 AND pk < ?3)";
-        self.count(sql, position).map_err(StoreError::into_row_error)
+        self.count(Count::Children, sql, position).map_err(StoreError::into_row_error)
     }
 
     fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
@@ -303,7 +433,11 @@ impl Rows for StoredTree<'_, '_> {
     }
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
-        self.read_generation(id).map_err(StoreError::into_row_error)
+        let read = match &self.ahead {
+            Some(ahead) => self.generation_ahead(ahead, id),
+            None => self.read_generation(id),
+        };
+        read.map_err(StoreError::into_row_error)
     }
 
     fn generations(

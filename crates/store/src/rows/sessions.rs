@@ -1,6 +1,6 @@
 //! Sessions as rows.
 
-use crate::engine::params;
+use crate::engine::{Lock, params};
 
 use super::trees::{ENTRY, read_entry, seen};
 use crate::db::{Db, get};
@@ -31,6 +31,7 @@ pub(crate) fn begin(db: &Db<'_>, who: &Principal, new: &NewSession) -> Result<()
     if !who.sees_all() {
         return Err(StoreError::Denied("sessions"));
     }
+    db.engine().lock(Lock::Sessions)?;
     let same = db.one("SELECT 1 FROM sessions WHERE id = ?1", [&new.id.0], |_| Ok(()))?;
     if same.is_some() || taken(db, &new.workspace, &new.name, &new.id)? {
         return Err(StoreError::Exists("session"));
@@ -52,7 +53,7 @@ fn taken(db: &Db<'_>, workspace: &str, name: &str, but: &SessionId) -> Result<bo
 pub(crate) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
     let all = db.all(
         "SELECT id, workspace, name, kind, archived, created FROM sessions
-         WHERE (?1 IS NULL OR workspace = ?1) AND (?2 IS NULL OR name = ?2) AND (archived = 0 OR ?3 = 1)",
+         WHERE (workspace = ?1 OR ?1 IS NULL) AND (name = ?2 OR ?2 IS NULL) AND (archived = 0 OR ?3 = 1)",
         params![filter.workspace.as_deref(), filter.name.as_deref(), filter.archived],
         |row| {
             Ok(Session {
@@ -88,6 +89,7 @@ fn trees(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<Vec<TreeEntry>,
 
 /// The workspace and name of a session the principal may change.
 fn find(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(String, String), StoreError> {
+    db.engine().lock(Lock::Sessions)?;
     let found = if who.sees_all() {
         let sql = "SELECT workspace, name FROM sessions WHERE id = ?1";
         db.one(sql, [&id.0], |row| Ok((get(row, 0)?, get(row, 1)?)))?

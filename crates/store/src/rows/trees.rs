@@ -1,6 +1,6 @@
 //! Trees as rows, who may see them, and where their views stand in their timelines.
 
-use crate::engine::{Row, Value, params};
+use crate::engine::{Lock, Row, Value, params};
 use loom::seal::Seal;
 use loom::{Mode, PositionId, Seq, Timeline, TreeId, TreeRow, ViewName, short_id};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub(crate) struct TreeRef {
 /// Whether a principal sees a tree, as SQL over `trees t` with one parameter.
 pub(crate) fn seen(who: &Principal) -> (&'static str, Value<'static>) {
     match who {
-        Principal::Owner | Principal::Token { scope: Scope::Full, .. } => ("?1 IS NULL", Value::Null),
+        Principal::Owner | Principal::Token { scope: Scope::Full, .. } => ("?1 = 0", Value::Integer(0)),
         Principal::Token { scope: Scope::ChatSession(own), .. } => ("t.session = ?1", own.clone().into()),
         Principal::Token { scope: Scope::ReadTree { tree, .. }, .. } => {
             ("t.id = ?1", tree.to_bytes().to_vec().into())
@@ -45,12 +45,15 @@ pub(crate) fn find_mut(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeR
     if !who.may_write() {
         return Err(StoreError::Denied("write"));
     }
-    db.engine().lock_tree(tree.key.0)?;
+    db.engine().lock(Lock::Tree(tree.key.0))?;
     Ok(tree)
 }
 
 /// Inserts a tree.
 pub(crate) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Result<TreeRef, StoreError> {
+    if session.is_some() {
+        db.engine().lock(Lock::Sessions)?;
+    }
     let id = row.id.to_bytes();
     if db.one("SELECT 1 FROM trees WHERE id = ?1", [id], |_| Ok(()))?.is_some() {
         return Err(StoreError::Exists("tree"));

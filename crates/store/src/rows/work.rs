@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::{NONE, Row, Value, params};
+use crate::engine::{Lock, NONE, Row, Value, params};
 use loom::{Millis, TreeId};
 
 use super::trees::{find_mut, seen};
@@ -38,6 +38,7 @@ pub(crate) fn acquire(
     if !who.may_lease(name) {
         return Err(StoreError::NotFound("lease"));
     }
+    db.engine().lock(Lock::Lease(name))?;
     let fresh = Lease { name: name.to_owned(), holder: None, fence: Fence::default(), expires: now };
     let lease = lease(db, who, name)?.unwrap_or(fresh);
     let Some(fence) = lease.granted(holder, now) else {
@@ -66,6 +67,7 @@ fn write_lease(
 
 /// A lease whose newest tenure has this number.
 fn current(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) -> Result<Lease, StoreError> {
+    db.engine().lock(Lock::Lease(name))?;
     let lease = lease(db, who, name)?.ok_or(StoreError::NotFound("lease"))?;
     if lease.is_current(fence) { Ok(lease) } else { Err(StoreError::Fenced { what: name.to_owned() }) }
 }
@@ -92,6 +94,7 @@ pub(crate) fn release(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) ->
 /// Refuses a write whose leases were lost.
 pub(crate) fn check_guards(db: &Db<'_>, who: &Principal, guards: &[Guard]) -> Result<(), StoreError> {
     for guard in guards {
+        db.engine().lock(Lock::Lease(&guard.lease))?;
         let held = lease(db, who, &guard.lease)?.is_some_and(|lease| lease.is_current(guard.fence));
         if !held {
             return Err(StoreError::Fenced { what: guard.lease.clone() });
@@ -160,6 +163,7 @@ pub(crate) fn claim(
     if !who.may_write() {
         return Err(StoreError::Denied("write"));
     }
+    db.engine().lock(Lock::Jobs)?;
     let (sql, param) = jobs_sql(who);
     let sql = format!("{sql} AND j.state = 0 AND j.due <= ?2 ORDER BY j.pk");
     let mut found = None;
@@ -188,6 +192,7 @@ pub(crate) fn finish(
     tenure: &Tenure,
     end: &JobEnd,
 ) -> Result<(), StoreError> {
+    db.engine().lock(Lock::Jobs)?;
     let (sql, param) = jobs_sql(who);
     let job = db.one(&format!("{sql} AND j.pk = ?2"), (param, id.0), read_job)?;
     let job = job.ok_or(StoreError::NotFound("job"))?;
@@ -224,6 +229,7 @@ pub(crate) fn jobs(db: &Db<'_>, who: &Principal, filter: JobFilter) -> Result<Ve
 
 /// Fences everything that was running when the store was copied.
 pub(crate) fn fence_everything(db: &Db<'_>) -> Result<(), StoreError> {
+    db.engine().lock(Lock::Everything)?;
     db.run("UPDATE leases SET fence = fence + 1, holder = NULL", NONE)?;
     db.run("UPDATE generations SET fence = fence + 1 WHERE state = 0", NONE)?;
     db.run("UPDATE jobs SET fence = fence + 1 WHERE state = 1", NONE)?;

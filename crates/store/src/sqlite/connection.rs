@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use loom::Millis;
 use rusqlite::{Connection, ErrorCode, ffi, types, types::ToSqlOutput};
-use text::bigrams::{Query, Term};
+use text::bigrams::{Query, Term, index_text};
 
 use super::faults::Faults;
 use crate::db::{Caches, Db};
-use crate::engine::{Row, Transaction, Value, ValueRef, Visit};
+use crate::engine::{Lock, Row, Transaction, Value, ValueRef, Visit};
 use crate::error::StoreError;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
@@ -115,20 +115,32 @@ impl Transaction for SqliteTransaction<'_> {
         Ok(())
     }
 
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// A transaction that writes is the only one.
-    fn lock_tree(&self, _tree: i64) -> Result<(), StoreError> {
+    fn lock(&self, _lock: Lock<'_>) -> Result<(), StoreError> {
         Ok(())
     }
 
     fn index(&self, node: i64, text: &str) -> Result<(), StoreError> {
-        self.execute("INSERT INTO search (rowid, text) VALUES (?1, ?2)", &[node.into(), text.into()])?;
+        let text = index_text(text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.execute("INSERT INTO search (rowid, text) VALUES (?1, ?2)", &[node.into(), (&*text).into()])?;
         self.indexed.set(self.indexed.get() + text.len() as u64);
         Ok(())
     }
 
     fn unindex(&self, node: i64, text: &str) -> Result<(), StoreError> {
+        let text = index_text(text);
+        if text.is_empty() {
+            return Ok(());
+        }
         let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
-        self.execute(sql, &[node.into(), text.into()]).map(drop)
+        self.execute(sql, &[node.into(), (&*text).into()]).map(drop)
     }
 
     /// The index says which nodes have all the tokens, newest first; it keeps no places, which would double its size.

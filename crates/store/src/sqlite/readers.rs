@@ -13,21 +13,13 @@ use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
 use crate::db::{Caches, Db};
 use crate::error::StoreError;
+use crate::store::Time;
 
 /// Reads that wait for a thread (channel `store.reads`); callers wait for a place.
 const QUEUE: usize = 256;
 
 /// How many steps SQLite takes between two looks at the clock.
 const STEPS: i32 = 10_000;
-
-/// Whether a read may take as long as it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Time {
-    /// It ends within [`crate::Limits::read`], so that checkpoints proceed.
-    Bounded,
-    /// An integrity check or a copy of everything: on a thread of its own, so that others are not waited for.
-    Unbounded,
-}
 
 /// Long reads at once; further ones wait.
 const LONG_READS: usize = 2;

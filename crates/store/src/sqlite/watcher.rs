@@ -15,6 +15,7 @@ use super::open::{self, Found};
 use crate::db::{Caches, Db};
 use crate::error::StoreError;
 use crate::event::Cursor;
+use crate::follow::tell;
 use crate::rows::events;
 
 /// How often it looks: twice within the 200 ms that a follower may be behind (spec: security §7).
@@ -70,15 +71,4 @@ fn look(conn: &Connection, newest: &watch::Sender<Cursor>, stopped: &Receiver<()
 /// Counts the commits of all other connections, as this one sees them.
 fn version(conn: &Connection) -> Result<i64, StoreError> {
     conn.query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(failure)
-}
-
-/// Wakes followers, if there is something new.
-pub(crate) fn tell(newest: &watch::Sender<Cursor>, last: Cursor) {
-    newest.send_if_modified(|known| {
-        let later = last > *known;
-        if later {
-            *known = last;
-        }
-        later
-    });
 }

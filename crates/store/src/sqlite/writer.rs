@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::connection::{SqliteTransaction, failure};
 use super::faults::Faults;
 use super::open::{self, Found, Options};
-use super::watcher;
 use crate::db::{Caches, Db};
 use crate::error::StoreError;
 use crate::event::Cursor;
+use crate::follow::tell;
 use crate::rows::events;
 use crate::schema::VERSION;
 
@@ -313,7 +313,7 @@ impl WriteConnection {
     /// Wakes followers.
     fn tell(&self) {
         match events::last(&Db::new(&SqliteTransaction::reading(&self.conn), &Caches::default())) {
-            Ok(last) => watcher::tell(&self.newest, last),
+            Ok(last) => tell(&self.newest, last),
             // What looks for the writes of other processes will find it.
             Err(error) => tracing::warn!(%error, "the newest event could not be read"),
         }

@@ -1,4 +1,4 @@
-//! Runs a test against every store.
+//! Runs a test against every engine: in memory, in a file and, where there is a server, on PostgreSQL.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::home::Home;
 
 /// Runs a future to its end.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 /// Runs a test with a new store of each kind.
@@ -21,11 +21,17 @@ where
     let memory: Arc<Store> = Arc::new(Store::in_memory().unwrap());
     block_on(test(Home::new(memory)));
     let folder = tempfile::tempdir().unwrap();
-    let sqlite: Arc<Store> = Arc::new(Store::open(&folder.path().join("loom.db")).unwrap());
-    block_on(async {
-        let home = Home::new(Arc::clone(&sqlite));
-        test(home.clone()).await;
-        let problems = home.store.check(super::home::OWNER).await.unwrap();
-        assert!(problems.is_empty(), "{problems:?}");
-    });
+    let checked = |store: Store| {
+        block_on(async {
+            let home = Home::new(Arc::new(store));
+            test(home.clone()).await;
+            let problems = home.store.check(super::home::OWNER).await.unwrap();
+            assert!(problems.is_empty(), "{problems:?}");
+        });
+    };
+    checked(Store::open(&folder.path().join("loom.db")).unwrap());
+    #[cfg(feature = "postgres")]
+    if let Some(schema) = super::server::Schema::new() {
+        checked(schema.open());
+    }
 }

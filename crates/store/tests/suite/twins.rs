@@ -296,8 +296,8 @@ impl Twins {
 }
 
 /// Takes steps in a store and in the model, and compares all their rows.
-fn run(mode: Mode, steps: Vec<Step>) {
-    let home = Home::new(Arc::new(Store::in_memory().unwrap()));
+fn run(store: Store, mode: Mode, steps: Vec<Step>) {
+    let home = Home::new(Arc::new(store));
     block_on(async {
         let tree = home.ids.with(|entropy| entropy.next(loom::Millis(1_700_000_000_000))).unwrap();
         let twins = Twins { model: Mutex::default(), home, tree };
@@ -317,6 +317,10 @@ proptest! {
 
     #[test]
     fn the_same_plans_leave_the_same_rows(steps in prop::collection::vec(step(), 1..40)) {
-        run(Mode::Buffer, steps);
+        run(Store::in_memory().unwrap(), Mode::Buffer, steps.clone());
+        #[cfg(feature = "postgres")]
+        if let Some(schema) = super::server::Schema::new() {
+            run(schema.open(), Mode::Buffer, steps);
+        }
     }
 }

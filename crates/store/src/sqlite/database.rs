@@ -1,0 +1,164 @@
+//! A database of SQLite: a file with its threads, or the one connection of a store in memory.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use super::connection::snapshot;
+use super::maintenance;
+use super::open::{self, Found, Options};
+use super::readers::Readers;
+use super::watcher::Watcher;
+use super::writer::{WriteConnection, Writer};
+use crate::db::{Caches, Db};
+use crate::error::StoreError;
+use crate::event::Cursor;
+use crate::store::{Answer, Backup, Time};
+
+/// An open database.
+pub(crate) struct Database {
+    found: Found,
+    newest: watch::Sender<Cursor>,
+    /// From the first follower on.
+    watcher: Mutex<Option<Watcher>>,
+    /// None once the store is being dropped, and in memory.
+    readers: Option<Readers>,
+    /// None for reading only and in memory.
+    writer: Option<Writer>,
+    /// The one connection of a store in memory, used where it is asked.
+    memory: Option<Mutex<WriteConnection>>,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // What waits in a queue is done, then its threads end: first those that read, then the writer, and last the one
+        // that copies the log back. Connections that close in the same moment take each other for the last one, and
+        // leave the log to the next process.
+        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let mut readers = self.readers.take().map(Readers::stop).unwrap_or_default();
+        readers.extend(watcher.map(Watcher::stop));
+        join(readers);
+        join(self.writer.take().map(Writer::stop).unwrap_or_default());
+    }
+}
+
+/// Waits until threads have ended.
+pub(crate) fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads.into_iter().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the store panicked");
+        }
+    }
+}
+
+impl Database {
+    /// As [`crate::Store::open_with`].
+    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
+        let found = open::prepare(path, options)?;
+        let newest = watch::Sender::new(Cursor::default());
+        let writer =
+            if found.read_only { None } else { Some(Writer::start(&found, options, newest.clone())?) };
+        let readers = Some(Readers::start(&found, options.readers, options.limits.read)?);
+        Ok(Self { found, newest, watcher: Mutex::new(None), readers, writer, memory: None })
+    }
+
+    /// As [`crate::Store::in_memory`].
+    pub(crate) fn in_memory(options: &Options) -> Result<Self, StoreError> {
+        let found = Found::memory();
+        let newest = watch::Sender::new(Cursor::default());
+        let conn = open::writer(&found, options)?;
+        let memory = Some(Mutex::new(WriteConnection::new(conn, options, newest.clone())?));
+        Ok(Self { found, newest, watcher: Mutex::new(None), readers: None, writer: None, memory })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.found.path
+    }
+
+    pub(crate) const fn is_read_only(&self) -> bool {
+        self.found.read_only
+    }
+
+    /// As [`crate::Store::long_log`].
+    pub(crate) fn long_log(&self, limit: u64) -> Result<Option<u64>, StoreError> {
+        let mut name = self.found.path.clone().into_os_string();
+        name.push("-wal");
+        match std::fs::symlink_metadata(&name) {
+            Ok(metadata) => Ok(Some(metadata.len()).filter(|bytes| *bytes > limit)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io("look at the store's log", error)),
+        }
+    }
+
+    /// Runs a read on a thread that reads; in memory, where there is one connection, on that which writes.
+    pub(crate) fn read<T, F>(&self, time: Time, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        match &self.readers {
+            Some(readers) => Box::pin(readers.run(time, work)),
+            None => self.run_alone(|conn| snapshot(conn, &Caches::default(), work)),
+        }
+    }
+
+    /// Runs a write in a transaction, which others may share.
+    pub(crate) fn write<T, F>(&self, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        if let Some(memory) = &self.memory {
+            let done = memory.lock().unwrap_or_else(PoisonError::into_inner).run(work);
+            return Box::pin(std::future::ready(done));
+        }
+        match self.writer() {
+            Ok(writer) => Box::pin(writer.run(work)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    /// Does something between two transactions.
+    fn run_alone<T, F>(&self, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        if let Some(memory) = &self.memory {
+            let done = memory.lock().unwrap_or_else(PoisonError::into_inner).run_alone(work);
+            return Box::pin(std::future::ready(done));
+        }
+        match self.writer() {
+            Ok(writer) => Box::pin(writer.run_alone(work)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or(StoreError::ReadOnly)
+    }
+
+    /// Removes what a forget or purge left in the file's pages.
+    pub(crate) async fn scrub(&self) -> Result<(), StoreError> {
+        self.run_alone(maintenance::scrub).await
+    }
+
+    /// As [`crate::Store::backup`].
+    pub(crate) async fn copy(&self, to: &Path) -> Result<Backup, StoreError> {
+        let (found, to) = (self.found.clone(), to.to_owned());
+        self.read(Time::Unbounded, move |_| maintenance::copy(&found, &to)).await
+    }
+
+    /// As [`crate::Store::newest`].
+    pub(crate) fn newest(&self) -> Result<watch::Receiver<Cursor>, StoreError> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        // A store in memory has no other process.
+        if watcher.is_none() && self.readers.is_some() {
+            *watcher = Some(Watcher::start(&self.found, self.newest.clone())?);
+        }
+        Ok(self.newest.subscribe())
+    }
+}
