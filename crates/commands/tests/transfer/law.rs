@@ -169,7 +169,7 @@ async fn what_was_shown_with_a_node_comes_along() {
     there.import(&file, &[]).await.unwrap();
     assert!(file == there.exported(&[&tree]).await, "the export differs");
     let read = async |home: &TestHome| {
-        let rows = store::read(&*home.app.store, &store::Principal::Owner, id, move |rows| {
+        let rows = store::read(&home.app.store, &store::Principal::Owner, id, move |rows| {
             rows.injections(rows.tree()?.root.original(), None)
         });
         rows.await.unwrap()

@@ -110,7 +110,10 @@ fn plain_origin(db: &Db<'_>, tree: TreeKey, node: &Node) -> Result<Option<i64>, 
     Ok(found.filter(|(key, held)| TreeKey::of(*key) == tree && held == chain).map(|(key, _)| number_of(key)))
 }
 
-fn write_content(content: &[Block]) -> Result<(Option<Cow<'_, [u8]>>, u8), StoreError> {
+/// Bytes of a content, if it has any, and the form they are written in.
+type WrittenContent<'a> = (Option<Cow<'a, [u8]>>, u8);
+
+fn write_content(content: &[Block]) -> Result<WrittenContent<'_>, StoreError> {
     Ok(match content {
         [] => (None, form::EMPTY),
         [Block::Text { text }] => (Some(Cow::Borrowed(text.as_bytes())), form::TEXT),

@@ -145,12 +145,12 @@ fn drop_old_copies(path: &Path, newest: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::versions::{STEPS, batch};
+    use super::super::versions::{Run, STEPS, batch};
     use super::*;
     use crate::schema::VERSION;
 
     /// Steps of a later program, by how many versions later they are.
-    fn later(steps: &[fn(&Connection) -> Result<(), StoreError>]) -> Vec<Step> {
+    fn later(steps: &[Run]) -> Vec<Step> {
         let added = steps.iter().zip(VERSION + 1..).map(|(run, to)| Step {
             to,
             min_reader: 1,

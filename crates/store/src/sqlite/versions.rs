@@ -20,8 +20,11 @@ pub(super) struct Step {
     /// The oldest program that may write it.
     pub(super) min_writer: u32,
     /// What is done.
-    pub(super) run: fn(&Connection) -> Result<(), StoreError>,
+    pub(super) run: Run,
 }
+
+/// What a step does, within the transaction of all steps.
+pub(super) type Run = fn(&Connection) -> Result<(), StoreError>;
 
 /// The steps, each from the version before it. A step that was released is never changed.
 pub(super) const STEPS: &[Step] = &[

@@ -10,7 +10,7 @@ use crate::home::{Home, OWNER, Page, owner_text};
 
 /// All that can be read of a tree.
 async fn dump(page: &Page) -> String {
-    let rows = read(&*page.home.store, OWNER, page.tree, |rows| {
+    let rows = read(&page.home.store, OWNER, page.tree, |rows| {
         let main = ViewName::default();
         let key = loom::CellKey::Tip { view: main.clone() };
         Ok(format!(
@@ -70,7 +70,7 @@ fn a_conflict_among_writes_done_together_takes_back_one_alone() {
         // The same plan twice: the second one conflicts. Between them another tree's writes.
         let request = home.request(pages[0].tree, Op::Append(owner_text("once")));
         let ids = home.ids.clone();
-        let plan = read(&*home.store, OWNER, pages[0].tree, move |rows| {
+        let plan = read(&home.store, OWNER, pages[0].tree, move |rows| {
             let mut slice = loom::Slice::default();
             loop {
                 match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
@@ -119,7 +119,7 @@ fn a_full_disk_refuses_the_write_and_loses_nothing() {
 }
 
 async fn root(page: &Page) -> loom::PositionId {
-    read(&*page.home.store, OWNER, page.tree, |rows| Ok(rows.tree()?.root)).await.unwrap()
+    read(&page.home.store, OWNER, page.tree, |rows| Ok(rows.tree()?.root)).await.unwrap()
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_panicking_reader_ends_alone() {
     block_on(async {
         let page = Home::new(store).create(Mode::Buffer, "").await;
         let panicked: Result<(), _> =
-            read(&*page.home.store, OWNER, page.tree, |_| panic!("on purpose")).await;
+            read(&page.home.store, OWNER, page.tree, |_| panic!("on purpose")).await;
         assert!(matches!(panicked, Err(StoreError::Closed)));
         page.append("still there").await;
         assert_eq!(page.text().await, "still there");

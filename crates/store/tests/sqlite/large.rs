@@ -37,7 +37,7 @@ impl Evidence for Nothing {
 /// One operation that makes versions of a position.
 async fn versions(page: &Page, of: NodeId, count: usize) -> Plan {
     let original =
-        read(&*page.home.store, OWNER, page.tree, move |rows| rows.node(of)).await.unwrap().unwrap().node;
+        read(&page.home.store, OWNER, page.tree, move |rows| rows.node(of)).await.unwrap().unwrap().node;
     let mut nodes = Vec::with_capacity(count);
     for number in 0..count {
         let id = page.home.ids.with(|entropy| entropy.next(original.created_at)).unwrap();

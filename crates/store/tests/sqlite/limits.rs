@@ -41,7 +41,7 @@ fn a_read_out_of_time_is_ended_and_the_next_one_is_not() {
             }
             Ok(())
         };
-        let ended = read(&*home.store, OWNER, page.tree, endless).await;
+        let ended = read(&home.store, OWNER, page.tree, endless).await;
         assert!(matches!(ended, Err(StoreError::TooLong(0))), "{ended:?}");
         page.append("on it goes").await;
     });

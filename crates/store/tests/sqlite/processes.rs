@@ -81,7 +81,7 @@ fn two_processes_and_this_one_write_one_tree_without_gap_or_loss() {
                 assert!(child.wait().unwrap().success());
             }
             let records =
-                read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 9999)).await.unwrap();
+                read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 9999)).await.unwrap();
             let seqs: Vec<u64> = records.iter().map(|record| record.seq.0).collect();
             assert_eq!(seqs, (1..=1 + 3 * LINES as u64).collect::<Vec<_>>());
             assert!(records.windows(2).all(|pair| pair[1].prev == pair[0].hash));

@@ -17,7 +17,7 @@ const NOTE: ImportNote = ImportNote { file: Digest([7; 32]), at: Millis(1_700_00
 
 /// A tree of a store as another would take it in.
 async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
-    read(&*page.home.store, OWNER, page.tree, move |rows| {
+    read(&page.home.store, OWNER, page.tree, move |rows| {
         let nodes = rows.nodes_in_order(None, 1000)?;
         let originals = nodes.iter().filter(|row| row.node.is_original());
         let positions = originals.map(|row| rows.position(row.node.position).map(Option::unwrap));
@@ -98,7 +98,7 @@ fn nothing_that_is_adopted_runs_or_can_be_undone() {
         home.store.adopt(OWNER, adopted).await.unwrap();
         let all = home.store.generations(OWNER, GenerationFilter::default()).await.unwrap();
         assert!(all.iter().all(|one| one.state == GenerationState::Done) && !all.is_empty());
-        let timeline = read(&*home.store, OWNER, there.tree, |rows| rows.timeline(&ViewName::default()));
+        let timeline = read(&home.store, OWNER, there.tree, |rows| rows.timeline(&ViewName::default()));
         assert_eq!(timeline.await.unwrap(), loom::Timeline::default());
         let page = Page { home, tree: there.tree };
         assert!(matches!(
@@ -178,7 +178,7 @@ fn only_imported_nodes_are_trusted_later() {
             let home = home.clone();
             let tree = there.tree;
             async move {
-                read(&*home.store, OWNER, tree, move |rows| Ok(rows.node(id)?.unwrap().node.trust))
+                read(&home.store, OWNER, tree, move |rows| Ok(rows.node(id)?.unwrap().node.trust))
                     .await
                     .unwrap()
             }
@@ -199,7 +199,7 @@ fn a_plan_may_bring_imported_nodes_without_their_text() {
         let page = home.create(Mode::Buffer, "Mine").await;
         let request = home.request(page.tree, Op::Append(owner_text("gone")));
         let ids = home.ids.clone();
-        let planned = read(&*home.store, OWNER, page.tree, move |rows| {
+        let planned = read(&home.store, OWNER, page.tree, move |rows| {
             let mut slice = loom::Slice::default();
             loop {
                 match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
@@ -215,7 +215,7 @@ fn a_plan_may_bring_imported_nodes_without_their_text() {
         plan.nodes[0].content.clear();
         let with = With { imported: Some(NOTE), absent: vec![node], ..With::default() };
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();
-        let row = read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
+        let row = read(&home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         assert!(row.purged && row.node.content.is_empty());
         assert_eq!(row.node.counts, counts);
         let imports = home.store.imports(OWNER, page.tree).await.unwrap();

@@ -35,11 +35,10 @@ fn a_draft_is_changed_by_revision_and_committed() {
         assert!(matches!(again, Err(StoreError::Conflict(_))));
         page.change(Op::Commit).await;
         assert_eq!(page.text().await, "It snows");
-        let left = read(&**store, OWNER, page.tree, |rows| rows.drafts(&ViewName::default())).await.unwrap();
+        let left = read(store, OWNER, page.tree, |rows| rows.drafts(&ViewName::default())).await.unwrap();
         assert!(left.is_empty());
         page.change(Op::Undo).await;
-        let back =
-            read(&**store, OWNER, page.tree, |rows| rows.draft(&ViewName::default(), Slot::Buffer)).await;
+        let back = read(store, OWNER, page.tree, |rows| rows.draft(&ViewName::default(), Slot::Buffer)).await;
         assert_eq!(back.unwrap().unwrap().text, "It snows");
     });
 }
@@ -50,7 +49,7 @@ fn a_keystroke_ends_what_could_be_redone_and_counts() {
         let page = home.create(Mode::Buffer, "").await;
         page.append("a").await;
         page.change(Op::Undo).await;
-        let timeline = || read(&*home.store, OWNER, page.tree, |rows| rows.timeline(&ViewName::default()));
+        let timeline = || read(&home.store, OWNER, page.tree, |rows| rows.timeline(&ViewName::default()));
         let before = timeline().await.unwrap();
         assert!(before.redo.is_some());
         home.store.edit_draft(OWNER, buffer(&page), None, set("typed")).await.unwrap();

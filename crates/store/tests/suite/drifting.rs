@@ -12,7 +12,7 @@ use super::home::{OWNER, Page};
 
 /// The run of the path between two positions, as a request made now would send it.
 async fn run(page: &Page, from: PositionId, to: PositionId) -> Run {
-    let run = read(&*page.home.store, OWNER, page.tree, move |rows| {
+    let run = read(&page.home.store, OWNER, page.tree, move |rows| {
         let view = ViewName::default();
         let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
         let digest = path.digest(&position(rows, from)?, &position(rows, to)?);
@@ -22,7 +22,7 @@ async fn run(page: &Page, from: PositionId, to: PositionId) -> Run {
 }
 
 async fn drifts(page: &Page, node: NodeId) -> bool {
-    let drifts = read(&*page.home.store, OWNER, page.tree, move |rows| {
+    let drifts = read(&page.home.store, OWNER, page.tree, move |rows| {
         let view = ViewName::default();
         let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
         let row = rows.node(node)?.unwrap();

@@ -39,11 +39,10 @@ fn a_forgotten_text_is_in_no_row() {
         let page = home.create(Mode::Buffer, "").await;
         let kept = page.append("kept words").await;
         let node = with_canary(&page).await;
-        let before =
-            read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
+        let before = read(&home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         let preview = home.store.forget_preview(OWNER, &Forget::Text(CANARY.into())).await.unwrap();
         assert!(
-            read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap()
+            read(&home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap()
                 == before
         );
         let done = home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(77)).await.unwrap();
@@ -52,7 +51,7 @@ fn a_forgotten_text_is_in_no_row() {
         {
             assert!(done.places.iter().any(|place| format!("{place:?}").starts_with(wanted)), "{wanted}");
         }
-        let after = read(&*home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
+        let after = read(&home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         assert!(after.purged && after.node.content.is_empty());
         assert_eq!(
             (after.node.content_hash, after.node.chain_hash),
@@ -60,9 +59,9 @@ fn a_forgotten_text_is_in_no_row() {
         );
         assert_eq!((after.node.counts, after.node.term), (before.node.counts, before.node.term));
         let position =
-            read(&*home.store, OWNER, page.tree, move |rows| rows.position(node.as_position())).await;
+            read(&home.store, OWNER, page.tree, move |rows| rows.position(node.as_position())).await;
         assert_eq!(position.unwrap().unwrap().own.counts, before.node.counts);
-        let dump = read(&*home.store, OWNER, page.tree, |rows| {
+        let dump = read(&home.store, OWNER, page.tree, |rows| {
             let mut all = format!("{:?}", rows.operations(loom::Seq(0), 1000)?);
             all += &format!("{:?}", rows.nodes_in_order(None, 1000)?);
             all += &format!("{:?}", rows.drafts(&ViewName::default())?);
@@ -78,7 +77,7 @@ fn a_forgotten_text_is_in_no_row() {
         assert_eq!(home.store.search(OWNER, "canary", SearchScope::All, 9).await.unwrap().hits, []);
         assert_eq!(home.store.search(OWNER, "kept", SearchScope::All, 9).await.unwrap().hits[0].node, kept);
         let records =
-            read(&*home.store, OWNER, page.tree, |rows| rows.operations(loom::Seq(0), 1000)).await.unwrap();
+            read(&home.store, OWNER, page.tree, |rows| rows.operations(loom::Seq(0), 1000)).await.unwrap();
         let purged = records.iter().filter(|record| record.purged).count();
         assert_eq!(purged, 3, "bookmark, tag and title");
         assert!(records.windows(2).all(|pair| pair[1].prev == pair[0].hash));
@@ -131,7 +130,7 @@ fn a_pending_edit_of_a_forgotten_node_goes_with_it() {
         home.store.edit_draft(OWNER, name, None, edit).await.unwrap();
         home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
         let left =
-            read(&*home.store, OWNER, page.tree, |rows| rows.drafts(&ViewName::default())).await.unwrap();
+            read(&home.store, OWNER, page.tree, |rows| rows.drafts(&ViewName::default())).await.unwrap();
         assert!(left.is_empty());
     });
 }
@@ -178,7 +177,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
             done.places.contains(&Place::Manifest { digest: mixed.row.manifest }),
             "a manifest of another tree"
         );
-        let rows = read(&*home.store, OWNER, page.tree, |rows| rows.nodes_in_order(None, 100)).await.unwrap();
+        let rows = read(&home.store, OWNER, page.tree, |rows| rows.nodes_in_order(None, 100)).await.unwrap();
         assert!(rows.len() > 3 && rows.iter().all(|row| row.node.content.is_empty()));
         assert!(rows.iter().any(|row| row.node.id == node && row.purged));
         let entry = home.store.tree(OWNER, page.tree).await.unwrap();

@@ -27,7 +27,7 @@ pub(crate) async fn begin(page: &Page, generation: &NewGeneration) {
 }
 
 pub(crate) async fn generation(page: &Page, sent: &str) -> NewGeneration {
-    let tip = read(&*page.home.store, OWNER, page.tree, |rows| {
+    let tip = read(&page.home.store, OWNER, page.tree, |rows| {
         let key = loom::CellKey::Tip { view: ViewName::default() };
         Ok(rows.cell(&key)?.value.as_position().unwrap())
     });
@@ -143,12 +143,12 @@ fn a_generation_leaves_manifest_response_node_and_cost() {
         let (manifest, purpose) = (generation.row.manifest, generation.row.purpose);
         assert_eq!((spent[0].manifest, spent[0].purpose, spent[0].cache_write), (manifest, purpose, None));
         assert!(store.spent(OWNER, Millis(9_001), None, 10).await.unwrap().is_empty());
-        let row = read(&**store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
+        let row = read(store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         assert_eq!(row.node.generation, Some(generation.row.id));
         let id = generation.row.id;
-        let found = read(&**store, OWNER, page.tree, move |rows| rows.generation(id)).await.unwrap();
+        let found = read(store, OWNER, page.tree, move |rows| rows.generation(id)).await.unwrap();
         assert_eq!(found, Some(generation.row.clone()));
-        let through_rows = read(&**store, OWNER, page.tree, move |rows| rows.response(node)).await.unwrap();
+        let through_rows = read(store, OWNER, page.tree, move |rows| rows.response(node)).await.unwrap();
         assert_eq!(through_rows, Some(response));
     });
 }

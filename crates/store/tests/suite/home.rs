@@ -55,7 +55,7 @@ impl Home {
     ) -> Result<Page, StoreError> {
         let tree = self.ids.with(|entropy| entropy.next(Millis(1_700_000_000_000))).unwrap();
         let op = Op::Create(NewTree { mode, title: title.to_owned(), origin: None });
-        change(&*self.store, who, self.request(tree, op), with, &self.ids).await?;
+        change(&self.store, who, self.request(tree, op), with, &self.ids).await?;
         Ok(Page { home: self.clone(), tree })
     }
 }
@@ -63,7 +63,7 @@ impl Home {
 impl Page {
     pub(crate) async fn change_as(&self, who: &Principal, op: Op, with: With) -> Result<Applied, StoreError> {
         let request = self.home.request(self.tree, op);
-        change(&*self.home.store, who, request, with, &self.home.ids).await
+        change(&self.home.store, who, request, with, &self.home.ids).await
     }
 
     pub(crate) async fn change(&self, op: Op) -> Applied {
@@ -82,7 +82,7 @@ impl Page {
 
     /// The text of the main view.
     pub(crate) async fn text(&self) -> String {
-        read(&*self.home.store, OWNER, self.tree, |rows| {
+        read(&self.home.store, OWNER, self.tree, |rows| {
             let main = ViewName::default();
             let key = loom::CellKey::Tip { view: main.clone() };
             let tip = rows.cell(&key)?.value.as_position().unwrap();

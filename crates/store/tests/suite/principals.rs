@@ -42,7 +42,7 @@ fn another_trees_rows_are_not_there() {
         let who = &reads(mine.tree, true);
         let store = &home.store;
         assert!(matches!(
-            read(&**store, who, theirs.tree, |rows| rows.tree()).await,
+            read(store, who, theirs.tree, |rows| rows.tree()).await,
             Err(StoreError::NotFound("tree"))
         ));
         assert!(matches!(store.tree(who, theirs.tree).await, Err(StoreError::NotFound("tree"))));
@@ -82,7 +82,7 @@ fn a_reading_token_changes_nothing_and_sees_no_context_unless_made_so() {
         let node = answer(&page, &generation, "answer").await;
         let who = &reads(page.tree, false);
         let store = &home.store;
-        read(&**store, who, page.tree, |rows| rows.tree()).await.unwrap();
+        read(store, who, page.tree, |rows| rows.tree()).await.unwrap();
         assert!(matches!(store.response(who, node).await, Err(StoreError::NotFound(_))));
         assert!(matches!(store.manifest(who, generation.row.manifest).await, Err(StoreError::NotFound(_))));
         assert!(matches!(store.body(who, generation.bodies[0].digest).await, Err(StoreError::NotFound(_))));

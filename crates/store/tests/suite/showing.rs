@@ -22,7 +22,7 @@ pub(crate) async fn show(page: &Page, node: NodeId, text: &str) {
 }
 
 async fn between(page: &Page, who: &Principal, from: NodeId, before: Option<NodeId>) -> Vec<String> {
-    let found = read(&*page.home.store, who, page.tree, move |rows| rows.injections(from, before));
+    let found = read(&page.home.store, who, page.tree, move |rows| rows.injections(from, before));
     found.await.unwrap().into_iter().map(|shown| shown.text).collect()
 }
 

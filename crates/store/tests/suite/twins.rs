@@ -217,7 +217,7 @@ impl Twins {
             return self.home.ids.with(|entropy| plan(&request, &Slice::default(), entropy)).unwrap().ok();
         }
         let ids = self.home.ids.clone();
-        let planned = read(&*self.home.store, OWNER, self.tree, move |rows| {
+        let planned = read(&self.home.store, OWNER, self.tree, move |rows| {
             let mut slice = Slice::default();
             loop {
                 match ids.with(|entropy| plan(&request, &slice, entropy)).unwrap() {
@@ -264,7 +264,7 @@ impl Twins {
 
     async fn compare(&self) {
         let model = everything(&*self.model.lock().unwrap()).unwrap();
-        let stored = read(&*self.home.store, OWNER, self.tree, everything).await.unwrap();
+        let stored = read(&self.home.store, OWNER, self.tree, everything).await.unwrap();
         for (model, stored) in model.iter().zip(&stored) {
             assert_eq!(model, stored);
         }

@@ -10,13 +10,13 @@ use super::home::{OWNER, Page, owner_text};
 async fn within(page: &Page, view: &ViewName, op: Op) -> Applied {
     let mut request = page.home.request(page.tree, op);
     request.view = view.clone();
-    change(&*page.home.store, OWNER, request, With::nothing(), &page.home.ids).await.unwrap()
+    change(&page.home.store, OWNER, request, With::nothing(), &page.home.ids).await.unwrap()
 }
 
 /// The cells that are set of a view, its drafts and its timeline.
 async fn left(page: &Page, view: &ViewName) -> (Vec<CellKey>, Vec<(Slot, Draft)>, Timeline) {
     let view = view.clone();
-    let rows = read(&*page.home.store, OWNER, page.tree, move |rows| {
+    let rows = read(&page.home.store, OWNER, page.tree, move |rows| {
         let log = rows.operations(loom::Seq(0), 9999)?;
         let keys: std::collections::BTreeSet<CellKey> = log
             .iter()

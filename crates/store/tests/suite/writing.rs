@@ -41,7 +41,7 @@ fn a_stale_plan_names_what_changed_and_writes_nothing() {
         let page = home.create(Mode::Buffer, "").await;
         let request = home.request(page.tree, Op::Append(owner_text("late")));
         let ids = home.ids.clone();
-        let stale = read(&*home.store, OWNER, page.tree, move |rows| {
+        let stale = read(&home.store, OWNER, page.tree, move |rows| {
             let mut slice = loom::Slice::default();
             loop {
                 match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
@@ -76,7 +76,7 @@ fn writers_at_once_get_numbers_without_a_gap() {
         }
         tasks.await;
         let records =
-            read(&*home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1000)).await.unwrap();
+            read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1000)).await.unwrap();
         let seqs: Vec<u64> = records.iter().map(|record| record.seq.0).collect();
         assert_eq!(seqs, (1..=41).collect::<Vec<_>>());
         for pair in records.windows(2) {
@@ -157,7 +157,7 @@ fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
                 Err(StoreError::Malformed(_))
             ));
         }
-        let kept = read(&*home.store, OWNER, page.tree, |rows| rows.seals()).await.unwrap();
+        let kept = read(&home.store, OWNER, page.tree, |rows| rows.seals()).await.unwrap();
         assert_eq!(kept, [good]);
     });
 }
@@ -171,7 +171,7 @@ async fn two_prunes(home: &Home) -> (Page, [Prepared; 2]) {
     page.change(Op::NewView { name: side.clone(), agent: "owner".to_owned() }).await;
     let prune = async |view, node| {
         let request = Request { view, ..home.request(page.tree, Op::Prune(Target::Version(node))) };
-        prepare(&*home.store, OWNER, request, &home.ids).await.unwrap()
+        prepare(&home.store, OWNER, request, &home.ids).await.unwrap()
     };
     let plans = [prune(ViewName::default(), original).await, prune(side, version).await];
     (page, plans)
@@ -205,7 +205,7 @@ fn a_plan_whose_basis_stands_is_applied_after_others() {
         let node = page.append("one").await;
         let tag = |tag: &str| Op::Tag { position: node.as_position(), tag: tag.to_owned(), on: true };
         let request = home.request(page.tree, tag("late"));
-        let Prepared { plan, basis } = prepare(&*home.store, OWNER, request, &home.ids).await.unwrap();
+        let Prepared { plan, basis } = prepare(&home.store, OWNER, request, &home.ids).await.unwrap();
         page.change(tag("early")).await;
         let with = With { basis: Some(basis), ..With::nothing() };
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();

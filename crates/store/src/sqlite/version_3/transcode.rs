@@ -9,6 +9,9 @@ type Renumber<'a> = &'a mut dyn FnMut(i64) -> Result<i64, StoreError>;
 /// The kind of cell whose name ends with a text.
 const TAG: u8 = 14;
 
+/// What a node has besides its columns, and its generation; either may be missing.
+type Extra = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// Copies the bytes of one row.
 pub(super) struct Transcoder<'b> {
     read: In<'b>,
@@ -55,10 +58,7 @@ impl<'b> Transcoder<'b> {
     }
 
     /// What a node has besides its columns; its generation apart, which has a column now.
-    pub(super) fn extra(
-        mut self,
-        name: Renumber<'_>,
-    ) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), StoreError> {
+    pub(super) fn extra(mut self, name: Renumber<'_>) -> Result<Extra, StoreError> {
         let parts = self.read.byte()?;
         self.out.byte(parts & 15);
         if parts & 1 != 0 {
