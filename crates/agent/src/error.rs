@@ -7,7 +7,7 @@ use model::EncodeError;
 use store::StoreError;
 use store::instance::InstanceId;
 
-use crate::purse::Limit;
+use crate::spend::Limit;
 
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]

@@ -14,10 +14,10 @@ use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
 use store::{GenerationFilter, GenerationState, Holder, Principal, StoreError, Tenure};
 
-use crate::desk::Desk;
+use crate::commit::{Origin, ParsedResponse, outcome, store_reading};
 use crate::error::AgentError;
-use crate::request::Begun;
-use crate::settle::{Origin, Reading, outcome, store_reading};
+use crate::request::StartedGeneration;
+use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
 /// The longest response read back, in bytes.
@@ -42,7 +42,7 @@ impl Left {
     }
 }
 
-impl Desk {
+impl Runtime {
     /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Desk {
                 Err(error) => self.client.note(&format!("a spool could not be read: {error}")),
             }
         }
-        self.bury(&owner, &instances, &dir).await?;
+        self.cancel_orphans(&owner, &instances, &dir).await?;
         Ok(recovered)
     }
 
@@ -110,7 +110,12 @@ impl Desk {
 
     /// Ends what instances that are gone had begun and never heard of, however they went, and removes the files of
     /// those that left nothing.
-    async fn bury(&self, owner: &Principal, instances: &Instances, spools: &Path) -> Result<(), AgentError> {
+    async fn cancel_orphans(
+        &self,
+        owner: &Principal,
+        instances: &Instances,
+        spools: &Path,
+    ) -> Result<(), AgentError> {
         // An owner that cannot be asked about counts as alive.
         let is_gone = |id: InstanceId| id != self.instance && !instances.is_alive(id).unwrap_or(true);
         let filter =
@@ -133,7 +138,7 @@ impl Desk {
                 Err(StoreError::Fenced { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let begun = Begun { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
+            let begun = StartedGeneration { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
             let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
             self.apply_rows(owner, begun.row.tree, with).await?;
         }
@@ -177,7 +182,7 @@ impl Desk {
         let to = Holder::new(self.instance.to_string());
         let row = generation.row;
         let fence = self.store.take_over(owner, row.id, &generation.tenure, &to).await?;
-        let begun = Begun { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
+        let begun = StartedGeneration { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
         let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
         let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
         let streamed =
@@ -202,7 +207,7 @@ impl Desk {
                 model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
             };
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
-            let mut reading = Reading::new(self, body, meta, &held)?;
+            let mut reading = ParsedResponse::new(self, body, meta, &held)?;
             let made = self.made(owner, &begun.row).await?;
             reading.choices.retain(|(index, ..)| !made.contains(index));
             Some(reading)
@@ -236,7 +241,7 @@ impl Desk {
     }
 }
 
-impl Desk {
+impl Runtime {
     /// The choices of a generation that are nodes already: its writer died between two of them.
     async fn made(&self, owner: &Principal, row: &GenerationRow) -> Result<BTreeSet<u32>, AgentError> {
         let reserved = row.reserved.clone();

@@ -7,8 +7,8 @@ use loom::{Mode, Op, TreeId, ViewName};
 use store::instance::InstanceId;
 use store::{NewSession, Principal, Session, SessionFilter, SessionId, SessionKind, StoreError, With};
 
-use crate::desk::Desk;
 use crate::error::AgentError;
+use crate::runtime::Runtime;
 
 /// What names of temporary sessions begin with.
 const TEMPORARY: &str = "temp-";
@@ -87,7 +87,7 @@ pub struct Entered {
     pub view: ViewName,
 }
 
-impl Desk {
+impl Runtime {
     /// The session of this name, if there is one that is not archived.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! The turn holds its session's lease from before the first write until after the last. What is said to the session
 //! meanwhile, by other processes or by whoever sits at this one, is handed to it through one door
-//! ([`crate::handover`]) and joins at the next model call: it becomes a node when the call that runs has ended, and
+//! ([`crate::steering`]) and joins at the next model call: it becomes a node when the call that runs has ended, and
 //! the same turn asks again. The door is closed before the lease is given back, so that nothing that was taken in is
 //! left lying. A turn that loses its session stops what it asks for as soon as it finds that out.
 
@@ -15,21 +15,21 @@ use loom::{Digest, NodeId, Op, PositionId, Refusal, Role, Seq, TreeId, ViewName}
 use model::{Cancel, Model, Params, Usage};
 use store::{Principal, StoreError, With};
 
-use crate::desk::Desk;
+use crate::commit::{CommittedNode, GenerationOutcome};
 use crate::error::AgentError;
-use crate::form::Form;
-use crate::handover::{Door, Doors, Handed};
 use crate::lease::Held;
-use crate::request::Ask;
+use crate::request::GenerationRequest;
+use crate::runtime::Runtime;
 use crate::session::Entered;
-use crate::settle::{Answered, Made};
+use crate::steering::{InputQueue, InputQueues, RemoteInput};
+use crate::variant::RequestVariant;
 
 /// Model calls of one turn (spec: agent §1 *Limits*).
 const MAX_CALLS: usize = 40;
 
 /// How a session's turns are asked.
 #[derive(Clone)]
-pub struct Manner {
+pub struct TurnConfig {
     /// Who is asked.
     pub model: Arc<dyn Model>,
     /// As which agent: the author of the answers.
@@ -42,10 +42,10 @@ pub struct Manner {
     pub strategy: Strategy,
 }
 
-impl Manner {
-    /// The request that continues a view of a tree in this manner.
-    pub fn next(&self, tree: TreeId, view: &ViewName) -> Ask {
-        Ask {
+impl TurnConfig {
+    /// The request that continues a view of a tree in this config.
+    pub fn next(&self, tree: TreeId, view: &ViewName) -> GenerationRequest {
+        GenerationRequest {
             tree,
             view: view.clone(),
             from: None,
@@ -57,7 +57,7 @@ impl Manner {
             bootstrap: Arc::clone(&self.bootstrap),
             context: Vec::new(),
             instruction: Vec::new(),
-            form: Form { strategy: self.strategy, ..Form::default() },
+            variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
             part_of: None,
             guards: Vec::new(),
             cancel: Cancel::never(),
@@ -97,7 +97,7 @@ pub struct Turned {
 #[derive(Debug)]
 pub struct Replied {
     /// The answer; none if there was none.
-    pub answer: Option<Made>,
+    pub answer: Option<CommittedNode>,
     /// Digest of the manifest of its request.
     pub manifest: Digest,
     /// Tokens as reported.
@@ -123,7 +123,7 @@ pub struct Kept {
     view: ViewName,
     part_of: Option<Seq>,
     /// The message of another process, which waits for the answer.
-    handed: Option<Handed>,
+    handed: Option<RemoteInput>,
 }
 
 impl Kept {
@@ -139,12 +139,12 @@ impl Kept {
 /// begin -> Kept, answer it; while next() -> Kept, answer it; end()
 /// ```
 pub struct Turn {
-    desk: Desk,
+    runtime: Runtime,
     who: Principal,
     entered: Entered,
-    manner: Manner,
+    config: TurnConfig,
     held: Held,
-    door: Door,
+    door: InputQueue,
     /// Stops it, by whoever began it.
     cancel: Cancel,
     /// Model calls begun.
@@ -159,22 +159,22 @@ impl Turn {
     /// # Errors
     /// [`AgentError::Busy`] when a turn is under way elsewhere: nothing was written then.
     pub async fn begin(
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         entered: &Entered,
-        manner: &Manner,
+        config: &TurnConfig,
         said: Said,
-        doors: &Doors,
+        inputs: &InputQueues,
         cancel: Cancel,
     ) -> Result<(Self, Kept), AgentError> {
-        desk.require_space()?;
-        let held = Held::take(desk, who, &entered.session, cancel.clone()).await?;
-        let door = doors.open(&entered.session, held.fence());
+        runtime.require_space()?;
+        let held = Held::take(runtime, who, &entered.session, cancel.clone()).await?;
+        let door = inputs.open(&entered.session, held.fence());
         let turn = Self {
-            desk: desk.clone(),
+            runtime: runtime.clone(),
             who: who.clone(),
             entered: entered.clone(),
-            manner: manner.clone(),
+            config: config.clone(),
             held,
             door,
             cancel,
@@ -198,12 +198,12 @@ impl Turn {
                 (vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }], Vec::new())
             }
         };
-        let keeping = self.desk.keep_blobs(&media).await?;
+        let keeping = self.runtime.keep_blobs(&media).await?;
         let kept = self.keep_all(&view, ops).await;
         drop(keeping);
         if kept.is_err() {
             let all: Vec<Digest> = media.iter().map(|bytes| Digest::of(bytes)).collect();
-            if let Err(error) = self.desk.remove_blobs(&self.who, &all).await {
+            if let Err(error) = self.runtime.remove_blobs(&self.who, &all).await {
                 tracing::warn!(%error, "what was not said is still there");
             }
         }
@@ -232,7 +232,7 @@ impl Turn {
 
     /// From now on nobody here hears what is answered: it is other processes that do.
     pub fn unheard(&mut self) {
-        self.desk.client = Arc::new(());
+        self.runtime.client = Arc::new(());
     }
 
     /// What was said meanwhile and is answered next; none when the turn is at its end, which nothing joins from then
@@ -241,7 +241,7 @@ impl Turn {
     pub async fn next(&mut self) -> Option<Kept> {
         while let Some(handed) = self.door.next() {
             if self.calls >= MAX_CALLS || self.cancel.is_cancelled() {
-                self.give_back(handed).await;
+                self.reject(handed).await;
             } else if handed.is_own() {
                 if let Some(kept) = self.keep_own(handed).await {
                     return Some(kept);
@@ -257,23 +257,23 @@ impl Turn {
     pub async fn end(mut self) -> Vec<String> {
         // Not before the door is closed: nothing that is taken in is left lying.
         while let Some(handed) = self.door.next() {
-            self.give_back(handed).await;
+            self.reject(handed).await;
         }
         self.held.release().await;
         self.unsaid
     }
 
-    async fn give_back(&mut self, handed: Handed) {
+    async fn reject(&mut self, handed: RemoteInput) {
         if handed.is_own() {
             self.unsaid.push(handed.text);
         } else {
-            handed.give_back().await;
+            handed.reject().await;
         }
     }
 
     /// Makes what was said here nodes, with all that was said right after it. What cannot be kept is given back:
     /// the turn in which it is said says why.
-    async fn keep_own(&mut self, first: Handed) -> Option<Kept> {
+    async fn keep_own(&mut self, first: RemoteInput) -> Option<Kept> {
         let view = first.view.clone();
         let (mut kept, mut joined, mut next) = (None, Vec::new(), Some(first));
         while let Some(handed) = next {
@@ -293,8 +293,8 @@ impl Turn {
     }
 
     /// Makes what another process handed over a node.
-    async fn keep_handed(&self, handed: Handed) -> Option<Kept> {
-        let text = self.desk.masker.mask(&handed.text).text.into_owned();
+    async fn keep_handed(&self, handed: RemoteInput) -> Option<Kept> {
+        let text = self.runtime.masker.mask(&handed.text).text.into_owned();
         match self.keep(&handed.view, said(text.clone()), Some(&handed)).await {
             Ok((node, part_of)) => {
                 handed.kept(node).await;
@@ -302,7 +302,7 @@ impl Turn {
                 return Some(Kept { node, joined: vec![text], view, part_of, handed: Some(handed) });
             }
             // Nothing is written under this lease any more: whoever said it asks who has the session now.
-            Err(AgentError::TakenOver { .. }) => handed.give_back().await,
+            Err(AgentError::TakenOver { .. }) => handed.reject().await,
             Err(error) => handed.refuse(&error.to_string()).await,
         }
         None
@@ -313,13 +313,13 @@ impl Turn {
         &self,
         view: &ViewName,
         op: Op,
-        handed: Option<&Handed>,
+        handed: Option<&RemoteInput>,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
         let with = With { guards: vec![self.held.guard()], ..With::nothing() };
         let tree = self.entered.tree;
         let applied = match handed {
-            None => self.desk.change(&self.who, tree, view, op, with).await,
-            Some(handed) => self.desk.change_announced(&self.who, (tree, view), op, with, handed).await,
+            None => self.runtime.change(&self.who, tree, view, op, with).await,
+            Some(handed) => self.runtime.change_announced(&self.who, (tree, view), op, with, handed).await,
         };
         let applied = self.named(applied).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;
@@ -328,10 +328,10 @@ impl Turn {
 
     /// Asks the model once.
     async fn ask(&self, view: &ViewName, part_of: Option<Seq>) -> Result<Replied, AgentError> {
-        let answered = self.request(view, part_of).alone(&self.desk, &self.who).await;
+        let answered = self.request(view, part_of).send(&self.runtime, &self.who).await;
         let answered = self.named(answered).await;
         if let Err(AgentError::TakenOver { .. }) = &answered {
-            self.desk.recover_own().await;
+            self.runtime.recover_own().await;
         }
         Ok(self.replied(answered?))
     }
@@ -340,26 +340,26 @@ impl Turn {
     async fn named<T>(&self, done: Result<T, AgentError>) -> Result<T, AgentError> {
         match done {
             Err(AgentError::Store(StoreError::Fenced { what })) if what == self.held.guard().lease => {
-                let lease = self.desk.store.lease(&self.who, &what).await.ok().flatten();
+                let lease = self.runtime.store.lease(&self.who, &what).await.ok().flatten();
                 let holder = lease.and_then(|lease| lease.holder);
-                let by = holder.map_or_else(|| "another process".to_owned(), |by| self.desk.name_of(&by));
+                let by = holder.map_or_else(|| "another process".to_owned(), |by| self.runtime.name_of(&by));
                 Err(AgentError::TakenOver { by })
             }
             done => done,
         }
     }
 
-    fn request(&self, view: &ViewName, part_of: Option<Seq>) -> Ask {
-        Ask {
+    fn request(&self, view: &ViewName, part_of: Option<Seq>) -> GenerationRequest {
+        GenerationRequest {
             part_of,
             guards: vec![self.held.guard()],
             // Stopped as well when the session is lost: its result would be refused.
             cancel: self.held.cancel(),
-            ..self.manner.next(self.entered.tree, view)
+            ..self.config.next(self.entered.tree, view)
         }
     }
 
-    fn replied(&self, answered: Answered) -> Replied {
+    fn replied(&self, answered: GenerationOutcome) -> Replied {
         let window = answered.window.max(1);
         let reported = answered
             .usage

@@ -5,15 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::fallback::{Fallbacks, Found};
-use agent::handover::Doors;
-use agent::{Client, Desk, Purse};
+use agent::{Client, Runtime};
 use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
-use model::{Cancel, Clock, Model, ModelInfo};
-use store::Ids;
-use store::home::{Home, SpaceLimits};
-use store::instance::InstanceId;
-use store::{Applied, Store, With};
+use model::{Cancel, Model, ModelInfo};
+use store::{Applied, With};
 use workspace::discovery::Surroundings;
 use workspace::trust::{Accepted, Arrival};
 
@@ -86,63 +82,35 @@ pub struct Workspace {
     pub surroundings: Option<Surroundings>,
 }
 
-/// A home that is open, with everything its commands need.
+/// What commands work on: the services of an open home, and what an invocation of the program chose.
 pub struct App {
-    /// The store.
-    pub store: Arc<Store>,
-    /// Ids of this process.
-    pub ids: Arc<Ids>,
-    /// The home.
-    pub home: Arc<Home>,
-    /// This process, as an owner of running work.
-    pub instance: InstanceId,
-    /// The wall clock.
-    pub clock: Clock,
+    /// Services of the home.
+    pub runtime: Runtime,
     /// Models.
     pub models: Arc<dyn Models>,
     /// The workspace.
     pub workspace: Workspace,
-    /// Doors of the sessions whose turns run in this process.
-    pub doors: Doors,
     /// Presets, limits.
     pub settings: Settings,
-    /// Known secrets, to be masked on entry.
-    pub masker: Arc<text::mask::Masker>,
     /// The person, if there is one.
     pub talk: Arc<dyn Talk>,
     /// Stops what is asked of models.
     pub cancel: Cancel,
-    /// What may be spent.
-    pub purse: Arc<Purse>,
+}
+
+/// The models that are asked where another one does not answer, looked up when they are needed.
+pub fn fallbacks(models: &Arc<dyn Models>) -> Fallbacks {
+    let (list, remote) = (Arc::clone(models), models.fallback_remote());
+    Fallbacks::new(move || list.fallbacks(), remote)
 }
 
 impl App {
-    /// What the turn engine works with.
-    pub fn desk(&self) -> Desk {
-        let client: Arc<dyn Client> = self.talk.clone();
-        let models = self.models.clone();
-        let fallbacks = Fallbacks::new(move || models.fallbacks(), self.models.fallback_remote());
-        Desk {
-            store: self.store.clone(),
-            ids: self.ids.clone(),
-            home: self.home.clone(),
-            instance: self.instance,
-            clock: self.clock.clone(),
-            masker: self.masker.clone(),
-            space: SpaceLimits { minimum_free: self.settings.limits.free_space, ..SpaceLimits::default() },
-            lease: agent::LEASE,
-            client,
-            purse: self.purse.clone(),
-            fallbacks,
-        }
-    }
-
     /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
     ///
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
     pub async fn recover(&self) -> Result<u64, CommandError> {
-        Ok(self.desk().recover().await?)
+        Ok(self.runtime.recover().await?)
     }
 
     /// Runs a command for someone. This is where rights are checked.
@@ -168,7 +136,7 @@ impl App {
             Command::Backup(args) => care::backup(self, asker, args).await,
             Command::Restore(args) => {
                 let options = store::home::HomeOptions::default();
-                let home = self.home.root().to_owned();
+                let home = self.runtime.home.root().to_owned();
                 let into = care::RestoreTo { home, options, now: self.now().0 };
                 care::restore(&args, into, self.talk.as_ref()).await
             }
@@ -214,7 +182,7 @@ impl App {
 
     /// Now, in ms since 1970.
     pub fn now(&self) -> Millis {
-        Millis(self.clock.now())
+        self.runtime.now()
     }
 
     /// The tree and view an argument names.
@@ -230,7 +198,7 @@ impl App {
     /// # Errors
     /// Not found, or ambiguous with the candidates.
     pub async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
-        self.store.resolve(&asker.principal, name).await.map_err(|error| match error {
+        self.runtime.store.resolve(&asker.principal, name).await.map_err(|error| match error {
             store::StoreError::NotFound(_) => {
                 CommandError::not_found("tree", name, "`drawloom tree list` shows the trees")
             }
@@ -276,7 +244,7 @@ impl App {
             let hint = "`drawloom tree show TREE` shows the nodes with their short ids";
             CommandError::not_found("node", name, hint)
         };
-        let found = self.store.resolve_node(&asker.principal, tree, name).await;
+        let found = self.runtime.store.resolve_node(&asker.principal, tree, name).await;
         let found = found.map_err(|error| match error {
             store::StoreError::NotFound(_) => missing(),
             other => other.into(),
@@ -328,7 +296,9 @@ impl App {
             now: self.now(),
             op,
         };
-        let done = store::change(self.store.as_ref(), &asker.principal, request, with, &self.ids).await;
+        let done =
+            store::change(self.runtime.store.as_ref(), &asker.principal, request, with, &self.runtime.ids)
+                .await;
         Ok(done?)
     }
 
@@ -342,7 +312,7 @@ impl App {
         tree: TreeId,
         f: impl FnOnce(&dyn loom::Rows) -> Result<T, loom::RowError> + Send + 'static,
     ) -> Result<T, CommandError> {
-        Ok(store::read(self.store.as_ref(), &asker.principal, tree, f).await?)
+        Ok(store::read(self.runtime.store.as_ref(), &asker.principal, tree, f).await?)
     }
 
     /// A text argument: itself, or standard input for `-`; known secrets masked.
@@ -445,7 +415,7 @@ impl App {
 
     /// A text with known secrets masked, whatever it says: `-` is a dash here.
     pub(crate) fn masked(&self, text: &str) -> String {
-        let masked = self.masker.mask(text);
+        let masked = self.runtime.masker.mask(text);
         if !masked.spans.is_empty() {
             self.talk.note("a known secret was masked in the text");
         }

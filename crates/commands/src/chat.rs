@@ -12,9 +12,9 @@ pub(crate) mod stand;
 
 use std::time::{Duration, Instant};
 
-use agent::handover::{Answer, HandedOver, hand_over};
 use agent::session::Name;
-use agent::{AgentError, Chosen, Entered, Manner, Replied, Said, Turn, Turned};
+use agent::steering::{Answer, HandedOver, hand_over};
+use agent::{AgentError, Chosen, Entered, Replied, Said, Turn, TurnConfig, Turned};
 use context::Zone;
 use loom::plan::NewText;
 use loom::{Role, ViewName};
@@ -49,7 +49,7 @@ pub struct Conversation {
     /// The preset by which a model is asked.
     preset: Option<String>,
     /// How a model is asked; none before one is needed.
-    manner: Option<Manner>,
+    manner: Option<TurnConfig>,
     /// How much a model is to think, as whoever is there said.
     think: Option<Thinking>,
     /// The model of which was said that it cannot think as asked, with what was asked.
@@ -95,8 +95,8 @@ impl Conversation {
     /// When the name is none, or a file cannot be read.
     pub fn open(app: &App, args: &Chat) -> Result<Self, CommandError> {
         let (name, view, kind) = if args.temp {
-            let id = app.desk().new_id::<loom::TreeId>()?;
-            (Name::temporary(app.instance, id), ViewName::default(), SessionKind::Temporary)
+            let id = app.runtime.new_id::<loom::TreeId>()?;
+            (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
         } else {
             let (name, view) = args.session.session.as_deref().map(place).transpose()?.unwrap_or_default();
             (name, view, SessionKind::Main)
@@ -147,7 +147,7 @@ impl Conversation {
         if self.anew {
             return Ok(None);
         }
-        let found = app.desk().session(&asker.principal, &self.chosen).await?;
+        let found = app.runtime.session(&asker.principal, &self.chosen).await?;
         Ok(found.and_then(|session| {
             let tree = session.tree()?;
             Some(Entered { session: session.id, name: session.name, tree, view: self.view.clone() })
@@ -243,7 +243,7 @@ impl Conversation {
         {
             app.talk.note(&about);
         }
-        let entered = app.desk().enter(&asker.principal, &self.chosen, self.anew, &text).await?;
+        let entered = app.runtime.enter(&asker.principal, &self.chosen, self.anew, &text).await?;
         let entered = Entered { view: self.view.clone(), ..entered };
         self.anew = false;
         let files = self.attached.iter();
@@ -313,13 +313,14 @@ impl Conversation {
         cancel: Cancel,
     ) -> Result<Either, CommandError> {
         self.finish(app).await;
-        let (desk, who, manner) = (app.desk(), &asker.principal, self.manner(app)?.clone());
+        let (runtime, who, manner) = (&app.runtime, &asker.principal, self.manner(app)?.clone());
         self.tell_place(app, asker, entered, manner.model.info()).await?;
         self.tell_thinking(app, manner.model.info());
         let mut waits_since = Instant::now();
         loop {
             let (said, cancel) = (said.clone(), cancel.clone());
-            let begun = Turn::begin(&desk, who, entered, &manner, said, &app.doors, cancel.clone()).await;
+            let begun =
+                Turn::begin(runtime, who, entered, &manner, said, &app.runtime.inputs, cancel.clone()).await;
             let (instance, by) = match begun {
                 Ok((mut turn, kept)) => {
                     let turned = turn.answer(kept).await;
@@ -330,11 +331,11 @@ impl Conversation {
                 Err(AgentError::Busy { instance, by }) => (instance, by),
                 Err(error) => return Err(error.into()),
             };
-            let elsewhere = instance.is_some_and(|instance| instance != app.instance);
+            let elsewhere = instance.is_some_and(|instance| instance != app.runtime.instance);
             if let (true, Some(text)) = (elsewhere, words) {
                 let mut stopped = cancel.clone();
                 let handed = tokio::select! {
-                    handed = hand_over(&desk, who, entered, text) => handed?,
+                    handed = hand_over(runtime, who, entered, text) => handed?,
                     () = stopped.cancelled() => return Err(left(&by)),
                 };
                 match handed {
@@ -398,7 +399,7 @@ impl Conversation {
                 media: answer
                     .media
                     .iter()
-                    .filter_map(|blob| app.desk().shown(*blob))
+                    .filter_map(|blob| app.runtime.shown(*blob))
                     .map(MediaShown::of)
                     .collect(),
                 session: self.name(),
@@ -463,7 +464,7 @@ impl Conversation {
     pub async fn close(mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
         self.finish(app).await;
         if self.chosen.kind == SessionKind::Temporary {
-            app.desk().forget_session(&asker.principal, &self.chosen).await?;
+            app.runtime.forget_session(&asker.principal, &self.chosen).await?;
         }
         Ok(())
     }

@@ -120,11 +120,11 @@ pub(crate) async fn workspaces(
 }
 
 async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandError> {
-    let records = app.store.workspaces(&asker.principal).await?;
+    let records = app.runtime.store.workspaces(&asker.principal).await?;
     let mut found = Vec::new();
     for record in &records {
         let (record, at) = read(record)?;
-        found.push(match Looked::at(&record.id.path, &app.home.database()) {
+        found.push(match Looked::at(&record.id.path, &app.runtime.home.database()) {
             Ok(looked) => shown(app, looked, Some((record, at))),
             Err(error) => missing(app, &record, at, &error),
         });
@@ -132,9 +132,9 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     let current = app.workspace.folder.as_deref();
     if let Some(folder) = current
         && !found.iter().any(|shown| shown.current)
-        && let Ok(looked) = Looked::at(folder, &app.home.database())
+        && let Ok(looked) = Looked::at(folder, &app.runtime.home.database())
     {
-        let elsewhere = answered(app.store.as_ref(), &asker.principal, &looked.id).await?;
+        let elsewhere = answered(app.runtime.store.as_ref(), &asker.principal, &looked.id).await?;
         found.push(shown(app, looked, elsewhere.map(|record| (record, Millis(0)))));
         found.sort_by(|a, b| a.path.cmp(&b.path));
     }
@@ -160,10 +160,10 @@ async fn answer(
             "name a folder of its own",
         ));
     }
-    let looked = Looked::at(&canonical, &app.home.database())
+    let looked = Looked::at(&canonical, &app.runtime.home.database())
         .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
     let now = app.now();
-    keep(app.store.as_ref(), &asker.principal, &looked, answer, now).await?;
+    keep(app.runtime.store.as_ref(), &asker.principal, &looked, answer, now).await?;
     let record = TrustRecord { id: looked.id.clone(), answer, inventory: looked.inventory.clone() };
     Ok(shown(app, looked, Some((record, now))))
 }

@@ -17,9 +17,9 @@ use commands::{App, Asker, Command, CommandError, Outcome};
 use loom::NodeId;
 use model::script::ScriptOptions;
 use model::{Cancel, Clock, Model, ScriptModel};
+use store::Store;
 use store::home::{Home, HomeOptions};
 use store::instance::{About, InstanceId, Instances};
-use store::{Ids, Store};
 use text::mask::{Masker, Secret};
 
 #[derive(Parser)]
@@ -58,20 +58,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         let id = InstanceId::generate(u64::try_from(clock.now())?)?;
         let about = About::this_process("resident", env!("CARGO_PKG_VERSION"), clock.now());
         let instance = Instances::of(&home)?.start(id, &about)?;
-        let app = App {
-            store: Arc::new(Store::open(&home.database())?),
-            ids: Ids::new(),
-            home: Arc::new(home),
-            instance: instance.id(),
+        let talk = Arc::new(Silent);
+        let runtime = agent::Runtime::new(
+            Arc::new(Store::open(&home.database())?),
+            Arc::new(home),
+            instance.id(),
             clock,
+            Arc::new(Masker::new(&[Secret::new("KEY", "sk-soak-secret-0123456789")?])?),
+            talk.clone(),
+        );
+        let app = App {
+            runtime,
             models: Arc::new(Scripted(arguments.script)),
             workspace: commands::app::Workspace::default(),
-            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
-            masker: Arc::new(Masker::new(&[Secret::new("KEY", "sk-soak-secret-0123456789")?])?),
-            talk: Arc::new(Silent),
+            talk: talk,
             cancel: Cancel::never(),
-            purse: Arc::default(),
         };
         let mut worker = Worker { app, tree: arguments.name.clone() };
         let mut round = 0_u64;

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use agent::Purse;
-use agent::handover::{Doors, Listener};
-use commands::app::Workspace;
+use agent::steering::Listener;
+use agent::{Runtime, SpendLimiter};
+use commands::app::{Models, Workspace, fallbacks};
 use commands::settings::{Settings, size};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, RESERVE_BYTES, Space, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{Ids, Store, StoreError};
+use store::{Store, StoreError};
 use text::terminal::visible;
-use tokio::runtime::Runtime;
 
 use crate::config::Config;
 use crate::embedded::Embedded;
@@ -36,7 +35,7 @@ impl Opened {
     pub(crate) async fn recover(&self) {
         let app = &self.app;
         let cleared = match app.recover().await {
-            Ok(_) => Instances::of(&app.home)
+            Ok(_) => Instances::of(&app.runtime.home)
                 .and_then(|instances| instances.remove_dead(|_| true))
                 .map(|_| ())
                 .map_err(|error| error.to_string()),
@@ -50,7 +49,7 @@ impl Opened {
     /// Listens for what other processes say to sessions whose turns run here. Without a socket they wait.
     pub(crate) async fn listen(&self) -> Option<Listener> {
         let app = &self.app;
-        match Listener::start(&app.home, app.instance, &app.doors) {
+        match Listener::start(&app.runtime.home, app.runtime.instance, &app.runtime.inputs) {
             Ok(listener) => Some(listener),
             Err(error) => {
                 app.talk.note(&error.to_string());
@@ -65,7 +64,8 @@ impl Opened {
             return error;
         }
         let own = self.instance.id();
-        let all = Instances::of(&self.app.home).and_then(|instances| instances.list()).unwrap_or_default();
+        let all =
+            Instances::of(&self.app.runtime.home).and_then(|instances| instances.list()).unwrap_or_default();
         let others: Vec<String> =
             all.iter().filter(|found| found.alive && found.id != own).map(ToString::to_string).collect();
         if !others.is_empty() {
@@ -102,7 +102,7 @@ pub(crate) struct Invocation<'a> {
     /// What it needs of the workspace.
     pub(crate) need: Need,
     /// What it waits on.
-    pub(crate) runtime: &'a Runtime,
+    pub(crate) runtime: &'a tokio::runtime::Runtime,
     /// What `--model` says.
     pub(crate) named: Option<&'a str>,
 }
@@ -166,23 +166,22 @@ pub(crate) fn open(
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
     let windows = Windows::of_home(&home, clock.clone());
-    let app = App {
-        store: Arc::new(store),
-        ids: Ids::new(),
-        home: Arc::new(home),
-        instance: instance.id(),
-        clock,
-        models: Arc::new(
-            Configured::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows),
-        ),
-        workspace,
-        doors: Doors::default(),
-        settings,
-        masker: Arc::new(masker),
-        talk: person,
-        cancel,
-        purse: Arc::new(Purse::new(budget)),
+    let models: Arc<dyn Models> =
+        Arc::new(Configured::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows));
+    let runtime = Runtime {
+        spend: Arc::new(SpendLimiter::new(budget)),
+        space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
+        fallbacks: fallbacks(&models),
+        ..Runtime::new(
+            Arc::new(store),
+            Arc::new(home),
+            instance.id(),
+            clock,
+            Arc::new(masker),
+            Arc::clone(&person) as Arc<dyn agent::Client>,
+        )
     };
+    let app = App { runtime, models, workspace, settings, talk: person, cancel };
     Ok(Opened { app: Arc::new(app), instance })
 }
 

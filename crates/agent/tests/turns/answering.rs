@@ -6,7 +6,7 @@ use std::time::Duration;
 use context::segment::{Decision, Source};
 use context::{Manifest, Zone};
 use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Manner, boot};
+use drawloom_agent::{AgentError, TurnConfig, bootstrap};
 use loom::plan::NewText;
 use loom::{Finish, Role};
 use model::Cancel;
@@ -30,7 +30,7 @@ async fn what_was_said_and_the_request_are_durable_before_a_model_is_asked() {
         assert_eq!(generation.state, GenerationState::Started);
         let digest = generation.row.manifest;
         let tree = generation.row.tree;
-        let manifest = process.desk.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
+        let manifest = process.runtime.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
         assert!(Manifest::from_bytes(&manifest.unwrap()).is_ok());
         assert_eq!(process.spools(), 1);
         drop(asked);
@@ -132,17 +132,17 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     std::fs::write(folder.path().join("USER.md"), b"\xff\xfe").unwrap();
     let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
     let bootstrap =
-        boot::bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[]).unwrap());
+        bootstrap::bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[]).unwrap());
     let house = House::new();
     let process = house.process("chat");
-    let manner = Manner { bootstrap: Arc::new(bootstrap), ..manner(&script(r#"{"text": "Yes."}"#)) };
+    let manner = TurnConfig { bootstrap: Arc::new(bootstrap), ..manner(&script(r#"{"text": "Yes."}"#)) };
     let entered = process.enter().await;
     let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
     let (turned, _, _) =
         process.run(&manner, Said::New { texts: said, media: Vec::new() }, Cancel::never()).await.unwrap();
     let digest = turned.reply.unwrap().manifest;
     let bytes =
-        process.desk.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();
+        process.runtime.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();
     let manifest = Manifest::from_bytes(&bytes).unwrap();
     let of = |name: &str| {
         let named = |source: &Source| match source {

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-use drawloom_agent::handover::{HandedOver, hand_over};
+use drawloom_agent::steering::{HandedOver, hand_over};
 use drawloom_agent::{AgentError, Entered, LEASE};
 use loom::plan::NewText;
 use loom::{NodeId, Op, Role};
@@ -60,7 +60,7 @@ async fn what_waits_when_the_turn_is_stopped_is_given_back_unsaid() {
         owner.say_until(&model, "one?", cancel),
         async {
             until_held(&owner, &entered).await;
-            hand_over(&other.desk, &WHO, &entered, "two?").await
+            hand_over(&other.runtime, &WHO, &entered, "two?").await
         },
         async {
             let asked = requests.recv().await.unwrap();
@@ -79,7 +79,7 @@ async fn what_is_longer_than_a_node_may_be_is_not_sent() {
     let house = House::new();
     let process = house.process("chat");
     let entered = process.enter().await;
-    let refused = hand_over(&process.desk, &WHO, &entered, &"x".repeat(17 * 1024 * 1024)).await;
+    let refused = hand_over(&process.runtime, &WHO, &entered, &"x".repeat(17 * 1024 * 1024)).await;
     assert!(matches!(refused, Err(AgentError::Refused(why)) if why.contains("16 MiB")));
 }
 
@@ -90,7 +90,7 @@ async fn a_process_that_does_not_greet_is_sent_nothing() {
     let other = house.process("chat");
     let owner = Fake::new(&house, &other).await;
     let listener = owner.bind();
-    let handed = hand_over(&other.desk, &WHO, &owner.entered, "hello").await.unwrap();
+    let handed = hand_over(&other.runtime, &WHO, &owner.entered, "hello").await.unwrap();
     assert_eq!(handed, HandedOver::NotHeard);
     let (stream, _) = listener.accept().unwrap();
     let mut heard = String::new();
@@ -113,7 +113,7 @@ async fn a_process_that_dies_before_it_wrote_what_it_took_in_has_not_said_it() {
     });
     let entered = owner.entered.clone();
     let (handed, ()) =
-        tokio::join!(hand_over(&other.desk, &WHO, &entered, "hello"), owner.dies_after(&other, played));
+        tokio::join!(hand_over(&other.runtime, &WHO, &entered, "hello"), owner.dies_after(&other, played));
     assert_eq!(handed.unwrap(), HandedOver::NotTaken);
 }
 
@@ -134,7 +134,7 @@ async fn a_process_that_dies_before_it_could_say_what_it_wrote_has_said_it() {
     });
     let entered = owner.entered.clone();
     let (handed, ()) =
-        tokio::join!(hand_over(&other.desk, &WHO, &entered, "hello"), owner.dies_after(&other, played));
+        tokio::join!(hand_over(&other.runtime, &WHO, &entered, "hello"), owner.dies_after(&other, played));
     assert_eq!(handed.unwrap(), HandedOver::Cut { said });
     assert_eq!(other.texts().await, ["hello"], "it is not said twice");
 }
@@ -146,7 +146,7 @@ async fn a_message_to_one_who_then_sleeps_is_not_said_once_its_lease_is_past() {
     let owner = Fake::new(&house, &other).await;
     let listener = owner.bind();
     let entered = owner.entered.clone();
-    let (handed, stream) = tokio::join!(hand_over(&other.desk, &WHO, &entered, "hello"), async {
+    let (handed, stream) = tokio::join!(hand_over(&other.runtime, &WHO, &entered, "hello"), async {
         let taken = tokio::task::spawn_blocking(move || take(&listener)).await.unwrap();
         // It took it in, and stands still with the connection open.
         house.pass(PAST);
@@ -159,7 +159,7 @@ async fn a_message_to_one_who_then_sleeps_is_not_said_once_its_lease_is_past() {
         ..With::nothing()
     };
     let said = Op::Append(NewText::owner("hello", Some(Role::User)));
-    let late = owner.process.desk.change(&WHO, entered.tree, &entered.view, said, with).await;
+    let late = owner.process.runtime.change(&WHO, entered.tree, &entered.view, said, with).await;
     assert!(late.is_err(), "it was said after it was given up");
     drop(stream);
 }
@@ -170,9 +170,9 @@ struct Said(tokio::io::Lines<tokio::io::BufReader<tokio::net::UnixStream>>);
 impl Said {
     /// Says something to the turn that runs, and waits until it is taken in.
     async fn by_hand(owner: &Process, entered: &Entered, text: &str) -> Self {
-        let lease = owner.desk.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
-        let run = owner.desk.home.dir(HomeDir::Run).unwrap();
-        let socket = run.join(format!("{}.sock", owner.desk.instance));
+        let lease = owner.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
+        let run = owner.runtime.home.dir(HomeDir::Run).unwrap();
+        let socket = run.join(format!("{}.sock", owner.runtime.instance));
         let stream = tokio::net::UnixStream::connect(socket).await.unwrap();
         let mut said = Self(tokio::io::BufReader::new(stream).lines());
         said.hears("ready").await;
@@ -194,7 +194,7 @@ impl Said {
 async fn until_held(process: &Process, entered: &Entered) {
     let name = entered.session.lease();
     loop {
-        let lease = process.desk.store.lease(&WHO, &name).await.unwrap();
+        let lease = process.runtime.store.lease(&WHO, &name).await.unwrap();
         if lease.is_some_and(|lease| lease.holder.is_some()) && !process.texts().await.is_empty() {
             return;
         }
@@ -213,23 +213,23 @@ impl Fake {
     async fn new(house: &House, other: &Process) -> Self {
         let process = house.process("chat");
         let entered = other.enter().await;
-        let holder = Holder::new(format!("{}/1", process.desk.instance));
+        let holder = Holder::new(format!("{}/1", process.runtime.instance));
         let name = entered.session.lease();
-        let now = process.desk.now();
-        let fence = process.desk.store.acquire_lease(&WHO, &name, &holder, LEASE, now).await.unwrap();
+        let now = process.runtime.now();
+        let fence = process.runtime.store.acquire_lease(&WHO, &name, &holder, LEASE, now).await.unwrap();
         Self { process, entered, fence }
     }
 
     fn bind(&self) -> UnixListener {
-        let run: PathBuf = self.process.desk.home.dir(HomeDir::Run).unwrap();
-        UnixListener::bind(run.join(format!("{}.sock", self.process.desk.instance))).unwrap()
+        let run: PathBuf = self.process.runtime.home.dir(HomeDir::Run).unwrap();
+        UnixListener::bind(run.join(format!("{}.sock", self.process.runtime.instance))).unwrap()
     }
 
     /// Writes a node as the turn would.
     async fn says(&self, other: &Process, text: &str) -> NodeId {
         let said = Op::Append(NewText::owner(text, Some(Role::User)));
         let (tree, view) = (self.entered.tree, &self.entered.view);
-        let applied = other.desk.change(&WHO, tree, view, said, With::nothing()).await.unwrap();
+        let applied = other.runtime.change(&WHO, tree, view, said, With::nothing()).await.unwrap();
         applied.nodes.first().unwrap().0
     }
 

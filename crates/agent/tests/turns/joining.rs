@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use drawloom_agent::handover::MAX_WAITING;
+use drawloom_agent::steering::MAX_WAITING;
 use drawloom_agent::turn::Said;
 use drawloom_agent::{AgentError, Entered, Turn, Turned};
 use loom::plan::NewText;
@@ -23,7 +23,7 @@ async fn run(
 }
 
 fn join(process: &Process, entered: &Entered, text: &str) -> Result<(), String> {
-    process.doors.join(&entered.session, &ViewName::default(), text.to_owned())
+    process.runtime.inputs.join(&entered.session, &ViewName::default(), text.to_owned())
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn what_is_said_in_mid_turn_is_answered_by_the_next_call_of_the_same_turn(
     let entered = process.enter().await;
     assert!(join(&process, &entered, "too early").is_err(), "no turn runs");
     let (model, mut requests) = Gated::gated();
-    let lease = async || process.desk.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
+    let lease = async || process.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
     let ((first, further, unsaid), fences) =
         tokio::join!(run(&process, &model, "one", Cancel::never()), async {
             let asked = requests.recv().await.unwrap();
@@ -126,13 +126,13 @@ async fn a_turn_that_is_dropped_between_two_calls_gives_its_session_back() {
     let model = script(r#"{"text": "yes", "loop": true}"#);
     let said = Said::New { texts: vec![NewText::owner("one", Some(Role::User))], media: Vec::new() };
     let (asked, never) = (manner(&model), Cancel::never());
-    let begun = Turn::begin(&process.desk, &WHO, &entered, &asked, said, &process.doors, never);
+    let begun = Turn::begin(&process.runtime, &WHO, &entered, &asked, said, &process.runtime.inputs, never);
     let (mut turn, kept) = begun.await.unwrap();
     turn.answer(kept).await;
     join(&process, &entered, "two").unwrap();
     drop(turn);
     assert!(join(&process, &entered, "three").is_err(), "its door is closed");
-    let lease = async || process.desk.store.lease(&WHO, &entered.session.lease()).await.unwrap();
+    let lease = async || process.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap();
     while lease().await.is_some_and(|lease| lease.holder.is_some()) {
         tokio::task::yield_now().await;
     }

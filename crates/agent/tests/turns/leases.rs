@@ -19,7 +19,7 @@ async fn a_session_that_a_living_process_holds_is_busy_and_says_whose_it_is() {
         let asked = requests.recv().await.unwrap();
         let refused = other.say(&script(r#"{"text": "no"}"#), "me too").await;
         let Err(AgentError::Busy { instance, by }) = refused else { panic!("{refused:?}") };
-        assert_eq!(instance, Some(holder.desk.instance));
+        assert_eq!(instance, Some(holder.runtime.instance));
         assert_eq!(by, format!("process {} (drawloom up)", std::process::id()));
         assert_eq!(other.texts().await, ["hello"], "nothing was written");
         drop(asked);
@@ -35,9 +35,9 @@ async fn a_session_whose_process_is_dead_is_free_at_once() {
     let house = House::new();
     let (dead, other) = (house.process("chat"), house.process("chat"));
     let entered = other.enter().await;
-    let holder = Holder::new(format!("{}/1", dead.desk.instance));
+    let holder = Holder::new(format!("{}/1", dead.runtime.instance));
     let lease = entered.session.lease();
-    dead.desk.store.acquire_lease(&WHO, &lease, &holder, LEASE, dead.desk.now()).await.unwrap();
+    dead.runtime.store.acquire_lease(&WHO, &lease, &holder, LEASE, dead.runtime.now()).await.unwrap();
     let model = script("{\"text\": \"yes\"}\n{\"text\": \"yes\"}");
     assert!(matches!(other.say(&model, "hello").await, Err(AgentError::Busy { .. })));
     dead.die();
@@ -56,7 +56,7 @@ async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_n
         let turned = other.say(&script(r#"{"text": "I am here"}"#), "anybody?").await.unwrap();
         assert!(turned.reply.unwrap().error.is_none());
         assert_eq!(other.spools(), 1);
-        assert_eq!(other.desk.recover().await.unwrap(), 0, "nothing is taken while it lives");
+        assert_eq!(other.runtime.recover().await.unwrap(), 0, "nothing is taken while it lives");
         drop(asked);
     });
     let refused = turned.unwrap().reply;
@@ -69,7 +69,7 @@ async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_n
     assert_eq!(text, format!("{FIRST}{REST}"));
     assert_eq!(other.spools(), 0);
     sleeper.die();
-    assert_eq!(other.desk.recover().await.unwrap(), 0, "once");
+    assert_eq!(other.runtime.recover().await.unwrap(), 0, "once");
 }
 
 /// By both clocks: when a sleeper wakes, its renewal is due at once.
@@ -106,12 +106,12 @@ async fn a_request_that_was_never_sent_is_ended_even_if_its_process_left_in_orde
         asked = requests.recv() => std::mem::forget(asked),
     }
     left.forget_spools();
-    assert_eq!(other.desk.recover().await.unwrap(), 0);
+    assert_eq!(other.runtime.recover().await.unwrap(), 0);
     let states = async || other.generations().await.into_iter().map(|found| found.state).collect::<Vec<_>>();
     assert_eq!(states().await, [GenerationState::Started], "the control: its process lives");
     // It leaves nothing that says that it was there.
     left.die();
-    assert_eq!(other.desk.recover().await.unwrap(), 0);
+    assert_eq!(other.runtime.recover().await.unwrap(), 0);
     assert_eq!(states().await, [GenerationState::Cancelled]);
     assert_eq!(other.texts().await, ["hello"], "no node is made of nothing");
 }
@@ -126,12 +126,12 @@ async fn what_a_turn_that_is_dropped_had_received_is_recovered_where_it_was_aske
         asked = requests.recv() => std::mem::forget(asked),
     }
     dropped.die();
-    assert_eq!(other.desk.recover().await.unwrap(), 1);
+    assert_eq!(other.runtime.recover().await.unwrap(), 1);
     let path = other.path().await;
     let [(_, _, _), (role, text, finish)] = path.as_slice() else { panic!("{path:?}") };
     assert_eq!((role, text.as_str()), (&Role::Assistant, FIRST));
     assert!(matches!(finish, Some(Finish::Interrupted(_))), "{finish:?}");
-    assert_eq!(other.desk.recover().await.unwrap(), 0, "once");
+    assert_eq!(other.runtime.recover().await.unwrap(), 0, "once");
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn a_turn_that_is_dropped_gives_its_session_back() {
         asked = requests.recv() => std::mem::forget(asked),
     }
     let lease = process.enter().await.session.lease();
-    let held = async || process.desk.store.lease(&WHO, &lease).await.unwrap().unwrap().holder.is_some();
+    let held = async || process.runtime.store.lease(&WHO, &lease).await.unwrap().unwrap().holder.is_some();
     while held().await {
         tokio::task::yield_now().await;
     }
@@ -166,7 +166,7 @@ async fn turns_of_one_process_never_overlap() {
                 match process.say(&model, &format!("question {number}")).await {
                     Ok(turned) => break assert!(turned.reply.unwrap().error.is_none()),
                     Err(AgentError::Busy { instance, .. }) => {
-                        assert_eq!(instance, Some(process.desk.instance));
+                        assert_eq!(instance, Some(process.runtime.instance));
                     }
                     Err(error) => panic!("{error}"),
                 }
@@ -190,7 +190,7 @@ async fn a_turn_that_takes_long_keeps_its_session() {
     let (holder, other) = (house.process("chat"), house.process("chat"));
     let (model, mut requests) = Gated::gated();
     let entered = holder.enter().await;
-    let store = &holder.desk.store;
+    let store = &holder.runtime.store;
     let expires = async || store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap().expires;
     let (turned, ()) = tokio::join!(holder.say(&model, "hello"), async {
         let asked = requests.recv().await.unwrap();
@@ -214,9 +214,9 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
     let process = house.process("chat");
     let entered = process.enter().await;
     let name = entered.session.lease();
-    let store = &process.desk.store;
+    let store = &process.runtime.store;
     let take = async |who: &str| {
-        store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE, process.desk.now()).await
+        store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE, process.runtime.now()).await
     };
     let first = take("a").await.unwrap();
     assert!(matches!(take("b").await, Err(StoreError::Held { .. })));
@@ -226,10 +226,10 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
         ..store::With::nothing()
     };
     // Nobody took it: the one who slept goes on.
-    assert!(process.desk.apply_rows(&WHO, entered.tree, with(first)).await.is_ok());
+    assert!(process.runtime.apply_rows(&WHO, entered.tree, with(first)).await.is_ok());
     let second = take("b").await.unwrap();
-    let refused = process.desk.apply_rows(&WHO, entered.tree, with(first)).await;
+    let refused = process.runtime.apply_rows(&WHO, entered.tree, with(first)).await;
     assert!(matches!(refused, Err(AgentError::Store(StoreError::Fenced { .. }))), "{refused:?}");
-    assert!(process.desk.apply_rows(&WHO, entered.tree, with(second)).await.is_ok());
-    assert!(process.desk.apply_rows(&WHO, entered.tree, store::With::nothing()).await.is_ok());
+    assert!(process.runtime.apply_rows(&WHO, entered.tree, with(second)).await.is_ok());
+    assert!(process.runtime.apply_rows(&WHO, entered.tree, store::With::nothing()).await.is_ok());
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use context::{BootFile, Bootstrap, Manifest, PathRun};
-use drawloom_agent::Manner;
+use drawloom_agent::TurnConfig;
 use drawloom_agent::turn::Said;
 use loom::plan::NewText;
 use loom::rows::Injection;
@@ -22,19 +22,23 @@ fn rules(text: &str) -> Arc<Bootstrap> {
 async fn say(process: &Process, model: &Arc<dyn Model>, bootstrap: Arc<Bootstrap>) -> Manifest {
     let tree = process.enter().await.tree;
     let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
-    let manner = Manner { bootstrap, ..manner(model) };
+    let manner = TurnConfig { bootstrap, ..manner(model) };
     let (turned, ..) =
         process.run(&manner, Said::New { texts: said, media: Vec::new() }, Cancel::never()).await.unwrap();
     let reply = turned.reply.unwrap();
     assert!(reply.error.is_none(), "{:?}", reply.error);
     let digest = reply.manifest;
-    let bytes = process.desk.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
+    let bytes = process.runtime.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
     Manifest::from_bytes(&bytes.unwrap()).unwrap()
 }
 
 async fn shown(process: &Process) -> Vec<Injection> {
     let tree = process.enter().await.tree;
-    process.desk.read(&WHO, tree, |rows| rows.injections(rows.tree()?.root.original(), None)).await.unwrap()
+    process
+        .runtime
+        .read(&WHO, tree, |rows| rows.injections(rows.tree()?.root.original(), None))
+        .await
+        .unwrap()
 }
 
 const YES: &str = r#"{"text": "Yes.", "loop": true}"#;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use drawloom_agent::{AgentError, Budget, Fallbacks, Limit, Purse};
+use drawloom_agent::{AgentError, Budget, Fallbacks, Limit, SpendLimiter};
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
 use model::{
@@ -76,17 +76,17 @@ fn dear() -> Option<Prices> {
 
 fn with_budget(process: &mut Process, turn: f64, day: f64) {
     let budget = Budget { turn: dollars(turn), day: dollars(day), ..Budget::default() };
-    process.desk.purse = Arc::new(Purse::new(budget));
+    process.runtime.spend = Arc::new(SpendLimiter::new(budget));
 }
 
 fn with_fallbacks(process: &mut Process, models: Vec<Arc<dyn Model>>, remote: bool) {
     let found =
         move || models.iter().map(|model| (model.info().full_name(), Ok(Arc::clone(model)))).collect();
-    process.desk.fallbacks = Fallbacks::new(found, remote);
+    process.runtime.fallbacks = Fallbacks::new(found, remote);
 }
 
 async fn usage(process: &Process) -> Vec<UsageRow> {
-    process.desk.store.usage(&Principal::Owner, None, loom::Millis(0)).await.unwrap()
+    process.runtime.store.usage(&Principal::Owner, None, loom::Millis(0)).await.unwrap()
 }
 
 /// A local model that is not there any more.

@@ -1,14 +1,14 @@
-//! Processes of one home, each with a desk of its own, and a model that says what the test tells it to.
+//! Processes of one home, each with a runtime of its own, and a model that says what the test tells it to.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use context::Bootstrap;
-use drawloom_agent::handover::{Doors, Listener};
 use drawloom_agent::session::Name;
+use drawloom_agent::steering::Listener;
 use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, Fallbacks, LEASE, Manner, Turn, Turned};
+use drawloom_agent::{AgentError, Chosen, Client, Entered, Runtime, Turn, TurnConfig, Turned};
 use loom::path::Exceptions;
 use loom::plan::NewText;
 use loom::render::{Passage, tip, window};
@@ -18,9 +18,9 @@ use model::{
     Call, Cancel, Clock, Dialect, EncodeError, Encoded, Event, Exchange, Model, ModelError, ModelInfo,
     PARSER_VERSION, Params, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
 };
-use store::home::{Home, HomeOptions, SpaceLimits};
+use store::home::{Home, HomeOptions};
 use store::instance::{About, Instance, InstanceId, Instances};
-use store::{Generation, GenerationFilter, Ids, Principal, SessionKind, Store};
+use store::{Generation, GenerationFilter, Principal, SessionKind, Store};
 use text::mask::Masker;
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,27 +61,21 @@ impl House {
         let instance = Instances::of(&self.home).unwrap().start(id, &about).unwrap();
         let heard = Arc::<Heard>::default();
         let now = Arc::clone(&self.now);
-        let desk = Desk {
-            store: Arc::clone(&self.store),
-            ids: Ids::new(),
-            home: Arc::clone(&self.home),
-            instance: id,
-            clock: Clock::new(move || now.load(Ordering::SeqCst)),
-            masker: Arc::new(Masker::new(&[]).unwrap()),
-            space: SpaceLimits::default(),
-            lease: LEASE,
-            client: Arc::clone(&heard) as Arc<dyn Client>,
-            purse: Arc::default(),
-            fallbacks: Fallbacks::default(),
-        };
-        Process { desk, doors: Doors::default(), heard, instance }
+        let runtime = Runtime::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.home),
+            id,
+            Clock::new(move || now.load(Ordering::SeqCst)),
+            Arc::new(Masker::new(&[]).unwrap()),
+            Arc::clone(&heard) as Arc<dyn Client>,
+        );
+        Process { runtime, heard, instance }
     }
 }
 
 /// A process. It is dead once it is dropped.
 pub(crate) struct Process {
-    pub(crate) desk: Desk,
-    pub(crate) doors: Doors,
+    pub(crate) runtime: Runtime,
     pub(crate) heard: Arc<Heard>,
     instance: Instance,
 }
@@ -90,7 +84,7 @@ impl Process {
     /// The session `main`.
     pub(crate) async fn enter(&self) -> Entered {
         let chosen = Chosen { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
-        self.desk.enter(&WHO, &chosen, false, "hello").await.unwrap()
+        self.runtime.enter(&WHO, &chosen, false, "hello").await.unwrap()
     }
 
     /// Says something and waits for the answer.
@@ -112,12 +106,13 @@ impl Process {
     /// A turn to its end: what came of the first call, of those for what joined, and what was given back.
     pub(crate) async fn run(
         &self,
-        manner: &Manner,
+        manner: &TurnConfig,
         said: Said,
         cancel: Cancel,
     ) -> Result<(Turned, Vec<(Vec<String>, Turned)>, Vec<String>), AgentError> {
         let entered = self.enter().await;
-        let begun = Turn::begin(&self.desk, &WHO, &entered, manner, said, &self.doors, cancel).await;
+        let begun =
+            Turn::begin(&self.runtime, &WHO, &entered, manner, said, &self.runtime.inputs, cancel).await;
         let (mut turn, kept) = begun?;
         let first = turn.answer(kept).await;
         let mut further = Vec::new();
@@ -130,13 +125,13 @@ impl Process {
 
     /// Listens for what other processes say.
     pub(crate) fn listen(&self) -> Listener {
-        Listener::start(&self.desk.home, self.desk.instance, &self.doors).unwrap()
+        Listener::start(&self.runtime.home, self.runtime.instance, &self.runtime.inputs).unwrap()
     }
 
     /// The conversation: who said what, and how it ended.
     pub(crate) async fn path(&self) -> Vec<(Role, String, Option<Finish>)> {
         let tree = self.enter().await.tree;
-        let read = self.desk.read(&WHO, tree, |rows| {
+        let read = self.runtime.read(&WHO, tree, |rows| {
             let view = loom::ViewName::default();
             let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
             window(rows, &view, &path, None, 1_000)
@@ -156,24 +151,24 @@ impl Process {
     /// The text and end of a node, wherever it stands.
     pub(crate) async fn node(&self, node: NodeId) -> Option<(String, Option<Finish>)> {
         let tree = self.enter().await.tree;
-        let read = self.desk.read(&WHO, tree, move |rows| rows.node(node));
+        let read = self.runtime.read(&WHO, tree, move |rows| rows.node(node));
         read.await.unwrap().map(|row| (row.node.text().into_owned(), row.node.finish))
     }
 
     /// All generations, the oldest first.
     pub(crate) async fn generations(&self) -> Vec<Generation> {
-        self.desk.store.generations(&WHO, GenerationFilter::default()).await.unwrap()
+        self.runtime.store.generations(&WHO, GenerationFilter::default()).await.unwrap()
     }
 
     /// How many answers lie aside.
     pub(crate) fn spools(&self) -> usize {
-        let spool = self.desk.home.dir(store::home::HomeDir::Spool).unwrap();
+        let spool = self.runtime.home.dir(store::home::HomeDir::Spool).unwrap();
         std::fs::read_dir(spool).unwrap().count()
     }
 
     /// Nothing was received: it had come to the row, and not to the spool.
     pub(crate) fn forget_spools(&self) {
-        let spool = self.desk.home.dir(store::home::HomeDir::Spool).unwrap();
+        let spool = self.runtime.home.dir(store::home::HomeDir::Spool).unwrap();
         for found in std::fs::read_dir(spool).unwrap() {
             std::fs::remove_file(found.unwrap().path()).unwrap();
         }
@@ -186,8 +181,8 @@ impl Process {
 }
 
 /// How a model is asked here.
-pub(crate) fn manner(model: &Arc<dyn Model>) -> Manner {
-    Manner {
+pub(crate) fn manner(model: &Arc<dyn Model>) -> TurnConfig {
+    TurnConfig {
         model: Arc::clone(model),
         agent: "main".to_owned(),
         params: Params { n: 1, ..Params::default() },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{Entered, Manner};
+use agent::{Entered, TurnConfig};
 use model::{Model, ModelInfo, Params, Place, Thinking};
 
 use super::Conversation;
@@ -27,12 +27,16 @@ impl Conversation {
     ///
     /// # Errors
     /// When there is no model to send it to.
-    pub(crate) fn request(&mut self, app: &App, entered: &Entered) -> Result<agent::Ask, CommandError> {
+    pub(crate) fn request(
+        &mut self,
+        app: &App,
+        entered: &Entered,
+    ) -> Result<agent::GenerationRequest, CommandError> {
         Ok(self.manner(app)?.next(entered.tree, &entered.view))
     }
 
     /// How a model is asked.
-    pub(super) fn manner(&mut self, app: &App) -> Result<&Manner, CommandError> {
+    pub(super) fn manner(&mut self, app: &App) -> Result<&TurnConfig, CommandError> {
         let manner = match self.manner.take() {
             Some(manner) => manner,
             None => {
@@ -44,9 +48,9 @@ impl Conversation {
         Ok(self.manner.insert(manner))
     }
 
-    fn manner_with(&self, app: &App, model: Arc<dyn Model>) -> Result<Manner, CommandError> {
+    fn manner_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
-        Ok(Manner {
+        Ok(TurnConfig {
             model,
             agent: "main".to_owned(),
             params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &Sampling::default()) }),
@@ -108,7 +112,7 @@ impl Conversation {
     pub(super) fn bootstrap(&self, app: &App) -> Arc<context::Bootstrap> {
         let workspace = &app.workspace;
         let (root, kind) = (workspace.root.as_ref(), self.chosen.kind);
-        let read = agent::boot::bootstrap(root, &workspace.accepted, kind, &app.masker);
+        let read = agent::bootstrap::bootstrap(root, &workspace.accepted, kind, &app.runtime.masker);
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,
@@ -118,12 +122,12 @@ impl Conversation {
 
     /// Asks another model from now on, or shows which one is asked.
     pub(crate) fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelShown, CommandError> {
-        let place = |manner: &Manner| (manner.model.info().place, manner.model.info().provider.clone());
+        let place = |manner: &TurnConfig| (manner.model.info().place, manner.model.info().provider.clone());
         let before = self.manner.as_ref().map(place);
         if let Some(name) = name {
             let model = app.models.find(Some(name))?;
             self.manner = Some(match self.manner.take() {
-                Some(manner) => Manner { model, ..manner },
+                Some(manner) => TurnConfig { model, ..manner },
                 None => self.manner_with(app, model)?,
             });
         }

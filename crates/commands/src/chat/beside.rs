@@ -73,8 +73,8 @@ impl Beside {
             return false;
         }
         // Where the session cannot be read, what is said waits for a turn that says so.
-        let session = app.desk().session(&asker.principal, &self.chosen).await.ok().flatten();
-        session.is_some_and(|session| app.doors.join(&session.id, &self.view, text).is_ok())
+        let session = app.runtime.session(&asker.principal, &self.chosen).await.ok().flatten();
+        session.is_some_and(|session| app.runtime.inputs.join(&session.id, &self.view, text).is_ok())
     }
 }
 

@@ -37,7 +37,7 @@ impl Conversation {
         self.keeps_a_name()?;
         let (name, view) = place(to)?;
         let chosen = Chosen { name, ..self.chosen.clone() };
-        let session = app.desk().session(&asker.principal, &chosen).await?;
+        let session = app.runtime.session(&asker.principal, &chosen).await?;
         let hint = "/sessions lists them; /new NAME begins one";
         let missing = || CommandError::not_found("session", to, hint);
         let tree = session.and_then(|session| session.tree()).ok_or_else(missing)?;
@@ -53,9 +53,9 @@ impl Conversation {
     pub(crate) async fn rename(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
         self.keeps_a_name()?;
         let chosen = Chosen { name: Name::new(to)?, ..self.chosen.clone() };
-        match app.desk().session(&asker.principal, &self.chosen).await? {
+        match app.runtime.session(&asker.principal, &self.chosen).await? {
             Some(session) => {
-                let renamed = app.store.rename_session(&asker.principal, &session.id, to).await;
+                let renamed = app.runtime.store.rename_session(&asker.principal, &session.id, to).await;
                 renamed.map_err(|error| taken(error, to))?;
             }
             None => self.is_free(app, asker, &chosen).await?,
@@ -105,7 +105,7 @@ impl Conversation {
             name: None,
             archived: false,
         };
-        let found = app.store.sessions(&asker.principal, filter).await.unwrap_or_default();
+        let found = app.runtime.store.sessions(&asker.principal, filter).await.unwrap_or_default();
         let named = found.into_iter().filter(|session| session.kind != SessionKind::Temporary);
         let mut sessions: Vec<String> = named.map(|session| session.name).collect();
         if let Ok(Some(entered)) = self.entered(app, asker).await {
@@ -130,7 +130,7 @@ impl Conversation {
     }
 
     async fn is_free(&self, app: &App, asker: &Asker, chosen: &Chosen) -> Result<(), CommandError> {
-        match app.desk().session(&asker.principal, chosen).await? {
+        match app.runtime.session(&asker.principal, chosen).await? {
             Some(_) => Err(taken(store::StoreError::Exists("session"), chosen.name.as_str())),
             None => Ok(()),
         }

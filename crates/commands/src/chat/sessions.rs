@@ -24,7 +24,7 @@ pub(crate) async fn sessions(
         SessionsCommand::List { archived, all } => {
             let workspace = (!all).then(|| app.workspace.key.clone());
             let filter = SessionFilter { workspace, name: None, archived };
-            let mut found = app.store.sessions(&asker.principal, filter).await?;
+            let mut found = app.runtime.store.sessions(&asker.principal, filter).await?;
             found.retain(|session| session.kind != SessionKind::Temporary);
             let mut sessions = Vec::new();
             for session in found {
@@ -39,13 +39,13 @@ pub(crate) async fn sessions(
         SessionsCommand::Rename { name, to } => {
             let session = session_named(app, asker, &name, false).await?;
             let to = Name::new(&to)?;
-            let renamed = app.store.rename_session(&asker.principal, &session.id, to.as_str()).await;
+            let renamed = app.runtime.store.rename_session(&asker.principal, &session.id, to.as_str()).await;
             renamed.map_err(|error| taken(error, to.as_str()))?;
             Ok(Done::outcome())
         }
         SessionsCommand::Archive { name, undo } => {
             let session = session_named(app, asker, &name, undo).await?;
-            let done = app.store.archive_session(&asker.principal, &session.id, !undo).await;
+            let done = app.runtime.store.archive_session(&asker.principal, &session.id, !undo).await;
             done.map_err(|error| taken(error, &name))?;
             Ok(Done::outcome())
         }
@@ -79,9 +79,14 @@ async fn session_named(
             name: Some(chosen.name.to_string()),
             archived: true,
         };
-        app.store.sessions(&asker.principal, filter).await?.into_iter().find(|session| session.archived)
+        app.runtime
+            .store
+            .sessions(&asker.principal, filter)
+            .await?
+            .into_iter()
+            .find(|session| session.archived)
     } else {
-        app.desk().session(&asker.principal, &chosen).await?
+        app.runtime.session(&asker.principal, &chosen).await?
     };
     found.ok_or_else(|| CommandError::not_found("session", name, "`drawloom sessions list` shows them"))
 }

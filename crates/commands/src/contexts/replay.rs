@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use agent::replay::Earlier;
-use agent::{Ask, Prepared};
+use agent::replay::RecordedRequest;
+use agent::{GenerationRequest, Prepared};
 use context::{Manifest, ModelRef};
 use loom::{Digest, NodeId};
 use model::{DialectName, Encoded, Model, ModelInfo, PartId, PartKind, PartRange, Place};
@@ -48,9 +48,9 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Out
     let dialect = sent.manifest.model.dialect;
     let encoded =
         Encoded::new(dialect, endpoint.path.clone(), body.into(), ranges(&sent.manifest), endpoint.stream)?;
-    let (desk, cancel) = (app.desk(), app.cancel.clone());
+    let (runtime, cancel) = (&app.runtime, app.cancel.clone());
     let (generation, manifest) = (sent.generation, sent.manifest);
-    let node = agent::again(&desk, &asker.principal, model, encoded, generation, manifest, cancel).await?;
+    let node = agent::resend(runtime, &asker.principal, model, encoded, generation, manifest, cancel).await?;
     Ok(as_stored(read, name, Some(node)))
 }
 
@@ -156,10 +156,11 @@ async fn anew(
 ) -> Result<Outcome, CommandError> {
     let full = model.info().full_name();
     let Sent { generation, manifest, body, agent, inputs, .. } = &sent;
-    let earlier = Earlier { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
-    let ask: Ask = earlier.for_model(model.clone(), app.cancel.clone());
-    let desk = app.desk();
-    let prepared = ask.prepare(&desk, &asker.principal).await?;
+    let earlier =
+        RecordedRequest { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
+    let ask: GenerationRequest = earlier.for_model(model.clone(), app.cancel.clone());
+    let runtime = &app.runtime;
+    let prepared = ask.prepare(runtime, &asker.principal).await?;
     app.talk.note(&told(manifest, &prepared, model.info()));
     let sha256 = prepared.manifest.body.sha256;
     let done = |node| Outcome::Replayed(Replayed { sha256, identical: false, model: full, anew: true, node });
@@ -167,7 +168,7 @@ async fn anew(
         return Ok(done(None));
     }
     confirm(app, args, model.info(), prepared.manifest.tokens)?;
-    let node = ask.of_this_one(&desk, &asker.principal).await?;
+    let node = ask.of_this_one(runtime, &asker.principal).await?;
     Ok(done(Some(node)))
 }
 

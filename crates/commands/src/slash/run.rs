@@ -187,7 +187,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         let view = entered.view;
         let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
         status.tree = Some(entered.tree);
-        status.title = app.store.tree(&asker.principal, entered.tree).await?.title;
+        status.title = app.runtime.store.tree(&asker.principal, entered.tree).await?.title;
         status.tip = Some(stand.short_id);
         if let Some(last) = stand.last {
             (status.used, status.share, status.zone) =
@@ -210,7 +210,7 @@ async fn standing(
     };
     let view = entered.view.clone();
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
-    let next = conversation.request(app, &entered)?.prepare(&app.desk(), &asker.principal).await?;
+    let next = conversation.request(app, &entered)?.prepare(&app.runtime, &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
     let last = stand.last.as_ref().map(|last| Box::new(sent(last)));
     Ok(Standing { last, next: Some(Box::new(next)), form })

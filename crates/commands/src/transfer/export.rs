@@ -42,7 +42,7 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
             _ => Variant::Full,
         },
         format: args.format,
-        masker: Arc::clone(&app.masker),
+        masker: Arc::clone(&app.runtime.masker),
         talk: Arc::clone(&app.talk),
         blobs: blobs(app)?,
         imports: app.imports(asker, tree).await?,
@@ -52,7 +52,8 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
         let told = work.write(rows, &mut target);
         Ok(told.map(|told| (told, target)))
     };
-    let (told, target) = app.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
+    let (told, target) =
+        app.runtime.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
     let (file, body) = target.finish()?;
     Ok(Outcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
 }
@@ -62,7 +63,7 @@ fn blobs(app: &App) -> Result<Blobs, CommandError> {
     let failed = |error: &dyn std::fmt::Display| {
         CommandError::new("blobs", 6, error.to_string(), "run `drawloom doctor`")
     };
-    let dir = app.home.dir(HomeDir::Blobs).map_err(|error| failed(&error))?;
+    let dir = app.runtime.home.dir(HomeDir::Blobs).map_err(|error| failed(&error))?;
     Blobs::open(&dir, MAX_BLOB_BYTES).map_err(|error| failed(&error))
 }
 

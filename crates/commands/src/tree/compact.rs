@@ -32,7 +32,11 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     let asked = model.map(|model| {
         let info = model.info();
         let budget = Budget::new(info.window.into(), info.output_limit.into(), None);
-        Asked { budget, target: Target::of(info), estimator: agent::fits::known(&app.home, info).estimator() }
+        Asked {
+            budget,
+            target: Target::of(info),
+            estimator: agent::calibration::known(&app.runtime.home, info).estimator(),
+        }
     });
     let name = view.clone();
     let found = look(app, asker, tree, &view, move |rows, tip| {

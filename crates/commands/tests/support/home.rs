@@ -10,9 +10,9 @@ use drawloom_commands::settings::Settings;
 use drawloom_commands::{App, Asker, Command, CommandError, Outcome};
 use model::{Cancel, Clock, Model};
 use serde_json::Value;
+use store::Store;
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
-use store::{Ids, Store};
 use text::mask::{Masker, Secret};
 
 /// The secret every test home knows.
@@ -52,20 +52,22 @@ impl TestHome {
         let store = store(&home);
         let (talk, models) = (Arc::<Recorder>::default(), Arc::<OneModel>::default());
         let ticks = AtomicI64::new(1_760_000_000_000);
-        let app = App {
+        let talk_sink = Arc::clone(&talk) as Arc<dyn Talk>;
+        let runtime = agent::Runtime::new(
             store,
-            ids: Ids::new(),
-            home: Arc::new(home),
-            instance: InstanceId::generate(1_760_000_000_000).unwrap(),
-            clock: Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+            Arc::new(home),
+            InstanceId::generate(1_760_000_000_000).unwrap(),
+            Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+            Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
+            talk_sink.clone(),
+        );
+        let app = App {
+            runtime,
             models: Arc::clone(&models) as Arc<dyn Models>,
             workspace: drawloom_commands::app::Workspace::default(),
-            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
-            masker: Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
-            talk: Arc::clone(&talk) as Arc<dyn Talk>,
+            talk: talk_sink,
             cancel: Cancel::never(),
-            purse: Arc::default(),
         };
         Self { app, talk, models, dir }
     }

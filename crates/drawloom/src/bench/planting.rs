@@ -66,7 +66,7 @@ pub(super) async fn plant(rig: &Rig, corpus: &mut Corpus, shape: Shape) -> Resul
     });
     let (position, chain) = root.await?;
     let mut planter = Planter::new(tree, corpus, Stem { position, chain, jump_depth: 0 });
-    let mut queue = Queue::new(Arc::clone(&rig.app.store), tree, shape.per_operation);
+    let mut queue = Queue::new(Arc::clone(&rig.app.runtime.store), tree, shape.per_operation);
     while planter.made < shape.nodes {
         let left = shape.nodes - planter.made;
         planter.grow_trunk(left <= shape.answered && left.is_multiple_of(2))?;

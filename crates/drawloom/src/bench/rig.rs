@@ -15,7 +15,7 @@ use loom::{Mode, NodeId, Op, RowError, Rows, TreeId, ViewName};
 use model::{Cancel, Clock, Model};
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
-use store::{Applied, Ids, Store};
+use store::{Applied, Store};
 use text::mask::Masker;
 
 /// Passages of a screen.
@@ -37,20 +37,22 @@ impl Rig {
         let instance = InstanceId::generate(u64::try_from(clock.now()).unwrap_or_default())
             .map_err(|error| failed("name this run", error))?;
         let masker = Masker::new(&[]).map_err(|error| failed("prepare masking", error))?;
-        let app = App {
-            store: Arc::new(Store::open(&home.database())?),
-            ids: Ids::new(),
-            home: Arc::new(home),
+        let talk = Arc::new(Nobody);
+        let runtime = agent::Runtime::new(
+            Arc::new(Store::open(&home.database())?),
+            Arc::new(home),
             instance,
             clock,
+            Arc::new(masker),
+            talk.clone(),
+        );
+        let app = App {
+            runtime,
             models: Arc::new(Nobody),
             workspace: commands::app::Workspace::default(),
-            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
-            masker: Arc::new(masker),
-            talk: Arc::new(Nobody),
+            talk: talk,
             cancel: Cancel::never(),
-            purse: Arc::default(),
         };
         Ok(Self { app, asker: Asker::owner() })
     }
@@ -58,7 +60,7 @@ impl Rig {
     /// Makes an empty document.
     pub(super) async fn new_tree(&self, title: &str) -> Result<TreeId, CommandError> {
         let now = self.app.now();
-        let tree: TreeId = self.app.ids.with(|entropy| entropy.next(now))?;
+        let tree: TreeId = self.app.runtime.ids.with(|entropy| entropy.next(now))?;
         let new = NewTree { mode: Mode::Buffer, title: title.to_owned(), origin: None };
         self.change(tree, Op::Create(new)).await?;
         Ok(tree)

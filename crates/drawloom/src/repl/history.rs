@@ -34,11 +34,11 @@ pub(super) fn of(
     let lines = if conversation.is_temporary() {
         FileBackedHistory::new(LINES)
     } else {
-        let dir = app.home.dir(HomeDir::Cache).map_err(|error| failed(error.to_string()))?;
+        let dir = app.runtime.home.dir(HomeDir::Cache).map_err(|error| failed(error.to_string()))?;
         FileBackedHistory::with_file(LINES, dir.join("history"))
     };
     let lines = lines.map_err(|error| failed(error.to_string()))?;
-    Ok(Box::new(Masked { lines, masker: Arc::clone(&app.masker) }))
+    Ok(Box::new(Masked { lines, masker: Arc::clone(&app.runtime.masker) }))
 }
 
 /// A history that never holds a known secret.

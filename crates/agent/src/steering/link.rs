@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::listener::{is_own, send, socket};
 use super::{Answer, Message, Reply};
-use crate::desk::Desk;
 use crate::error::AgentError;
 use crate::lease::{Held, instance_of};
+use crate::runtime::Runtime;
 use crate::session::Entered;
 
 /// How long a process may take to greet. One that does not stands still, or has too much to do.
@@ -48,7 +48,7 @@ pub enum HandedOver {
 /// # Errors
 /// [`AgentError::Refused`] with the other process's reason; as the store says.
 pub async fn hand_over(
-    desk: &Desk,
+    runtime: &Runtime,
     who: &Principal,
     entered: &Entered,
     text: &str,
@@ -58,11 +58,11 @@ pub async fn hand_over(
         return Err(AgentError::Refused(why));
     }
     let name = entered.session.lease();
-    let Some(lease) = desk.store.lease(who, &name).await? else { return Ok(HandedOver::NotTaken) };
+    let Some(lease) = runtime.store.lease(who, &name).await? else { return Ok(HandedOver::NotTaken) };
     let Some(instance) = lease.holder.as_ref().and_then(instance_of) else {
         return Ok(HandedOver::NotTaken);
     };
-    let (near, _) = socket(&desk.home, instance)?;
+    let (near, _) = socket(&runtime.home, instance)?;
     let greeted =
         timeout(TO_GREET, async { Link::greeted(UnixStream::connect(near.path()).await.ok()?).await });
     let Ok(Some(mut link)) = greeted.await else { return Ok(HandedOver::NotHeard) };
@@ -86,22 +86,27 @@ pub async fn hand_over(
             Ok(Ok(None) | Err(_)) => tokio::time::sleep(LOOK / 5).await,
             Err(_) => {}
         }
-        if is_past(desk, who, entered, &lease).await? {
-            return link.outcome(desk, who, entered).await;
+        if is_past(runtime, who, entered, &lease).await? {
+            return link.outcome(runtime, who, entered).await;
         }
     }
 }
 
 /// Whether a turn can write nothing more. A lease that ran out, or whose process is dead, is taken for that.
-async fn is_past(desk: &Desk, who: &Principal, entered: &Entered, then: &Lease) -> Result<bool, AgentError> {
-    let now = desk.store.lease(who, &then.name).await?;
+async fn is_past(
+    runtime: &Runtime,
+    who: &Principal,
+    entered: &Entered,
+    then: &Lease,
+) -> Result<bool, AgentError> {
+    let now = runtime.store.lease(who, &then.name).await?;
     let Some(lease) = now.filter(|lease| lease.holder.is_some() && lease.fence == then.fence) else {
         return Ok(true);
     };
-    if desk.now() < lease.expires && desk.lives(&lease)? {
+    if runtime.now() < lease.expires && runtime.lives(&lease)? {
         return Ok(false);
     }
-    match Held::take(desk, who, &entered.session, Cancel::never()).await {
+    match Held::take(runtime, who, &entered.session, Cancel::never()).await {
         Ok(held) => {
             held.release().await;
             Ok(true)
@@ -150,7 +155,7 @@ impl Link {
     /// What became of the message of a turn that can write nothing more.
     async fn outcome(
         mut self,
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         entered: &Entered,
     ) -> Result<HandedOver, AgentError> {
@@ -160,7 +165,7 @@ impl Link {
             }
         }
         let announced = self.announced;
-        let written = desk.read(who, entered.tree, move |rows| {
+        let written = runtime.read(who, entered.tree, move |rows| {
             for node in announced {
                 if rows.node(node)?.is_some() {
                     return Ok(Some(node));

@@ -1,5 +1,5 @@
-//! The doors of the sessions whose turns run in this process: what is said meanwhile is taken in while they are open,
-//! by other processes ([`super::hand_over`]) and by whoever sits at this one ([`Doors::join`]).
+//! The inputs of the sessions whose turns run in this process: what is said meanwhile is taken in while they are open,
+//! by other processes ([`super::hand_over`]) and by whoever sits at this one ([`InputQueues::join`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,22 +21,22 @@ const MAX_REPLIES: usize = 1;
 const TO_TELL: Duration = Duration::from_secs(5);
 
 /// A reply on its way, and who waits until it is written.
-pub(super) struct Told {
+pub(super) struct Receipt {
     pub(super) reply: Reply,
     pub(super) written: oneshot::Sender<()>,
 }
 
 /// A message that was taken in.
-pub(crate) struct Handed {
+pub(crate) struct RemoteInput {
     /// The view in which it is said.
     pub(crate) view: ViewName,
     /// What is said.
     pub(crate) text: String,
     /// Where another process hears what becomes of it; none for what was said in this one, which runs the turn.
-    replies: Option<mpsc::Sender<Told>>,
+    replies: Option<mpsc::Sender<Receipt>>,
 }
 
-impl Handed {
+impl RemoteInput {
     /// Whether it was said in this process.
     pub(crate) fn is_own(&self) -> bool {
         self.replies.is_none()
@@ -48,7 +48,7 @@ impl Handed {
         let Some(replies) = &self.replies else { return };
         let (written, heard) = oneshot::channel();
         let told = async {
-            if replies.send(Told { reply, written }).await.is_ok() {
+            if replies.send(Receipt { reply, written }).await.is_ok() {
                 // An error means that whoever it was for is gone.
                 let _ = heard.await;
             }
@@ -69,7 +69,7 @@ impl Handed {
     }
 
     /// It was not said: whoever sent it says it themselves.
-    pub(crate) async fn give_back(self) {
+    pub(crate) async fn reject(self) {
         self.tell(Reply::Closed).await;
     }
 
@@ -109,20 +109,20 @@ impl Handed {
 #[derive(Debug)]
 struct Open {
     fence: Fence,
-    messages: mpsc::Sender<Handed>,
+    messages: mpsc::Sender<RemoteInput>,
 }
 
-/// The doors of the sessions whose turns run in this process.
+/// The inputs of the sessions whose turns run in this process.
 #[derive(Debug, Clone, Default)]
-pub struct Doors(Arc<Mutex<HashMap<SessionId, Open>>>);
+pub struct InputQueues(Arc<Mutex<HashMap<SessionId, Open>>>);
 
-impl Doors {
+impl InputQueues {
     /// Opens the door of a session, for the time of the turn with this fence.
-    pub(crate) fn open(&self, session: &SessionId, fence: Fence) -> Door {
+    pub(crate) fn open(&self, session: &SessionId, fence: Fence) -> InputQueue {
         let (sender, messages) = mpsc::channel(MAX_WAITING);
         // The door of an earlier turn, whose lease was taken over, takes in nothing from now on.
         self.lock().insert(session.clone(), Open { fence, messages: sender });
-        Door { doors: self.clone(), session: session.clone(), fence, messages, next: None, open: true }
+        InputQueue { inputs: self.clone(), session: session.clone(), fence, messages, next: None, open: true }
     }
 
     /// Says something in the turn that a session has in this process, from beside it: it joins at the next model
@@ -131,9 +131,9 @@ impl Doors {
     /// # Errors
     /// The text, when no turn takes it in now: none runs here, it is ending, or 64 messages wait for it.
     pub fn join(&self, session: &SessionId, view: &ViewName, text: String) -> Result<(), String> {
-        let doors = self.lock();
-        let Some(door) = doors.get(session) else { return Err(text) };
-        let sent = door.messages.try_send(Handed { view: view.clone(), text, replies: None });
+        let inputs = self.lock();
+        let Some(door) = inputs.get(session) else { return Err(text) };
+        let sent = door.messages.try_send(RemoteInput { view: view.clone(), text, replies: None });
         sent.map_err(|unsent| unsent.into_inner().text)
     }
 
@@ -142,12 +142,12 @@ impl Doors {
     }
 
     /// Puts a message behind the door of its session.
-    pub(super) fn put(&self, message: Message) -> Result<mpsc::Receiver<Told>, Reply> {
+    pub(super) fn put(&self, message: Message) -> Result<mpsc::Receiver<Receipt>, Reply> {
         let (replies, heard) = mpsc::channel(MAX_REPLIES);
-        let doors = self.lock();
-        let door = doors.get(&message.session).filter(|door| door.fence == message.fence());
+        let inputs = self.lock();
+        let door = inputs.get(&message.session).filter(|door| door.fence == message.fence());
         let door = door.ok_or(Reply::Closed)?;
-        let handed = Handed { view: message.view, text: message.text, replies: Some(replies) };
+        let handed = RemoteInput { view: message.view, text: message.text, replies: Some(replies) };
         match door.messages.try_send(handed) {
             Ok(()) => Ok(heard),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Reply::Closed),
@@ -160,19 +160,19 @@ impl Doors {
 }
 
 /// The door of one session, while its turn runs.
-pub(crate) struct Door {
-    doors: Doors,
+pub(crate) struct InputQueue {
+    inputs: InputQueues,
     session: SessionId,
     fence: Fence,
-    messages: mpsc::Receiver<Handed>,
+    messages: mpsc::Receiver<RemoteInput>,
     /// One that was looked at and left for later.
-    next: Option<Handed>,
+    next: Option<RemoteInput>,
     open: bool,
 }
 
-impl Door {
+impl InputQueue {
     /// The next message. The door closes when none waits: whatever was taken in before comes out first.
-    pub(crate) fn next(&mut self) -> Option<Handed> {
+    pub(crate) fn next(&mut self) -> Option<RemoteInput> {
         if let Some(handed) = self.next.take().or_else(|| self.messages.try_recv().ok()) {
             return Some(handed);
         }
@@ -181,7 +181,7 @@ impl Door {
     }
 
     /// The next message, if it was said in this process and in this view.
-    pub(crate) fn next_own(&mut self, view: &ViewName) -> Option<Handed> {
+    pub(crate) fn next_own(&mut self, view: &ViewName) -> Option<RemoteInput> {
         let handed = self.next.take().or_else(|| self.messages.try_recv().ok())?;
         if handed.is_own() && handed.view == *view {
             return Some(handed);
@@ -194,15 +194,15 @@ impl Door {
     fn close(&mut self) {
         if std::mem::take(&mut self.open) {
             // Under the lock under which messages are put: none slips in behind it.
-            let mut doors = self.doors.lock();
-            if doors.get(&self.session).is_some_and(|door| door.fence == self.fence) {
-                doors.remove(&self.session);
+            let mut inputs = self.inputs.lock();
+            if inputs.get(&self.session).is_some_and(|door| door.fence == self.fence) {
+                inputs.remove(&self.session);
             }
         }
     }
 }
 
-impl Drop for Door {
+impl Drop for InputQueue {
     fn drop(&mut self) {
         self.close();
     }

@@ -8,70 +8,70 @@ use model::{Cancel, Encoded, Model, Params, SiblingSlot};
 use store::Principal;
 use tokio::sync::watch;
 
-use crate::desk::Desk;
+use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
 use crate::exchange::{self, Gate, Passed};
 use crate::fallback;
-use crate::form::Form;
 use crate::replay::node_of;
-use crate::request::{Ask, Prepared};
-use crate::settle::{self, Answered};
+use crate::request::{GenerationRequest, Prepared};
+use crate::runtime::Runtime;
+use crate::variant::RequestVariant;
 
-impl Ask {
+impl GenerationRequest {
     /// Asks, keeps what comes and makes its nodes. A sibling waits at its gate until the first has its first token.
     /// What the provider finds too long is shortened and sent once more.
     ///
     /// # Errors
     /// When nothing was sent. What went wrong afterwards is in the answer, beside what was received.
-    pub async fn once(
+    pub async fn send_among(
         &self,
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         slot: SiblingSlot,
         gate: Gate<'_>,
-    ) -> Result<Answered, AgentError> {
+    ) -> Result<GenerationOutcome, AgentError> {
         let gate = gate.pass().await;
-        fallback::ask(self, desk, who, slot, gate).await
+        fallback::send_with_fallback(self, runtime, who, slot, gate).await
     }
 
     /// Asks this one model. What it finds too long is shortened and sent once more.
-    pub(crate) async fn attempt(
+    pub(crate) async fn send_to_one(
         &self,
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         slot: SiblingSlot,
         gate: &Passed<'_>,
-    ) -> Result<Answered, AgentError> {
-        let first = self.try_once(desk, who, slot.clone(), gate, None).await?;
+    ) -> Result<GenerationOutcome, AgentError> {
+        let first = self.try_send(runtime, who, slot.clone(), gate, None).await?;
         if !(first.nodes.is_empty() && first.is_too_long()) {
             return Ok(first);
         }
-        match self.try_once(desk, who, slot, gate, Some(first.tokens)).await {
+        match self.try_send(runtime, who, slot, gate, Some(first.tokens)).await {
             // Nothing is left that could leave: what the provider said stands.
             Err(AgentError::Context(ContextError::TooLong { .. } | ContextError::Empty)) => Ok(first),
             second => second,
         }
     }
 
-    async fn try_once(
+    async fn try_send(
         &self,
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         slot: SiblingSlot,
         gate: &Passed<'_>,
         refused: Option<u64>,
-    ) -> Result<Answered, AgentError> {
-        let prepared = self.prepare_within(desk, who, refused).await?;
-        let reserved = desk.purse.admit(desk, self, &prepared).await?;
+    ) -> Result<GenerationOutcome, AgentError> {
+        let prepared = self.prepare_within(runtime, who, refused).await?;
+        let reserved = runtime.spend.admit(runtime, self, &prepared).await?;
         if let Some(tokens) = refused {
-            desk.client.note(&format!(
+            runtime.client.note(&format!(
                 "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \
                  and sent once more"
             ));
         }
-        let begun = prepared.begin(desk, who, self).await?;
-        let heard = exchange::send(desk, self, &prepared, &begun, slot, gate).await;
-        let answered = settle::settle(desk, who, self, &prepared, begun, heard).await?;
+        let begun = prepared.begin(runtime, who, self).await?;
+        let heard = exchange::send(runtime, self, &prepared, &begun, slot, gate).await;
+        let answered = commit::settle(runtime, who, self, &prepared, begun, heard).await?;
         reserved.spent(answered.cost);
         Ok(answered)
     }
@@ -79,11 +79,11 @@ impl Ask {
     /// Asks alone, with no siblings.
     ///
     /// # Errors
-    /// As [`Ask::once`].
-    pub async fn alone(&self, desk: &Desk, who: &Principal) -> Result<Answered, AgentError> {
-        let group = desk.new_id::<GenerationId>()?.to_string();
+    /// As [`GenerationRequest::send_among`].
+    pub async fn send(&self, runtime: &Runtime, who: &Principal) -> Result<GenerationOutcome, AgentError> {
+        let group = runtime.new_id::<GenerationId>()?.to_string();
         let (warm, _) = watch::channel(false);
-        self.once(desk, who, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
+        self.send_among(runtime, who, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
     }
 }
 
@@ -91,8 +91,8 @@ impl Ask {
 ///
 /// # Errors
 /// When nothing was sent, nothing came, or the answer was empty.
-pub async fn again(
-    desk: &Desk,
+pub async fn resend(
+    runtime: &Runtime,
     who: &Principal,
     model: Arc<dyn Model>,
     encoded: Encoded,
@@ -100,8 +100,8 @@ pub async fn again(
     manifest: Manifest,
     cancel: Cancel,
 ) -> Result<NodeId, AgentError> {
-    desk.require_space()?;
-    let ask = Ask {
+    runtime.require_space()?;
+    let ask = GenerationRequest {
         tree: earlier.tree,
         view: earlier.view.clone(),
         from: Some(earlier.parent),
@@ -113,22 +113,22 @@ pub async fn again(
         bootstrap: Arc::default(),
         context: Vec::new(),
         instruction: Vec::new(),
-        form: Form::default(),
+        variant: RequestVariant::default(),
         part_of: None,
         guards: Vec::new(),
         cancel,
     };
-    let (prepared, begun) = Prepared::again(desk, who, encoded, earlier, manifest).await?;
+    let (prepared, begun) = Prepared::of_recorded(runtime, who, encoded, earlier, manifest).await?;
     let (warm, _) = watch::channel(false);
     let gate = Gate::Opens(&warm).pass().await;
     let slot = SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
-    let reserved = desk.purse.admit(desk, &ask, &prepared).await;
+    let reserved = runtime.spend.admit(runtime, &ask, &prepared).await;
     let reserved = match reserved {
         Ok(reserved) => reserved,
-        Err(error) => return settle::unsent(desk, who, &ask, &begun, error).await,
+        Err(error) => return commit::unsent(runtime, who, &ask, &begun, error).await,
     };
-    let heard = exchange::send(desk, &ask, &prepared, &begun, slot, &gate).await;
-    let answered = settle::settle(desk, who, &ask, &prepared, begun, heard).await?;
+    let heard = exchange::send(runtime, &ask, &prepared, &begun, slot, &gate).await;
+    let answered = commit::settle(runtime, who, &ask, &prepared, begun, heard).await?;
     reserved.spent(answered.cost);
     node_of(answered)
 }

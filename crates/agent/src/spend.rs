@@ -14,9 +14,9 @@ use loom::{Millis, Seq, TreeId};
 use model::{Money, Place};
 use store::Principal;
 
-use crate::desk::Desk;
 use crate::error::AgentError;
-use crate::request::{Ask, Prepared};
+use crate::request::{GenerationRequest, Prepared};
+use crate::runtime::Runtime;
 
 /// Tokens a day of remote models whose price is not known.
 pub const UNPRICED_TOKENS: u64 = 2_000_000;
@@ -89,9 +89,9 @@ struct Cost {
 /// Which turn a request belongs to.
 type Turn = (TreeId, Option<Seq>);
 
-/// The purse of a process.
+/// The spend of a process.
 #[derive(Debug, Default)]
-pub struct Purse {
+pub struct SpendLimiter {
     budget: Budget,
     state: Mutex<State>,
 }
@@ -108,10 +108,10 @@ struct State {
     told: HashSet<Limit>,
 }
 
-/// A request that fits; its share is kept for it until this is dropped.
+/// A request that calibration; its share is kept for it until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved<'a> {
-    purse: &'a Purse,
+    spend: &'a SpendLimiter,
     turn: Turn,
     cost: Cost,
 }
@@ -128,8 +128,8 @@ struct Against {
     most: u64,
 }
 
-impl Purse {
-    /// A purse with this budget.
+impl SpendLimiter {
+    /// A spend with this budget.
     pub fn new(budget: Budget) -> Self {
         Self { budget, state: Mutex::default() }
     }
@@ -149,8 +149,8 @@ impl Purse {
     /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
     pub(crate) async fn admit(
         &self,
-        desk: &Desk,
-        ask: &Ask,
+        runtime: &Runtime,
+        ask: &GenerationRequest,
         prepared: &Prepared,
     ) -> Result<Reserved<'_>, AgentError> {
         let turn = (ask.tree, ask.part_of);
@@ -162,23 +162,23 @@ impl Purse {
             (Place::Remote, None) => Cost { money: Money::ZERO, tokens: prepared.manifest.tokens + output },
         };
         if cost == Cost::default() {
-            return Ok(Reserved { purse: self, turn, cost });
+            return Ok(Reserved { spend: self, turn, cost });
         }
-        let spent = Spent::read(desk).await?;
+        let spent = Spent::read(runtime).await?;
         loop {
             let (over, most_spent) = self.try_keep(turn, cost, &spent);
             for limit in most_spent {
-                desk.client.note(&format!("80 % of {limit} is spent ({} sets it)", limit.key()));
+                runtime.client.note(&format!("80 % of {limit} is spent ({} sets it)", limit.key()));
             }
-            let Some(over) = over else { return Ok(Reserved { purse: self, turn, cost }) };
-            if !desk.client.go_on(&over.question()) {
+            let Some(over) = over else { return Ok(Reserved { spend: self, turn, cost }) };
+            if !runtime.client.go_on(&over.question()) {
                 return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
             }
             *self.state().lifted.entry(over.limit).or_default() += over.steps();
         }
     }
 
-    /// Keeps a share if it fits; else says what it does not fit in. Also limits most of which are spent, once each.
+    /// Keeps a share if it calibration; else says what it does not fit in. Also limits most of which are spent, once each.
     fn try_keep(&self, turn: Turn, cost: Cost, spent: &Spent) -> (Option<Against>, Vec<Limit>) {
         let mut state = self.state();
         let under_way = |of: &dyn Fn(&Turn) -> bool| {
@@ -255,13 +255,13 @@ impl Against {
 impl Reserved<'_> {
     /// What the request came to, for the rest of its turn.
     pub(crate) fn spent(self, money: Option<Money>) {
-        *self.purse.state().turns.entry(self.turn).or_default() += money.unwrap_or(self.cost.money);
+        *self.spend.state().turns.entry(self.turn).or_default() += money.unwrap_or(self.cost.money);
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        if let Some(kept) = self.purse.state().under_way.get_mut(&self.turn) {
+        if let Some(kept) = self.spend.state().under_way.get_mut(&self.turn) {
             kept.money = kept.money.less(self.cost.money);
             kept.tokens = kept.tokens.saturating_sub(self.cost.tokens);
         }
@@ -269,7 +269,7 @@ impl Drop for Reserved<'_> {
 }
 
 /// Tokens of the answer that are reckoned with.
-fn expected_output(ask: &Ask, prepared: &Prepared) -> u64 {
+fn expected_output(ask: &GenerationRequest, prepared: &Prepared) -> u64 {
     let reserved = prepared.manifest.budget.reserved_output;
     if ask.params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
 }
@@ -284,10 +284,10 @@ struct Spent {
 }
 
 impl Spent {
-    async fn read(desk: &Desk) -> Result<Self, AgentError> {
-        let now = desk.now();
+    async fn read(runtime: &Runtime) -> Result<Self, AgentError> {
+        let now = runtime.now();
         let (today, month) = (start_of_day(now), start_of_month(now));
-        let rows = desk.store.usage(&Principal::Owner, None, month).await?;
+        let rows = runtime.store.usage(&Principal::Owner, None, month).await?;
         let mut spent = Self { day: Money::ZERO, month: Money::ZERO, unpriced: 0 };
         for row in rows {
             let usage = row.usage;
@@ -341,8 +341,8 @@ mod tests {
         Cost { money: Money::from_dollars(dollars), tokens: 0 }
     }
 
-    fn limit(purse: &Purse, turn: Turn, cost: Cost, spent: &Spent) -> Option<Limit> {
-        purse.try_keep(turn, cost, spent).0.map(|over| over.limit)
+    fn limit(spend: &SpendLimiter, turn: Turn, cost: Cost, spent: &Spent) -> Option<Limit> {
+        spend.try_keep(turn, cost, spent).0.map(|over| over.limit)
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
             month: Money::from_dollars(month),
             unpriced: 0,
         };
-        let fresh = Purse::default;
+        let fresh = SpendLimiter::default;
         assert_eq!(limit(&fresh(), turn, dollars(1.0), &nothing()), None);
         assert_eq!(limit(&fresh(), turn, dollars(1.01), &nothing()), Some(Limit::Turn));
         assert_eq!(limit(&fresh(), turn, dollars(0.5), &spent(4.6, 4.6)), Some(Limit::Day));
@@ -371,24 +371,24 @@ mod tests {
 
     #[test]
     fn what_is_under_way_counts_until_it_is_done() {
-        let purse = Purse::default();
+        let spend = SpendLimiter::default();
         let turn = (tree(1), None);
-        assert_eq!(limit(&purse, turn, dollars(0.6), &nothing()), None);
+        assert_eq!(limit(&spend, turn, dollars(0.6), &nothing()), None);
         assert_eq!(
-            limit(&purse, turn, dollars(0.6), &nothing()),
+            limit(&spend, turn, dollars(0.6), &nothing()),
             Some(Limit::Turn),
             "two at once do not fit"
         );
         assert_eq!(
-            limit(&purse, (tree(2), None), dollars(0.6), &nothing()),
+            limit(&spend, (tree(2), None), dollars(0.6), &nothing()),
             None,
             "another turn has its own"
         );
-        Reserved { purse: &purse, turn, cost: dollars(0.6) }.spent(Some(Money::from_dollars(0.1)));
-        assert_eq!(limit(&purse, turn, dollars(0.6), &nothing()), None, "it came to less");
-        drop(Reserved { purse: &purse, turn, cost: dollars(0.6) });
+        Reserved { spend: &spend, turn, cost: dollars(0.6) }.spent(Some(Money::from_dollars(0.1)));
+        assert_eq!(limit(&spend, turn, dollars(0.6), &nothing()), None, "it came to less");
+        drop(Reserved { spend: &spend, turn, cost: dollars(0.6) });
         assert_eq!(
-            limit(&purse, turn, dollars(0.95), &nothing()),
+            limit(&spend, turn, dollars(0.95), &nothing()),
             Some(Limit::Turn),
             "and what it came to counts"
         );
@@ -396,14 +396,14 @@ mod tests {
 
     #[test]
     fn four_fifths_are_said_once() {
-        let purse = Purse::default();
-        let told = |purse: &Purse| purse.try_keep((tree(1), None), dollars(0.4), &nothing()).1;
-        assert!(told(&purse).is_empty());
-        assert_eq!(told(&purse), [Limit::Turn]);
+        let spend = SpendLimiter::default();
+        let told = |spend: &SpendLimiter| spend.try_keep((tree(1), None), dollars(0.4), &nothing()).1;
+        assert!(told(&spend).is_empty());
+        assert_eq!(told(&spend), [Limit::Turn]);
         let spent = Spent { day: Money::from_dollars(4.0), ..nothing() };
-        let other = |purse: &Purse| purse.try_keep((tree(2), None), dollars(0.1), &spent).1;
-        assert_eq!(other(&purse), [Limit::Day]);
-        assert!(other(&purse).is_empty());
+        let other = |spend: &SpendLimiter| spend.try_keep((tree(2), None), dollars(0.1), &spent).1;
+        assert_eq!(other(&spend), [Limit::Day]);
+        assert!(other(&spend).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::*;
 struct Listening {
     home: Home,
     instance: InstanceId,
-    doors: Doors,
+    inputs: InputQueues,
     _listener: Listener,
     _folder: tempfile::TempDir,
 }
@@ -20,9 +20,9 @@ impl Listening {
         let path = folder.path().join("h".repeat(120));
         let home = Home::open(&path, HomeOptions::default()).unwrap();
         let instance = InstanceId::generate(1_760_000_000_000).unwrap();
-        let doors = Doors::default();
-        let listener = Listener::start(&home, instance, &doors).unwrap();
-        Self { home, instance, doors, _listener: listener, _folder: folder }
+        let inputs = InputQueues::default();
+        let listener = Listener::start(&home, instance, &inputs).unwrap();
+        Self { home, instance, inputs, _listener: listener, _folder: folder }
     }
 
     async fn says(&self, bytes: &[u8]) -> Lines<BufReader<OwnedReadHalf>> {
@@ -61,7 +61,7 @@ fn a_process_of_another_user_or_of_nobody_known_is_not_heard() {
 async fn what_is_no_message_is_refused_and_half_of_one_is_not_taken_in() {
     let listening = Listening::start();
     let session = SessionId("s".to_owned());
-    let mut door = listening.doors.open(&session, store::Fence(3));
+    let mut door = listening.inputs.open(&session, store::Fence(3));
     let without_end = br#"{"session":"s","fence":3,"text":"hello"}"#;
     for nonsense in [&b"nonsense\n"[..], b"{}\n", b"\xff\xfe\n", b"{\"session\":\"s\",\"fe", without_end] {
         let mut lines = listening.says(nonsense).await;

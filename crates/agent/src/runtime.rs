@@ -13,8 +13,9 @@ use text::mask::Masker;
 
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
-use crate::handover::Handed;
-use crate::purse::Purse;
+use crate::lease::LEASE;
+use crate::spend::SpendLimiter;
+use crate::steering::{InputQueues, RemoteInput};
 
 /// How often an announced change is planned again when something else was first: the turn holds its session, so that
 /// hardly anything is.
@@ -42,7 +43,7 @@ impl Client for () {
 
 /// A home that is open, with everything work in it needs. Cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct Runtime {
     /// The store.
     pub store: Arc<Store>,
     /// Ids of this process.
@@ -62,12 +63,40 @@ pub struct Desk {
     /// Who hears of it.
     pub client: Arc<dyn Client>,
     /// What may be spent.
-    pub purse: Arc<Purse>,
+    pub spend: Arc<SpendLimiter>,
+    /// Input queues of the sessions whose turns run in this process.
+    pub inputs: InputQueues,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
 }
 
-impl Desk {
+impl Runtime {
+    /// A home that is open, with defaults for what a configuration decides: what may be spent, who answers instead,
+    /// how much space a turn needs.
+    pub fn new(
+        store: Arc<Store>,
+        home: Arc<Home>,
+        instance: InstanceId,
+        clock: Clock,
+        masker: Arc<Masker>,
+        client: Arc<dyn Client>,
+    ) -> Self {
+        Self {
+            store,
+            ids: Ids::new(),
+            home,
+            instance,
+            clock,
+            masker,
+            space: SpaceLimits::default(),
+            lease: LEASE,
+            client,
+            spend: Arc::default(),
+            inputs: InputQueues::default(),
+            fallbacks: Fallbacks::default(),
+        }
+    }
+
     /// Now, in ms since 1970.
     pub fn now(&self) -> Millis {
         Millis(self.clock.now())
@@ -108,7 +137,7 @@ impl Desk {
         (tree, view): (TreeId, &ViewName),
         op: Op,
         with: With,
-        handed: &Handed,
+        handed: &RemoteInput,
     ) -> Result<Applied, AgentError> {
         let mut tries = 1;
         loop {

@@ -3,7 +3,7 @@
 //! Each process that may hold a turn listens on `<home>/run/INSTANCE.sock` ([`Listener`]). One that finds the
 //! session busy sends its message there ([`hand_over`]), and hears in lines of JSON what becomes of it: that it was
 //! taken in, that it is about to be a node and which, that it is one, and the answer. A message is taken in only
-//! while the door of its session is open ([`Doors`]); whoever finds it closed takes the lease itself.
+//! while the door of its session is open ([`InputQueues`]); whoever finds it closed takes the lease itself.
 //!
 //! What is handed over is said once, whoever dies or sleeps and when:
 //!
@@ -14,18 +14,18 @@
 //!   heard, the message counts as not taken only once that turn's fence is past, so that it can write nothing more,
 //!   and none of the nodes it told of is there.
 
-mod doors;
 mod link;
 mod listener;
+mod queue;
 
 use loom::{Digest, NodeId, ViewName};
 use serde::{Deserialize, Serialize};
 use store::{Fence, SessionId};
 
-pub(crate) use doors::{Door, Handed};
-pub use doors::{Doors, MAX_WAITING};
 pub use link::{HandedOver, hand_over};
 pub use listener::{Listener, MAX_PEERS};
+pub(crate) use queue::{InputQueue, RemoteInput};
+pub use queue::{InputQueues, MAX_WAITING};
 
 /// What a process sends to the one that holds a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

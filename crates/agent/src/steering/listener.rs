@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Doors, Message, Reply};
+use super::{InputQueues, Message, Reply};
 use crate::error::AgentError;
 
 /// Processes that are listened to at once; others wait to be greeted.
@@ -42,13 +42,13 @@ impl Listener {
     ///
     /// # Errors
     /// [`AgentError::Socket`] when the home's folder takes no socket.
-    pub fn start(home: &Home, instance: InstanceId, doors: &Doors) -> Result<Self, AgentError> {
+    pub fn start(home: &Home, instance: InstanceId, inputs: &InputQueues) -> Result<Self, AgentError> {
         let (near, path) = socket(home, instance)?;
         let listener = UnixListener::bind(near.path()).map_err(|error| AgentError::socket(&error))?;
         // Its folder is open to this user alone; the socket says so once more (spec: security §7).
         std::fs::set_permissions(near.path(), std::fs::Permissions::from_mode(0o600))
             .map_err(|error| AgentError::socket(&error))?;
-        let accepting = tokio::spawn(accept(listener, doors.clone()));
+        let accepting = tokio::spawn(accept(listener, inputs.clone()));
         Ok(Self { path, accepting })
     }
 }
@@ -62,14 +62,14 @@ impl Drop for Listener {
 }
 
 /// Takes in whoever connects, a bounded number of them at once.
-async fn accept(listener: UnixListener, doors: Doors) {
+async fn accept(listener: UnixListener, inputs: InputQueues) {
     let places = Arc::new(Semaphore::new(MAX_PEERS));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let doors = doors.clone();
+                let inputs = inputs.clone();
                 tokio::spawn(async move {
-                    serve(stream, &doors).await;
+                    serve(stream, &inputs).await;
                     drop(place);
                 });
             }
@@ -115,7 +115,7 @@ fn is_of(peer: Option<u32>, own: u32) -> bool {
 }
 
 /// Takes in one message and tells what becomes of it.
-async fn serve(stream: UnixStream, doors: &Doors) {
+async fn serve(stream: UnixStream, inputs: &InputQueues) {
     if !is_own(&stream) {
         return;
     }
@@ -131,7 +131,7 @@ async fn serve(stream: UnixStream, doors: &Doors) {
         return;
     }
     let put = match serde_json::from_str::<Message>(&line) {
-        Ok(message) => doors.put(message),
+        Ok(message) => inputs.put(message),
         Err(error) => Err(Reply::Refused { why: format!("not a message: {error}") }),
     };
     drop(line);

@@ -3,22 +3,22 @@
 use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
 use model::{FinishReason, ModelError, Money, Piece, Prices, RawResponse, Usage};
-use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
+use store::{Bytes, GenerationState, Outcome, Principal, Received, With};
 
-use crate::desk::Desk;
+use crate::calibration;
 use crate::error::AgentError;
-use crate::exchange::Heard;
-use crate::fits;
-use crate::request::{Ask, Begun, Prepared};
+use crate::exchange::ReceivedStream;
+use crate::request::{GenerationRequest, Prepared, StartedGeneration};
+use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
 /// What came of one request.
 #[derive(Debug)]
-pub struct Answered {
+pub struct GenerationOutcome {
     /// Digest of its manifest.
     pub manifest: Digest,
     /// The nodes made, in order of their choices.
-    pub nodes: Vec<Made>,
+    pub nodes: Vec<CommittedNode>,
     /// Tokens of its request, estimated.
     pub tokens: u64,
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
@@ -33,7 +33,7 @@ pub struct Answered {
     pub error: Option<AgentError>,
 }
 
-impl Answered {
+impl GenerationOutcome {
     /// Whether the model found the request too long for it.
     pub(crate) fn is_too_long(&self) -> bool {
         matches!(self.error, Some(AgentError::Model { code: "context_too_long", .. }))
@@ -42,7 +42,7 @@ impl Answered {
 
 /// A node a model made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct CommittedNode {
     /// Its id.
     pub id: NodeId,
     /// Its short id.
@@ -57,25 +57,26 @@ pub struct Made {
 
 /// Stores what came of a request, and makes its nodes.
 pub(crate) async fn settle(
-    desk: &Desk,
+    runtime: &Runtime,
     who: &Principal,
-    ask: &Ask,
+    ask: &GenerationRequest,
     prepared: &Prepared,
-    begun: Begun,
-    heard: Result<Heard, AgentError>,
-) -> Result<Answered, AgentError> {
+    begun: StartedGeneration,
+    heard: Result<ReceivedStream, AgentError>,
+) -> Result<GenerationOutcome, AgentError> {
     let heard = match heard {
         Ok(heard) => heard,
-        Err(error) => return unsent(desk, who, ask, &begun, error).await,
+        Err(error) => return unsent(runtime, who, ask, &begun, error).await,
     };
     let (raw, failure) = match &heard.result {
         Ok(raw) => (Some(raw), None),
         Err(error) => (error.response(), Some(error)),
     };
-    let received = raw.map(|raw| Reading::of(desk, raw, failure, &prepared.manifest)).transpose()?;
+    let received =
+        raw.map(|raw| ParsedResponse::of(runtime, raw, failure, &prepared.manifest)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
-    let nodes = commit(desk, who, &begun, &source, received, ask.part_of).await?;
+    let nodes = commit(runtime, who, &begun, &source, received, ask.part_of).await?;
     if let Some(spool) = heard.spool
         && let Err(error) = spool.committed()
     {
@@ -92,15 +93,15 @@ pub(crate) async fn settle(
     if let Some(features) = Features::of(&prepared.assembled.prompt) {
         match (&usage, &error) {
             (_, Some(AgentError::Model { code: "context_too_long", .. })) => {
-                fits::too_long(&desk.home, info, &features);
+                calibration::too_long(&runtime.home, info, &features);
             }
-            (Some(usage), _) => fits::learn(&desk.home, info, &features, usage),
+            (Some(usage), _) => calibration::learn(&runtime.home, info, &features, usage),
             (None, _) => {}
         }
     }
     let cost = usage.and_then(|usage| Some(info.prices?.cost(&usage)));
     let window = u64::from(info.window);
-    Ok(Answered {
+    Ok(GenerationOutcome {
         manifest: prepared.digest,
         nodes,
         tokens: prepared.manifest.tokens,
@@ -114,19 +115,19 @@ pub(crate) async fn settle(
 
 /// Nothing was sent: the generation ends with nothing, for this reason.
 pub(crate) async fn unsent<T>(
-    desk: &Desk,
+    runtime: &Runtime,
     who: &Principal,
-    ask: &Ask,
-    begun: &Begun,
+    ask: &GenerationRequest,
+    begun: &StartedGeneration,
     why: AgentError,
 ) -> Result<T, AgentError> {
-    let with = outcome(desk, begun, GenerationState::Cancelled, None, None);
-    desk.apply_rows(who, ask.tree, with).await?;
+    let with = outcome(runtime, begun, GenerationState::Cancelled, None, None);
+    runtime.apply_rows(who, ask.tree, with).await?;
     Err(why)
 }
 
 /// A response as read.
-pub(crate) struct Reading {
+pub(crate) struct ParsedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
     pub(crate) usage: Option<Usage>,
@@ -136,9 +137,9 @@ pub(crate) struct Reading {
     pub(crate) choices: Vec<(u32, Vec<loom::Block>, Finish)>,
 }
 
-impl Reading {
+impl ParsedResponse {
     fn of(
-        desk: &Desk,
+        runtime: &Runtime,
         raw: &RawResponse,
         failure: Option<&ModelError>,
         manifest: &context::Manifest,
@@ -146,19 +147,19 @@ impl Reading {
         let reparsed = model::reparse(raw.dialect, &raw.body, raw.streamed);
         let mut meta = ResponseMeta::of(raw, &manifest.model.name, reparsed.usage);
         meta.interrupted = failure.map(|error| error.code().to_owned());
-        Self::new(desk, raw.body.to_vec(), meta, &manifest.held)
+        Self::new(runtime, raw.body.to_vec(), meta, &manifest.held)
     }
 
     /// Reads a body, with known secrets masked in it.
     pub(crate) fn new(
-        desk: &Desk,
+        runtime: &Runtime,
         body: Vec<u8>,
         mut meta: ResponseMeta,
         held: &str,
     ) -> Result<Self, AgentError> {
         let mut body = body;
         if let Ok(text) = std::str::from_utf8(&body) {
-            let masked = desk.masker.mask(text);
+            let masked = runtime.masker.mask(text);
             if !masked.spans.is_empty() {
                 meta.masked = masked.spans.iter().map(|span| span.name.clone()).collect();
                 body = masked.text.into_owned().into_bytes();
@@ -202,17 +203,17 @@ fn finish(reason: &FinishReason) -> Finish {
 /// Where nodes come from.
 pub(crate) struct Source<'a> {
     pub(crate) prepared: &'a Prepared,
-    pub(crate) ask: &'a Ask,
+    pub(crate) ask: &'a GenerationRequest,
 }
 
 async fn commit(
-    desk: &Desk,
+    runtime: &Runtime,
     who: &Principal,
-    begun: &Begun,
+    begun: &StartedGeneration,
     source: &Source<'_>,
-    reading: Option<Reading>,
+    reading: Option<ParsedResponse>,
     part_of: Option<loom::Seq>,
-) -> Result<Vec<Made>, AgentError> {
+) -> Result<Vec<CommittedNode>, AgentError> {
     let info = source.ask.model.info();
     let origin = Origin {
         provider: info.provider.clone(),
@@ -225,7 +226,7 @@ async fn commit(
         prices: info.prices,
         sent: source.prepared.manifest.tokens,
     };
-    store_reading(desk, who, begun, origin, reading, part_of, source.ask.follow).await
+    store_reading(runtime, who, begun, origin, reading, part_of, source.ask.follow).await
 }
 
 /// What the hashed record of a model node says of its origin.
@@ -245,7 +246,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// What a request came to. Where a remote model does not say, it is estimated: what was broken off is paid for.
-    fn usage(&self, reading: &Reading) -> Option<store::Usage> {
+    fn usage(&self, reading: &ParsedResponse) -> Option<store::Usage> {
         let estimate = || {
             let chars = |blocks: &[loom::Block]| loom::content::plain_text(blocks).chars().count() as u64;
             let written: u64 = reading.choices.iter().map(|(_, blocks, _)| chars(blocks)).sum();
@@ -272,17 +273,19 @@ const CHARS_OF_A_TOKEN: u64 = 3;
 
 /// Stores a reading with the nodes made of it. The view follows the first one, if `follow`.
 pub(crate) async fn store_reading(
-    desk: &Desk,
+    runtime: &Runtime,
     who: &Principal,
-    begun: &Begun,
+    begun: &StartedGeneration,
     origin: Origin,
-    reading: Option<Reading>,
+    reading: Option<ParsedResponse>,
     part_of: Option<loom::Seq>,
     follow: bool,
-) -> Result<Vec<Made>, AgentError> {
+) -> Result<Vec<CommittedNode>, AgentError> {
     let (tree, view) = (begun.row.tree, begun.row.view.clone());
     let Some(reading) = reading else {
-        desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Cancelled, None, None)).await?;
+        runtime
+            .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Cancelled, None, None))
+            .await?;
         return Ok(Vec::new());
     };
     let usage = origin.usage(&reading);
@@ -290,11 +293,13 @@ pub(crate) async fn store_reading(
     let response = body.digest;
     let mut received = Some(Received { body, metadata: reading.metadata });
     if reading.choices.is_empty() {
-        desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Done, received, usage)).await?;
+        runtime
+            .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Done, received, usage))
+            .await?;
         return Ok(Vec::new());
     }
     // Not removed by whoever forgets the same ones, before the nodes that show them are there.
-    let _keeping = desk.keep_blobs(&reading.media).await?;
+    let _keeping = runtime.keep_blobs(&reading.media).await?;
     let last = reading.choices.len() - 1;
     let mut nodes = Vec::new();
     for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {
@@ -328,29 +333,29 @@ pub(crate) async fn store_reading(
         // The response goes with the first node, the end of the generation with the last.
         let state = if place == last { GenerationState::Done } else { GenerationState::Started };
         let usage = if place == last { usage } else { None };
-        let with = outcome(desk, begun, state, received.take(), usage);
-        let applied = desk.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
+        let with = outcome(runtime, begun, state, received.take(), usage);
+        let applied = runtime.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
-        nodes.push(Made { id: node, short_id, text, media, finish });
+        nodes.push(CommittedNode { id: node, short_id, text, media, finish });
     }
     Ok(nodes)
 }
 
 /// The end of a generation as rows of a change.
 pub(crate) fn outcome(
-    desk: &Desk,
-    begun: &Begun,
+    runtime: &Runtime,
+    begun: &StartedGeneration,
     state: GenerationState,
     response: Option<Received>,
     usage: Option<store::Usage>,
 ) -> With {
-    let outcome = GenerationOutcome {
+    let outcome = Outcome {
         generation: begun.row.id,
         tenure: begun.tenure.clone(),
         state,
         response,
         usage,
-        at: desk.now(),
+        at: runtime.now(),
     };
     With { outcomes: vec![outcome], guards: begun.guards.clone(), ..With::nothing() }
 }
