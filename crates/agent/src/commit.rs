@@ -3,10 +3,13 @@
 use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
 use model::{FinishReason, ModelError, Money, Piece, Prices, RawResponse, Usage};
+use serde::{Deserialize, Serialize};
 use store::{Bytes, GenerationState, Outcome, Principal, Received, With};
 
 use crate::calibration;
+use crate::call::Call;
 use crate::error::AgentError;
+use crate::event::Event;
 use crate::exchange::ReceivedStream;
 use crate::request::{GenerationRequest, Prepared, StartedGeneration};
 use crate::runtime::Runtime;
@@ -25,8 +28,8 @@ pub struct GenerationOutcome {
     pub reusable: Option<u64>,
     /// What the model reported.
     pub usage: Option<Usage>,
-    /// What it came to; none where the price is not known.
-    pub cost: Option<Money>,
+    /// What it came to: nothing where nothing was billed, or the price is not known.
+    pub cost: Money,
     /// The window of the model that answered, in tokens.
     pub window: u64,
     /// Why it did not end well; what was received is in `nodes`.
@@ -41,7 +44,7 @@ impl GenerationOutcome {
 }
 
 /// A node a model made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedNode {
     /// Its id.
     pub id: NodeId,
@@ -55,10 +58,13 @@ pub struct CommittedNode {
     pub finish: Finish,
 }
 
+/// Nodes of a response, and what was booked for it.
+pub(crate) type Stored = (Vec<CommittedNode>, Option<store::Usage>);
+
 /// Stores what came of a request, and makes its nodes.
-pub(crate) async fn settle(
+pub(crate) async fn commit(
     runtime: &Runtime,
-    who: &Principal,
+    call: &Call,
     ask: &GenerationRequest,
     prepared: &Prepared,
     begun: StartedGeneration,
@@ -66,7 +72,7 @@ pub(crate) async fn settle(
 ) -> Result<GenerationOutcome, AgentError> {
     let heard = match heard {
         Ok(heard) => heard,
-        Err(error) => return unsent(runtime, who, ask, &begun, error).await,
+        Err(error) => return unsent(runtime, &call.who, ask, &begun, error).await,
     };
     let (raw, failure) = match &heard.result {
         Ok(raw) => (Some(raw), None),
@@ -76,12 +82,15 @@ pub(crate) async fn settle(
         raw.map(|raw| ParsedResponse::of(runtime, raw, failure, &prepared.manifest)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
-    let nodes = commit(runtime, who, &begun, &source, received, ask.part_of).await?;
+    let (nodes, booked) = make_nodes(runtime, &call.who, &begun, &source, received, ask.part_of).await?;
     if let Some(spool) = heard.spool
         && let Err(error) = spool.committed()
     {
         // It is found again by recovery, which sees that its generation has ended.
         tracing::warn!(%error, "a spool could not be removed");
+    }
+    for node in &nodes {
+        call.events.emit(Event::Committed { node: node.clone(), usage });
     }
     let empty = nodes.is_empty() && failure.is_none();
     let error = match failure {
@@ -99,7 +108,8 @@ pub(crate) async fn settle(
             (None, _) => {}
         }
     }
-    let cost = usage.and_then(|usage| Some(info.prices?.cost(&usage)));
+    let billed = booked.and_then(|usage| usage.micro_cost).unwrap_or_default();
+    let cost = Money(billed.saturating_mul(1_000));
     let window = u64::from(info.window);
     Ok(GenerationOutcome {
         manifest: prepared.digest,
@@ -206,14 +216,14 @@ pub(crate) struct Source<'a> {
     pub(crate) ask: &'a GenerationRequest,
 }
 
-async fn commit(
+async fn make_nodes(
     runtime: &Runtime,
     who: &Principal,
     begun: &StartedGeneration,
     source: &Source<'_>,
     reading: Option<ParsedResponse>,
     part_of: Option<loom::Seq>,
-) -> Result<Vec<CommittedNode>, AgentError> {
+) -> Result<Stored, AgentError> {
     let info = source.ask.model.info();
     let origin = Origin {
         provider: info.provider.clone(),
@@ -226,7 +236,7 @@ async fn commit(
         prices: info.prices,
         sent: source.prepared.manifest.tokens,
     };
-    store_reading(runtime, who, begun, origin, reading, part_of, source.ask.follow).await
+    store_response(runtime, who, begun, origin, reading, part_of, source.ask.follow).await
 }
 
 /// What the hashed record of a model node says of its origin.
@@ -272,7 +282,7 @@ impl Origin {
 const CHARS_OF_A_TOKEN: u64 = 3;
 
 /// Stores a reading with the nodes made of it. The view follows the first one, if `follow`.
-pub(crate) async fn store_reading(
+pub(crate) async fn store_response(
     runtime: &Runtime,
     who: &Principal,
     begun: &StartedGeneration,
@@ -280,13 +290,13 @@ pub(crate) async fn store_reading(
     reading: Option<ParsedResponse>,
     part_of: Option<loom::Seq>,
     follow: bool,
-) -> Result<Vec<CommittedNode>, AgentError> {
+) -> Result<Stored, AgentError> {
     let (tree, view) = (begun.row.tree, begun.row.view.clone());
     let Some(reading) = reading else {
         runtime
             .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Cancelled, None, None))
             .await?;
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     };
     let usage = origin.usage(&reading);
     let body = Bytes::new(reading.body);
@@ -296,7 +306,7 @@ pub(crate) async fn store_reading(
         runtime
             .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Done, received, usage))
             .await?;
-        return Ok(Vec::new());
+        return Ok((Vec::new(), usage));
     }
     // Not removed by whoever forgets the same ones, before the nodes that show them are there.
     let _keeping = runtime.keep_blobs(&reading.media).await?;
@@ -332,13 +342,13 @@ pub(crate) async fn store_reading(
         };
         // The response goes with the first node, the end of the generation with the last.
         let state = if place == last { GenerationState::Done } else { GenerationState::Started };
-        let usage = if place == last { usage } else { None };
-        let with = outcome(runtime, begun, state, received.take(), usage);
+        let booked = if place == last { usage } else { None };
+        let with = outcome(runtime, begun, state, received.take(), booked);
         let applied = runtime.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
         nodes.push(CommittedNode { id: node, short_id, text, media, finish });
     }
-    Ok(nodes)
+    Ok((nodes, usage))
 }
 
 /// The end of a generation as rows of a change.

@@ -4,12 +4,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use model::{Call, Event, Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
+use model::{Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
 use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
 
+use crate::call::Call;
 use crate::error::AgentError;
+use crate::event::Event;
 use crate::request::{GenerationRequest, Prepared, StartedGeneration};
 use crate::runtime::Runtime;
 
@@ -60,7 +62,7 @@ pub(crate) struct ReceivedStream {
 
 /// Sends a request and keeps what comes.
 pub(crate) async fn send(
-    runtime: &Runtime,
+    (runtime, call): (&Runtime, &Call),
     ask: &GenerationRequest,
     prepared: &Prepared,
     begun: &StartedGeneration,
@@ -68,25 +70,36 @@ pub(crate) async fn send(
     gate: &Passed<'_>,
 ) -> Result<ReceivedStream, AgentError> {
     let mut spool = Spooling::create(runtime, prepared, begun)?;
-    let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
-    let reserved = begun.row.reserved.clone();
-    let mut listener = |event: Event| match event {
-        Event::Text { choice, text } => {
+    let to = model::Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
+    let info = ask.model.info();
+    let nodes = begun.row.reserved.clone();
+    call.events.emit(Event::Started {
+        generation: begun.row.id,
+        nodes: nodes.clone(),
+        model: info.full_name(),
+        place: info.place,
+        manifest: begun.row.manifest,
+    });
+    let mut written = vec![0_u64; nodes.len()];
+    let mut listener = |event: model::Event| match event {
+        model::Event::Text { choice, text } => {
             gate.open();
-            if let Some(node) = reserved.get(choice as usize) {
-                runtime.client.delta(*node, &text);
+            if let Some((node, offset)) = nodes.get(choice as usize).zip(written.get_mut(choice as usize)) {
+                let bytes = text.len() as u64;
+                call.events.emit(Event::Delta { node: *node, offset: *offset, text });
+                *offset += bytes;
             }
         }
-        Event::Thinking { choice, text } => {
+        model::Event::Thinking { choice, text } => {
             gate.open();
-            if let Some(node) = reserved.get(choice as usize) {
-                runtime.client.thinking(*node, &text);
+            if let Some(node) = nodes.get(choice as usize) {
+                call.events.emit(Event::Thinking { node: *node, text });
             }
         }
         _ => {}
     };
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: ask.cancel.clone() };
-    let result = ask.model.send(&prepared.encoded, &call, exchange).await;
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: call.cancel.clone() };
+    let result = ask.model.send(&prepared.encoded, &to, exchange).await;
     spool.finish();
     Ok(ReceivedStream { result, spool: spool.spool })
 }

@@ -10,8 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::{Model, ModelInfo, Place, SiblingSlot};
-use store::Principal;
 
+use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::exchange::Passed;
@@ -57,11 +57,11 @@ impl fmt::Debug for Fallbacks {
 pub(crate) async fn send_with_fallback(
     ask: &GenerationRequest,
     runtime: &Runtime,
-    who: &Principal,
+    call: &Call,
     slot: SiblingSlot,
     gate: Passed<'_>,
 ) -> Result<GenerationOutcome, AgentError> {
-    let first = ask.send_to_one(runtime, who, slot.clone(), &gate).await?;
+    let first = ask.send_to_one(runtime, call, slot.clone(), &gate).await?;
     let Some(why) = unanswered(&first) else { return Ok(first) };
     let from = ask.model.info();
     let mut why = why.to_owned();
@@ -70,7 +70,7 @@ pub(crate) async fn send_with_fallback(
         let model = match found {
             Ok(model) => model,
             Err(problem) => {
-                runtime.client.note(&format!("{name} is not asked instead: {problem}"));
+                call.note(format!("{name} is not asked instead: {problem}"));
                 continue;
             }
         };
@@ -79,7 +79,7 @@ pub(crate) async fn send_with_fallback(
             continue;
         }
         if !runtime.fallbacks.allows(from, to) {
-            runtime.client.note(&format!(
+            call.note(format!(
                 "{name} is not asked instead: text would leave this machine (model.fallback_remote allows it)"
             ));
             continue;
@@ -90,12 +90,10 @@ pub(crate) async fn send_with_fallback(
             (Place::Local, _) => String::new(),
         };
         let last = asked.last().map_or("", String::as_str);
-        runtime
-            .client
-            .note(&format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));
+        call.note(format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));
         asked.push(to.full_name());
         let next = GenerationRequest { model: Arc::clone(&model), ..ask.clone() };
-        match next.send_to_one(runtime, who, slot.clone(), &gate).await {
+        match next.send_to_one(runtime, call, slot.clone(), &gate).await {
             Ok(answered) => match unanswered(&answered) {
                 None => return Ok(answered),
                 Some(problem) => problem.clone_into(&mut why),

@@ -29,6 +29,7 @@ pub(crate) struct Held {
     fence: Fence,
     /// Cancelled when the turn is, and when the lease is lost.
     cancel: Cancel,
+    stop: CancelHandle,
     renewal: JoinHandle<()>,
     released: bool,
 }
@@ -56,14 +57,24 @@ impl Held {
         };
         let (stop, cancel) = Cancel::new();
         let renewed = renew(runtime.clone(), who.clone(), name.clone(), fence, stop.clone());
+        let stops = stop.clone();
         let renewal = tokio::spawn(async move {
             let forward = async {
                 stopped.cancelled().await;
-                stop.cancel();
+                stops.cancel();
             };
             tokio::join!(renewed, forward);
         });
-        Ok(Self { runtime: runtime.clone(), who: who.clone(), name, fence, cancel, renewal, released: false })
+        Ok(Self {
+            runtime: runtime.clone(),
+            who: who.clone(),
+            name,
+            fence,
+            cancel,
+            stop,
+            renewal,
+            released: false,
+        })
     }
 
     /// The number of this tenure.
@@ -74,6 +85,11 @@ impl Held {
     /// What a request of the turn listens to.
     pub(crate) fn cancel(&self) -> Cancel {
         self.cancel.clone()
+    }
+
+    /// The lease is lost: nothing more is asked for under it.
+    pub(crate) fn lose(&self) {
+        self.stop.cancel();
     }
 
     /// What a write of the turn depends on.

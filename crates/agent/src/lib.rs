@@ -3,21 +3,24 @@
 //! Every request to a model takes one way, whoever asks for it: it is assembled and encoded ([`request`]), made
 //! durable with its manifest, sent with every received byte in a spool first ([`exchange`]), and turned into nodes
 //! together with its response and usage ([`commit`]). What a process that died had received is made a node by the
-//! next one ([`recover`]). A command that continues a document and a turn of a conversation differ only in what is
-//! around that way.
+//! next one ([`recover`]). A command that continues a document and a turn of a conversation ([`session`]) differ only
+//! in what is around that way.
 //!
 //! Invariants: no model call without a durable manifest and generation row; no received byte is looked at before it
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
 pub mod bootstrap;
 pub mod calibration;
+pub mod call;
 pub mod commit;
 pub mod error;
+pub mod event;
 pub mod exchange;
 pub mod fallback;
 mod lease;
 mod media;
 mod previous_request;
+pub mod questions;
 mod recover;
 pub mod replay;
 pub mod request;
@@ -27,19 +30,19 @@ pub mod session;
 pub mod spend;
 pub mod steering;
 pub mod stored;
-pub mod turn;
 pub mod variant;
 
 pub use self::media::{MediaHold, Shown};
+pub use call::Call;
 pub use commit::{CommittedNode, GenerationOutcome};
-pub use error::AgentError;
+pub use error::{AgentError, Failure};
+pub use event::{Event, EventSink, SayId, TurnOutcome};
 pub use exchange::Gate;
 pub use fallback::Fallbacks;
 pub use lease::LEASE;
 pub use request::{GenerationRequest, Prepared};
-pub use runtime::{Client, Runtime};
+pub use runtime::Runtime;
 pub use send::resend;
-pub use session::{Chosen, Entered};
+pub use session::{Chosen, Entered, TurnConfig};
 pub use spend::{Budget, Limit, SpendLimiter};
-pub use turn::{Kept, Replied, Said, Turn, TurnConfig, Turned};
 pub use variant::RequestVariant;

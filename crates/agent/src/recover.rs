@@ -14,8 +14,9 @@ use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
 use store::{GenerationFilter, GenerationState, Holder, Principal, StoreError, Tenure};
 
-use crate::commit::{Origin, ParsedResponse, outcome, store_reading};
+use crate::commit::{Origin, ParsedResponse, outcome, store_response};
 use crate::error::AgentError;
+use crate::event::{Event, EventSink};
 use crate::request::StartedGeneration;
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
@@ -47,7 +48,7 @@ impl Runtime {
     ///
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
-    pub async fn recover(&self) -> Result<u64, AgentError> {
+    pub async fn recover(&self, events: &dyn EventSink) -> Result<u64, AgentError> {
         let owner = Principal::Owner;
         let dir = self.home.dir(HomeDir::Spool).map_err(failed)?;
         let instances = Instances::of(&self.home).map_err(failed)?;
@@ -57,28 +58,28 @@ impl Runtime {
             match found {
                 // One that fails does not keep the others from being recovered.
                 Ok(Recovered::Spooled(spooled)) => {
-                    match self.recover_one(&owner, spooled, Left::ByTheDead).await {
+                    match self.recover_one((&owner, events), spooled, Left::ByTheDead).await {
                         Ok(made) => recovered += u64::from(made),
-                        Err(error) => self.client.note(&format!(
+                        Err(error) => events.emit(Event::notice(format!(
                             "what a process that died had received is not recovered yet: {error}"
-                        )),
+                        ))),
                     }
                 }
                 Ok(Recovered::Torn(torn)) => {
-                    self.client.note(&format!(
+                    events.emit(Event::notice(format!(
                         "{} holds no answer: {}",
                         torn.path().display(),
                         torn.reason()
-                    ));
+                    )));
                     // Without a whole header nothing was received. Anything else may hold an answer, and stays.
                     if matches!(torn.reason(), TornHeader::Cut) {
                         torn.discard().map_err(failed)?;
                     }
                 }
-                Err(error) => self.client.note(&format!("a spool could not be read: {error}")),
+                Err(error) => events.emit(Event::notice(format!("a spool could not be read: {error}"))),
             }
         }
-        self.cancel_orphans(&owner, &instances, &dir).await?;
+        self.cancel_orphans((&owner, events), &instances, &dir).await?;
         Ok(recovered)
     }
 
@@ -97,7 +98,7 @@ impl Runtime {
             // Others than those nobody here writes any more are locked, and not found.
             let done = match found {
                 Ok(Recovered::Spooled(spooled)) => {
-                    self.recover_one(&Principal::Owner, spooled, Left::Here).await.map(drop)
+                    self.recover_one((&Principal::Owner, &()), spooled, Left::Here).await.map(drop)
                 }
                 Ok(Recovered::Torn(_)) => Ok(()),
                 Err(error) => Err(failed(error)),
@@ -112,7 +113,7 @@ impl Runtime {
     /// those that left nothing.
     async fn cancel_orphans(
         &self,
-        owner: &Principal,
+        (owner, events): (&Principal, &dyn EventSink),
         instances: &Instances,
         spools: &Path,
     ) -> Result<(), AgentError> {
@@ -155,7 +156,7 @@ impl Runtime {
         // Before the files of the dead are gone: those say that there may be a temporary session of theirs.
         let forgotten = self.forget_left(owner, is_gone).await?;
         if forgotten > 0 {
-            self.client.note("a temporary conversation that was not closed is forgotten");
+            events.emit(Event::notice("a temporary conversation that was not closed is forgotten"));
         }
         instances
             .remove_dead(|found| dead.contains(&found.id) && !left.contains(&found.id))
@@ -166,7 +167,7 @@ impl Runtime {
     /// One spool. Returns whether a node was made of it.
     async fn recover_one(
         &self,
-        owner: &Principal,
+        (owner, events): (&Principal, &dyn EventSink),
         mut spooled: Spooled,
         left: Left,
     ) -> Result<bool, AgentError> {
@@ -232,10 +233,11 @@ impl Runtime {
         };
         // The conversation of a session that was taken over stays where it went.
         let follow = left == Left::ByTheDead;
-        let nodes = store_reading(self, owner, &begun, origin, reading, None, follow).await?;
+        let (nodes, _) = store_response(self, owner, &begun, origin, reading, None, follow).await?;
         spooled.committed().map_err(failed)?;
         if let Some(node) = nodes.first() {
-            self.client.note(&format!("an answer that was cut off is kept as node {}", node.short_id));
+            events
+                .emit(Event::notice(format!("an answer that was cut off is kept as node {}", node.short_id)));
         }
         Ok(!nodes.is_empty())
     }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use context::Manifest;
 use loom::{GenerationId, GenerationRow, NodeId, OriginRole};
-use model::{Cancel, DialectName, Model, Params, SiblingSlot};
+use model::{DialectName, Model, Params, SiblingSlot};
 use serde_json::Value;
-use store::Principal;
 use tokio::sync::watch;
 
+use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::exchange::Gate;
@@ -38,7 +38,7 @@ pub struct RecordedRequest<'a> {
 
 impl RecordedRequest<'_> {
     /// The same question for another model. The view does not follow its answer.
-    pub fn for_model(self, model: Arc<dyn Model>, cancel: Cancel) -> GenerationRequest {
+    pub fn for_model(self, model: Arc<dyn Model>) -> GenerationRequest {
         let named = |role: OriginRole| {
             let of_role = self.inputs.iter().filter(move |(is, _)| *is == role);
             of_role.map(|(_, node)| *node).collect::<Vec<_>>()
@@ -60,7 +60,6 @@ impl RecordedRequest<'_> {
             part_of: None,
             guards: Vec::new(),
             model,
-            cancel,
         }
     }
 }
@@ -70,13 +69,13 @@ impl GenerationRequest {
     ///
     /// # Errors
     /// When nothing was sent, nothing came, or the answer was empty.
-    pub async fn of_this_one(&self, runtime: &Runtime, who: &Principal) -> Result<NodeId, AgentError> {
+    pub async fn of_this_one(&self, runtime: &Runtime, call: &Call) -> Result<NodeId, AgentError> {
         runtime.require_space()?;
         let group = runtime.new_id::<GenerationId>()?.to_string();
         let (warm, _) = watch::channel(false);
         let gate = Gate::Opens(&warm).pass().await;
         let slot = SiblingSlot { group, index: 0, count: 1 };
-        node_of(self.send_to_one(runtime, who, slot, &gate).await?)
+        node_of(self.send_to_one(runtime, call, slot, &gate).await?)
     }
 }
 

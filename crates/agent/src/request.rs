@@ -15,10 +15,11 @@ use loom::{
     Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq,
     TreeId, ViewName, render, resolve,
 };
-use model::{Cancel, Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
+use model::{Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
 use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
 
 use crate::calibration;
+use crate::call::Call;
 use crate::error::AgentError;
 use crate::media::StoredMedia;
 use crate::previous_request::PreviousRequest;
@@ -60,8 +61,6 @@ pub struct GenerationRequest {
     pub part_of: Option<Seq>,
     /// Leases the work depends on: nothing is written once one is lost.
     pub guards: Vec<Guard>,
-    /// Stops it.
-    pub cancel: Cancel,
 }
 
 /// A request, ready to be made durable and sent.
@@ -355,16 +354,16 @@ impl Prepared {
     pub(crate) async fn begin(
         &self,
         runtime: &Runtime,
-        who: &Principal,
+        call: &Call,
         ask: &GenerationRequest,
     ) -> Result<StartedGeneration, AgentError> {
         for notice in &self.assembled.notices {
-            runtime.client.note(notice);
+            call.note(notice);
         }
         if let Some(place) = self.assembled.new_start {
             let op = Op::Compact { to: Some(place), by_hand: false };
             let with = With { guards: ask.guards.clone(), ..With::nothing() };
-            runtime.change(who, ask.tree, &ask.view, op, with).await?;
+            runtime.change(&call.who, ask.tree, &ask.view, op, with).await?;
         }
         let like = GenerationRow {
             id: runtime.new_id::<GenerationId>()?,
@@ -378,6 +377,6 @@ impl Prepared {
             reserved: vec![self.parent_node; ask.params.n.max(1) as usize],
             runs: self.assembled.loom_runs(),
         };
-        self.durable(runtime, who, like, &ask.guards).await
+        self.durable(runtime, &call.who, like, &ask.guards).await
     }
 }

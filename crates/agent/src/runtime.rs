@@ -1,10 +1,10 @@
-//! What work is done with: the store, this process's name in it, and who hears of it.
+//! Services of an open home.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::Request;
-use loom::{Author, Millis, NodeId, Op, RowError, Rows, TreeId, Trust, ViewName};
+use loom::{Author, Millis, Op, RowError, Rows, TreeId, Trust, ViewName};
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
@@ -14,34 +14,16 @@ use text::mask::Masker;
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
 use crate::lease::LEASE;
+use crate::questions::Questions;
+use crate::session::Sessions;
 use crate::spend::SpendLimiter;
-use crate::steering::{InputQueues, RemoteInput};
+use crate::steering::RemoteInput;
 
 /// How often an announced change is planned again when something else was first: the turn holds its session, so that
 /// hardly anything is.
 const TRIES: usize = 64;
 
-/// Who hears of work while it is done.
-pub trait Client: Send + Sync {
-    /// One line of progress or notice.
-    fn note(&self, line: &str);
-    /// New text of a node that is being written.
-    fn delta(&self, node: NodeId, text: &str);
-    /// New thinking of a node that is being written: for whoever looks on, and never part of its text.
-    fn thinking(&self, _node: NodeId, _text: &str) {}
-    /// Whether whoever is there says to go on where a limit is met. Nobody there means no.
-    fn go_on(&self, _question: &str) -> bool {
-        false
-    }
-}
-
-/// Nobody.
-impl Client for () {
-    fn note(&self, _: &str) {}
-    fn delta(&self, _: NodeId, _: &str) {}
-}
-
-/// A home that is open, with everything work in it needs. Cheap to clone.
+/// Services of one open home, shared by every session of the process. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
     /// The store.
@@ -60,12 +42,12 @@ pub struct Runtime {
     pub space: SpaceLimits,
     /// How long a turn's lease lasts that is not renewed ([`crate::LEASE`]).
     pub lease: Duration,
-    /// Who hears of it.
-    pub client: Arc<dyn Client>,
     /// What may be spent.
     pub spend: Arc<SpendLimiter>,
-    /// Input queues of the sessions whose turns run in this process.
-    pub inputs: InputQueues,
+    /// Sessions whose tasks run in this process.
+    pub sessions: Sessions,
+    /// Questions that stand.
+    pub questions: Questions,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
 }
@@ -79,7 +61,6 @@ impl Runtime {
         instance: InstanceId,
         clock: Clock,
         masker: Arc<Masker>,
-        client: Arc<dyn Client>,
     ) -> Self {
         Self {
             store,
@@ -90,9 +71,9 @@ impl Runtime {
             masker,
             space: SpaceLimits::default(),
             lease: LEASE,
-            client,
             spend: Arc::default(),
-            inputs: InputQueues::default(),
+            sessions: Sessions::default(),
+            questions: Questions::default(),
             fallbacks: Fallbacks::default(),
         }
     }
@@ -123,7 +104,22 @@ impl Runtime {
         op: Op,
         with: With,
     ) -> Result<Applied, AgentError> {
-        let request = self.request(tree, view, op);
+        self.change_as((who, &Author::owner(), Trust::Owner), tree, view, op, with).await
+    }
+
+    /// Makes a change of a tree in the name of an author, whose trust what is written has.
+    ///
+    /// # Errors
+    /// As the store and the plan say.
+    pub(crate) async fn change_as(
+        &self,
+        (who, author, trust): (&Principal, &Author, Trust),
+        tree: TreeId,
+        view: &ViewName,
+        op: Op,
+        with: With,
+    ) -> Result<Applied, AgentError> {
+        let request = Request { author: author.clone(), trust, ..self.request(tree, view, op) };
         Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
     }
 
@@ -137,7 +133,7 @@ impl Runtime {
         (tree, view): (TreeId, &ViewName),
         op: Op,
         with: With,
-        handed: &RemoteInput,
+        remote: &RemoteInput,
     ) -> Result<Applied, AgentError> {
         let mut tries = 1;
         loop {
@@ -145,7 +141,7 @@ impl Runtime {
             let Prepared { plan, basis } =
                 store::prepare(self.store.as_ref(), who, request, &self.ids).await?;
             for node in &plan.nodes {
-                handed.keeping(node.id).await;
+                remote.announce(node.id).await;
             }
             let with = With { basis: Some(basis), ..with.clone() };
             match self.store.apply(who, tree, plan, with).await {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use context::{ContextError, Manifest};
 use loom::{GenerationId, GenerationRow, NodeId};
-use model::{Cancel, Encoded, Model, Params, SiblingSlot};
-use store::Principal;
+use model::{Encoded, Model, Params, SiblingSlot};
 use tokio::sync::watch;
 
+use crate::call::Call;
 use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
 use crate::exchange::{self, Gate, Passed};
@@ -26,27 +26,27 @@ impl GenerationRequest {
     pub async fn send_among(
         &self,
         runtime: &Runtime,
-        who: &Principal,
+        call: &Call,
         slot: SiblingSlot,
         gate: Gate<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
         let gate = gate.pass().await;
-        fallback::send_with_fallback(self, runtime, who, slot, gate).await
+        fallback::send_with_fallback(self, runtime, call, slot, gate).await
     }
 
     /// Asks this one model. What it finds too long is shortened and sent once more.
     pub(crate) async fn send_to_one(
         &self,
         runtime: &Runtime,
-        who: &Principal,
+        call: &Call,
         slot: SiblingSlot,
         gate: &Passed<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
-        let first = self.try_send(runtime, who, slot.clone(), gate, None).await?;
+        let first = self.try_send(runtime, call, slot.clone(), gate, None).await?;
         if !(first.nodes.is_empty() && first.is_too_long()) {
             return Ok(first);
         }
-        match self.try_send(runtime, who, slot, gate, Some(first.tokens)).await {
+        match self.try_send(runtime, call, slot, gate, Some(first.tokens)).await {
             // Nothing is left that could leave: what the provider said stands.
             Err(AgentError::Context(ContextError::TooLong { .. } | ContextError::Empty)) => Ok(first),
             second => second,
@@ -56,22 +56,22 @@ impl GenerationRequest {
     async fn try_send(
         &self,
         runtime: &Runtime,
-        who: &Principal,
+        call: &Call,
         slot: SiblingSlot,
         gate: &Passed<'_>,
         refused: Option<u64>,
     ) -> Result<GenerationOutcome, AgentError> {
-        let prepared = self.prepare_within(runtime, who, refused).await?;
-        let reserved = runtime.spend.admit(runtime, self, &prepared).await?;
+        let prepared = self.prepare_within(runtime, &call.who, refused).await?;
+        let reserved = runtime.spend.admit(runtime, call, self, &prepared).await?;
         if let Some(tokens) = refused {
-            runtime.client.note(&format!(
+            call.note(format!(
                 "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \
                  and sent once more"
             ));
         }
-        let begun = prepared.begin(runtime, who, self).await?;
-        let heard = exchange::send(runtime, self, &prepared, &begun, slot, gate).await;
-        let answered = commit::settle(runtime, who, self, &prepared, begun, heard).await?;
+        let begun = prepared.begin(runtime, call, self).await?;
+        let heard = exchange::send((runtime, call), self, &prepared, &begun, slot, gate).await;
+        let answered = commit::commit(runtime, call, self, &prepared, begun, heard).await?;
         reserved.spent(answered.cost);
         Ok(answered)
     }
@@ -80,10 +80,10 @@ impl GenerationRequest {
     ///
     /// # Errors
     /// As [`GenerationRequest::send_among`].
-    pub async fn send(&self, runtime: &Runtime, who: &Principal) -> Result<GenerationOutcome, AgentError> {
+    pub async fn send(&self, runtime: &Runtime, call: &Call) -> Result<GenerationOutcome, AgentError> {
         let group = runtime.new_id::<GenerationId>()?.to_string();
         let (warm, _) = watch::channel(false);
-        self.send_among(runtime, who, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
+        self.send_among(runtime, call, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
     }
 }
 
@@ -93,12 +93,11 @@ impl GenerationRequest {
 /// When nothing was sent, nothing came, or the answer was empty.
 pub async fn resend(
     runtime: &Runtime,
-    who: &Principal,
+    call: &Call,
     model: Arc<dyn Model>,
     encoded: Encoded,
     earlier: GenerationRow,
     manifest: Manifest,
-    cancel: Cancel,
 ) -> Result<NodeId, AgentError> {
     runtime.require_space()?;
     let ask = GenerationRequest {
@@ -116,19 +115,18 @@ pub async fn resend(
         variant: RequestVariant::default(),
         part_of: None,
         guards: Vec::new(),
-        cancel,
     };
-    let (prepared, begun) = Prepared::of_recorded(runtime, who, encoded, earlier, manifest).await?;
+    let (prepared, begun) = Prepared::of_recorded(runtime, &call.who, encoded, earlier, manifest).await?;
     let (warm, _) = watch::channel(false);
     let gate = Gate::Opens(&warm).pass().await;
     let slot = SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
-    let reserved = runtime.spend.admit(runtime, &ask, &prepared).await;
+    let reserved = runtime.spend.admit(runtime, call, &ask, &prepared).await;
     let reserved = match reserved {
         Ok(reserved) => reserved,
-        Err(error) => return commit::unsent(runtime, who, &ask, &begun, error).await,
+        Err(error) => return commit::unsent(runtime, &call.who, &ask, &begun, error).await,
     };
-    let heard = exchange::send(runtime, &ask, &prepared, &begun, slot, &gate).await;
-    let answered = commit::settle(runtime, who, &ask, &prepared, begun, heard).await?;
+    let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;
+    let answered = commit::commit(runtime, call, &ask, &prepared, begun, heard).await?;
     reserved.spent(answered.cost);
     node_of(answered)
 }

@@ -14,7 +14,9 @@ use loom::{Millis, Seq, TreeId};
 use model::{Money, Place};
 use store::Principal;
 
+use crate::call::Call;
 use crate::error::AgentError;
+use crate::questions::{Decision, QuestionKind};
 use crate::request::{GenerationRequest, Prepared};
 use crate::runtime::Runtime;
 
@@ -89,7 +91,7 @@ struct Cost {
 /// Which turn a request belongs to.
 type Turn = (TreeId, Option<Seq>);
 
-/// The spend of a process.
+/// Spending of a process, and what of it is reserved.
 #[derive(Debug, Default)]
 pub struct SpendLimiter {
     budget: Budget,
@@ -110,8 +112,8 @@ struct State {
 
 /// A request that calibration; its share is kept for it until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved<'a> {
-    spend: &'a SpendLimiter,
+pub(crate) struct Reservation<'a> {
+    limiter: &'a SpendLimiter,
     turn: Turn,
     cost: Cost,
 }
@@ -129,7 +131,7 @@ struct Against {
 }
 
 impl SpendLimiter {
-    /// A spend with this budget.
+    /// Limits spending to a budget.
     pub fn new(budget: Budget) -> Self {
         Self { budget, state: Mutex::default() }
     }
@@ -150,9 +152,10 @@ impl SpendLimiter {
     pub(crate) async fn admit(
         &self,
         runtime: &Runtime,
+        call: &Call,
         ask: &GenerationRequest,
         prepared: &Prepared,
-    ) -> Result<Reserved<'_>, AgentError> {
+    ) -> Result<Reservation<'_>, AgentError> {
         let turn = (ask.tree, ask.part_of);
         let info = ask.model.info();
         let output = u64::from(ask.params.n.max(1)) * expected_output(ask, prepared);
@@ -162,16 +165,16 @@ impl SpendLimiter {
             (Place::Remote, None) => Cost { money: Money::ZERO, tokens: prepared.manifest.tokens + output },
         };
         if cost == Cost::default() {
-            return Ok(Reserved { spend: self, turn, cost });
+            return Ok(Reservation { limiter: self, turn, cost });
         }
         let spent = Spent::read(runtime).await?;
         loop {
             let (over, most_spent) = self.try_keep(turn, cost, &spent);
             for limit in most_spent {
-                runtime.client.note(&format!("80 % of {limit} is spent ({} sets it)", limit.key()));
+                call.note(format!("80 % of {limit} is spent ({} sets it)", limit.key()));
             }
-            let Some(over) = over else { return Ok(Reserved { spend: self, turn, cost }) };
-            if !runtime.client.go_on(&over.question()) {
+            let Some(over) = over else { return Ok(Reservation { limiter: self, turn, cost }) };
+            if runtime.ask(call, QuestionKind::Budget, over.question()).await? == Decision::Denied {
                 return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
             }
             *self.state().lifted.entry(over.limit).or_default() += over.steps();
@@ -252,16 +255,16 @@ impl Against {
     }
 }
 
-impl Reserved<'_> {
+impl Reservation<'_> {
     /// What the request came to, for the rest of its turn.
-    pub(crate) fn spent(self, money: Option<Money>) {
-        *self.spend.state().turns.entry(self.turn).or_default() += money.unwrap_or(self.cost.money);
+    pub(crate) fn spent(self, money: Money) {
+        *self.limiter.state().turns.entry(self.turn).or_default() += money;
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if let Some(kept) = self.spend.state().under_way.get_mut(&self.turn) {
+        if let Some(kept) = self.limiter.state().under_way.get_mut(&self.turn) {
             kept.money = kept.money.less(self.cost.money);
             kept.tokens = kept.tokens.saturating_sub(self.cost.tokens);
         }
@@ -341,8 +344,8 @@ mod tests {
         Cost { money: Money::from_dollars(dollars), tokens: 0 }
     }
 
-    fn limit(spend: &SpendLimiter, turn: Turn, cost: Cost, spent: &Spent) -> Option<Limit> {
-        spend.try_keep(turn, cost, spent).0.map(|over| over.limit)
+    fn limit(limiter: &SpendLimiter, turn: Turn, cost: Cost, spent: &Spent) -> Option<Limit> {
+        limiter.try_keep(turn, cost, spent).0.map(|over| over.limit)
     }
 
     #[test]
@@ -371,24 +374,24 @@ mod tests {
 
     #[test]
     fn what_is_under_way_counts_until_it_is_done() {
-        let spend = SpendLimiter::default();
+        let limiter = SpendLimiter::default();
         let turn = (tree(1), None);
-        assert_eq!(limit(&spend, turn, dollars(0.6), &nothing()), None);
+        assert_eq!(limit(&limiter, turn, dollars(0.6), &nothing()), None);
         assert_eq!(
-            limit(&spend, turn, dollars(0.6), &nothing()),
+            limit(&limiter, turn, dollars(0.6), &nothing()),
             Some(Limit::Turn),
             "two at once do not fit"
         );
         assert_eq!(
-            limit(&spend, (tree(2), None), dollars(0.6), &nothing()),
+            limit(&limiter, (tree(2), None), dollars(0.6), &nothing()),
             None,
             "another turn has its own"
         );
-        Reserved { spend: &spend, turn, cost: dollars(0.6) }.spent(Some(Money::from_dollars(0.1)));
-        assert_eq!(limit(&spend, turn, dollars(0.6), &nothing()), None, "it came to less");
-        drop(Reserved { spend: &spend, turn, cost: dollars(0.6) });
+        Reservation { limiter: &limiter, turn, cost: dollars(0.6) }.spent(Money::from_dollars(0.1));
+        assert_eq!(limit(&limiter, turn, dollars(0.6), &nothing()), None, "it came to less");
+        drop(Reservation { limiter: &limiter, turn, cost: dollars(0.6) });
         assert_eq!(
-            limit(&spend, turn, dollars(0.95), &nothing()),
+            limit(&limiter, turn, dollars(0.95), &nothing()),
             Some(Limit::Turn),
             "and what it came to counts"
         );
@@ -396,14 +399,14 @@ mod tests {
 
     #[test]
     fn four_fifths_are_said_once() {
-        let spend = SpendLimiter::default();
-        let told = |spend: &SpendLimiter| spend.try_keep((tree(1), None), dollars(0.4), &nothing()).1;
-        assert!(told(&spend).is_empty());
-        assert_eq!(told(&spend), [Limit::Turn]);
+        let limiter = SpendLimiter::default();
+        let told = |limiter: &SpendLimiter| limiter.try_keep((tree(1), None), dollars(0.4), &nothing()).1;
+        assert!(told(&limiter).is_empty());
+        assert_eq!(told(&limiter), [Limit::Turn]);
         let spent = Spent { day: Money::from_dollars(4.0), ..nothing() };
-        let other = |spend: &SpendLimiter| spend.try_keep((tree(2), None), dollars(0.1), &spent).1;
-        assert_eq!(other(&spend), [Limit::Day]);
-        assert!(other(&spend).is_empty());
+        let other = |limiter: &SpendLimiter| limiter.try_keep((tree(2), None), dollars(0.1), &spent).1;
+        assert_eq!(other(&limiter), [Limit::Day]);
+        assert!(other(&limiter).is_empty());
     }
 
     #[test]

@@ -1,50 +1,51 @@
-//! Handing what was said to the process that holds the session (spec: security §7, agent §1 *Two processes*).
+//! Steering: what is said to a session that another process holds (spec: security §7, agent §1 *Two processes*).
 //!
-//! Each process that may hold a turn listens on `<home>/run/INSTANCE.sock` ([`Listener`]). One that finds the
-//! session busy sends its message there ([`hand_over`]), and hears in lines of JSON what becomes of it: that it was
-//! taken in, that it is about to be a node and which, that it is one, and the answer. A message is taken in only
-//! while the door of its session is open ([`InputQueues`]); whoever finds it closed takes the lease itself.
+//! Each process that may hold a turn listens on `<home>/run/INSTANCE.sock` ([`Listener`]). One that finds the session
+//! busy sends its message there ([`hand_over`]), and hears in lines of JSON what becomes of it: that it was taken in,
+//! that it is about to be a node and which, and then the events of the session, which it passes on as its own. The
+//! message names the turn it may be a part of: its tree, model, place and settings. A turn of another kind does not
+//! take it in; whoever sent it takes the lease itself once that is free.
 //!
 //! What is handed over is said once, whoever dies or sleeps and when:
 //!
-//! - Nothing is sent to a process that does not greet first: one that stands still hears nothing it could act on
-//!   when it wakes.
-//! - A message names the fence of the turn it is for. A door of another turn does not take it in.
+//! - Nothing is sent to a process that does not greet first: one that stands still hears nothing it could act on when
+//!   it wakes.
+//! - A message names the fence of the turn it is for. Another turn does not take it in.
 //! - The id of the node is told, and in the other's hands, before the node is written. When the end of it was not
 //!   heard, the message counts as not taken only once that turn's fence is past, so that it can write nothing more,
 //!   and none of the nodes it told of is there.
 
 mod link;
 mod listener;
-mod queue;
+mod remote;
 
-use loom::{Digest, NodeId, ViewName};
+use loom::{NodeId, ViewName};
 use serde::{Deserialize, Serialize};
-use store::{Fence, SessionId};
+use store::SessionId;
+
+use crate::event::{Event, SayId};
+use crate::session::TurnIdentity;
 
 pub use link::{HandedOver, hand_over};
 pub use listener::{Listener, MAX_PEERS};
-pub(crate) use queue::{InputQueue, RemoteInput};
-pub use queue::{InputQueues, MAX_WAITING};
+pub(crate) use remote::RemoteInput;
+
+/// Version of the protocol. A process of another one is not spoken to, and waited for like one that does not listen.
+const VERSION: u32 = 2;
 
 /// What a process sends to the one that holds a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Message {
-    /// The session.
     session: SessionId,
-    /// The view of its tree in which it is said.
-    #[serde(default)]
+    /// View of its tree in which it is said.
     view: ViewName,
-    /// The turn it is for, by the number of its lease.
+    /// Number of the lease of the turn it is for.
     fence: u64,
+    key: SayId,
+    /// Turns it may be a part of.
+    identity: TurnIdentity,
     /// What is said. It is text, whatever it looks like: commands are no message (spec: security §5).
     text: String,
-}
-
-impl Message {
-    fn fence(&self) -> Fence {
-        Fence(self.fence)
-    }
 }
 
 /// What it hears, a line each.
@@ -52,43 +53,24 @@ impl Message {
 #[serde(rename_all = "snake_case", tag = "reply")]
 pub(crate) enum Reply {
     /// Somebody is there: the message may be sent.
-    Ready,
+    Ready {
+        #[serde(default)]
+        version: u32,
+    },
     /// No turn takes it in here: it was not said.
     Closed,
+    /// The turn under way is of another tree, model, place or settings: it was not said.
+    Differs,
     /// It is not taken in, and would not be elsewhere.
-    Refused {
-        /// Why.
-        why: String,
-    },
+    Refused { why: String },
     /// It was taken in and waits.
     Waits,
     /// It is about to be written as this node.
-    Keeping {
-        /// The node.
-        node: NodeId,
+    Keeping { node: NodeId },
+    /// Something happened in the session since it was said.
+    Happened {
+        n: u64,
+        #[serde(flatten)]
+        event: Event,
     },
-    /// It is a node.
-    Kept {
-        /// The node.
-        node: NodeId,
-    },
-    /// It was answered.
-    Answered(Box<Answer>),
-}
-
-/// The answer to a message that was handed over.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// The node of what was said.
-    pub said: NodeId,
-    /// The node of the answer, its short id and text, and how it ended.
-    pub node: Option<(NodeId, String, String, loom::Finish)>,
-    /// Digest of the manifest of the request.
-    pub manifest: Option<Digest>,
-    /// Tokens as reported.
-    pub usage: Option<model::Usage>,
-    /// The used share of the window.
-    pub share: f64,
-    /// What went wrong.
-    pub error: Option<String>,
 }

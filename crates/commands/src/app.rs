@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::fallback::{Fallbacks, Found};
-use agent::{Client, Runtime};
+use agent::{Call, Runtime};
 use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use model::{Cancel, Model, ModelInfo};
@@ -18,6 +18,7 @@ use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
 use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
+use crate::frontend::{Frontend, Shown};
 use crate::results::Outcome;
 use crate::rights::{Asker, Right};
 use crate::settings::{Settings, size};
@@ -53,18 +54,6 @@ pub trait Models: Send + Sync {
     }
 }
 
-/// What a person sees while a command works, and what they are asked.
-pub trait Talk: Client {
-    /// Whether deltas are the answer as the person reads it, so that it need not be printed again.
-    fn shows_answers(&self) -> bool {
-        false
-    }
-    /// Whether the person says yes. Nobody there means no.
-    fn confirm(&self, question: &str) -> bool;
-    /// Standard input, for an argument `-`.
-    fn input(&self) -> Box<dyn Read + Send>;
-}
-
 /// The workspace of an invocation.
 #[derive(Debug, Default)]
 pub struct Workspace {
@@ -93,7 +82,7 @@ pub struct App {
     /// Presets, limits.
     pub settings: Settings,
     /// The person, if there is one.
-    pub talk: Arc<dyn Talk>,
+    pub frontend: Arc<dyn Frontend>,
     /// Stops what is asked of models.
     pub cancel: Cancel,
 }
@@ -110,7 +99,22 @@ impl App {
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
     pub async fn recover(&self) -> Result<u64, CommandError> {
-        Ok(self.runtime.recover().await?)
+        Ok(self.runtime.recover(&self.shown()).await?)
+    }
+
+    /// Work of someone, which the frontend shows.
+    pub(crate) fn call(&self, asker: &Asker) -> Call {
+        Call {
+            who: asker.principal.clone(),
+            events: Arc::new(self.shown()),
+            cancel: self.cancel.clone(),
+            attended: self.frontend.is_attended(),
+            ..Call::owner(Arc::new(()))
+        }
+    }
+
+    fn shown(&self) -> Shown {
+        Shown { frontend: self.frontend.clone(), questions: self.runtime.questions.clone() }
     }
 
     /// Runs a command for someone. This is where rights are checked.
@@ -138,7 +142,7 @@ impl App {
                 let options = store::home::HomeOptions::default();
                 let home = self.runtime.home.root().to_owned();
                 let into = care::RestoreTo { home, options, now: self.now().0 };
-                care::restore(&args, into, self.talk.as_ref()).await
+                care::restore(&args, into, self.frontend.as_ref()).await
             }
             Command::Store(_) => care::check(self, asker).await,
             // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
@@ -342,7 +346,7 @@ impl App {
     /// When it cannot be read or is too long.
     pub(crate) fn file_bytes(&self, path: &Path) -> Result<Vec<u8>, CommandError> {
         if path == Path::new("-") {
-            return self.read_bytes("standard input", self.talk.input());
+            return self.read_bytes("standard input", self.frontend.input());
         }
         let file =
             std::fs::File::open(path).map_err(|error| CommandError::file("cannot read", path, &error))?;
@@ -417,7 +421,7 @@ impl App {
     pub(crate) fn masked(&self, text: &str) -> String {
         let masked = self.runtime.masker.mask(text);
         if !masked.spans.is_empty() {
-            self.talk.note("a known secret was masked in the text");
+            self.frontend.note("a known secret was masked in the text");
         }
         masked.text.into_owned()
     }

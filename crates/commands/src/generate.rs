@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::args::think::Think;
 use crate::args::tree::{Generate, Regenerate, Sampling};
-use crate::departure;
+use crate::egress_notice;
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
@@ -72,7 +72,7 @@ async fn run(
     }
     for share in &shares {
         if let Some(notice) = thinking::unheard(share.model.info(), share.params.thinking, sampling.think) {
-            app.talk.note(&notice);
+            app.frontend.note(&notice);
         }
     }
     let mut inputs = (Vec::new(), Vec::new());
@@ -100,7 +100,6 @@ async fn run(
             },
             part_of,
             guards: Vec::new(),
-            cancel: app.cancel.clone(),
         };
     if sampling.dry_run {
         let share = &shares[0];
@@ -112,7 +111,7 @@ async fn run(
         ask_first(app, asker, prepared, &shares).await?;
     }
     app.runtime.require_space()?;
-    departure::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
+    egress_notice::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
     // Drafts first: what was typed is a node before anything is asked.
     let committed = match from {
         None => app.change(asker, tree, &view, Op::Generate).await?.seq,
@@ -139,12 +138,12 @@ async fn run(
             slots.push(ask);
         }
     }
-    let runtime = &app.runtime;
+    let (runtime, call) = (&app.runtime, app.call(asker));
     let count = slots.len() as u32;
     let asked = slots.iter().enumerate().map(|(index, ask)| {
         let slot = model::SiblingSlot { group: group.clone(), index: index as u32, count };
         let gate = if index == 0 { Gate::Opens(&warm) } else { Gate::Waits(cold.clone()) };
-        ask.send_among(runtime, &asker.principal, slot, gate)
+        ask.send_among(runtime, &call, slot, gate)
     });
     let answers = join_all(asked).await;
     collect(app, answers)
@@ -178,7 +177,7 @@ async fn ask_first(
         "{} requests of {} tokens each, {cost}, to {}",
         found.requests, found.input_tokens, found.model
     );
-    if app.talk.confirm(&format!("{what}: go on?")) {
+    if app.frontend.confirm(&format!("{what}: go on?")) {
         return Ok(());
     }
     Err(CommandError::refused(
@@ -221,7 +220,7 @@ fn collect(app: &App, answers: Vec<Result<GenerationOutcome, AgentError>>) -> Re
         }
         (error, Some(manifest)) => {
             if let Some(error) = error {
-                app.talk.note(&format!("one of the requests failed: {error}"));
+                app.frontend.note(&format!("one of the requests failed: {error}"));
             }
             Ok(Outcome::Generated(Generated { nodes, manifest, usage }))
         }

@@ -83,7 +83,7 @@ fn secret(app: &App) -> Result<[u8; 32], CommandError> {
             let mut secret = [0; 32];
             getrandom::fill(&mut secret).map_err(|error| failed(error.into()))?;
             file.write_all(&secret).and_then(|()| file.sync_all()).map_err(failed)?;
-            app.talk.note("a seal key was made for this home: keep a copy of it, apart from the store");
+            app.frontend.note("a seal key was made for this home: keep a copy of it, apart from the store");
             Ok(secret)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

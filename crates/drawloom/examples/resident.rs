@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
-use commands::app::{Models, Talk};
+use commands::app::Models;
+use commands::frontend::Frontend;
 use commands::settings::Settings;
 use commands::{App, Asker, Command, CommandError, Outcome};
 use loom::NodeId;
@@ -58,21 +59,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         let id = InstanceId::generate(u64::try_from(clock.now())?)?;
         let about = About::this_process("resident", env!("CARGO_PKG_VERSION"), clock.now());
         let instance = Instances::of(&home)?.start(id, &about)?;
-        let talk = Arc::new(Silent);
         let runtime = agent::Runtime::new(
             Arc::new(Store::open(&home.database())?),
             Arc::new(home),
             instance.id(),
             clock,
             Arc::new(Masker::new(&[Secret::new("KEY", "sk-soak-secret-0123456789")?])?),
-            talk.clone(),
         );
         let app = App {
             runtime,
             models: Arc::new(Scripted(arguments.script)),
             workspace: commands::app::Workspace::default(),
             settings: Settings::default(),
-            talk: talk,
+            frontend: Arc::new(Silent),
             cancel: Cancel::never(),
         };
         let mut worker = Worker { app, tree: arguments.name.clone() };
@@ -149,13 +148,11 @@ impl Models for Scripted {
 /// Nobody to talk to.
 struct Silent;
 
-impl agent::Client for Silent {
+impl Frontend for Silent {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
-}
 
-impl Talk for Silent {
     fn confirm(&self, _: &str) -> bool {
         false
     }

@@ -42,17 +42,17 @@ impl Opened {
             Err(error) => Err(error.message),
         };
         if let Err(why) = cleared {
-            app.talk.note(&format!("what another process left could not be recovered: {why}"));
+            app.frontend.note(&format!("what another process left could not be recovered: {why}"));
         }
     }
 
     /// Listens for what other processes say to sessions whose turns run here. Without a socket they wait.
     pub(crate) async fn listen(&self) -> Option<Listener> {
         let app = &self.app;
-        match Listener::start(&app.runtime.home, app.runtime.instance, &app.runtime.inputs) {
+        match Listener::start(&app.runtime.home, app.runtime.instance, &app.runtime.sessions) {
             Ok(listener) => Some(listener),
             Err(error) => {
-                app.talk.note(&error.to_string());
+                app.frontend.note(&error.to_string());
                 None
             }
         }
@@ -172,16 +172,9 @@ pub(crate) fn open(
         spend: Arc::new(SpendLimiter::new(budget)),
         space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
         fallbacks: fallbacks(&models),
-        ..Runtime::new(
-            Arc::new(store),
-            Arc::new(home),
-            instance.id(),
-            clock,
-            Arc::new(masker),
-            Arc::clone(&person) as Arc<dyn agent::Client>,
-        )
+        ..Runtime::new(Arc::new(store), Arc::new(home), instance.id(), clock, Arc::new(masker))
     };
-    let app = App { runtime, models, workspace, settings, talk: person, cancel };
+    let app = App { runtime, models, workspace, settings, frontend: person, cancel };
     Ok(Opened { app: Arc::new(app), instance })
 }
 

@@ -92,14 +92,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 opened.close();
                 return ended;
             }
-            match with_store(command, &places, config, model.as_deref(), person)? {
-                Ended::Done(outcome) => outcome,
-                Ended::Interrupted(partial) => {
-                    // What was kept is said; that it was interrupted, by the exit code.
-                    partial.map_or(Ok(()), |partial| output.outcome(&partial))?;
-                    return Ok(INTERRUPTED);
-                }
-            }
+            return with_store(command, (&places, config), model.as_deref(), person, output);
         }
     };
     output.outcome(&outcome)?;
@@ -151,14 +144,15 @@ fn named_file(file: &Path) -> Result<String, CommandError> {
     }
 }
 
-/// Opens the home, runs a command in it as its owner, and closes it.
+/// Opens the home, runs a command in it as its owner, prints what came of it, and closes the home. Returns the exit
+/// code.
 fn with_store(
     command: Command,
-    places: &Places,
-    config: config::Config,
+    (places, config): (&Places, config::Config),
     model: Option<&str>,
     person: Arc<Person>,
-) -> Result<Ended<Outcome>, CommandError> {
+    output: &Output,
+) -> Result<u8, CommandError> {
     let spec = command.spec();
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
@@ -176,11 +170,32 @@ fn with_store(
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
+    let sessions = app.runtime.sessions.clone();
     let work = async move { app.run(&Asker::owner(), command).await };
-    let ended = interrupt::run(&runtime, work, stop).map_err(|error| opened.name_others(error));
+    let code = match interrupt::run(&runtime, work, stop) {
+        Ok(Ended::Done(outcome)) => output.outcome(&outcome).map(|()| outcome.exit()),
+        // What was kept is said; that it was interrupted, by the exit code.
+        Ok(Ended::Interrupted(partial)) => {
+            partial.map_or(Ok(()), |partial| output.outcome(&partial)).map(|()| INTERRUPTED)
+        }
+        Err(error) => {
+            let error = opened.name_others(error);
+            output.failure(&error);
+            Ok(error.exit)
+        }
+    };
+    // What another process said in a turn that runs here is answered before this one ends, or until Ctrl-C.
+    let closed = async move {
+        sessions.close_all().await;
+        Ok(())
+    };
+    let closed = interrupt::run(&runtime, closed, None);
     drop(listening);
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();
-    ended
+    match closed? {
+        Ended::Done(()) => code,
+        Ended::Interrupted(_) => Ok(INTERRUPTED),
+    }
 }

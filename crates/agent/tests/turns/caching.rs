@@ -10,7 +10,7 @@ use model::{Connection, DialectName, HttpModel, Model, ModelInfo, Place, Quirks}
 use serde_json::Value;
 use store::With;
 
-use crate::support::{House, Process, WHO, manner};
+use crate::support::{House, Process, WHO, config};
 
 /// A cache mark, as the dialect writes it.
 const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -39,7 +39,7 @@ async fn add(process: &Process, tree: TreeId, role: Role, text: &str) {
 async fn sent(process: &Process, model: &Arc<dyn Model>, tree: TreeId) -> String {
     let (text, digest) = ("Be kind.\n".to_owned(), Digest::of(b"Be kind.\n"));
     let file = BootFile { name: "AGENTS.md".to_owned(), text, digest, trust: Trust::Workspace };
-    let mut ask = manner(model).next(tree, &ViewName::default());
+    let mut ask = config(model).request(tree, &ViewName::default());
     ask.bootstrap = Arc::new(Bootstrap { files: vec![file], ..Bootstrap::default() });
     let prepared = ask.prepare(&process.runtime, &WHO).await.unwrap();
     String::from_utf8(prepared.encoded.body().to_vec()).unwrap()

@@ -10,7 +10,7 @@ use model::{Connection, DialectName, Encoded, HttpModel, Model, ModelInfo, Quirk
 use serde_json::Value;
 use store::With;
 
-use crate::support::{House, Process, WHO, manner};
+use crate::support::{House, Process, WHO, config};
 
 /// A model of a server that is never asked.
 fn model(dialect: DialectName, window: u32, output_limit: u32, quirks: Quirks) -> Arc<dyn Model> {
@@ -57,7 +57,7 @@ fn ask(
     max_tokens: Option<u32>,
     thinking: Option<Thinking>,
 ) -> GenerationRequest {
-    let mut ask = manner(model).next(tree, &ViewName::default());
+    let mut ask = config(model).request(tree, &ViewName::default());
     (ask.params.max_tokens, ask.params.thinking) = (max_tokens, thinking);
     ask
 }

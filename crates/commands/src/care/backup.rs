@@ -77,13 +77,13 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     if let Err(error) = std::fs::remove_file(&copy)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        app.talk.note(&format!("{} could not be removed: {error}", copy.display()));
+        app.frontend.note(&format!("{} could not be removed: {error}", copy.display()));
     }
     let made = result?;
     let file = std::path::absolute(&target).unwrap_or(target);
     let remembered = remember(app.runtime.home.root(), BackupMade::new(now.0, file, made.bytes, made.seq));
     if let Err(error) = remembered {
-        app.talk.note(&format!("the backup is good, but the home could not note it: {error}"));
+        app.frontend.note(&format!("the backup is good, but the home could not note it: {error}"));
     }
     Ok(Outcome::BackedUp(made))
 }

@@ -58,7 +58,8 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
         }));
     }
     let title = text::terminal::one_line(&entry.title).into_owned();
-    app.talk.note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
+    app.frontend
+        .note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge")?;
     let forgotten = app.runtime.store.purge(&asker.principal, tree, app.now()).await?;
     finish(app, asker, &forgotten).await
@@ -66,7 +67,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
 
 fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), CommandError> {
     for place in removed(places, true).removed {
-        app.talk.note(&format!("{what}: {} × {}", place.count, place.place));
+        app.frontend.note(&format!("{what}: {} × {}", place.count, place.place));
     }
     confirm(app, yes, what)
 }
@@ -74,7 +75,7 @@ fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), C
 fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
     let questions = [format!("{what} this for good?"), format!("really {what}? This cannot be undone.")];
     for question in questions.iter().skip(usize::from(yes)) {
-        if !app.talk.confirm(question) {
+        if !app.frontend.confirm(question) {
             return Err(CommandError::refused(
                 "not_confirmed",
                 format!("{what} was not confirmed; nothing was removed"),

@@ -125,7 +125,7 @@ impl Conversation {
     pub(crate) fn attach(&mut self, app: &App, path: Option<&Path>) -> Result<(), CommandError> {
         let Some(path) = path else {
             let count = std::mem::take(&mut self.attached).len();
-            app.talk.note(&format!("files taken back: {count}"));
+            app.frontend.note(&format!("files taken back: {count}"));
             return Ok(());
         };
         let file = Attached::read(app, path)?;
@@ -134,7 +134,7 @@ impl Conversation {
         }
         let text = loom::content::plain_text(&file.text.content);
         let first = text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
-        app.talk.note(&format!("{} goes along with the next thing you say", one_line(&first)));
+        app.frontend.note(&format!("{} goes along with the next thing you say", one_line(&first)));
         self.attached.push(file);
         Ok(())
     }

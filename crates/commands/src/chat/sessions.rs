@@ -6,7 +6,7 @@ use loom::cell::CellScope;
 use loom::{CellKey, RowError, Rows, ViewName};
 use store::{Session, SessionFilter, SessionKind, StoreError};
 
-use super::stand::stand;
+use super::position::stand;
 use crate::app::App;
 use crate::args::chat::SessionsCommand;
 use crate::error::CommandError;

@@ -42,14 +42,13 @@ pub(super) async fn next(
         };
         let variant = RequestVariant { said, strategy: app.settings.strategy, ..RequestVariant::default() };
         let model = app.models.find(app.settings.model.as_deref())?;
-        ask(app, tree, view, model, variant).prepare(&app.runtime, &asker.principal).await?
+        ask(tree, view, model, variant).prepare(&app.runtime, &asker.principal).await?
     };
     let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
     Ok(Outcome::Context(ContextShown { map: args.map, ..shown }))
 }
 
 fn ask(
-    app: &App,
     tree: TreeId,
     view: ViewName,
     model: std::sync::Arc<dyn model::Model>,
@@ -70,7 +69,6 @@ fn ask(
         variant,
         part_of: None,
         guards: Vec::new(),
-        cancel: app.cancel.clone(),
     }
 }
 

@@ -1,7 +1,6 @@
 //! What slash commands do. None but `/edit` asks a model.
 
 use loom::{Op, TreeId, ViewName};
-use model::Cancel;
 
 use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
@@ -10,7 +9,7 @@ use crate::args::chat::SessionsCommand;
 use crate::args::think::Think;
 use crate::args::tree::{Compact, Step, Verify};
 use crate::args::{TreeArg, ViewArg};
-use crate::chat::stand::{Last, stand};
+use crate::chat::position::{Last, stand};
 use crate::chat::{self, Conversation};
 use crate::error::CommandError;
 use crate::results::context::ContextShown;
@@ -24,6 +23,8 @@ use crate::{contexts, cost, tree, verify};
 pub enum Slashed {
     /// It is done.
     Done(Box<Outcome>),
+    /// Something was said: its turn is shown by [`Conversation::next`].
+    Turn,
     /// This is to be said once what is under way is done; now, if nothing is.
     Queue(String),
     /// What is under way is to be stopped.
@@ -44,7 +45,6 @@ impl App {
         asker: &Asker,
         conversation: &mut Conversation,
         command: SlashCommand,
-        cancel: Cancel,
     ) -> Result<Slashed, CommandError> {
         let row = command.row();
         Self::require(asker, &format!("/{}", row.name), row.right)?;
@@ -71,8 +71,8 @@ impl App {
             }
             SlashCommand::Edit { node, text } => {
                 let text = self.masked(&text);
-                let done = conversation.edit(self, asker, node.as_deref(), text, cancel).await?;
-                Outcome::Chatted(done)
+                conversation.edit(self, asker, node.as_deref(), text).await?;
+                return Ok(Slashed::Turn);
             }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
@@ -86,7 +86,7 @@ impl App {
                 conversation.attach(self, path.as_deref())?;
                 Done::outcome()
             }
-            SlashCommand::Zone => Outcome::Zone(conversation.fill(self, asker).await?),
+            SlashCommand::Zone => Outcome::Zone(conversation.window_usage(self, asker).await?),
             SlashCommand::Think { think } => {
                 Outcome::Think(conversation.ask_to_think(self, think.map(Think::wish))?)
             }

@@ -15,9 +15,10 @@ use super::authors::naming;
 use super::contents::Told;
 use super::source::StoreSource;
 use super::target::Target;
-use crate::app::{App, Talk};
+use crate::app::App;
 use crate::args::tree::{Export, FormatArg};
 use crate::error::CommandError;
+use crate::frontend::Frontend;
 use crate::results::Outcome;
 use crate::results::care::Exported;
 use crate::rights::Asker;
@@ -43,7 +44,7 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
         },
         format: args.format,
         masker: Arc::clone(&app.runtime.masker),
-        talk: Arc::clone(&app.talk),
+        talk: Arc::clone(&app.frontend),
         blobs: blobs(app)?,
         imports: app.imports(asker, tree).await?,
     };
@@ -72,7 +73,7 @@ struct Work {
     variant: Variant,
     format: FormatArg,
     masker: Arc<Masker>,
-    talk: Arc<dyn Talk>,
+    talk: Arc<dyn Frontend>,
     blobs: Blobs,
     imports: Vec<Import>,
 }

@@ -28,7 +28,7 @@ impl Input {
     /// Opens a plain file, or standard input for `-`.
     pub(super) fn open(app: &App, path: &Path) -> Result<Self, CommandError> {
         if path == Path::new("-") {
-            return Ok(Self::Standard(app.talk.input()));
+            return Ok(Self::Standard(app.frontend.input()));
         }
         let failed = |error: std::io::Error| CommandError::file("cannot read", path, &error);
         // Before it is opened: opening a pipe waits for its writer.

@@ -54,7 +54,7 @@ impl Importing<'_> {
         let (tree, trees, nodes) = if copy { self.copy().await? } else { self.same().await? };
         if nodes > 0 && !self.dry_run {
             let author = Provenance { file: self.file.digest }.author(&Author::owner());
-            self.app.talk.note(&format!(
+            self.app.frontend.note(&format!(
                 "its authors count as strangers, as {author}: `drawloom tree trust {tree}` trusts them"
             ));
         }
@@ -168,7 +168,7 @@ impl Importing<'_> {
         let copy = self.app.runtime.ids.with(|entropy| plan_copy(&file, Author::OWNER, now, entropy))?;
         let copy = copy.map_err(refused)?;
         let tree = copy.tree;
-        self.app.talk.note("it is a copy with new ids: what models wrote in it is unattested");
+        self.app.frontend.note("it is a copy with new ids: what models wrote in it is unattested");
         let adopted = adopted::copied(copy, self.note())?;
         Ok((tree, 1, self.take(adopted).await?))
     }
@@ -189,7 +189,7 @@ impl Importing<'_> {
     }
 
     fn tell(&self, plan: &ImportPlan) {
-        let talk = &self.app.talk;
+        let talk = &self.app.frontend;
         if plan.skipped > 0 {
             talk.note(&format!("{} texts of the file are here already", plan.skipped));
         }
@@ -210,7 +210,7 @@ impl Importing<'_> {
         let holds = |row: &loom::NodeRow| self.app.runtime.masker.finds_in(row.node.text().as_bytes());
         let found = adopted::nodes(&self.file)?.iter().filter(|row| holds(row)).count();
         if found > 0 {
-            self.app.talk.note(&format!(
+            self.app.frontend.note(&format!(
                 "{found} texts of the file hold a known secret: `drawloom forget --text` removes it"
             ));
         }

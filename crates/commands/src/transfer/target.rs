@@ -80,7 +80,7 @@ impl Beside {
         let shown = text::terminal::one_line(&path.to_string_lossy()).into_owned();
         let replaces = there.is_some();
         if let Some(there) = there
-            && !(there.is_file() && app.talk.confirm(&format!("{shown} exists. Replace it?")))
+            && !(there.is_file() && app.frontend.confirm(&format!("{shown} exists. Replace it?")))
         {
             return Err(exists(&shown));
         }

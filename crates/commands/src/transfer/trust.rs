@@ -30,7 +30,7 @@ pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<Out
     }
     let found = app.read(asker, tree, move |rows| raised(rows, &imports)).await?;
     if found.kept > 0 {
-        app.talk.note(&format!(
+        app.frontend.note(&format!(
             "{} texts stay outside: tools wrote them, or it is not known that nothing from outside was sent for them",
             found.kept
         ));

@@ -52,7 +52,7 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     let (leaves, chars) = left.map_or((0, 0), |run| (run.count, run.chars));
     let compacted = Compacted { leaves, chars, covered_by, start: start.position, dry_run: args.dry_run };
     if !args.dry_run {
-        app.talk.note(&beforehand(&compacted));
+        app.frontend.note(&beforehand(&compacted));
         // The genesis holds no text: a window that starts there starts at the top.
         let to = (start.at > 0 || !is_root(app, asker, tree, start.position).await?).then_some(start);
         app.change(asker, tree, &view, Op::Compact { to, by_hand: true }).await?;

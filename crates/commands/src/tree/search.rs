@@ -33,11 +33,11 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Out
     };
     let found = app.runtime.store.search(&asker.principal, &args.query, scope, limit).await?;
     if found.truncated {
-        app.talk.note("the query was too long: its end was left out");
+        app.frontend.note("the query was too long: its end was left out");
     }
     if found.partial && !found.newest_only {
         let seconds = app.settings.limits.search.as_secs_f64();
-        app.talk.note(&format!(
+        app.frontend.note(&format!(
             "the search was ended after {seconds} s (limits.search): a rarer word finds more"
         ));
     }

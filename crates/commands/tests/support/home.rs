@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use clap::Parser;
-use drawloom_commands::app::{Models, Talk};
+use drawloom_commands::app::Models;
+use drawloom_commands::frontend::Frontend;
 use drawloom_commands::settings::Settings;
 use drawloom_commands::{App, Asker, Command, CommandError, Outcome};
 use model::{Cancel, Clock, Model};
@@ -52,21 +53,19 @@ impl TestHome {
         let store = store(&home);
         let (talk, models) = (Arc::<Recorder>::default(), Arc::<OneModel>::default());
         let ticks = AtomicI64::new(1_760_000_000_000);
-        let talk_sink = Arc::clone(&talk) as Arc<dyn Talk>;
         let runtime = agent::Runtime::new(
             store,
             Arc::new(home),
             InstanceId::generate(1_760_000_000_000).unwrap(),
             Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
             Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
-            talk_sink.clone(),
         );
         let app = App {
             runtime,
             models: Arc::clone(&models) as Arc<dyn Models>,
             workspace: drawloom_commands::app::Workspace::default(),
             settings: Settings::default(),
-            talk: talk_sink,
+            frontend: Arc::clone(&talk) as Arc<dyn Frontend>,
             cancel: Cancel::never(),
         };
         Self { app, talk, models, dir }
@@ -153,15 +152,13 @@ pub(crate) struct Recorder {
     pub(crate) input: Mutex<Vec<u8>>,
 }
 
-impl agent::Client for Recorder {
+impl Frontend for Recorder {
     fn note(&self, line: &str) {
         self.notes.lock().unwrap().push(line.to_owned());
     }
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
-}
 
-impl Talk for Recorder {
     fn confirm(&self, _: &str) -> bool {
         false
     }

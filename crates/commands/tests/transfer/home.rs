@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use clap::Parser;
-use drawloom_commands::app::{Models, Talk};
+use drawloom_commands::app::Models;
+use drawloom_commands::frontend::Frontend;
 use drawloom_commands::settings::Settings;
 use drawloom_commands::{App, Asker, Command, CommandError, Outcome};
 use model::script::{ScriptModel, ScriptOptions};
@@ -40,21 +41,19 @@ impl TestHome {
         let store = Arc::new(Store::open(&home.database()).unwrap());
         let talk = Arc::<Recorder>::default();
         let ticks = Arc::new(AtomicI64::new(now));
-        let talk_sink = Arc::clone(&talk) as Arc<dyn Talk>;
         let runtime = agent::Runtime::new(
             store,
             Arc::new(home),
             InstanceId::generate(1_760_000_000_000).unwrap(),
             Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
             Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
-            talk_sink.clone(),
         );
         let app = App {
             runtime,
             models: Arc::new(Echo),
             workspace: drawloom_commands::app::Workspace::default(),
             settings: Settings::default(),
-            talk: talk_sink,
+            frontend: Arc::clone(&talk) as Arc<dyn Frontend>,
             cancel: Cancel::never(),
         };
         Self { app, talk, dir }
@@ -182,15 +181,13 @@ pub(crate) struct Recorder {
     pub(crate) yes: Mutex<bool>,
 }
 
-impl agent::Client for Recorder {
+impl Frontend for Recorder {
     fn note(&self, line: &str) {
         self.notes.lock().unwrap().push(line.to_owned());
     }
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
-}
 
-impl Talk for Recorder {
     fn confirm(&self, _: &str) -> bool {
         *self.yes.lock().unwrap()
     }

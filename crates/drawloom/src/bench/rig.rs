@@ -4,9 +4,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use commands::app::{Models, Talk};
+use commands::app::Models;
 use commands::args::tree::{Show, TreeCommand, Verify};
 use commands::args::{TreeArg, ViewArg};
+use commands::frontend::Frontend;
 use commands::results::tree::{Shown, Verified};
 use commands::settings::Settings;
 use commands::{App, Asker, Command, CommandError, Outcome};
@@ -37,21 +38,19 @@ impl Rig {
         let instance = InstanceId::generate(u64::try_from(clock.now()).unwrap_or_default())
             .map_err(|error| failed("name this run", error))?;
         let masker = Masker::new(&[]).map_err(|error| failed("prepare masking", error))?;
-        let talk = Arc::new(Nobody);
         let runtime = agent::Runtime::new(
             Arc::new(Store::open(&home.database())?),
             Arc::new(home),
             instance,
             clock,
             Arc::new(masker),
-            talk.clone(),
         );
         let app = App {
             runtime,
             models: Arc::new(Nobody),
             workspace: commands::app::Workspace::default(),
             settings: Settings::default(),
-            talk: talk,
+            frontend: Arc::new(Nobody),
             cancel: Cancel::never(),
         };
         Ok(Self { app, asker: Asker::owner() })
@@ -119,13 +118,11 @@ impl Models for Nobody {
     }
 }
 
-impl agent::Client for Nobody {
+impl Frontend for Nobody {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
-}
 
-impl Talk for Nobody {
     fn confirm(&self, _: &str) -> bool {
         false
     }

@@ -44,7 +44,7 @@ impl Conversation {
             CommandError::not_found("conversation of the session", &self.name(), hint)
         })?;
         let scratch = Runtime { store: Arc::new(Store::in_memory()?), ..app.runtime.clone() };
-        let entered = scratch.enter(who, &self.chosen, true, &text).await?;
+        let entered = scratch.enter(who, &self.chosen, &text).await?;
         let op = Op::Append(NewText::owner(text, Some(Role::User)));
         scratch.change(who, entered.tree, &entered.view, op, With::nothing()).await?;
         Ok(self.request(app, &entered)?.prepare(&scratch, who).await?)

@@ -5,8 +5,9 @@ use agent::session::Name;
 use loom::{Author, Op, ViewName};
 use store::SessionKind;
 
+use super::Conversation;
+use super::conversation::{fork_name, place};
 use super::sessions::{forks_of, taken};
-use super::{Conversation, fork_name, place};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::Went;

@@ -31,7 +31,7 @@ pub(crate) async fn tell<'a>(
     let mut told = BTreeSet::new();
     for info in models.filter(|info| info.place == Place::Remote) {
         if told.insert(info.provider.clone()) && !was_asked(app, asker, tree, &info.provider).await? {
-            app.talk.note(&notice("document", info));
+            app.frontend.note(&notice("document", info));
         }
     }
     Ok(())
