@@ -27,10 +27,7 @@ struct Kept {
 pub fn known(home: &Home, info: &ModelInfo) -> Fit {
     let name = name(info);
     let kept = file(home, &name).and_then(|file| {
-        if std::fs::metadata(&file)?.len() > MAX_FILE {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        let kept: Kept = serde_json::from_slice(&std::fs::read(file)?)?;
+        let kept: Kept = serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE)?)?;
         Ok(kept)
     });
     match kept {

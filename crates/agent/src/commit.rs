@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::Event;
 use crate::exchange::ReceivedStream;
+use crate::masking::MaskedResponse;
 use crate::request::{GenerationRequest, Prepared, StartedGeneration};
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
@@ -94,7 +95,7 @@ pub(crate) async fn commit(
     }
     let empty = nodes.is_empty() && failure.is_none();
     let error = match failure {
-        Some(error) => Some(AgentError::from(error)),
+        Some(error) => Some(AgentError::from(error).masked(&runtime.masker)),
         None if empty => Some(AgentError::Empty),
         None => None,
     };
@@ -154,8 +155,7 @@ impl ParsedResponse {
         failure: Option<&ModelError>,
         manifest: &context::Manifest,
     ) -> Result<Self, AgentError> {
-        let reparsed = model::reparse(raw.dialect, &raw.body, raw.streamed);
-        let mut meta = ResponseMeta::of(raw, &manifest.model.name, reparsed.usage);
+        let mut meta = ResponseMeta::of(raw, &manifest.model.name);
         meta.interrupted = failure.map(|error| error.code().to_owned());
         Self::new(runtime, raw.body.to_vec(), meta, &manifest.held)
     }
@@ -167,15 +167,13 @@ impl ParsedResponse {
         mut meta: ResponseMeta,
         held: &str,
     ) -> Result<Self, AgentError> {
-        let mut body = body;
-        if let Ok(text) = std::str::from_utf8(&body) {
-            let masked = runtime.masker.mask(text);
-            if !masked.spans.is_empty() {
-                meta.masked = masked.spans.iter().map(|span| span.name.clone()).collect();
-                body = masked.text.into_owned().into_bytes();
-            }
+        let MaskedResponse { body, reparsed, names } =
+            MaskedResponse::of(&runtime.masker, meta.dialect, body, meta.streamed);
+        meta.masked = names.into_iter().collect();
+        meta.usage = reparsed.usage;
+        for (_, value) in &mut meta.headers {
+            *value = runtime.masker.mask(value).text.into_owned();
         }
-        let reparsed = model::reparse(meta.dialect, &body, meta.streamed);
         let interrupted = meta.interrupted.clone();
         let choices = reparsed
             .choices

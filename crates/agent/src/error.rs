@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::blobs::BlobError;
 use store::instance::InstanceId;
+use text::mask::Masker;
 
 use crate::spend::Limit;
 
@@ -208,6 +209,19 @@ impl AgentError {
 
     pub(crate) fn socket(error: &std::io::Error) -> Self {
         Self::Socket(error.to_string())
+    }
+}
+
+impl AgentError {
+    /// The same, with known secrets masked in what a server said.
+    pub(crate) fn masked(self, masker: &Masker) -> Self {
+        match self {
+            Self::Model { code, message, hint, elsewhere } => {
+                let message = masker.mask(&message).text.into_owned();
+                Self::Model { code, message, hint, elsewhere }
+            }
+            other => other,
+        }
     }
 }
 

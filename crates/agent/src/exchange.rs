@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use model::{Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
 use store::home::HomeDir;
@@ -12,6 +11,7 @@ use tokio::sync::watch;
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::Event;
+use crate::masking::MaskedDeltas;
 use crate::request::{GenerationRequest, Prepared, StartedGeneration};
 use crate::runtime::Runtime;
 
@@ -72,34 +72,23 @@ pub(crate) async fn send(
     let mut spool = Spooling::create(runtime, prepared, begun)?;
     let to = model::Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
     let info = ask.model.info();
-    let nodes = begun.row.reserved.clone();
     call.events.emit(Event::Started {
         generation: begun.row.id,
-        nodes: nodes.clone(),
+        nodes: begun.row.reserved.clone(),
         model: info.full_name(),
         place: info.place,
         manifest: begun.row.manifest,
     });
-    let mut written = vec![0_u64; nodes.len()];
-    let mut listener = |event: model::Event| match event {
-        model::Event::Text { choice, text } => {
+    let mut deltas = MaskedDeltas::new(call.events.as_ref(), &runtime.masker, &begun.row.reserved);
+    let mut listener = |event: model::Event| {
+        if matches!(event, model::Event::Text { .. } | model::Event::Thinking { .. }) {
             gate.open();
-            if let Some((node, offset)) = nodes.get(choice as usize).zip(written.get_mut(choice as usize)) {
-                let bytes = text.len() as u64;
-                call.events.emit(Event::Delta { node: *node, offset: *offset, text });
-                *offset += bytes;
-            }
         }
-        model::Event::Thinking { choice, text } => {
-            gate.open();
-            if let Some(node) = nodes.get(choice as usize) {
-                call.events.emit(Event::Thinking { node: *node, text });
-            }
-        }
-        _ => {}
+        deltas.event(&event);
     };
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: call.cancel.clone() };
     let result = ask.model.send(&prepared.encoded, &to, exchange).await;
+    deltas.finish();
     spool.finish();
     Ok(ReceivedStream { result, spool: spool.spool })
 }
@@ -120,7 +109,7 @@ impl Spooling {
             SpoolHeader::new(name, runtime.instance, begun.tenure.fence.0, dialect, runtime.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
-        let spool = Spool::create(&dir, &header, Instant::now()).map_err(spool_failed)?;
+        let spool = Spool::create(&dir, &header).map_err(spool_failed)?;
         Ok(Self { dir, header, spool: Some(spool) })
     }
 
@@ -139,14 +128,14 @@ fn spool_failed(error: impl std::fmt::Display) -> AgentError {
 impl model::Spool for Spooling {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("the spool is gone"))?;
-        spool.append(bytes, Instant::now()).map_err(io::Error::other)
+        spool.append(bytes).map_err(io::Error::other)
     }
 
     fn restart(&mut self) -> io::Result<()> {
         if let Some(spool) = self.spool.take() {
             spool.committed().map_err(io::Error::other)?;
         }
-        self.spool = Some(Spool::create(&self.dir, &self.header, Instant::now()).map_err(io::Error::other)?);
+        self.spool = Some(Spool::create(&self.dir, &self.header).map_err(io::Error::other)?);
         Ok(())
     }
 }

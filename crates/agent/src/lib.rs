@@ -18,6 +18,7 @@ pub mod event;
 pub mod exchange;
 pub mod fallback;
 mod lease;
+mod masking;
 mod media;
 mod previous_request;
 pub mod questions;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use context::Pictures;
 use loom::Digest;
-use media::Kind;
+use media::MediaKind;
 use model::Media;
 use store::Principal;
 use store::blobs::{BlobError, BlobId, Blobs};
@@ -51,14 +51,14 @@ impl Pictures for StoredMedia {
     /// The media type is told anew: that of the node may be a stranger's or a model's word.
     fn media(&self, blob: Digest) -> Option<Media> {
         let bytes = self.ask(blob, |blobs| blobs.get(blob.0.into()))?;
-        let kind = media::tell(&bytes)?;
+        let kind = media::detect(&bytes)?;
         let (kind, bytes) = if kind.is_sound() {
             (kind, Some(bytes).filter(|bytes| bytes.len() <= media::MAX_SOUND_BYTES)?)
-        } else if media::fits(&bytes) {
+        } else if media::is_sendable(&bytes) {
             (kind, bytes)
         } else {
-            // CommittedNode by a model, or imported: those that were taken in fit.
-            let picture = media::take_in(&bytes, media::MAX_PIXELS);
+            // Made by a model, or imported: those that were taken in fit.
+            let picture = media::import_picture(&bytes, media::MAX_PIXELS);
             let picture = picture.inspect_err(|why| tracing::warn!(%why, %blob, "a picture is left out"));
             picture.ok().map(|picture| (picture.kind, picture.bytes))?
         };
@@ -70,9 +70,9 @@ impl Pictures for StoredMedia {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// What its first bytes say; none for what they do not tell.
-    pub kind: Option<Kind>,
+    pub kind: Option<MediaKind>,
     /// The size of a picture.
-    pub measure: Option<media::Measure>,
+    pub measure: Option<media::Dimensions>,
     /// Its size in bytes.
     pub bytes: u64,
     /// Its file.
@@ -143,9 +143,9 @@ impl Runtime {
     pub fn shown(&self, blob: Digest) -> Option<Shown> {
         let blobs = blobs(&self.home).ok()?;
         let bytes = blobs.get(blob.0.into()).ok()?;
-        let measured = media::measure(&bytes).ok();
+        let measured = media::dimensions(&bytes).ok();
         Some(Shown {
-            kind: media::tell(&bytes),
+            kind: media::detect(&bytes),
             measure: measured.map(|(_, measure)| measure),
             bytes: bytes.len() as u64,
             path: blobs.path_of(blob.0.into()),

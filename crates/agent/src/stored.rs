@@ -40,7 +40,7 @@ pub struct ResponseMeta {
 }
 
 impl ResponseMeta {
-    pub(crate) fn of(raw: &RawResponse, model: &str, usage: Option<Usage>) -> Self {
+    pub(crate) fn of(raw: &RawResponse, model: &str) -> Self {
         Self {
             status: raw.status,
             headers: raw.headers.clone(),
@@ -50,7 +50,7 @@ impl ResponseMeta {
             attempt: raw.attempt,
             dialect: raw.dialect,
             parser_version: raw.parser_version,
-            usage,
+            usage: None,
             masked: Vec::new(),
             interrupted: None,
             model: model.to_owned(),

@@ -10,8 +10,9 @@ use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
 use model::{Cancel, Model, ModelInfo};
 use store::{Applied, With};
-use workspace::discovery::Surroundings;
-use workspace::trust::{Accepted, Arrival};
+use workspace::discovery::DiscoveryContext;
+use workspace::trust::{Accepted, WorkspaceOrigin};
+use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
@@ -62,19 +63,21 @@ pub struct Workspace {
     /// Its folder by canonical path, whether or not it is loaded or there.
     pub folder: Option<PathBuf>,
     /// How it was chosen.
-    pub arrival: Option<Arrival>,
+    pub arrival: Option<WorkspaceOrigin>,
     /// Its folder, where what it brings may be loaded.
     pub root: Option<workspace::Root>,
     /// Which of its texts are loaded.
     pub accepted: Accepted,
     /// By which it is judged which folders may be workspaces.
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<DiscoveryContext>,
 }
 
 /// What commands work on: the services of an open home, and what an invocation of the program chose.
 pub struct App {
     /// Services of the home.
     pub runtime: Runtime,
+    /// Files of the store, which nothing else here may open.
+    pub guard: StoreGuard,
     /// Models.
     pub models: Arc<dyn Models>,
     /// The workspace.
@@ -141,7 +144,8 @@ impl App {
             Command::Restore(args) => {
                 let options = store::home::HomeOptions::default();
                 let home = self.runtime.home.root().to_owned();
-                let into = care::RestoreTo { home, options, now: self.now().0 };
+                let guard = self.guard.clone();
+                let into = care::RestoreTo { home, options, guard, now: self.now().0 };
                 care::restore(&args, into, self.frontend.as_ref()).await
             }
             Command::Store(_) => care::check(self, asker).await,
@@ -337,38 +341,55 @@ impl App {
     /// When it cannot be read, is no UTF-8 or too long.
     pub fn file_text(&self, path: &Path) -> Result<String, CommandError> {
         let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
-        self.text_of(&name, self.file_bytes(path)?)
+        self.text_of(&name, self.file_bytes(path, Accept::RegularOrPipe)?)
     }
 
     /// The bytes of a file, or of standard input for `-`.
     ///
     /// # Errors
     /// When it cannot be read or is too long.
-    pub(crate) fn file_bytes(&self, path: &Path) -> Result<Vec<u8>, CommandError> {
-        if path == Path::new("-") {
-            return self.read_bytes("standard input", self.frontend.input());
-        }
-        let file =
-            std::fs::File::open(path).map_err(|error| CommandError::file("cannot read", path, &error))?;
-        let meta = file.metadata().map_err(|error| CommandError::file("cannot read", path, &error))?;
-        if !meta.is_file() {
-            let name = text::terminal::one_line(&path.to_string_lossy()).into_owned();
-            return Err(CommandError::usage(
-                format!("{name} is not a plain file"),
-                "name a file, or `-` for standard input",
-            ));
-        }
-        self.read_bytes(&path.to_string_lossy(), Box::new(file))
-    }
-
-    fn read_bytes(&self, name: &str, source: Box<dyn Read + Send>) -> Result<Vec<u8>, CommandError> {
-        let name = text::terminal::one_line(name).into_owned();
+    pub(crate) fn file_bytes(&self, path: &Path, accept: Accept) -> Result<Vec<u8>, CommandError> {
+        let source = self.open_file(path, accept)?;
         let mut bytes = Vec::new();
         let limit = self.settings.limits.paste;
         let read = source.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| CommandError::file("cannot read", Path::new(&name), &error))?;
-        self.fits_paste(&name, bytes.len() as u64)?;
+        read.map_err(|error| CommandError::file("cannot read", path, &error))?;
+        self.fits_paste(&text::terminal::one_line(&path.to_string_lossy()), bytes.len() as u64)?;
         Ok(bytes)
+    }
+
+    /// Opens a file argument; where pipes are accepted, `-` is standard input.
+    ///
+    /// # Errors
+    /// What is of another kind or the store's is refused before it is opened.
+    pub(crate) fn open_file(
+        &self,
+        path: &Path,
+        accept: Accept,
+    ) -> Result<Box<dyn Read + Send>, CommandError> {
+        let timeout = self.settings.limits.input_wait;
+        let opened = if path == Path::new("-") && accept == Accept::RegularOrPipe {
+            self.frontend.input(&self.guard, timeout)
+        } else {
+            let opened = FileArgument::open(path, &self.guard, accept, timeout);
+            opened.map(|file| Box::new(file) as Box<dyn Read + Send>)
+        };
+        opened.map_err(|error| CommandError::file_argument(&error))
+    }
+
+    /// Refuses a file that would be written into the home.
+    ///
+    /// # Errors
+    /// `in_home`, or what keeps its folder from being entered.
+    pub(crate) fn check_output(&self, path: &Path) -> Result<(), CommandError> {
+        check_output(path, self.runtime.home.root()).map_err(|error| match error.problem {
+            FileProblem::InHome => CommandError::refused(
+                "in_home",
+                format!("{} would lie in the home", text::terminal::one_line(&path.to_string_lossy())),
+                "name a file outside the home, or in its folder workspace",
+            ),
+            problem => CommandError::file("cannot write", path, &problem.into()),
+        })
     }
 
     /// What is called `name` as text; known secrets masked.

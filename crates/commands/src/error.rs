@@ -9,6 +9,7 @@ use model::{EncodeError, ModelError};
 use serde::Serialize;
 use store::StoreError;
 use store::blobs::BlobError;
+use workspace::{FileError, FileProblem};
 
 use crate::settings::size;
 
@@ -57,9 +58,37 @@ impl CommandError {
                 ("disk_full", 6, "free some space and try again; nothing was lost")
             }
             std::io::ErrorKind::ReadOnlyFilesystem => ("read_only", 6, "choose a place that can be written"),
+            std::io::ErrorKind::TimedOut => {
+                ("silent", 2, "see why its writer says nothing, or raise limits.input_wait")
+            }
             _ => ("file", 2, "check the path and its permissions"),
         };
         Self::new(code, exit, format!("{what} {path}: {error}"), hint)
+    }
+
+    /// A file argument that was not opened.
+    pub fn file_argument(error: &FileError) -> Self {
+        let path = text::terminal::one_line(&error.path.to_string_lossy()).into_owned();
+        match &error.problem {
+            FileProblem::NotRegular(kind) => Self::usage(
+                format!("{path} is a {kind}, not a plain file"),
+                "name a file, or `-` for standard input",
+            ),
+            FileProblem::StoreFile => Self::refused(
+                "store_file",
+                format!("{path} belongs to the store, which alone may open it"),
+                "`drawloom tree export` and `drawloom backup` write what is in it",
+            ),
+            FileProblem::NotFound => {
+                Self::file("cannot read", &error.path, &std::io::ErrorKind::NotFound.into())
+            }
+            problem => Self::new(
+                "file",
+                2,
+                format!("cannot read {path}: {problem}"),
+                "check the path and its permissions",
+            ),
+        }
     }
 }
 
@@ -120,7 +149,9 @@ impl From<&StoreError> for CommandError {
             StoreError::SchemaTooNew { .. } => ("schema_too_new", 6),
             StoreError::MigrationNeeded { .. } => ("migration_needed", 6),
             StoreError::ReadOnly => ("read_only", 6),
-            StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed => ("store", 6),
+            StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed | StoreError::Panicked => {
+                ("store", 6)
+            }
         };
         split(code, exit, &error.to_string())
     }

@@ -2,10 +2,12 @@
 
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::questions::{Decision, Questions};
 use agent::{Event, EventSink};
 use loom::NodeId;
+use workspace::{FileError, StoreGuard};
 
 /// Whoever shows what a command does.
 pub trait Frontend: Send + Sync {
@@ -29,8 +31,11 @@ pub trait Frontend: Send + Sync {
     }
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
-    /// Standard input, for an argument `-`.
-    fn input(&self) -> Box<dyn Read + Send>;
+    /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
+    ///
+    /// # Errors
+    /// When it is one of the files of `guard`, or cannot be read.
+    fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError>;
 }
 
 /// Events of work as a frontend shows them.

@@ -83,6 +83,8 @@ pub struct Limits {
     pub paste: u64,
     /// Pixels of a picture that is decoded.
     pub picture: u64,
+    /// How long standard input, or a pipe named as a file, may stay silent.
+    pub input_wait: Duration,
 }
 
 impl Default for Limits {
@@ -94,6 +96,7 @@ impl Default for Limits {
             node: MAX_NODE_BYTES,
             paste: 64 << 20,
             picture: media::MAX_PIXELS,
+            input_wait: Duration::from_secs(300),
         }
     }
 }

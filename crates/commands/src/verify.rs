@@ -73,7 +73,7 @@ pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<Outc
 
 /// The 32 bytes of `<home>/seal.key`.
 fn secret(app: &App) -> Result<[u8; 32], CommandError> {
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let path = app.runtime.home.seal_key();
     let failed = |error: std::io::Error| CommandError::file("cannot use", &path, &error);
@@ -87,10 +87,8 @@ fn secret(app: &App) -> Result<[u8; 32], CommandError> {
             Ok(secret)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let mut secret = [0; 32];
-            let mut file = std::fs::File::open(&path).map_err(failed)?;
-            file.read_exact(&mut secret).map_err(failed)?;
-            Ok(secret)
+            let kept = workspace::read_regular(&path, 4096).map_err(failed)?;
+            kept.first_chunk().copied().ok_or_else(|| failed(std::io::ErrorKind::UnexpectedEof.into()))
         }
         Err(error) => Err(failed(error)),
     }

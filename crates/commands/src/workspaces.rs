@@ -5,8 +5,10 @@ use std::path::Path;
 use loom::Millis;
 use store::{Principal, Store, StoreError, WorkspaceRecord};
 use workspace::discovery::check_writable_root;
-use workspace::trust::{Answer, Arrival, Inventory, Reason, TrustDecision, TrustRecord, WorkspaceId, decide};
-use workspace::{FileError, FileId, FileProblem, Root, StoreGuard};
+use workspace::trust::{
+    Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId, WorkspaceOrigin, decide,
+};
+use workspace::{FileError, FileId, Root, StoreGuard};
 
 use crate::app::App;
 use crate::args::workspace::{FolderArg, WorkspaceCommand};
@@ -27,17 +29,12 @@ pub struct Looked {
 }
 
 impl Looked {
-    /// Looks at a folder, and reads nothing of the store, whose database is said and need not be there.
+    /// Looks at a folder; the files of `guard` are never read.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn at(folder: &Path, database: &Path) -> Result<Self, FileError> {
-        let guard = StoreGuard::new();
-        if database.parent().is_some_and(Path::exists) {
-            let failed = |error| FileError { path: database.to_owned(), problem: FileProblem::Io(error) };
-            guard.protect(database).map_err(failed)?;
-        }
-        let root = Root::open(folder, &guard)?;
+    pub fn at(folder: &Path, guard: &StoreGuard) -> Result<Self, FileError> {
+        let root = Root::open(folder, guard)?;
         Ok(Self { id: WorkspaceId::of(&root), inventory: Inventory::take(&root), root })
     }
 }
@@ -80,7 +77,7 @@ pub async fn keep(
     store: &Store,
     who: &Principal,
     looked: &Looked,
-    answer: Answer,
+    answer: TrustAnswer,
     at: Millis,
 ) -> Result<(), StoreError> {
     let inventory = serde_json::to_string(&looked.inventory)
@@ -89,7 +86,7 @@ pub async fn keep(
         path: looked.id.path.clone(),
         device: looked.id.file.device,
         inode: looked.id.file.inode,
-        trusted: answer == Answer::Trust,
+        trusted: answer == TrustAnswer::Trust,
         inventory,
         at,
     };
@@ -99,7 +96,7 @@ pub async fn keep(
 fn read(record: &WorkspaceRecord) -> Result<(TrustRecord, Millis), StoreError> {
     let inventory = serde_json::from_str(&record.inventory)
         .map_err(|error| StoreError::Damaged(format!("the list of a workspace: {error}")))?;
-    let answer = if record.trusted { Answer::Trust } else { Answer::Distrust };
+    let answer = if record.trusted { TrustAnswer::Trust } else { TrustAnswer::Distrust };
     let file = FileId { device: record.device, inode: record.inode };
     let id = WorkspaceId { path: record.path.clone(), file };
     Ok((TrustRecord { id, answer, inventory }, record.at))
@@ -113,8 +110,8 @@ pub(crate) async fn workspaces(
 ) -> Result<Outcome, CommandError> {
     let workspaces = match command {
         WorkspaceCommand::List => list(app, asker).await?,
-        WorkspaceCommand::Trust(folder) => vec![answer(app, asker, &folder, Answer::Trust).await?],
-        WorkspaceCommand::Untrust(folder) => vec![answer(app, asker, &folder, Answer::Distrust).await?],
+        WorkspaceCommand::Trust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Trust).await?],
+        WorkspaceCommand::Untrust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Distrust).await?],
     };
     Ok(Outcome::Workspaces(Workspaces { workspaces }))
 }
@@ -124,7 +121,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     let mut found = Vec::new();
     for record in &records {
         let (record, at) = read(record)?;
-        found.push(match Looked::at(&record.id.path, &app.runtime.home.database()) {
+        found.push(match Looked::at(&record.id.path, &app.guard) {
             Ok(looked) => shown(app, looked, Some((record, at))),
             Err(error) => missing(app, &record, at, &error),
         });
@@ -132,7 +129,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     let current = app.workspace.folder.as_deref();
     if let Some(folder) = current
         && !found.iter().any(|shown| shown.current)
-        && let Ok(looked) = Looked::at(folder, &app.runtime.home.database())
+        && let Ok(looked) = Looked::at(folder, &app.guard)
     {
         let elsewhere = answered(app.runtime.store.as_ref(), &asker.principal, &looked.id).await?;
         found.push(shown(app, looked, elsewhere.map(|record| (record, Millis(0)))));
@@ -145,7 +142,7 @@ async fn answer(
     app: &App,
     asker: &Asker,
     folder: &FolderArg,
-    answer: Answer,
+    answer: TrustAnswer,
 ) -> Result<WorkspaceShown, CommandError> {
     let folder = folder.folder.as_deref().or(app.workspace.folder.as_deref());
     let folder = folder.ok_or_else(|| CommandError::usage("no folder is named", "name a folder"))?;
@@ -160,7 +157,7 @@ async fn answer(
             "name a folder of its own",
         ));
     }
-    let looked = Looked::at(&canonical, &app.runtime.home.database())
+    let looked = Looked::at(&canonical, &app.guard)
         .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
     let now = app.now();
     keep(app.runtime.store.as_ref(), &asker.principal, &looked, answer, now).await?;
@@ -171,9 +168,9 @@ async fn answer(
 fn shown(app: &App, looked: Looked, record: Option<(TrustRecord, Millis)>) -> WorkspaceShown {
     let Looked { id, inventory, .. } = looked;
     let current = app.workspace.folder.as_deref() == Some(&id.path);
-    let arrival = app.workspace.arrival.filter(|arrival| current && *arrival == Arrival::HomesOwn);
+    let arrival = app.workspace.arrival.filter(|arrival| current && *arrival == WorkspaceOrigin::HomesOwn);
     let earlier = record.as_ref().map(|(record, _)| record);
-    let decision = decide(&id, &inventory, arrival.unwrap_or(Arrival::Discovered), earlier);
+    let decision = decide(&id, &inventory, arrival.unwrap_or(WorkspaceOrigin::Discovered), earlier);
     let exact = record.filter(|(record, _)| record.id == id);
     let changes = exact.as_ref().map(|(record, _)| inventory.changes_since(&record.inventory));
     let (state, why) = match decision {
@@ -208,8 +205,8 @@ fn shown(app: &App, looked: Looked, record: Option<(TrustRecord, Millis)>) -> Wo
 /// An answer about a folder that cannot be opened any more.
 fn missing(app: &App, record: &TrustRecord, at: Millis, error: &FileError) -> WorkspaceShown {
     let said = match record.answer {
-        Answer::Trust => "you trusted it".to_owned(),
-        Answer::Distrust => Reason::Distrusted.to_string(),
+        TrustAnswer::Trust => "you trusted it".to_owned(),
+        TrustAnswer::Distrust => UntrustedReason::Distrusted.to_string(),
     };
     WorkspaceShown {
         current: app.workspace.folder.as_deref() == Some(&record.id.path),
@@ -234,7 +231,7 @@ mod tests {
 
     fn record(path: &str, inode: u64) -> TrustRecord {
         let id = WorkspaceId { path: path.into(), file: FileId { device: 1, inode } };
-        TrustRecord { id, answer: Answer::Trust, inventory: Inventory::default() }
+        TrustRecord { id, answer: TrustAnswer::Trust, inventory: Inventory::default() }
     }
 
     #[test]

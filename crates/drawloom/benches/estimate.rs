@@ -44,7 +44,7 @@ fn tokenizers() -> Vec<(&'static str, &'static str, Count, u64)> {
         ("cl100k", "openai_cl100k", Box::new(move |text| cl100k.encode_ordinary(text).len() as u64), 4),
     ];
     if let Some(path) = std::env::var_os("DRAWLOOM_GGUF") {
-        let engine = gguf::Engine::load(Path::new(&path), &gguf::Options::default()).unwrap();
+        let engine = gguf::Engine::load(Path::new(&path), &gguf::EngineOptions::default()).unwrap();
         let count = move |text: &str| {
             // In slices: one text may not be longer than the model's window. What it has no token for counts by
             // the byte.

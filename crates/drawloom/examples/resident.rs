@@ -22,6 +22,7 @@ use store::Store;
 use store::home::{Home, HomeOptions};
 use store::instance::{About, InstanceId, Instances};
 use text::mask::{Masker, Secret};
+use workspace::{FileError, StoreGuard};
 
 #[derive(Parser)]
 struct Arguments {
@@ -59,6 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let id = InstanceId::generate(u64::try_from(clock.now())?)?;
         let about = About::this_process("resident", env!("CARGO_PKG_VERSION"), clock.now());
         let instance = Instances::of(&home)?.start(id, &about)?;
+        let guard = StoreGuard::of(&home.database())?;
         let runtime = agent::Runtime::new(
             Arc::new(Store::open(&home.database())?),
             Arc::new(home),
@@ -68,6 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
         let app = App {
             runtime,
+            guard,
             models: Arc::new(Scripted(arguments.script)),
             workspace: commands::app::Workspace::default(),
             settings: Settings::default(),
@@ -157,7 +160,7 @@ impl Frontend for Silent {
         false
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::empty())
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
     }
 }

@@ -58,7 +58,9 @@ fn workspace(places: &Places) -> Check {
     let why = format!("{}: {}", chosen.folder.display(), chosen.why);
     let database = places.home.join("loom.db");
     // What cannot be opened is not there yet, or is named when something is loaded from it.
-    let Ok(looked) = Looked::at(&chosen.folder, &database) else { return ok("workspace", why) };
+    let Some(looked) = places.guard().ok().and_then(|guard| Looked::at(&chosen.folder, &guard).ok()) else {
+        return ok("workspace", why);
+    };
     let record = match disk::answered(&database, &looked) {
         Ok(record) => record,
         Err(error) => {

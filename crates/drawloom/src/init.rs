@@ -161,7 +161,7 @@ impl Init<'_> {
     fn embedded(&mut self) -> Result<(), CommandError> {
         let Some(weights) = weights::table::TABLE.first() else { return Ok(()) };
         let name = weights.name;
-        let here = weights::Folders::of_home(&self.places.home).converted(weights).is_file();
+        let here = weights::WeightsFolders::of_home(&self.places.home).converted(weights).is_file();
         if let Some(model) = &self.model {
             let what =
                 format!("{name} is {}; {model} is the default", if here { "here" } else { "not needed" });

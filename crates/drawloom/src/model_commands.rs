@@ -102,7 +102,7 @@ fn list(places: &Places, config: &Config, found: &[Found], all: bool) -> Vec<Mod
 }
 
 fn built_in(weights: &weights::Weights, places: &Places, config: &Config) -> ModelShown {
-    let converted = weights::Folders::of_home(&places.home).converted(weights);
+    let converted = weights::WeightsFolders::of_home(&places.home).converted(weights);
     let default = config.model.default.as_deref().and_then(embedded::known);
     ModelShown {
         name: weights.name.to_owned(),
@@ -238,7 +238,7 @@ fn use_model(
     config: &Config,
     person: &Person,
 ) -> Result<ModelShown, CommandError> {
-    let models = Configured::new(config.clone(), Some(name));
+    let models = Configured::new(config.clone(), Some(name)).guarding(places.guard()?);
     let (mut full, mut told) = (Cow::Borrowed(name), None);
     let is_here = embedded::known(name).is_some() || name.starts_with(embedded::FILE);
     if !is_here {

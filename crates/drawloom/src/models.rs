@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::fallback::Found;
 use commands::CommandError;
 use commands::app::Models;
-use model::script::{ScriptError, ScriptOptions};
+use model::script::ScriptOptions;
 use model::{DialectName, Model, ModelInfo, Place, ScriptModel};
 use text::terminal::one_line;
+use workspace::{Accept, FileArgument, StoreGuard};
 
 use crate::config::Config;
 use crate::detect;
@@ -23,11 +24,18 @@ use crate::provider::Reached;
 use crate::talk::Person;
 use crate::windows::Windows;
 
+/// The largest script, in bytes.
+const MAX_SCRIPT_BYTES: u64 = 256 << 20;
+/// What to do about a script that cannot be read.
+const SCRIPT_HINT: &str = "script:FILE takes JSON lines, script:echo needs no file";
+
 /// The models of a configuration.
 pub(crate) struct Configured {
     config: Config,
     /// What `--model` says.
     named: Option<String>,
+    /// The files of the home's store.
+    guard: StoreGuard,
     /// What may be done for embedded models; without, none are known.
     embedded: Option<Embedded>,
     /// Who is told of a name that looks misspelt.
@@ -44,11 +52,18 @@ impl Configured {
         Self {
             config,
             named: named.map(str::to_owned),
+            guard: StoreGuard::new(),
             embedded: None,
             person: None,
             windows: None,
             made: Mutex::default(),
         }
+    }
+
+    /// The same, where no file of `guard` is opened as a script or a model.
+    pub(crate) fn guarding(mut self, guard: StoreGuard) -> Self {
+        self.guard = guard;
+        self
     }
 
     /// The same, with embedded models.
@@ -79,12 +94,10 @@ impl Configured {
 
     fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
         if let Some(script) = name.strip_prefix("script:") {
-            return ScriptModel::open(script, ScriptOptions::default())
-                .map(|model| Arc::new(model) as Arc<dyn Model>)
-                .map_err(|error| script_error(&error));
+            return self.script(script);
         }
         if let Some(path) = name.strip_prefix(embedded::FILE) {
-            return embedded::file(Path::new(path));
+            return embedded::file(Path::new(path), &self.guard, self.person.as_deref());
         }
         if let (Some(weights), Some(embedded)) = (embedded::known(name), &self.embedded) {
             let named = self.named.as_deref().and_then(embedded::known);
@@ -101,6 +114,26 @@ impl Configured {
         let key = reached.key(self.names_provider(provider))?;
         let told = self.told(&reached, model);
         Ok(Arc::new(reached.model(&self.config, model, key, told)?))
+    }
+
+    fn script(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
+        let options = ScriptOptions::default();
+        if name == "echo" {
+            return Ok(Arc::new(ScriptModel::echo(options)));
+        }
+        let path = Path::new(name);
+        let timeout = self.config.limits.of_commands().input_wait;
+        let file = FileArgument::open(path, &self.guard, Accept::RegularOrPipe, timeout);
+        let file = file.map_err(|error| CommandError {
+            hint: SCRIPT_HINT.into(),
+            ..CommandError::file_argument(&error)
+        })?;
+        let bytes = file.read_at_most(MAX_SCRIPT_BYTES);
+        let bytes = bytes.map_err(|problem| CommandError::file("cannot read", path, &problem.into()))?;
+        let text = String::from_utf8(bytes).map_err(|_| bad_script(&format!("{name} is not UTF-8 text")))?;
+        let model =
+            ScriptModel::from_text(name, &text, options).map_err(|error| bad_script(&error.to_string()))?;
+        Ok(Arc::new(model))
     }
 
     /// The window a local server says a model has of which the owner did not say it.
@@ -281,17 +314,8 @@ fn host(address: &str) -> String {
     authority.split('/').next().unwrap_or(authority).to_owned()
 }
 
-fn script_error(error: &ScriptError) -> CommandError {
-    let (code, exit) = match error {
-        ScriptError::Read { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ("not_found", 3),
-        _ => ("bad_script", 2),
-    };
-    CommandError::new(
-        code,
-        exit,
-        one_line(&error.to_string()),
-        "script:FILE takes JSON lines, script:echo needs no file",
-    )
+fn bad_script(why: &str) -> CommandError {
+    CommandError::new("bad_script", 2, one_line(why), SCRIPT_HINT)
 }
 
 #[cfg(test)]

@@ -123,6 +123,8 @@ pub(crate) fn open(
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
+    // Before the store is opened: from then on closing any other descriptor of its files drops its locks.
+    let guard = places.guard()?;
     let instance = start(&home, name, &clock)?;
     let limits = store::Limits {
         wal: config.limits.wal.0,
@@ -146,7 +148,7 @@ pub(crate) fn open(
         Need::Place => workspaces::stand(places)?,
         Need::Load => {
             let now = loom::Millis(clock.now());
-            runtime.block_on(workspaces::load(places, &home, &store, now, &person))?
+            runtime.block_on(workspaces::load(places, &guard, &store, now, &person))?
         }
     };
     let settings = Settings {
@@ -166,15 +168,20 @@ pub(crate) fn open(
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
     let windows = Windows::of_home(&home, clock.clone());
-    let models: Arc<dyn Models> =
-        Arc::new(Configured::new(config, named).with(embedded).telling(Arc::clone(&person)).asking(windows));
+    let models: Arc<dyn Models> = Arc::new(
+        Configured::new(config, named)
+            .guarding(guard.clone())
+            .with(embedded)
+            .telling(Arc::clone(&person))
+            .asking(windows),
+    );
     let runtime = Runtime {
         spend: Arc::new(SpendLimiter::new(budget)),
         space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
         fallbacks: fallbacks(&models),
         ..Runtime::new(Arc::new(store), Arc::new(home), instance.id(), clock, Arc::new(masker))
     };
-    let app = App { runtime, models, workspace, settings, frontend: person, cancel };
+    let app = App { runtime, guard, models, workspace, settings, frontend: person, cancel };
     Ok(Opened { app: Arc::new(app), instance })
 }
 

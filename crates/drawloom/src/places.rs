@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use commands::CommandError;
 use text::terminal::one_line;
+use workspace::StoreGuard;
 use workspace::discovery::{
-    Because, Discovered, MARKERS, OnDisk, Surroundings, check_writable_root, discover,
+    Discovered, DiscoveryContext, DiscoveryReason, MARKERS, OnDisk, check_writable_root, discover,
 };
-use workspace::trust::Arrival;
+use workspace::trust::WorkspaceOrigin;
 
 /// The folders of an invocation.
 #[derive(Debug, Clone)]
@@ -54,6 +55,15 @@ impl Places {
         Ok(Self { home: canonical(&home), given: workspace })
     }
 
+    /// The files of the home's store, which nothing but the store may open.
+    ///
+    /// # Errors
+    /// When the home is there and cannot be entered.
+    pub(crate) fn guard(&self) -> Result<StoreGuard, CommandError> {
+        StoreGuard::of(&self.home.join("loom.db"))
+            .map_err(|error| CommandError::file("cannot look into", &self.home, &error))
+    }
+
     /// The workspace: the one written out, or the one discovered from the working directory.
     ///
     /// # Errors
@@ -88,13 +98,13 @@ impl Places {
     }
 
     /// How the workspace came to be chosen.
-    pub(crate) fn arrival(&self, chosen: &Chosen) -> Arrival {
+    pub(crate) fn arrival(&self, chosen: &Chosen) -> WorkspaceOrigin {
         if self.given.is_some() {
-            Arrival::Named
+            WorkspaceOrigin::Named
         } else if chosen.folder == self.home.join("workspace") {
-            Arrival::HomesOwn
+            WorkspaceOrigin::HomesOwn
         } else {
-            Arrival::Discovered
+            WorkspaceOrigin::Discovered
         }
     }
 
@@ -105,8 +115,8 @@ impl Places {
     }
 
     /// By what it is judged which folders may be workspaces.
-    pub(crate) fn surroundings(&self) -> Surroundings {
-        Surroundings {
+    pub(crate) fn surroundings(&self) -> DiscoveryContext {
+        DiscoveryContext {
             home: self.home.clone(),
             user_home: user_home().map(|home| canonical(&home)),
             user: rustix::process::geteuid().as_raw(),
@@ -117,7 +127,7 @@ impl Places {
 /// Whether discovery met a marker it did not take: in the folder where it ended, or of another user.
 fn passed_over(found: &Discovered) -> bool {
     let marked = |folder: &Path| MARKERS.iter().any(|marker| folder.join(marker).symlink_metadata().is_ok());
-    let ended = matches!(&found.because, Because::NothingBefore { folder, .. } if marked(folder));
+    let ended = matches!(&found.because, DiscoveryReason::NothingBefore { folder, .. } if marked(folder));
     ended || !found.foreign_markers.is_empty()
 }
 

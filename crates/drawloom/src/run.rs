@@ -107,7 +107,8 @@ fn restore(
     quiet: bool,
 ) -> Result<Outcome, CommandError> {
     let options = HomeOptions { allow_network_fs: layers.config()?.store.allow_network_fs };
-    let into = RestoreTo { home: places.home.clone(), options, now: Clock::system().now() };
+    let guard = places.guard()?;
+    let into = RestoreTo { home: places.home.clone(), options, guard, now: Clock::system().now() };
     let person = Person::new(quiet, false);
     // Not to be dropped half-way: what Ctrl-C ends is the process, and then no store is there yet.
     interrupt::runtime()?.block_on(commands::care::restore(arguments, into, &person))

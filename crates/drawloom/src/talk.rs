@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use agent::questions::Decision;
 use commands::frontend::Frontend;
@@ -16,6 +17,7 @@ use loom::NodeId;
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::Thoughts;
+use workspace::{FileArgument, FileError, StoreGuard};
 
 /// The terminal of the process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
@@ -213,8 +215,8 @@ impl Frontend for Person {
         terminal.is_ok_and(|terminal| matches!(ask(&terminal, question), Ok(Some(true))))
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(io::stdin())
+    fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(FileArgument::standard_input(guard, timeout)?))
     }
 }
 

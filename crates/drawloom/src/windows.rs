@@ -62,8 +62,7 @@ impl Windows {
     /// What was said lately, or that nothing was.
     fn kept(&self, server: &str, model: &str) -> Option<Option<u32>> {
         let file = self.file(server, model);
-        let small = std::fs::metadata(&file).is_ok_and(|found| found.len() <= MAX_FILE);
-        let kept: Kept = serde_json::from_slice(&small.then(|| std::fs::read(&file).ok())??).ok()?;
+        let kept: Kept = serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE).ok()?).ok()?;
         let age = self.clock.now().saturating_sub(kept.at);
         let lasts = if kept.window.is_some() { A_DAY } else { SILENCE };
         let holds = kept.server == server && kept.model == model && (0..lasts).contains(&age);

@@ -8,10 +8,13 @@ use commands::app::Workspace;
 use commands::settings::size;
 use commands::workspaces::{Looked, answered, keep};
 use loom::Millis;
-use store::home::Home;
 use store::{Principal, Store};
 use text::terminal::one_line;
-use workspace::trust::{Accepted, Answer, Arrival, Change, Reason, TrustDecision, TrustRecord, decide};
+use workspace::StoreGuard;
+use workspace::trust::{
+    Accepted, InventoryChange, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceOrigin,
+    decide,
+};
 
 use crate::places::{Chosen, Places};
 use crate::render::inventory;
@@ -42,14 +45,14 @@ fn at(places: &Places, chosen: &Chosen) -> Workspace {
 /// When the folder that was written out cannot be a workspace, or the store fails.
 pub(crate) async fn load(
     places: &Places,
-    home: &Home,
+    guard: &StoreGuard,
     store: &Store,
     now: Millis,
     person: &Person,
 ) -> Result<Workspace, CommandError> {
     let chosen = places.workspace()?;
     let arrival = places.arrival(&chosen);
-    if arrival == Arrival::Named
+    if arrival == WorkspaceOrigin::Named
         && let Some(refused) = places.refused_as_root(&chosen)
     {
         return Err(CommandError::refused(
@@ -59,13 +62,13 @@ pub(crate) async fn load(
         ));
     }
     let workspace = at(places, &chosen);
-    if arrival == Arrival::HomesOwn && chosen.passed_over {
+    if arrival == WorkspaceOrigin::HomesOwn && chosen.passed_over {
         person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
     }
-    let looked = match Looked::at(&chosen.folder, &home.database()) {
+    let looked = match Looked::at(&chosen.folder, guard) {
         Ok(looked) => looked,
         // The home's own workspace is made when something is put there.
-        Err(_) if arrival == Arrival::HomesOwn => return Ok(workspace),
+        Err(_) if arrival == WorkspaceOrigin::HomesOwn => return Ok(workspace),
         Err(error) => {
             let hint = "check the folder, or name another one with --workspace";
             return Err(CommandError::new("workspace", 2, error.to_string(), hint));
@@ -74,9 +77,9 @@ pub(crate) async fn load(
     let record = answered(store, &Principal::Owner, &looked.id).await?;
     let asking = Asking { chosen: &chosen, looked: &looked, person };
     let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
-        TrustDecision::Untrusted(Reason::Distrusted) => Said::Before(false),
+        TrustDecision::Untrusted(UntrustedReason::Distrusted) => Said::Before(false),
         TrustDecision::Untrusted(reason) => asking.first(reason),
-        TrustDecision::Trusted if arrival == Arrival::Discovered => asking.again(record.as_ref()),
+        TrustDecision::Trusted if arrival == WorkspaceOrigin::Discovered => asking.again(record.as_ref()),
         TrustDecision::Trusted | TrustDecision::NothingToLoad | TrustDecision::NamedForThisCall => {
             Said::Before(true)
         }
@@ -87,7 +90,7 @@ pub(crate) async fn load(
         person.notice(&format!("the answer holds for this call; it could not be kept: {error}"));
     }
     match said {
-        Said::Now(Answer::Trust) => {
+        Said::Now(TrustAnswer::Trust) => {
             let accepted = Accepted::Seen(looked.inventory);
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
@@ -95,7 +98,7 @@ pub(crate) async fn load(
             let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
             Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
         }
-        Said::Now(Answer::Distrust) | Said::Before(false) => Ok(workspace),
+        Said::Now(TrustAnswer::Distrust) | Said::Before(false) => Ok(workspace),
     }
 }
 
@@ -103,7 +106,7 @@ pub(crate) async fn load(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     /// Just now: to be kept.
-    Now(Answer),
+    Now(TrustAnswer),
     /// Before, or nothing that is kept: whether it is loaded.
     Before(bool),
 }
@@ -116,16 +119,16 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     /// About a folder nothing was said of.
-    fn first(&self, reason: Reason) -> Said {
+    fn first(&self, reason: UntrustedReason) -> Said {
         let mut lines = vec![format!("{} is a workspace. It would load:", shown(self.chosen))];
         lines.extend(inventory(&self.looked.inventory, &[]).into_iter().map(|line| format!("  {line}")));
-        if reason != Reason::NeverAsked {
+        if reason != UntrustedReason::NeverAsked {
             lines.push(format!("You are asked because {reason}."));
         }
         lines.push("The answer is kept; `drawloom workspace trust` and `untrust` change it.".to_owned());
         match self.person.answer(&lines, "Load it?") {
-            Some(true) => Said::Now(Answer::Trust),
-            Some(false) => Said::Now(Answer::Distrust),
+            Some(true) => Said::Now(TrustAnswer::Trust),
+            Some(false) => Said::Now(TrustAnswer::Distrust),
             None => {
                 self.person.notice(&format!(
                     "what {} brings is not loaded: {reason}: name it with --workspace to load it for this call, or \
@@ -148,19 +151,19 @@ impl Asking<'_> {
         let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
         lines.extend(changes.iter().map(|change| format!("  {}", self.difference(record, change))));
         match self.person.answer(&lines, "Load it as it is now?") {
-            Some(true) => Said::Now(Answer::Trust),
+            Some(true) => Said::Now(TrustAnswer::Trust),
             Some(false) | None => Said::Before(true),
         }
     }
 
     /// A change in a line, with the sizes before and after.
-    fn difference(&self, record: &TrustRecord, change: &Change) -> String {
+    fn difference(&self, record: &TrustRecord, change: &InventoryChange) -> String {
         let (word, path) = match change {
-            Change::Added(path) => ("new", path),
-            Change::Changed(path) => ("changed", path),
-            Change::Removed(path) => ("gone", path),
+            InventoryChange::Added(path) => ("new", path),
+            InventoryChange::Changed(path) => ("changed", path),
+            InventoryChange::Removed(path) => ("gone", path),
         };
-        let bytes = |items: &[workspace::trust::Item]| {
+        let bytes = |items: &[workspace::trust::InventoryItem]| {
             items.iter().find(|item| item.path == *path).map(|item| size(item.bytes))
         };
         let (before, now) = (bytes(&record.inventory.items), bytes(&self.looked.inventory.items));

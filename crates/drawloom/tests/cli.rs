@@ -16,6 +16,8 @@ mod departure;
 mod discovery;
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/files.rs"]
+mod files;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
 #[path = "cli/limits.rs"]
@@ -25,16 +27,22 @@ mod limits;
 mod models;
 #[path = "cli/pictures.rs"]
 mod pictures;
+#[path = "cli/promises.rs"]
+mod promises;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/replaying.rs"]
 mod replaying;
+#[path = "cli/secrets.rs"]
+mod secrets;
 #[path = "cli/seer.rs"]
 mod seer;
 #[path = "cli/server.rs"]
 mod server;
 #[path = "cli/server_windows.rs"]
 mod server_windows;
+#[path = "cli/sharing.rs"]
+mod sharing;
 #[path = "cli/spending.rs"]
 mod spending;
 #[path = "cli/streams.rs"]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use gguf::{Engine, Job, Options, Piece, Sampling, Update};
+use gguf::{Engine, EngineJob, EngineOptions, JobEvent, Piece, SamplingParams};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,11 +16,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("continue MODEL TEXT [TOKENS]".into());
     };
     let begun = Instant::now();
-    let engine = Engine::load(Path::new(path), &Options::default())?;
+    let engine = Engine::load(Path::new(path), &EngineOptions::default())?;
     println!("{:?}\nloaded in {:?}, {} threads", engine.info(), begun.elapsed(), gguf::threads());
-    let job = Job {
+    let job = EngineJob {
         prompt: vec![Piece::Text(text.clone())],
-        sampling: Sampling::default(),
+        sampling: SamplingParams::default(),
         max_tokens: rest.first().map_or(Ok(64), |count| count.parse())?,
         stop: Vec::new(),
         logprobs: None,
@@ -32,15 +32,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut answer, mut first) = (String::new(), None);
         for update in updates {
             match update {
-                Update::Begun(begun) => println!("{begun:?}"),
-                Update::Text { text, .. } => {
+                JobEvent::Started(begun) => println!("{begun:?}"),
+                JobEvent::Text { text, .. } => {
                     if first.is_none() {
                         first = Some(mark.elapsed());
                         mark = Instant::now();
                     }
                     answer.push_str(&text);
                 }
-                Update::Ended(end) => {
+                JobEvent::Ended(end) => {
                     let seconds = mark.elapsed().as_secs_f64();
                     let finished = end?;
                     println!(

@@ -1,38 +1,38 @@
 //! The forward pass: tokens in, the next token's logits out.
 //!
-//! One decoder serves every family. Its products with weights are elsewhere ([`crate::weights`]); attention and
-//! the small steps are here, over a cache that belongs to us: it can be cut to any common beginning and copied,
-//! which is what lets siblings of a loom share their prompt.
+//! One decoder serves every architecture. Its products with weights are elsewhere ([`crate::weights`]); attention and
+//! the small steps are here, over a cache of our own ([`crate::kv_cache`]): it can be truncated to any common
+//! prefix and copied, so that siblings of a tree share their prompt.
 //!
 //! Numbers of a row do not depend on the rows computed beside it. So a prompt read in chunks, or continued
-//! from a kept beginning, gives the same logits as one read at once.
+//! from a cached prefix, gives the same logits as one read at once.
 
 use std::fs::File;
 
-use crate::config::Config;
 use crate::error::{LoadError, RunError};
-use crate::header::Header;
-use crate::kv::Kv;
-use crate::product::Kernel;
-use crate::vector::{add, add_scaled, dot, gated, normalise, softmax, wide};
-use crate::weights::{Layer, Rows, Weights};
+use crate::header::GgufHeader;
+use crate::kv_cache::KvCache;
+use crate::matmul::MatmulKernel;
+use crate::model_config::ModelConfig;
+use crate::simd::{add, add_scaled, dot, gated, normalise, softmax, wide};
+use crate::weights::{Activations, Layer, ModelWeights};
 
 /// A model, ready to compute.
 pub(crate) struct Decoder {
-    pub(crate) config: Config,
-    weights: Weights,
+    pub(crate) config: ModelConfig,
+    weights: ModelWeights,
     /// Cosine and sine of each pair at each position.
     rotations: Vec<(f32, f32)>,
-    kernel: Kernel,
+    kernel: MatmulKernel,
 }
 
-/// The computation was told to stop.
-pub(crate) enum Stopped {
+/// Why tokens were not decoded.
+pub(crate) enum DecodeError {
     Cancelled,
     Failed(RunError),
 }
 
-impl From<candle_core::Error> for Stopped {
+impl From<candle_core::Error> for DecodeError {
     fn from(error: candle_core::Error) -> Self {
         Self::Failed(RunError::Compute(error.to_string()))
     }
@@ -40,14 +40,14 @@ impl From<candle_core::Error> for Stopped {
 
 impl Decoder {
     pub(crate) fn read(
-        header: &Header,
-        config: Config,
+        header: &GgufHeader,
+        config: ModelConfig,
         file: &mut File,
         window: u32,
     ) -> Result<Self, LoadError> {
-        let weights = Weights::read(header, &config, file)?;
+        let weights = ModelWeights::read(header, &config, file)?;
         let rotations = rotations(&config, weights.rotation_factors.as_deref(), window);
-        Ok(Self { config, weights, rotations, kernel: Kernel::new() })
+        Ok(Self { config, weights, rotations, kernel: MatmulKernel::new() })
     }
 
     /// Reads tokens that follow what the cache holds, and gives the logits after the last one.
@@ -56,38 +56,43 @@ impl Decoder {
     pub(crate) fn read_on(
         &self,
         tokens: &[u32],
-        kv: &mut Kv,
+        kv: &mut KvCache,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<f32>, Stopped> {
+    ) -> Result<Vec<f32>, DecodeError> {
         let from = kv.len();
-        self.layers(tokens, kv, stop).inspect_err(|_| kv.cut(from))
+        self.layers(tokens, kv, stop).inspect_err(|_| kv.truncate(from))
     }
 
-    fn layers(&self, tokens: &[u32], kv: &mut Kv, stop: &dyn Fn() -> bool) -> Result<Vec<f32>, Stopped> {
+    fn layers(
+        &self,
+        tokens: &[u32],
+        kv: &mut KvCache,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<f32>, DecodeError> {
         let (config, from) = (&self.config, kv.len());
         let mut state = self.weights.embedding.pick(tokens)?;
         kv.reserve(tokens.len());
         for (number, layer) in self.weights.layers.iter().enumerate() {
             if stop() {
-                return Err(Stopped::Cancelled);
+                return Err(DecodeError::Cancelled);
             }
             let attended = self.attention(number, layer, &state, from, kv)?;
             add(&mut state, &attended);
             let rows = self.normalised(&state, &layer.inner_norm);
             let (mut gate, up) = (layer.gate.apply(&rows)?, layer.up.apply(&rows)?);
             wide(self.kernel.arch, || gated(&mut gate, &up));
-            add(&mut state, &layer.down.apply(&Rows::new(gate, config.inner, self.kernel))?);
+            add(&mut state, &layer.down.apply(&Activations::new(gate, config.inner, self.kernel))?);
         }
-        kv.extend_to(from + tokens.len());
+        kv.set_len(from + tokens.len());
         let last = &state[state.len().saturating_sub(config.width)..];
         let rows = self.normalised(last, &self.weights.norm);
         Ok(self.weights.output.apply(&rows)?)
     }
 
-    fn normalised(&self, state: &[f32], weights: &[f32]) -> Rows {
+    fn normalised(&self, state: &[f32], weights: &[f32]) -> Activations {
         let mut rows = state.to_vec();
         wide(self.kernel.arch, || normalise(&mut rows, weights, self.config.epsilon));
-        Rows::new(rows, weights.len(), self.kernel)
+        Activations::new(rows, weights.len(), self.kernel)
     }
 
     fn attention(
@@ -96,7 +101,7 @@ impl Decoder {
         layer: &Layer,
         state: &[f32],
         from: usize,
-        kv: &mut Kv,
+        kv: &mut KvCache,
     ) -> Result<Vec<f32>, candle_core::Error> {
         let config = &self.config;
         let rows = self.normalised(state, &layer.attention_norm);
@@ -121,11 +126,17 @@ impl Decoder {
         self.rotate(&mut keys, config.kv_heads, from);
         kv.append(number, &keys, &values);
         let (keys, values) = kv.layer(number);
-        let attend =
-            Attend { keys, values, head: config.head, heads: config.heads, kv_heads: config.kv_heads, from };
+        let attend = Attention {
+            keys,
+            values,
+            head: config.head,
+            heads: config.heads,
+            kv_heads: config.kv_heads,
+            from,
+        };
         let mut attended = vec![0.0; queries.len()];
         wide(self.kernel.arch, || attend.rows(&queries, &mut attended));
-        layer.output.apply(&Rows::new(attended, config.heads * config.head, self.kernel))
+        layer.output.apply(&Activations::new(attended, config.heads * config.head, self.kernel))
     }
 
     fn rotate(&self, rows: &mut [f32], heads: usize, from: usize) {
@@ -147,7 +158,7 @@ impl Decoder {
 }
 
 /// Attention of one layer over its cache.
-struct Attend<'a> {
+struct Attention<'a> {
     keys: &'a [f32],
     values: &'a [f32],
     head: usize,
@@ -157,7 +168,7 @@ struct Attend<'a> {
     from: usize,
 }
 
-impl Attend<'_> {
+impl Attention<'_> {
     #[inline(always)]
     fn rows(&self, queries: &[f32], attended: &mut [f32]) {
         let width = self.heads * self.head;
@@ -193,7 +204,7 @@ impl Attend<'_> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "computed in double precision, kept in single")]
-fn rotations(config: &Config, factors: Option<&[f32]>, window: u32) -> Vec<(f32, f32)> {
+fn rotations(config: &ModelConfig, factors: Option<&[f32]>, window: u32) -> Vec<(f32, f32)> {
     let pairs = config.rotated / 2;
     let speeds: Vec<f64> = (0..pairs)
         .map(|pair| {

@@ -6,74 +6,66 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
-use crate::config::{Config, Family};
 use crate::decoder::Decoder;
 use crate::error::{LoadError, RunError, TemplateError};
-use crate::header::Header;
-use crate::job::{Handle, Job, Listener};
-use crate::template::{Message, Template, TemplateNote};
-use crate::value::Value;
+use crate::header::GgufHeader;
+use crate::job::{EngineJob, JobHandle, JobListener};
+use crate::model_config::ModelConfig;
+use crate::template::{ChatMessage, ChatTemplate};
 use crate::vocabulary::{Piece, Vocabulary};
-use crate::worker::{Order, work};
+use crate::worker::{QueuedJob, run_jobs};
 
-/// Jobs that may wait for the engine's thread (the channel `orders`).
+/// Jobs that may wait for the engine's thread (the channel `jobs`).
 const MAX_WAITING: usize = 64;
 
-/// How a model is loaded.
+/// Limits of a loaded model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// The largest window in tokens; a model made for less has less.
+pub struct EngineOptions {
+    /// Largest window in tokens; a model trained for less has less.
     pub window: u32,
-    /// Most memory, in bytes, for keys and values of earlier jobs, the one that runs included. One that needs
-    /// more by itself gets it while it runs.
-    pub kept_bytes: usize,
+    /// Most memory, in bytes, of the prefix cache, the running job included. A job that needs more by itself gets
+    /// it while it runs.
+    pub cache_bytes: usize,
 }
 
-impl Default for Options {
+impl Default for EngineOptions {
     /// 4,096 tokens and 512 MiB.
     fn default() -> Self {
-        Self { window: 4_096, kept_bytes: 512 << 20 }
+        Self { window: 4_096, cache_bytes: 512 << 20 }
     }
 }
 
-/// What a loaded model is.
+/// Properties of a loaded model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Info {
-    /// The model's name as its file gives it, if it does.
-    pub name: Option<String>,
-    /// Its architecture.
-    pub family: Family,
-    /// The window in tokens that holds here: prompt and answer together.
+pub struct EngineInfo {
+    /// Window in tokens, for prompt and answer together.
     pub window: u32,
-    /// What the model was made for, in tokens.
+    /// Window in tokens the model was trained for.
     pub trained_window: u32,
-    /// Number of its weights.
-    pub weights: u64,
-    /// Number of its tokens.
-    pub vocabulary: u32,
-    /// Matrices of types that are slow here; [`crate::requantise()`] helps.
+    /// Number of matrices of slow types ([`TensorType::is_fast`](crate::TensorType::is_fast)), which
+    /// [`crate::requantise()`] converts.
     pub slow_matrices: usize,
-    /// Which chat template is used.
-    pub template: TemplateNote,
-    /// Bytes that one token of a prompt takes in memory.
-    pub token_bytes: usize,
+    /// Chat template in use; a model without one only continues raw text.
+    pub template: Option<ChatTemplate>,
+    /// Whether the file brings another chat template than the one in use.
+    pub template_differs: bool,
 }
 
-/// What the thread and its owner share.
-pub(crate) struct Model {
+/// Model, shared by the engine's thread and its owner.
+pub(crate) struct LoadedModel {
     pub(crate) decoder: Decoder,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) window: u32,
 }
 
-impl Model {
+impl LoadedModel {
     /// The tokens of a prompt, with room for at least one more in the window.
     pub(crate) fn prompt_tokens(&self, prompt: &[Piece]) -> Result<Vec<u32>, RunError> {
         let too_long = |tokens| RunError::TooLong { tokens, window: self.window };
         let bytes = prompt.iter().map(|piece| piece.as_str().len()).sum();
-        let fewest = self.vocabulary.fewest(bytes);
-        if fewest >= u64::from(self.window) {
-            return Err(too_long(fewest));
+        let least = self.vocabulary.min_tokens(bytes);
+        if least >= u64::from(self.window) {
+            return Err(too_long(least));
         }
         let tokens = self.vocabulary.tokens(prompt)?;
         match tokens.len() as u64 {
@@ -84,13 +76,12 @@ impl Model {
     }
 }
 
-/// A model in this process. Dropping it ends its thread after the job that runs; drop that job's [`Handle`]
+/// A model in this process. Dropping it ends its thread after the job that runs; drop that job's [`JobHandle`]
 /// first.
 pub struct Engine {
-    model: Arc<Model>,
-    info: Info,
-    template: Template,
-    orders: SyncSender<Order>,
+    model: Arc<LoadedModel>,
+    info: EngineInfo,
+    jobs: SyncSender<QueuedJob>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -105,38 +96,33 @@ impl Engine {
     /// # Errors
     /// A [`LoadError`] that names what is wrong with the file. A hostile one is found out before memory is
     /// taken for what it claims.
-    pub fn load(path: &Path, options: &Options) -> Result<Self, LoadError> {
+    pub fn load(path: &Path, options: &EngineOptions) -> Result<Self, LoadError> {
         let mut file = File::open(path)?;
-        let header = Header::read(&mut file)?;
-        let config = Config::of(&header)?;
+        let header = GgufHeader::read(&mut file)?;
+        let config = ModelConfig::of(&header)?;
         let vocabulary = Vocabulary::of(&header)?;
         let window = config.context.min(options.window).max(1);
-        let template = Template::of(&header, &vocabulary);
+        let template = ChatTemplate::of(&vocabulary);
         let slow =
             header.tensors.iter().filter(|tensor| tensor.dimensions.len() > 1 && !tensor.kind.is_fast());
-        let info = Info {
-            name: header.get("general.name").and_then(Value::text).map(str::to_owned),
-            family: config.family,
+        let info = EngineInfo {
             window,
             trained_window: config.context,
-            weights: header.tensors.iter().map(crate::header::TensorEntry::numbers).sum(),
-            vocabulary: u32::try_from(config.vocabulary).unwrap_or(u32::MAX),
             slow_matrices: slow.count(),
-            template: template.note(),
-            token_bytes: config.token_bytes(),
+            template,
+            template_differs: template.is_some_and(|template| template.differs_from(&header)),
         };
         let decoder = Decoder::read(&header, config, &mut file, window)?;
-        let model = Arc::new(Model { decoder, vocabulary, window });
-        let (orders, waiting) = sync_channel(MAX_WAITING);
-        let (working, kept_bytes) = (Arc::clone(&model), options.kept_bytes);
+        let model = Arc::new(LoadedModel { decoder, vocabulary, window });
+        let (jobs, waiting) = sync_channel(MAX_WAITING);
+        let (working, cache_bytes) = (Arc::clone(&model), options.cache_bytes);
         std::thread::Builder::new()
             .name("gguf-engine".to_owned())
-            .spawn(move || work(&working, kept_bytes, &waiting))?;
-        Ok(Self { model, info, template, orders })
+            .spawn(move || run_jobs(&working, cache_bytes, &waiting))?;
+        Ok(Self { model, info, jobs })
     }
 
-    /// What the model is.
-    pub fn info(&self) -> &Info {
+    pub fn info(&self) -> &EngineInfo {
         &self.info
     }
 
@@ -144,9 +130,9 @@ impl Engine {
     /// order; to continue a given beginning of the answer, append it as another.
     ///
     /// # Errors
-    /// When the model has no template, or its file's one fails.
-    pub fn chat_prompt(&self, messages: &[Message]) -> Result<Vec<Piece>, TemplateError> {
-        self.template.prompt(messages)
+    /// [`TemplateError::None`] for a model of a family whose template is not known, [`TemplateError::Roles`].
+    pub fn chat_prompt(&self, messages: &[ChatMessage]) -> Result<Vec<Piece>, TemplateError> {
+        self.info.template.ok_or(TemplateError::None)?.prompt(messages)
     }
 
     /// The tokens of a prompt, as a job would read them.
@@ -162,20 +148,20 @@ impl Engine {
         self.model.vocabulary.spelling(token)
     }
 
-    /// Begins a job; it is done after those that wait already. The listener hears its course on the engine's
-    /// thread, [`crate::Update::Ended`] last.
+    /// Begins a job; it is done after those that wait already. The listener is called on the engine's
+    /// thread, with [`crate::JobEvent::Ended`] last.
     ///
     /// # Errors
     /// When a parameter cannot be used or too many jobs wait. Errors of the prompt come to the listener.
-    pub fn run(&self, job: Job, listener: Listener) -> Result<Handle, RunError> {
+    pub fn run(&self, job: EngineJob, listener: JobListener) -> Result<JobHandle, RunError> {
         job.sampling.check()?;
         if job.max_tokens == 0 {
             return Err(RunError::Parameter("max_tokens"));
         }
         let cancelled = Arc::new(AtomicBool::new(false));
-        let order = Order { job, listener, cancelled: Arc::clone(&cancelled) };
-        match self.orders.try_send(order) {
-            Ok(()) => Ok(Handle(cancelled)),
+        let order = QueuedJob { job, listener, cancelled: Arc::clone(&cancelled) };
+        match self.jobs.try_send(order) {
+            Ok(()) => Ok(JobHandle(cancelled)),
             Err(TrySendError::Full(_)) => Err(RunError::Busy(MAX_WAITING)),
             Err(TrySendError::Disconnected(_)) => Err(RunError::Ended),
         }

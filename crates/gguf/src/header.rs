@@ -1,4 +1,4 @@
-//! The head of a GGUF file: metadata and the list of tensors, read with suspicion.
+//! Header of a GGUF file: metadata and the list of tensors, within limits.
 //!
 //! Every count and length in the file is a claim. A claim is compared with a limit and with the bytes that are
 //! left before anything is allocated for it, so that memory grows with what the file *holds*, never with what
@@ -10,8 +10,8 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use crate::error::LoadError;
+use crate::metadata_value::MetadataValue;
 use crate::tensor_type::TensorType;
-use crate::value::Value;
 
 const MAGIC: [u8; 4] = *b"GGUF";
 /// Most tensors, and most metadata entries.
@@ -22,7 +22,7 @@ const MAX_NAME: u64 = 65_535;
 const MAX_TEXT: u64 = 16 << 20;
 /// Most elements of all lists together: four times the largest vocabulary with its merges.
 const MAX_ELEMENTS: u64 = 4 << 20;
-/// Most bytes of the head.
+/// Most bytes of the header.
 const MAX_HEAD: u64 = 256 << 20;
 const MAX_DIMENSIONS: u32 = 4;
 /// Most numbers in one tensor.
@@ -32,41 +32,38 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 /// A tensor as the file lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorEntry {
-    /// The tensor's name.
     pub name: String,
     /// Its dimensions, fastest first, as they stand in the file.
     pub dimensions: Vec<u64>,
     /// How its numbers are stored.
     pub kind: TensorType,
-    /// Where its bytes lie in the file.
+    /// Range of its bytes in the file.
     pub bytes: Range<u64>,
 }
 
 impl TensorEntry {
-    /// Numbers in the tensor.
     pub fn numbers(&self) -> u64 {
         self.dimensions.iter().product()
     }
 }
 
-/// The head of a GGUF file.
+/// Header of a GGUF file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Header {
+pub struct GgufHeader {
     /// Version of the format: 2 or 3.
     pub version: u32,
-    /// The metadata.
-    pub metadata: BTreeMap<String, Value>,
+    pub metadata: BTreeMap<String, MetadataValue>,
     /// The tensors, in the order of the file.
     pub tensors: Vec<TensorEntry>,
-    /// What the starts of tensors are multiples of, in bytes.
+    /// Alignment of the starts of tensors, in bytes.
     pub alignment: u64,
-    /// Where the metadata lies in the file, so that it can be copied as it stands.
+    /// Range of the metadata in the file, by which it is copied as it stands.
     pub(crate) metadata_bytes: Range<u64>,
     pub(crate) metadata_count: u64,
 }
 
-impl Header {
-    /// Reads the head of a file.
+impl GgufHeader {
+    /// Reads the header of a file.
     ///
     /// # Errors
     /// A [`LoadError`] that names what is wrong with the file.
@@ -78,14 +75,14 @@ impl Header {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub fn get(&self, key: &str) -> Option<&MetadataValue> {
         self.metadata.get(key)
     }
 
     pub(crate) fn require<'a, T>(
         &'a self,
         key: &str,
-        read: impl FnOnce(&'a Value) -> Option<T>,
+        read: impl FnOnce(&'a MetadataValue) -> Option<T>,
     ) -> Result<T, LoadError> {
         self.get(key).and_then(read).ok_or_else(|| LoadError::Key(key.to_owned()))
     }
@@ -96,7 +93,7 @@ impl Header {
     }
 }
 
-/// Reads on, and knows how much is left.
+/// Reader of a header that never reads beyond `end`, a place in bytes.
 struct Reader<R> {
     source: R,
     at: u64,
@@ -106,7 +103,7 @@ struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    fn header(mut self, length: u64) -> Result<Header, LoadError> {
+    fn header(mut self, length: u64) -> Result<GgufHeader, LoadError> {
         let magic: [u8; 4] = self.bytes("the magic number").map_err(|error| match error {
             LoadError::Cut(_) => LoadError::NotGguf,
             other => other,
@@ -132,10 +129,10 @@ impl<R: Read> Reader<R> {
         }
         let data = self.at.next_multiple_of(alignment);
         place(&mut tensors, data, length)?;
-        Ok(Header { version, metadata, tensors, alignment, metadata_bytes, metadata_count })
+        Ok(GgufHeader { version, metadata, tensors, alignment, metadata_bytes, metadata_count })
     }
 
-    fn metadata(&mut self, count: u64) -> Result<BTreeMap<String, Value>, LoadError> {
+    fn metadata(&mut self, count: u64) -> Result<BTreeMap<String, MetadataValue>, LoadError> {
         let mut metadata = BTreeMap::new();
         for _ in 0..count {
             let key = self.text("a key", MAX_NAME)?;
@@ -149,20 +146,20 @@ impl<R: Read> Reader<R> {
         Ok(metadata)
     }
 
-    fn value(&mut self, key: &str, kind: u32) -> Result<Value, LoadError> {
+    fn value(&mut self, key: &str, kind: u32) -> Result<MetadataValue, LoadError> {
         const WHAT: &str = "a metadata value";
         Ok(match kind {
-            8 => Value::Text(self.text(WHAT, MAX_TEXT)?),
+            8 => MetadataValue::Text(self.text(WHAT, MAX_TEXT)?),
             9 => self.list(key)?,
-            6 => Value::Float(f64::from(f32::from_le_bytes(self.bytes(WHAT)?))),
-            12 => Value::Float(f64::from_le_bytes(self.bytes(WHAT)?)),
-            7 => Value::Bool(self.integer(kind)? != Some(0)),
+            6 => MetadataValue::Float(f64::from(f32::from_le_bytes(self.bytes(WHAT)?))),
+            12 => MetadataValue::Float(f64::from_le_bytes(self.bytes(WHAT)?)),
+            7 => MetadataValue::Bool(self.integer(kind)? != Some(0)),
             0 | 2 | 4 => {
-                Value::Unsigned(self.integer(kind)?.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+                MetadataValue::Unsigned(self.integer(kind)?.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
             }
-            10 => Value::Unsigned(u64::from_le_bytes(self.bytes(WHAT)?)),
+            10 => MetadataValue::Unsigned(u64::from_le_bytes(self.bytes(WHAT)?)),
             _ => match self.integer(kind)? {
-                Some(number) => Value::Signed(number),
+                Some(number) => MetadataValue::Signed(number),
                 None => return Err(LoadError::ValueKind { key: key.to_owned(), kind }),
             },
         })
@@ -184,7 +181,7 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    fn list(&mut self, key: &str) -> Result<Value, LoadError> {
+    fn list(&mut self, key: &str) -> Result<MetadataValue, LoadError> {
         const WHAT: &str = "a list";
         let kind = self.u32(WHAT)?;
         let count = self.u64(WHAT)?;
@@ -208,17 +205,17 @@ impl<R: Read> Reader<R> {
             return Err(LoadError::Cut(WHAT));
         }
         Ok(match kind {
-            8 => Value::Texts(
+            8 => MetadataValue::Texts(
                 (0..count).map(|_| self.text("a list of texts", MAX_TEXT)).collect::<Result<_, _>>()?,
             ),
-            6 => Value::Floats((0..count).map(|_| self.float()).collect::<Result<_, _>>()?),
-            12 => Value::Floats((0..count).map(|_| self.double()).collect::<Result<_, _>>()?),
+            6 => MetadataValue::Floats((0..count).map(|_| self.float()).collect::<Result<_, _>>()?),
+            12 => MetadataValue::Floats((0..count).map(|_| self.double()).collect::<Result<_, _>>()?),
             _ => {
                 let mut numbers = Vec::new();
                 for _ in 0..count {
                     numbers.push(self.integer(kind)?.ok_or_else(unsupported)?);
                 }
-                Value::Integers(numbers)
+                MetadataValue::Integers(numbers)
             }
         })
     }
@@ -312,7 +309,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-fn alignment(metadata: &BTreeMap<String, Value>) -> Result<u64, LoadError> {
+fn alignment(metadata: &BTreeMap<String, MetadataValue>) -> Result<u64, LoadError> {
     const KEY: &str = "general.alignment";
     let Some(value) = metadata.get(KEY) else { return Ok(DEFAULT_ALIGNMENT) };
     match value.unsigned() {

@@ -1,61 +1,62 @@
 //! The embedded engine: quantised language models from GGUF files, in this process.
 //!
 //! [`Engine::load`] reads a file, [`Engine::chat_prompt`] makes a prompt of messages, [`Engine::run`] has it
-//! continued on the engine's own thread and tells a listener as it goes. There is no async runtime, no
+//! continued on the engine's own thread and calls a listener with each event. There is no async runtime, no
 //! network and no configuration here; a file goes in, tokens come out.
 //!
 //! Three things are the engine's own, because they are what it is for:
 //!
-//! - **A file is suspect** (spec: security §24). The head is read by a bounded reader; every way in which a
-//!   file can be wrong is a [`LoadError`] with a name. A chat template from a file runs with bounds on its steps
-//!   and on what it handles, for unknown families only, and never sees what is said.
-//! - **What is said stays text.** A prompt is made of [`Piece`]s; only form becomes control tokens.
+//! - **A file is untrusted** (spec: security §24). The header is read within limits; every way in which a
+//!   file can be wrong is a [`LoadError`] with a name. A chat template in a file is never run: two families have
+//!   [templates](ChatTemplate) of ours, and a model of any other family continues raw text.
+//! - **Text of a message stays text.** A prompt is made of [`Piece`]s; only those of the template become control
+//!   tokens.
 //! - **Nothing is computed twice.** Keys and values of earlier jobs are kept within a bound of memory, and a
 //!   job begins at the longest beginning it shares with one of them, wherever that ends. Siblings of a loom
 //!   read their prompt once.
 //!
 //! Products with 8-bit blocks are ours and exact; those with other types are candle's. The forward pass around
 //! them is ours too: candle's ready-made models cannot cut their caches, and some lose precision or mask wrongly
-//! when a prompt is read in chunks. The price is that families are few ([`Family`]); each was compared with
+//! when a prompt is read in chunks. The price is that architectures are few (llama, qwen2, qwen3); each was compared with
 //! llama.cpp.
 //!
 //! **Threads.** candle computes on a pool of its own that is as large as the machine has cores, and spins
 //! while it waits. It reads [`THREADS_VARIABLE`] once, at the first product. A program that wants one thread,
 //! as it should where cores are shared, sets the variable before it starts any other thread.
 
-mod config;
 mod decoder;
 mod engine;
 mod error;
 mod header;
 mod job;
-mod kv;
+mod kv_cache;
+mod matmul;
 mod merge;
-mod metered;
-mod panel;
-mod product;
-mod release;
+mod metadata_value;
+mod model_config;
+mod packed_rows;
+mod pre_tokenizer;
 mod requantise;
 mod sampler;
-mod split;
+mod simd;
+mod stop_filter;
 mod template;
 mod tensor_type;
-mod value;
-mod vector;
 mod vocabulary;
 mod weights;
 mod worker;
 
-pub use config::Family;
-pub use engine::{Engine, Info, Options};
+pub use engine::{Engine, EngineInfo, EngineOptions};
 pub use error::{LoadError, RunError, TemplateError};
-pub use header::{Header, TensorEntry};
-pub use job::{Alternative, Begun, Finished, Handle, Job, Listener, Reason, Token, Update};
-pub use requantise::{Progress, Requantised, requantise};
-pub use sampler::{REPEAT_SPAN, Sampling};
-pub use template::{Message, Role, TemplateNote};
+pub use header::{GgufHeader, TensorEntry};
+pub use job::{
+    EngineJob, JobEvent, JobHandle, JobListener, JobResult, PromptUsage, StopReason, Token, TokenAlternative,
+};
+pub use metadata_value::MetadataValue;
+pub use requantise::{RequantiseProgress, requantise};
+pub use sampler::SamplingParams;
+pub use template::{ChatMessage, ChatRole, ChatTemplate};
 pub use tensor_type::TensorType;
-pub use value::Value;
 pub use vocabulary::Piece;
 
 /// The environment variable that says on how many threads products with weights are computed.

@@ -1,11 +1,11 @@
-//! Joining neighbours, best first: what both kinds of tokenizer do.
+//! Merges of neighbouring symbols, best first: the core of byte-pair encoding and of SentencePiece.
 //!
-//! Work grows with n log n, so a long text without a break is only long.
+//! Work grows with n log n, also for a long text without a break.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// How good a join is: smaller is better.
+/// Rank of a merge: smaller comes first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rank(pub(crate) f64);
 

@@ -1,86 +1,74 @@
-//! Rewrites a file so that it is fast here.
+//! Conversion of a file's slow tensor types to 8-bit blocks.
 //!
 //! The library has no vector kernel for some types; a model stored in them answers about five times slower
-//! than in 8-bit blocks, and a conversion once costs a second. The new file stands beside the old one whole
-//! or not at all, and its digest is given so that it can be checked whenever it is loaded (spec: security §24).
+//! than in 8-bit blocks, and a conversion once costs a second. The new file is there whole or not
+//! at all.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
-use sha2::{Digest, Sha256};
 
 use crate::error::LoadError;
-use crate::header::{Header, TensorEntry};
+use crate::header::{GgufHeader, TensorEntry};
 use crate::tensor_type::TensorType;
 
 /// Numbers converted at a time: a multiple of every block, and little memory.
 const SLAB: u64 = 1 << 18;
 
-/// What became of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requantised {
-    /// SHA-256 of the new file, in lower-case hexadecimal.
-    pub sha256: String,
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// Tensors that were converted; the others were copied.
-    pub converted: usize,
-}
-
-/// How far a conversion is, in bytes of the source's tensors.
+/// Progress of a conversion, in bytes of the source's tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes read.
+pub struct RequantiseProgress {
     pub done: u64,
     /// Bytes to read in all.
     pub total: u64,
 }
 
-/// Copies a model and converts the matrices of slow types ([`TensorType::is_fast`]) to 8-bit blocks. Metadata
-/// is copied byte for byte. The target appears at once and complete; memory stays small.
+/// Copies a model and converts the matrices of slow types ([`TensorType::is_fast`]) to 8-bit blocks; gives how many
+/// tensors were converted. Metadata is copied byte for byte. The target appears at once and complete; memory stays
+/// small.
 ///
 /// # Errors
 /// When the source is no sound GGUF file or the target cannot be written. The target is then as it was.
 pub fn requantise(
     source: &Path,
     target: &Path,
-    mut progress: impl FnMut(Progress),
-) -> Result<Requantised, LoadError> {
+    mut progress: impl FnMut(RequantiseProgress),
+) -> Result<usize, LoadError> {
     let mut input = File::open(source)?;
-    let header = Header::read(&mut input)?;
+    let header = GgufHeader::read(&mut input)?;
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = tempfile::Builder::new().prefix(".gguf-").suffix(".part").tempfile_in(folder)?;
-    let mut output = Output { file: BufWriter::new(beside), digest: Sha256::new(), written: 0 };
-    let plan: Vec<Planned<'_>> = header.tensors.iter().map(Planned::of).collect();
+    let mut output = BufWriter::new(beside);
+    let plan: Vec<PlannedTensor<'_>> = header.tensors.iter().map(PlannedTensor::of).collect();
     write_head(&header, &plan, &mut input, &mut output)?;
     let total = plan.iter().map(|planned| planned.source.bytes.end - planned.source.bytes.start).sum();
     let mut done = 0;
     for planned in &plan {
-        output.pad(header.alignment)?;
+        let written = output.stream_position()?;
+        let padding = written.next_multiple_of(header.alignment) - written;
+        io::copy(&mut io::repeat(0).take(padding), &mut output)?;
         planned.write(&mut input, &mut output)?;
         done += planned.source.bytes.end - planned.source.bytes.start;
-        progress(Progress { done, total });
+        progress(RequantiseProgress { done, total });
     }
-    let (bytes, digest) = (output.written, output.digest.finalize());
-    let beside = output.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    let beside = output.into_inner().map_err(io::IntoInnerError::into_error)?;
     beside.as_file().sync_all()?;
     beside.persist(target).map_err(|error| error.error)?;
     File::open(folder)?.sync_all()?;
-    let converted = plan.iter().filter(|planned| planned.converts()).count();
-    Ok(Requantised { sha256: data_encoding::HEXLOWER.encode(&digest), bytes, converted })
+    Ok(plan.iter().filter(|planned| planned.converts()).count())
 }
 
 /// A tensor and the type it will have.
-struct Planned<'a> {
+struct PlannedTensor<'a> {
     source: &'a TensorEntry,
     kind: TensorType,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> PlannedTensor<'a> {
     fn of(source: &'a TensorEntry) -> Self {
         let slow_matrix = source.dimensions.len() > 1 && !source.kind.is_fast();
         Self { source, kind: if slow_matrix { TensorType::Q8_0 } else { source.kind } }
@@ -94,7 +82,7 @@ impl<'a> Planned<'a> {
         self.source.numbers() / self.kind.block() * self.kind.block_bytes()
     }
 
-    fn write(&self, input: &mut File, output: &mut Output) -> Result<(), LoadError> {
+    fn write(&self, input: &mut File, output: &mut impl Write) -> Result<(), LoadError> {
         let from = self.source.kind;
         input.seek(SeekFrom::Start(self.source.bytes.start))?;
         let mut left = self.source.numbers();
@@ -104,9 +92,9 @@ impl<'a> Planned<'a> {
             let mut slab = vec![0; length];
             input.read_exact(&mut slab)?;
             if self.converts() {
-                output.write(&converted(slab, from, count)?)?;
+                output.write_all(&converted(slab, from, count)?)?;
             } else {
-                output.write(&slab)?;
+                output.write_all(&slab)?;
             }
             left -= count;
         }
@@ -122,55 +110,28 @@ fn converted(slab: Vec<u8>, from: TensorType, count: u64) -> Result<Vec<u8>, Loa
 }
 
 fn write_head(
-    header: &Header,
-    plan: &[Planned<'_>],
+    header: &GgufHeader,
+    plan: &[PlannedTensor<'_>],
     input: &mut File,
-    output: &mut Output,
+    output: &mut impl Write,
 ) -> Result<(), LoadError> {
-    output.write(b"GGUF")?;
-    output.write(&header.version.to_le_bytes())?;
-    output.write(&(plan.len() as u64).to_le_bytes())?;
-    output.write(&header.metadata_count.to_le_bytes())?;
+    output.write_all(b"GGUF")?;
+    output.write_all(&header.version.to_le_bytes())?;
+    output.write_all(&(plan.len() as u64).to_le_bytes())?;
+    output.write_all(&header.metadata_count.to_le_bytes())?;
     input.seek(SeekFrom::Start(header.metadata_bytes.start))?;
-    let mut metadata = input.take(header.metadata_bytes.end - header.metadata_bytes.start);
-    let mut slab = vec![0; 1 << 16];
-    loop {
-        let count = metadata.read(&mut slab)?;
-        let Some(read) = slab.get(..count).filter(|read| !read.is_empty()) else { break };
-        output.write(read)?;
-    }
+    io::copy(&mut input.take(header.metadata_bytes.end - header.metadata_bytes.start), output)?;
     let mut offset: u64 = 0;
     for planned in plan {
-        output.write(&(planned.source.name.len() as u64).to_le_bytes())?;
-        output.write(planned.source.name.as_bytes())?;
-        output.write(&u32::try_from(planned.source.dimensions.len()).unwrap_or(0).to_le_bytes())?;
+        output.write_all(&(planned.source.name.len() as u64).to_le_bytes())?;
+        output.write_all(planned.source.name.as_bytes())?;
+        output.write_all(&u32::try_from(planned.source.dimensions.len()).unwrap_or(0).to_le_bytes())?;
         for dimension in &planned.source.dimensions {
-            output.write(&dimension.to_le_bytes())?;
+            output.write_all(&dimension.to_le_bytes())?;
         }
-        output.write(&planned.kind.number().to_le_bytes())?;
-        output.write(&offset.to_le_bytes())?;
+        output.write_all(&planned.kind.number().to_le_bytes())?;
+        output.write_all(&offset.to_le_bytes())?;
         offset = (offset + planned.bytes()).next_multiple_of(header.alignment);
     }
     Ok(())
-}
-
-/// Writes and digests.
-struct Output {
-    file: BufWriter<tempfile::NamedTempFile>,
-    digest: Sha256,
-    written: u64,
-}
-
-impl Output {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
-        self.file.write_all(bytes)?;
-        self.digest.update(bytes);
-        self.written += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn pad(&mut self, alignment: u64) -> Result<(), LoadError> {
-        let missing = self.written.next_multiple_of(alignment) - self.written;
-        self.write(&vec![0; usize::try_from(missing).unwrap_or(0)])
-    }
 }

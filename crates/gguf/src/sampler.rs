@@ -1,44 +1,35 @@
-//! Which token comes next.
+//! Sampling: which token comes next.
 //!
-//! The order is that of llama.cpp: repeated tokens are made less likely, then the unlikely are left out, then
-//! the temperature is applied and one is drawn. A seed gives the same draw on every machine.
+//! The order is that of llama.cpp: the unlikely are left out, then the temperature is applied and one is drawn. A seed gives the same draw on every machine.
 
 use crate::error::RunError;
 
-/// How tokens are chosen.
+/// Parameters of sampling.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sampling {
+pub struct SamplingParams {
     /// 0 takes the likeliest token always; 1 draws by the model's own probabilities.
     pub temperature: f64,
     /// The likeliest tokens that together have this share are drawn from; 1 is all.
     pub top_p: f64,
     /// Tokens less likely than this share of the likeliest are left out; 0 is none.
     pub min_p: f64,
-    /// Logits of tokens among the last [`REPEAT_SPAN`] are divided by this; 1 changes nothing.
-    pub repeat_penalty: f64,
-    /// Seed of the draws.
     pub seed: u64,
 }
 
-/// How many tokens the repeat penalty looks back.
-pub const REPEAT_SPAN: usize = 64;
-
-impl Default for Sampling {
-    /// The likeliest token always.
+impl Default for SamplingParams {
     fn default() -> Self {
-        Self { temperature: 0.0, top_p: 1.0, min_p: 0.0, repeat_penalty: 1.0, seed: 0 }
+        Self { temperature: 0.0, top_p: 1.0, min_p: 0.0, seed: 0 }
     }
 }
 
-impl Sampling {
+impl SamplingParams {
     pub(crate) fn check(&self) -> Result<(), RunError> {
         let within = [
-            ("temperature", self.temperature, 0.0, 100.0),
-            ("top_p", self.top_p, 0.0, 1.0),
-            ("min_p", self.min_p, 0.0, 1.0),
-            ("repeat_penalty", self.repeat_penalty, 0.01, 100.0),
+            ("temperature", self.temperature, 100.0),
+            ("top_p", self.top_p, 1.0),
+            ("min_p", self.min_p, 1.0),
         ];
-        match within.into_iter().find(|(_, number, least, most)| !(*least..=*most).contains(number)) {
+        match within.into_iter().find(|(_, number, most)| !(0.0..=*most).contains(number)) {
             Some((name, ..)) => Err(RunError::Parameter(name)),
             None => Ok(()),
         }
@@ -47,13 +38,13 @@ impl Sampling {
 
 /// A token with the logarithm of its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scored {
+pub(crate) struct TokenScore {
     pub(crate) token: u32,
     pub(crate) logprob: f64,
 }
 
 /// The model's own log-probabilities of `token` and of the `count` likeliest, likeliest first.
-pub(crate) fn scored(logits: &[f32], token: u32, count: usize) -> (Scored, Vec<Scored>) {
+pub(crate) fn log_probabilities(logits: &[f32], token: u32, count: usize) -> (TokenScore, Vec<TokenScore>) {
     let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - most).exp()).sum();
     let base = most + sum.ln();
@@ -66,8 +57,8 @@ pub(crate) fn scored(logits: &[f32], token: u32, count: usize) -> (Scored, Vec<S
         order.truncate(count);
     }
     order.sort_unstable_by(likelier);
-    let top = order.into_iter().map(|token| Scored { token, logprob: logprob(token) }).collect();
-    (Scored { token, logprob: logprob(token) }, top)
+    let top = order.into_iter().map(|token| TokenScore { token, logprob: logprob(token) }).collect();
+    (TokenScore { token, logprob: logprob(token) }, top)
 }
 
 /// Likelier first; of equal ones the smaller number.
@@ -76,30 +67,29 @@ fn compare(logits: &[f32], a: u32, b: u32) -> std::cmp::Ordering {
     of(b).total_cmp(&of(a)).then(a.cmp(&b))
 }
 
-/// Draws tokens, one after the other.
+/// Sampler of one answer: draws its tokens one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampler {
-    sampling: Sampling,
+    sampling: SamplingParams,
     state: u64,
 }
 
 impl Sampler {
-    pub(crate) fn new(sampling: Sampling) -> Self {
+    pub(crate) fn new(sampling: SamplingParams) -> Self {
         Self { state: sampling.seed, sampling }
     }
 
-    /// The next token after `before`. Logits that are no numbers are never chosen.
-    pub(crate) fn next(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let mut logits: Vec<f32> =
+    /// The next token. Logits that are no numbers are never chosen.
+    pub(crate) fn next(&mut self, logits: &[f32]) -> Option<u32> {
+        let logits: Vec<f32> =
             logits.iter().map(|logit| if logit.is_nan() { f32::NEG_INFINITY } else { *logit }).collect();
-        self.penalise(&mut logits, before);
         if self.sampling.temperature == 0.0 {
             return (0_u32..).take(logits.len()).min_by(|a, b| compare(&logits, *a, *b));
         }
-        let (_, likeliest) = scored(&logits, 0, logits.len());
+        let (_, likeliest) = log_probabilities(&logits, 0, logits.len());
         let candidates = self.candidates(&likeliest);
         let most = candidates.first()?.logprob;
-        let weight = |scored: &Scored| ((scored.logprob - most) / self.sampling.temperature).exp();
+        let weight = |scored: &TokenScore| ((scored.logprob - most) / self.sampling.temperature).exp();
         let sum: f64 = candidates.iter().map(weight).sum();
         let mut left = random(&mut self.state) * sum;
         for candidate in candidates {
@@ -111,23 +101,7 @@ impl Sampler {
         candidates.last().map(|candidate| candidate.token)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "logits are single precision")]
-    fn penalise(&self, logits: &mut [f32], before: &[u32]) {
-        let penalty = self.sampling.repeat_penalty as f32;
-        if penalty == 1.0 {
-            return;
-        }
-        let mut recent = before[before.len().saturating_sub(REPEAT_SPAN)..].to_vec();
-        recent.sort_unstable();
-        recent.dedup();
-        for token in recent {
-            if let Some(logit) = logits.get_mut(token as usize) {
-                if *logit > 0.0 { *logit /= penalty } else { *logit *= penalty }
-            }
-        }
-    }
-
-    fn candidates<'s>(&self, likeliest: &'s [Scored]) -> &'s [Scored] {
+    fn candidates<'s>(&self, likeliest: &'s [TokenScore]) -> &'s [TokenScore] {
         let (mut sum, mut end) = (0.0, likeliest.len());
         if self.sampling.top_p < 1.0 {
             for (at, scored) in likeliest.iter().enumerate() {
@@ -161,25 +135,25 @@ fn random(state: &mut u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn draws(sampling: Sampling, logits: &[f32]) -> Vec<u32> {
+    fn draws(sampling: SamplingParams, logits: &[f32]) -> Vec<u32> {
         let mut sampler = Sampler::new(sampling);
-        (0..400).filter_map(|_| sampler.next(logits, &[])).collect()
+        (0..400).filter_map(|_| sampler.next(logits)).collect()
     }
 
-    fn warm() -> Sampling {
-        Sampling { temperature: 1.0, seed: 7, ..Sampling::default() }
+    fn warm() -> SamplingParams {
+        SamplingParams { temperature: 1.0, seed: 7, ..SamplingParams::default() }
     }
 
     #[test]
     fn without_temperature_the_likeliest_is_taken_and_of_equals_the_first() {
-        assert_eq!(Sampler::new(Sampling::default()).next(&[0.0, 3.0, 3.0, f32::NAN], &[]), Some(1));
+        assert_eq!(Sampler::new(SamplingParams::default()).next(&[0.0, 3.0, 3.0, f32::NAN]), Some(1));
     }
 
     #[test]
     fn a_seed_gives_the_same_draws() {
         let logits = [0.1, 0.2, 0.3, 0.4];
         assert_eq!(draws(warm(), &logits), draws(warm(), &logits));
-        assert_ne!(draws(warm(), &logits), draws(Sampling { seed: 8, ..warm() }, &logits));
+        assert_ne!(draws(warm(), &logits), draws(SamplingParams { seed: 8, ..warm() }, &logits));
     }
 
     #[test]
@@ -193,23 +167,16 @@ mod tests {
     fn the_unlikely_are_left_out() {
         let logits = [0.5_f32.ln(), 0.3_f32.ln(), 0.15_f32.ln(), 0.05_f32.ln()];
         let most = |sampling| draws(sampling, &logits).into_iter().max();
-        assert_eq!(most(Sampling { top_p: 0.7, ..warm() }), Some(1));
-        assert_eq!(most(Sampling { min_p: 0.25, ..warm() }), Some(2));
-        assert_eq!(most(Sampling { top_p: 0.0, ..warm() }), Some(0));
+        assert_eq!(most(SamplingParams { top_p: 0.7, ..warm() }), Some(1));
+        assert_eq!(most(SamplingParams { min_p: 0.25, ..warm() }), Some(2));
+        assert_eq!(most(SamplingParams { top_p: 0.0, ..warm() }), Some(0));
         assert_eq!(most(warm()), Some(3));
-    }
-
-    #[test]
-    fn what_was_just_said_is_less_likely() {
-        let sampling = Sampling { repeat_penalty: 2.0, ..Sampling::default() };
-        assert_eq!(Sampler::new(sampling.clone()).next(&[3.0, 2.0], &[0]), Some(1));
-        assert_eq!(Sampler::new(sampling).next(&[-3.0, -4.0], &[0]), Some(1));
     }
 
     #[test]
     fn log_probabilities_are_the_models_own() {
         let logits = [0.5_f32.ln(), 0.3_f32.ln(), 0.2_f32.ln()];
-        let (chosen, top) = scored(&logits, 2, 2);
+        let (chosen, top) = log_probabilities(&logits, 2, 2);
         assert!((chosen.logprob - 0.2_f64.ln()).abs() < 1e-6);
         assert_eq!(top.iter().map(|scored| scored.token).collect::<Vec<_>>(), [0, 1]);
     }
@@ -217,7 +184,7 @@ mod tests {
     #[test]
     fn numbers_out_of_range_are_refused() {
         for wrong in [f64::NAN, -1.0, f64::INFINITY] {
-            let sampling = Sampling { temperature: wrong, ..Sampling::default() };
+            let sampling = SamplingParams { temperature: wrong, ..SamplingParams::default() };
             assert_eq!(sampling.check(), Err(RunError::Parameter("temperature")));
         }
     }

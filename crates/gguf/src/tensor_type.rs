@@ -2,35 +2,29 @@
 
 use candle_core::quantized::GgmlDType;
 
-/// How the numbers of a tensor are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// How the numbers of a tensor are stored; with the type's number in the file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
 pub enum TensorType {
-    /// 32-bit floating point.
-    F32,
-    /// 16-bit floating point.
-    F16,
+    F32 = 0,
+    F16 = 1,
     /// 16-bit floating point with the range of 32 bits.
-    BF16,
+    BF16 = 30,
     /// 4-bit blocks with a scale.
-    Q4_0,
+    Q4_0 = 2,
     /// 4-bit blocks with a scale and a minimum.
-    Q4_1,
+    Q4_1 = 3,
     /// 5-bit blocks with a scale.
-    Q5_0,
+    Q5_0 = 6,
     /// 5-bit blocks with a scale and a minimum.
-    Q5_1,
+    Q5_1 = 7,
     /// 8-bit blocks with a scale.
-    Q8_0,
-    /// 2-bit super-blocks.
-    Q2K,
-    /// 3-bit super-blocks.
-    Q3K,
-    /// 4-bit super-blocks.
-    Q4K,
-    /// 5-bit super-blocks.
-    Q5K,
-    /// 6-bit super-blocks.
-    Q6K,
+    Q8_0 = 8,
+    Q2K = 10,
+    Q3K = 11,
+    Q4K = 12,
+    Q5K = 13,
+    Q6K = 14,
 }
 
 impl TensorType {
@@ -57,29 +51,13 @@ impl TensorType {
 
     /// The type's number in the file format.
     pub fn number(self) -> u32 {
-        match self {
-            Self::F32 => 0,
-            Self::F16 => 1,
-            Self::Q4_0 => 2,
-            Self::Q4_1 => 3,
-            Self::Q5_0 => 6,
-            Self::Q5_1 => 7,
-            Self::Q8_0 => 8,
-            Self::Q2K => 10,
-            Self::Q3K => 11,
-            Self::Q4K => 12,
-            Self::Q5K => 13,
-            Self::Q6K => 14,
-            Self::BF16 => 30,
-        }
+        self as u32
     }
 
-    /// Numbers in a block.
     pub fn block(self) -> u64 {
         self.candle().block_size() as u64
     }
 
-    /// Bytes of a block.
     pub fn block_bytes(self) -> u64 {
         self.candle().type_size() as u64
     }

@@ -1,4 +1,4 @@
-//! Texts to tokens and back, from what the file says of its vocabulary.
+//! Vocabulary of a model: texts to tokens and back.
 //!
 //! Control tokens are written by the engine alone. A text that *spells* one, such as `<|im_end|>` typed by a
 //! user, is made of ordinary tokens, so nothing that is said can end its own message.
@@ -6,32 +6,31 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{LoadError, RunError};
-use crate::header::Header;
+use crate::header::GgufHeader;
 use crate::merge::{Rank, merge};
-use crate::split::Split;
-use crate::value::Value;
+use crate::metadata_value::MetadataValue;
+use crate::pre_tokenizer::PreTokenizer;
 
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Form around what is said. Markers of the model in it become control tokens.
-    Form(String),
-    /// What is said: always plain text.
+    /// Text of the chat template. Markers of the vocabulary in it become control tokens.
+    Template(String),
+    /// Text of a message or a document: never becomes a control token.
     Text(String),
 }
 
 impl Piece {
-    /// The piece as text.
     pub fn as_str(&self) -> &str {
         match self {
-            Self::Form(text) | Self::Text(text) => text,
+            Self::Template(text) | Self::Text(text) => text,
         }
     }
 }
 
-/// Names under which models end a turn. A control token of such a name ends an answer, whatever else the
-/// file says.
-const ENDS: [&str; 8] = [
+/// Markers by which models end a turn. A control token of such a spelling ends an answer, whatever else the file
+/// says.
+const END_MARKERS: [&str; 8] = [
     "<|im_end|>",
     "<|endoftext|>",
     "<|eot_id|>",
@@ -43,7 +42,7 @@ const ENDS: [&str; 8] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Normal,
     Control,
     /// Text that was given a token of its own after training.
@@ -52,13 +51,12 @@ enum Kind {
     Unused,
 }
 
-/// The tokens of a model.
+/// Vocabulary of a model.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
-    /// What each token stands for.
+    /// Bytes each token stands for.
     bytes: Vec<Vec<u8>>,
-    kinds: Vec<Kind>,
-    /// Markers, longest first.
+    kinds: Vec<TokenKind>,
     markers: Vec<(String, u32)>,
     ends: HashSet<u32>,
     first: Option<u32>,
@@ -68,9 +66,8 @@ pub(crate) struct Vocabulary {
 
 #[derive(Debug)]
 enum Scheme {
-    /// Bytes, joined by rank.
     Bytes {
-        split: Split,
+        split: PreTokenizer,
         of_byte: Box<[Option<u32>; 256]>,
         merges: HashMap<(u32, u32), (u32, u32)>,
         /// Tokens that a piece of their spelling becomes without joining, in the order of their bytes. Some are
@@ -86,23 +83,25 @@ enum Scheme {
     },
 }
 
-/// What stands for a space in SentencePiece vocabularies.
+/// Letter for a space in SentencePiece vocabularies.
 const SPACE: &str = "\u{2581}";
 
 impl Vocabulary {
-    pub(crate) fn of(header: &Header) -> Result<Self, LoadError> {
-        let texts = header.require("tokenizer.ggml.tokens", Value::texts)?;
+    pub(crate) fn of(header: &GgufHeader) -> Result<Self, LoadError> {
+        let texts = header.require("tokenizer.ggml.tokens", MetadataValue::texts)?;
         if texts.is_empty() || u32::try_from(texts.len()).is_err() {
             return Err(LoadError::Vocabulary(format!("it has {} tokens", texts.len())));
         }
         let kinds = kinds(header, texts.len())?;
-        let model = header.require("tokenizer.ggml.model", Value::text)?;
-        let flag = |key: &str| header.get(key).and_then(Value::bool);
+        let model = header.require("tokenizer.ggml.model", MetadataValue::text)?;
+        let flag = |key: &str| header.get(key).and_then(MetadataValue::bool);
         let (scheme, bytes, first_by_default) = match model {
             "gpt2" => {
-                let name = header.get("tokenizer.ggml.pre").and_then(Value::text).unwrap_or("default");
+                let name =
+                    header.get("tokenizer.ggml.pre").and_then(MetadataValue::text).unwrap_or("default");
                 let llama3 = matches!(name, "llama3" | "llama-v3" | "llama-bpe");
-                let (scheme, bytes) = bytes_scheme(header, texts, &kinds, Split::named(name)?, llama3)?;
+                let (scheme, bytes) =
+                    bytes_scheme(header, texts, &kinds, PreTokenizer::named(name)?, llama3)?;
                 (scheme, bytes, llama3)
             }
             "llama" => {
@@ -128,10 +127,10 @@ impl Vocabulary {
         }
         let mut markers: Vec<(String, u32)> = Vec::new();
         for ((text, kind), number) in texts.iter().zip(&kinds).zip(0_u32..) {
-            if matches!(kind, Kind::Control | Kind::Own) && !text.is_empty() {
+            if matches!(kind, TokenKind::Control | TokenKind::Own) && !text.is_empty() {
                 markers.push((text.clone(), number));
             }
-            if *kind == Kind::Control && ENDS.contains(&text.as_str()) {
+            if *kind == TokenKind::Control && END_MARKERS.contains(&text.as_str()) {
                 ends.insert(number);
             }
         }
@@ -143,7 +142,7 @@ impl Vocabulary {
     /// The bytes a token adds to a text: none for control tokens.
     pub(crate) fn text_of(&self, token: u32) -> &[u8] {
         match self.kinds.get(token as usize) {
-            Some(Kind::Control | Kind::Unused) | None => &[],
+            Some(TokenKind::Control | TokenKind::Unused) | None => &[],
             Some(_) => self.spelling(token),
         }
     }
@@ -164,7 +163,7 @@ impl Vocabulary {
     }
 
     /// Fewest tokens a text of so many bytes can have.
-    pub(crate) fn fewest(&self, bytes: usize) -> u64 {
+    pub(crate) fn min_tokens(&self, bytes: usize) -> u64 {
         bytes.div_ceil(self.longest) as u64
     }
 
@@ -174,11 +173,11 @@ impl Vocabulary {
         let mut run = String::new();
         let mut after_marker = true;
         for piece in pieces {
-            let Piece::Form(form) = piece else {
+            let Piece::Template(template) = piece else {
                 run.push_str(piece.as_str());
                 continue;
             };
-            let mut rest = form.as_str();
+            let mut rest = template.as_str();
             while let Some((at, marker, token)) = self.next_marker(rest) {
                 run.push_str(&rest[..at]);
                 self.plain(&run, after_marker, &mut tokens)?;
@@ -257,27 +256,29 @@ fn no_token(byte: u8) -> RunError {
     RunError::Tokens(format!("the model has no token for the byte 0x{byte:02x}"))
 }
 
-fn kinds(header: &Header, count: usize) -> Result<Vec<Kind>, LoadError> {
-    let Some(value) = header.get("tokenizer.ggml.token_type") else { return Ok(vec![Kind::Normal; count]) };
+fn kinds(header: &GgufHeader, count: usize) -> Result<Vec<TokenKind>, LoadError> {
+    let Some(value) = header.get("tokenizer.ggml.token_type") else {
+        return Ok(vec![TokenKind::Normal; count]);
+    };
     let numbers = value.integers().ok_or_else(|| LoadError::Key("tokenizer.ggml.token_type".to_owned()))?;
     if numbers.len() != count {
         return Err(LoadError::Vocabulary(format!("{count} tokens have {} kinds", numbers.len())));
     }
     let kind = |number: &i64| match number {
-        2 | 3 => Kind::Control,
-        4 => Kind::Own,
-        5 => Kind::Unused,
-        6 => Kind::Byte,
-        _ => Kind::Normal,
+        2 | 3 => TokenKind::Control,
+        4 => TokenKind::Own,
+        5 => TokenKind::Unused,
+        6 => TokenKind::Byte,
+        _ => TokenKind::Normal,
     };
     Ok(numbers.iter().map(kind).collect())
 }
 
 fn bytes_scheme(
-    header: &Header,
+    header: &GgufHeader,
     texts: &[String],
-    kinds: &[Kind],
-    split: Split,
+    kinds: &[TokenKind],
+    split: PreTokenizer,
     takes_whole: bool,
 ) -> Result<(Scheme, Vec<Vec<u8>>), LoadError> {
     let alphabet: HashMap<char, u8> = (0..=u8::MAX).map(|byte| (letter(byte), byte)).collect();
@@ -286,7 +287,7 @@ fn bytes_scheme(
     for ((text, kind), number) in texts.iter().zip(kinds).zip(0_u32..) {
         let spelled: Option<Vec<u8>> = text.chars().map(|letter| alphabet.get(&letter).copied()).collect();
         bytes.push(match (kind, spelled) {
-            (Kind::Normal, Some(spelled)) => {
+            (TokenKind::Normal, Some(spelled)) => {
                 ids.entry(text.as_str()).or_insert(number);
                 spelled
             }
@@ -299,7 +300,7 @@ fn bytes_scheme(
     }
     let all: HashSet<&str> = texts.iter().map(String::as_str).collect();
     let mut merges = HashMap::new();
-    let pairs = header.require("tokenizer.ggml.merges", Value::texts)?;
+    let pairs = header.require("tokenizer.ggml.merges", MetadataValue::texts)?;
     for (pair, rank) in pairs.iter().zip(0_u32..) {
         let broken = || LoadError::Vocabulary(format!("the merge `{pair}` joins no two tokens to a third"));
         let (a, b) = pair.split_once(' ').ok_or_else(broken)?;
@@ -320,12 +321,12 @@ fn bytes_scheme(
 }
 
 fn characters_scheme(
-    header: &Header,
+    header: &GgufHeader,
     texts: &[String],
-    kinds: &[Kind],
+    kinds: &[TokenKind],
     space_first: bool,
 ) -> Result<(Scheme, Vec<Vec<u8>>), LoadError> {
-    let scores = header.require("tokenizer.ggml.scores", Value::floats)?;
+    let scores = header.require("tokenizer.ggml.scores", MetadataValue::floats)?;
     if scores.len() != texts.len() || scores.iter().any(|score| score.is_nan()) {
         return Err(LoadError::Vocabulary(format!("{} tokens have {} scores", texts.len(), scores.len())));
     }
@@ -336,11 +337,11 @@ fn characters_scheme(
         let byte = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
         let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match (kind, byte) {
-            (Kind::Byte, Some(byte)) => {
+            (TokenKind::Byte, Some(byte)) => {
                 of_byte[usize::from(byte)] = Some(number);
                 bytes.push(vec![byte]);
             }
-            (Kind::Normal, _) => {
+            (TokenKind::Normal, _) => {
                 ids.entry(text.clone()).or_insert(number);
                 bytes.push(text.replace(SPACE, " ").into_bytes());
             }

@@ -8,27 +8,27 @@ use std::sync::Arc;
 use candle_core::quantized::{QMatMul, QStorage, QTensor};
 use candle_core::{Device, Module, Tensor};
 
-use crate::config::Config;
 use crate::error::LoadError;
-use crate::header::{Header, TensorEntry};
-use crate::panel::{BLOCK, Panels};
-use crate::product::Kernel;
+use crate::header::{GgufHeader, TensorEntry};
+use crate::matmul::MatmulKernel;
+use crate::model_config::ModelConfig;
+use crate::packed_rows::{BLOCK, PackedRows};
 use crate::tensor_type::TensorType;
 
 /// A matrix that rows are multiplied with.
 #[derive(Clone)]
 pub(crate) enum Matrix {
     /// 8-bit blocks, which have kernels of their own here.
-    Panels(Arc<Panels>),
+    Packed(Arc<PackedRows>),
     /// Any other type, as it is stored.
     Stored(Arc<QMatMul>),
 }
 
 impl Matrix {
     /// The products of rows, one after the other.
-    pub(crate) fn apply(&self, rows: &Rows) -> Result<Vec<f32>, candle_core::Error> {
+    pub(crate) fn apply(&self, rows: &Activations) -> Result<Vec<f32>, candle_core::Error> {
         match self {
-            Self::Panels(panels) => Ok(rows.kernel.product(rows.grouped(), rows.count(), panels)),
+            Self::Packed(packed) => Ok(rows.kernel.product(rows.grouped(), rows.count(), packed)),
             Self::Stored(stored) => stored.forward(&rows.tensor()?)?.flatten_all()?.to_vec1(),
         }
     }
@@ -36,8 +36,8 @@ impl Matrix {
     /// The matrix' rows with these numbers.
     pub(crate) fn pick(&self, numbers: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
         match self {
-            Self::Panels(panels) => {
-                Ok(numbers.iter().flat_map(|&number| panels.row(number as usize)).collect())
+            Self::Packed(packed) => {
+                Ok(numbers.iter().flat_map(|&number| packed.row(number as usize)).collect())
             }
             Self::Stored(stored) => {
                 stored.embedding(&Tensor::new(numbers, &Device::Cpu)?)?.flatten_all()?.to_vec1()
@@ -46,16 +46,16 @@ impl Matrix {
     }
 }
 
-/// Rows, ready to be multiplied with several matrices.
-pub(crate) struct Rows {
+/// Activations, ready to be multiplied with several matrices.
+pub(crate) struct Activations {
     numbers: Vec<f32>,
     width: usize,
     grouped: OnceCell<Vec<f32>>,
-    kernel: Kernel,
+    kernel: MatmulKernel,
 }
 
-impl Rows {
-    pub(crate) fn new(numbers: Vec<f32>, width: usize, kernel: Kernel) -> Self {
+impl Activations {
+    pub(crate) fn new(numbers: Vec<f32>, width: usize, kernel: MatmulKernel) -> Self {
         Self { numbers, width, grouped: OnceCell::new(), kernel }
     }
 
@@ -75,7 +75,6 @@ impl Rows {
     }
 }
 
-/// One layer's tensors.
 pub(crate) struct Layer {
     pub(crate) attention_norm: Vec<f32>,
     pub(crate) query: Matrix,
@@ -94,7 +93,7 @@ pub(crate) struct Layer {
 }
 
 /// All tensors of a model.
-pub(crate) struct Weights {
+pub(crate) struct ModelWeights {
     pub(crate) embedding: Matrix,
     pub(crate) layers: Vec<Layer>,
     pub(crate) norm: Vec<f32>,
@@ -103,13 +102,13 @@ pub(crate) struct Weights {
     pub(crate) rotation_factors: Option<Vec<f32>>,
 }
 
-impl Weights {
+impl ModelWeights {
     pub(crate) fn read(
-        header: &Header,
-        config: &Config,
+        header: &GgufHeader,
+        config: &ModelConfig,
         file: &mut (impl Read + Seek),
     ) -> Result<Self, LoadError> {
-        let mut tensors = Tensors { header, file };
+        let mut tensors = TensorReader { header, file };
         let embedding = tensors.matrix("token_embd.weight", config.width, config.vocabulary)?;
         let output = match header.tensor("output.weight") {
             Some(_) => tensors.matrix("output.weight", config.width, config.vocabulary)?,
@@ -125,13 +124,13 @@ impl Weights {
     }
 }
 
-struct Tensors<'a, F> {
-    header: &'a Header,
+struct TensorReader<'a, F> {
+    header: &'a GgufHeader,
     file: &'a mut F,
 }
 
-impl<'a, F: Read + Seek> Tensors<'a, F> {
-    fn layer(&mut self, number: usize, config: &Config) -> Result<Layer, LoadError> {
+impl<'a, F: Read + Seek> TensorReader<'a, F> {
+    fn layer(&mut self, number: usize, config: &ModelConfig) -> Result<Layer, LoadError> {
         let name = |part: &str| format!("blk.{number}.{part}");
         let (width, inner) = (config.width, config.inner);
         let (queries, keys) = (config.heads * config.head, config.kv_heads * config.head);
@@ -157,7 +156,7 @@ impl<'a, F: Read + Seek> Tensors<'a, F> {
         let entry = self.entry(name, &[inner, rows])?;
         let bytes = bytes(entry, self.file)?;
         if entry.kind == TensorType::Q8_0 && inner.is_multiple_of(BLOCK) {
-            return Ok(Matrix::Panels(Arc::new(Panels::new(&bytes, inner, rows))));
+            return Ok(Matrix::Packed(Arc::new(PackedRows::new(&bytes, inner, rows))));
         }
         let tensor = tensor(entry, bytes, vec![rows, inner])?;
         Ok(Matrix::Stored(Arc::new(QMatMul::from_qtensor(tensor)?)))

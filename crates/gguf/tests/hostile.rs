@@ -8,7 +8,7 @@ mod tiny;
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use gguf::{Engine, Header, LoadError, Options};
+use gguf::{Engine, EngineOptions, GgufHeader, LoadError};
 use proptest::prelude::*;
 use tiny::{File, Meta, TINY, Tiny};
 
@@ -17,7 +17,7 @@ fn load_bytes(bytes: &[u8]) -> Result<Engine, LoadError> {
     let path = folder.path().join("hostile.gguf");
     std::fs::write(&path, bytes).unwrap();
     let begun = Instant::now();
-    let loaded = Engine::load(&path, &Options::default());
+    let loaded = Engine::load(&path, &EngineOptions::default());
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     loaded
 }
@@ -56,9 +56,9 @@ fn a_file_cut_anywhere_is_an_error() {
     let bytes = tiny().bytes();
     let head = bytes.len() - 100_000;
     for length in (0..head).step_by(97).chain([bytes.len() - 1, bytes.len() - 4_000]) {
-        assert!(Header::read(&mut Cursor::new(&bytes[..length])).is_err(), "{length}");
+        assert!(GgufHeader::read(&mut Cursor::new(&bytes[..length])).is_err(), "{length}");
     }
-    assert!(Header::read(&mut Cursor::new(&bytes)).is_ok());
+    assert!(GgufHeader::read(&mut Cursor::new(&bytes)).is_ok());
 }
 
 #[test]

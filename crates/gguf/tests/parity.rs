@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use gguf::{Engine, Job, Message, Options, Piece, Role, Sampling, Token, Update};
+use gguf::{ChatMessage, ChatRole, Engine, EngineJob, EngineOptions, JobEvent, Piece, SamplingParams, Token};
 use serde_json::Value;
 
 /// How far answers may lie from llama.cpp's.
@@ -47,7 +47,8 @@ struct Answer {
 
 fn answer(engine: &Engine, text: &str, max_tokens: u32, logprobs: Option<u8>) -> Answer {
     let prompt = vec![Piece::Text(text.to_owned())];
-    let job = Job { prompt, sampling: Sampling::default(), max_tokens, stop: Vec::new(), logprobs };
+    let job =
+        EngineJob { prompt, sampling: SamplingParams::default(), max_tokens, stop: Vec::new(), logprobs };
     let (sender, updates) = channel();
     let begun = Instant::now();
     let _handle =
@@ -55,14 +56,14 @@ fn answer(engine: &Engine, text: &str, max_tokens: u32, logprobs: Option<u8>) ->
     let mut answer = Answer { tokens: Vec::new(), prompt_tokens: 0, prompt_seconds: 0.0, seconds: 0.0 };
     for (at, update) in updates {
         match update {
-            Update::Begun(begun) => answer.prompt_tokens = begun.prompt_tokens - begun.cached_tokens,
-            Update::Text { tokens, .. } => {
+            JobEvent::Started(begun) => answer.prompt_tokens = begun.prompt_tokens - begun.cached_tokens,
+            JobEvent::Text { tokens, .. } => {
                 if answer.tokens.is_empty() {
                     answer.prompt_seconds = at.duration_since(begun).as_secs_f64();
                 }
                 answer.tokens.extend(tokens);
             }
-            Update::Ended(end) => {
+            JobEvent::Ended(end) => {
                 end.unwrap();
                 answer.seconds = at.duration_since(begun).as_secs_f64() - answer.prompt_seconds;
             }
@@ -118,7 +119,7 @@ fn answers_are_those_of_llama_cpp() {
     let text = std::fs::read_to_string(path("DRAWLOOM_PARITY_EXPECTED")).unwrap();
     let expected: Value = serde_json::from_str(&text).unwrap();
     let list = |name: &str| expected[name].as_array().unwrap().as_slice();
-    let engine = Engine::load(Path::new(&path("DRAWLOOM_PARITY_MODEL")), &Options::default()).unwrap();
+    let engine = Engine::load(Path::new(&path("DRAWLOOM_PARITY_MODEL")), &EngineOptions::default()).unwrap();
     let mut wrong = Vec::new();
 
     let mut tokens = |what: &str, prompt: &[Piece], theirs: &Value| {
@@ -135,13 +136,13 @@ fn answers_are_those_of_llama_cpp() {
     for chat in list("chats") {
         let message = |message: &Value| {
             let role = match message["role"].as_str().unwrap() {
-                "system" => Role::System,
-                "user" => Role::User,
-                _ => Role::Assistant,
+                "system" => ChatRole::System,
+                "user" => ChatRole::User,
+                _ => ChatRole::Assistant,
             };
-            Message { role, text: message["content"].as_str().unwrap().to_owned() }
+            ChatMessage { role, text: message["content"].as_str().unwrap().to_owned() }
         };
-        let messages: Vec<Message> = chat["messages"].as_array().unwrap().iter().map(message).collect();
+        let messages: Vec<ChatMessage> = chat["messages"].as_array().unwrap().iter().map(message).collect();
         tokens(&format!("{messages:?}"), &engine.chat_prompt(&messages).unwrap(), &chat["tokens"]);
     }
     let (texts, chats) = (list("texts").len(), list("chats").len());

@@ -5,12 +5,11 @@
 #[allow(dead_code, reason = "several tests share it, none uses all of it")]
 mod tiny;
 
-use gguf::{Engine, Header, Options, TensorType, requantise};
-use sha2::{Digest, Sha256};
+use gguf::{Engine, EngineOptions, GgufHeader, TensorType, requantise};
 use tiny::{TINY, Tiny};
 
-fn header(path: &std::path::Path) -> Header {
-    Header::read(&mut std::fs::File::open(path).unwrap()).unwrap()
+fn header(path: &std::path::Path) -> GgufHeader {
+    GgufHeader::read(&mut std::fs::File::open(path).unwrap()).unwrap()
 }
 
 #[test]
@@ -19,22 +18,19 @@ fn slow_matrices_become_8_bit_blocks_and_everything_else_stays() {
     let (source, target) = (folder.path().join("a.gguf"), folder.path().join("b.gguf"));
     std::fs::write(&source, Tiny { kind: 3, ..TINY }.file().bytes()).unwrap();
     let mut told = Vec::new();
-    let result = requantise(&source, &target, |progress| told.push(progress)).unwrap();
+    let converted = requantise(&source, &target, |progress| told.push(progress)).unwrap();
 
     let (old, new) = (header(&source), header(&target));
     assert_eq!(old.metadata, new.metadata);
-    assert_eq!(result.converted, old.tensors.iter().filter(|tensor| tensor.kind == TensorType::Q4_1).count());
+    assert_eq!(converted, old.tensors.iter().filter(|tensor| tensor.kind == TensorType::Q4_1).count());
     for (old, new) in old.tensors.iter().zip(&new.tensors) {
         assert_eq!((&old.name, &old.dimensions), (&new.name, &new.dimensions));
         assert_eq!(new.kind, if old.kind == TensorType::Q4_1 { TensorType::Q8_0 } else { old.kind });
     }
-    let bytes = std::fs::read(&target).unwrap();
-    assert_eq!(result.bytes, bytes.len() as u64);
-    assert_eq!(result.sha256, data_encoding::HEXLOWER.encode(&Sha256::digest(&bytes)));
     assert!(told.iter().is_sorted_by_key(|progress| progress.done));
     assert!(told.last().is_some_and(|last| last.done == last.total));
-    assert_eq!(Engine::load(&source, &Options::default()).unwrap().info().slow_matrices, 16);
-    assert_eq!(Engine::load(&target, &Options::default()).unwrap().info().slow_matrices, 0);
+    assert_eq!(Engine::load(&source, &EngineOptions::default()).unwrap().info().slow_matrices, 16);
+    assert_eq!(Engine::load(&target, &EngineOptions::default()).unwrap().info().slow_matrices, 0);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside");
 }
 
@@ -43,7 +39,7 @@ fn a_fast_model_is_copied_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let (source, target) = (folder.path().join("a.gguf"), folder.path().join("b.gguf"));
     std::fs::write(&source, TINY.file().bytes()).unwrap();
-    assert_eq!(requantise(&source, &target, |_| {}).unwrap().converted, 0);
+    assert_eq!(requantise(&source, &target, |_| {}).unwrap(), 0);
     assert_eq!(std::fs::read(&source).unwrap(), std::fs::read(&target).unwrap());
 }
 

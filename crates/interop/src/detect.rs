@@ -1,4 +1,4 @@
-//! Which format a file is in, told by its content.
+//! Format detection by a file's content.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl Format {
     /// Every format, in the order they are named.
     pub const ALL: [Self; 1] = [Self::Own];
 
-    /// Its name, as `--as` takes it.
+    /// Name of the format, as `--as` takes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Own => "drawloom",
@@ -39,14 +39,13 @@ pub enum Unknown {
     /// There is nothing in it.
     #[error("the file is empty")]
     Empty,
-    /// It is none of those that can be read.
+    /// Unknown format.
     #[error(
         "the file begins {beginning:?}, as none of the formats that can be read ({known}): name one with --as"
     )]
     Format {
-        /// How it begins, made safe to show.
+        /// Beginning of the file, made safe to show.
         beginning: String,
-        /// The formats.
         known: String,
     },
 }

@@ -8,8 +8,8 @@
 //! Written as it is read: memory grows with the branches that wait to be written, by their ids.
 //! Pruned branches and versions, passages that are left out, remarks and drafts are not in it.
 
+mod author_styles;
 mod escape;
-mod ink;
 mod tree;
 
 use std::io::Write;
@@ -55,9 +55,9 @@ pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(
         last = passage.position.id;
     }
     tree.below(last)?;
-    let inks = tree.finish();
+    let styles = tree.finish();
     out.write_all(b"</main>\n<footer>\n")?;
-    inks.legend(out)?;
+    styles.legend(out)?;
     out.write_all(b"</footer>\n</body>\n</html>\n")?;
     out.flush()?;
     Ok(())

@@ -1,9 +1,9 @@
-//! What an import does to a store, as plain data (spec: loom §8 *Rules*, security §13).
+//! Planning an import: its changes of a store, as plain data (spec: loom §8 *Rules*, security §13).
 //!
-//! - A tree that is unknown here is taken whole, under its own ids: [`Change::Whole`].
+//! - A tree that is unknown here is taken whole, under its own ids: [`ImportChange::Whole`].
 //! - Of a tree that is known, what is stored is compared record by record: equal ones are skipped, one that
 //!   differs refuses the whole file, new ones are added by an ordinary [`loom::Plan`] that sets no cell a view
-//!   reads: [`Change::Added`].
+//!   reads: [`ImportChange::Added`].
 //! - A copy gets new ids and a new log: [`plan_copy`].
 //!
 //! Operations, views, generations of a file are history. Nothing here resumes, runs or grants anything.
@@ -14,19 +14,18 @@ mod known;
 use loom::{Author, Digest, Millis, NodeId, Plan, RowError, Rows, Trust};
 use serde::Serialize;
 
-use crate::own::Imported;
+use crate::own::ImportedFile;
 
-pub use copy::{Copied, plan_copy};
+pub use copy::{CopyPlan, plan_copy};
 
-/// Where imported text came from: kept beside the tree, never in it.
+/// Provenance of imported text: kept beside the tree, never in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Provenance {
-    /// Names the file.
     pub file: Digest,
 }
 
 impl Provenance {
-    /// How far imported text is believed until the owner says `tree trust`.
+    /// Trust of imported text until `tree trust`.
     pub const TRUST: Trust = Trust::Outside;
 
     /// How an imported author is shown and treated: `import:<digest>/<name>`, with the first 16 digits. A file
@@ -39,16 +38,14 @@ impl Provenance {
 
 /// A time outside 2000-01-01 to now + 1 day. It is kept, shown as such, and orders nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct OddTime {
-    /// The node.
+pub struct ImplausibleTime {
     pub node: NodeId,
-    /// What it says.
     pub at: Millis,
 }
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum ImportChange {
     /// Insert the file's tree as it is: rows, log and the cells the log sets.
     Whole,
     /// Apply this plan to the tree that is here, then keep the file's manifests, responses and blobs that its
@@ -58,40 +55,31 @@ pub enum Change {
     Nothing,
 }
 
-/// An import as planned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportPlan {
-    /// What to do with the rows.
-    pub change: Change,
+    /// Change of the rows.
+    pub change: ImportChange,
     /// Positions and nodes that are here already.
     pub skipped: u64,
     /// Operations of the file that are kept in no log: history of another copy of the tree.
     pub history: u64,
-    /// Where it came from.
     pub provenance: Provenance,
-    /// Nodes with odd times.
-    pub odd_times: Vec<OddTime>,
+    pub odd_times: Vec<ImplausibleTime>,
 }
 
-/// Why a file is not imported. Nothing has changed.
+/// Refusal of an import. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ImportRefusal {
     /// The tree in the file does not stand.
     #[error("line {line} of the file: {why}; nothing was imported (`--copy` takes what stands)")]
     Broken {
         /// The line; 0 for the whole file.
         line: u64,
-        /// What is wrong.
         why: String,
     },
     /// A record differs from the stored one of the same id.
     #[error("the file has another {what} {id} than this home; nothing was imported (`--copy` gives new ids)")]
-    Differs {
-        /// What kind of record.
-        what: &'static str,
-        /// Its id.
-        id: String,
-    },
+    Differs { what: &'static str, id: String },
     /// The copy could not be made.
     #[error("the copy could not be made: {0}")]
     Copy(String),
@@ -103,18 +91,18 @@ pub enum Refused {
 /// Plans an import. `here` is the tree of the same id, if this home has it; `agent` is who asks.
 ///
 /// # Errors
-/// [`Refused`] when the file does not stand or contradicts what is stored.
+/// [`ImportRefusal`] when the file does not stand or contradicts what is stored.
 pub fn plan_import(
-    file: &Imported,
+    file: &ImportedFile,
     here: Option<&dyn Rows>,
     agent: &str,
     now: Millis,
-) -> Result<ImportPlan, Refused> {
+) -> Result<ImportPlan, ImportRefusal> {
     if let Some(problem) = file.broken() {
-        return Err(Refused::Broken { line: problem.line, why: problem.why.clone() });
+        return Err(ImportRefusal::Broken { line: problem.line, why: problem.why.clone() });
     }
     let mut plan = ImportPlan {
-        change: Change::Whole,
+        change: ImportChange::Whole,
         skipped: 0,
         history: 0,
         provenance: Provenance { file: file.digest },
@@ -131,13 +119,13 @@ const EARLIEST: Millis = Millis(946_684_800_000);
 
 const DAY: i64 = 86_400_000;
 
-fn odd_times(file: &Imported, now: Millis) -> Result<Vec<OddTime>, RowError> {
+fn odd_times(file: &ImportedFile, now: Millis) -> Result<Vec<ImplausibleTime>, RowError> {
     let latest = Millis(now.0.saturating_add(DAY));
     let mut odd = Vec::new();
     known::each_node(&file.tree, |row| {
         let at = row.node.created_at;
         if at < EARLIEST || at > latest {
-            odd.push(OddTime { node: row.node.id, at });
+            odd.push(ImplausibleTime { node: row.node.id, at });
         }
         Ok::<_, RowError>(())
     })?;

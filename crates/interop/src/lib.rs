@@ -1,6 +1,6 @@
 //! Importers and exporters: how a tree leaves a home, and how one arrives.
 //!
-//! Everything here is synchronous and works over readers, writers and [`loom::Rows`]: there is no file, no
+//! All functions are synchronous and work over readers, writers and [`loom::Rows`]: there is no file, no
 //! clock and no store. What is written streams, page by page, so that an export never holds a tree in memory.
 //! What is read is taken for hostile: every line is bounded before it is parsed, every record is checked
 //! before it is believed, and everything a file says about itself is history, never an order.
@@ -20,7 +20,7 @@ pub mod passages;
 pub mod plain;
 pub mod training;
 
-/// Why an export was not written to its end.
+/// Error of an export that was not written to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The tree could not be read.
@@ -34,8 +34,5 @@ pub enum ExportError {
     Json(#[from] serde_json::Error),
     /// A known secret stands in what is to be shared.
     #[error("{what} holds a known secret: forget it, or export without --share")]
-    Secret {
-        /// Which record.
-        what: String,
-    },
+    Secret { what: String },
 }

@@ -22,13 +22,13 @@ mod source;
 mod write;
 
 pub use bytes::Data;
-pub use contents::{Part, Survey, Tally, Variant, survey};
-pub use imported::{Imported, Materials, Problem, Reparse, Unparsed};
-pub use line::Limits;
+pub use contents::{ExportPart, ExportSummary, ExportVariant, RecordCounts, survey};
+pub use imported::{ImportedFile, Materials, ReadProblem, ResponseParser, Unparsed};
+pub use line::ReadLimits;
 pub use read::{ReadError, read};
 pub use record::{
-    Absence, BodyRecord, BytesRecord, End, FORMAT, GenerationRecord, Header, NodeRecord, PositionRecord,
+    Absence, BodyRecord, BytesRecord, End, FORMAT, FileHeader, GenerationRecord, NodeRecord, PositionRecord,
     Record, ResponseRecord, VERSION,
 };
-pub use source::{Body, Response, Source, StoredGeneration};
-pub use write::{Options, Written, export};
+pub use source::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
+pub use write::{ExportOptions, ExportReport, export};

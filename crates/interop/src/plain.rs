@@ -36,7 +36,7 @@ pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// How a turn's speaker is written: the role, and the author where it says more. On one line.
+/// Speaker of a turn: the role, and the author where it says more, on one line.
 pub(crate) fn speaker(role: Option<Role>, author: &Author) -> String {
     let name = text::terminal::one_line(&author.id);
     match role {

@@ -174,17 +174,28 @@ pub struct IdSource {
 }
 
 impl IdSource {
-    /// The next id at time `now`, with `random` for its 80 random bits. When the clock has not moved (or
-    /// went back), the last id is counted up by one, so that ids keep the order they were made in.
+    /// The next id at time `now`, with `random` for its 80 random bits. When the clock has not moved (or went back),
+    /// the last id is counted up by 48 of them, so that ids keep the order they were made in, and sources that
+    /// started from the same id do not meet.
     pub fn next<I: From<Ulid>>(&mut self, now: Millis, random: u128) -> I {
         let ms = u64::try_from(now.0).unwrap_or(0);
         let fresh = Ulid::from_parts(ms, random);
         let next = match self.last {
-            Some(last) if last.timestamp_ms() >= fresh.timestamp_ms() => last.increment().unwrap_or(fresh),
+            Some(last) if last.timestamp_ms() >= fresh.timestamp_ms() => {
+                let step = 1 + (random & 0xffff_ffff_ffff);
+                // The random bits may be at their end: the time is not counted up with them.
+                let counted = Ulid(last.0.saturating_add(step));
+                if counted.timestamp_ms() == last.timestamp_ms() { counted } else { fresh }
+            }
             _ => fresh,
         };
         self.last = Some(next);
         next.into()
+    }
+
+    /// Makes further ids greater than those that another source made.
+    pub fn catch_up(&mut self, with: &Self) {
+        self.last = self.last.max(with.last);
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Counts {
 impl Counts {
     /// The size of `text`.
     pub fn of(text: &str) -> Self {
-        let counts = text::grapheme::Counts::of(text);
+        let counts = text::grapheme::TextCounts::of(text);
         Self { bytes: counts.bytes as u64, chars: counts.chars as u64, graphemes: counts.graphemes as u64 }
     }
 

@@ -1,20 +1,20 @@
 //! Pictures and sounds that go to models or come from them (spec: agent §2 *Media*, scale §4 `picture`).
 //!
-//! Whoever hands a file over may lie about it, and decoders are the part of a program that lies break. So a file is
-//! what its first bytes say, never what its name says ([`tell`]); how large a picture is stands in its header and is
+//! Whoever hands a file over may lie about it, and decoders are what such lies break. So a file is
+//! what its first bytes say, never what its name says ([`detect`]); how large a picture is stands in its header and is
 //! compared with a limit before a pixel is decoded; and what is kept of a picture is its pixels alone, encoded anew
-//! ([`take_in`]): where and with what it was taken, what a second program hid behind its end and whatever else the
+//! ([`import_picture`]): where and with what it was taken, what a second program hid behind its end and whatever else the
 //! file held stays outside.
 //!
-//! A picture is brought to the size once, when it is taken in. [`MAX_SIDE`] and [`MAX_AREA`] are the size to which
+//! A picture is scaled once, when it is imported. [`MAX_SIDE`] and [`MAX_AREA`] are the size to which
 //! the provider with the smallest pictures scales them itself, so that none of them scales again, and that what is
 //! kept is, byte for byte, what was sent.
 
-mod kind;
+mod media_kind;
 mod picture;
 
-pub use kind::{Kind, tell};
-pub use picture::{Measure, Picture, Refused, fits, measure, take_in};
+pub use media_kind::{MediaKind, detect};
+pub use picture::{Dimensions, Picture, PictureError, dimensions, import_picture, is_sendable};
 
 /// Longest side of a picture that is sent, in pixels. Anthropic scales down what is longer, the others take more.
 pub const MAX_SIDE: u32 = 1_568;

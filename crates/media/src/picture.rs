@@ -1,4 +1,4 @@
-//! A picture on its way in: measured, decoded within limits, scaled, encoded anew.
+//! Import of pictures: measured, decoded within limits, scaled, encoded anew.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::imageops::FilterType as Resampling;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
 
-use crate::kind::{Kind, tell};
+use crate::media_kind::{MediaKind, detect};
 use crate::{MAX_AREA, MAX_BYTES, MAX_SIDE};
 
 /// Quality of a JPEG that is encoded anew, of 100.
@@ -15,27 +15,25 @@ const QUALITY: u8 = 90;
 /// Bytes a decoder may take for each pixel of the limit: two for each of four channels, and as much again to work in.
 const BYTES_A_PIXEL: u64 = 16;
 
-/// How large a picture is, in pixels.
+/// Size of a picture in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Measure {
-    /// Its width.
+pub struct Dimensions {
     pub width: u32,
-    /// Its height.
     pub height: u32,
 }
 
-impl Measure {
+impl Dimensions {
     const fn area(self) -> u64 {
         self.width as u64 * self.height as u64
     }
 
-    /// Whether it is sent as large as it is.
-    const fn is_sent_so(self) -> bool {
+    /// Whether a picture of this size is sent without scaling.
+    const fn is_sendable(self) -> bool {
         self.width <= MAX_SIDE && self.height <= MAX_SIDE && self.area() <= MAX_AREA
     }
 
-    /// The largest size of this shape that is sent, never larger than this.
-    fn sent(self) -> Self {
+    /// Largest size of this shape that is sent, never larger than this one.
+    fn scaled(self) -> Self {
         let by_side = f64::from(MAX_SIDE) / f64::from(self.width.max(self.height).max(1));
         let by_area = (MAX_AREA as f64 / self.area().max(1) as f64).sqrt();
         let factor = by_side.min(by_area).min(1.0);
@@ -44,7 +42,7 @@ impl Measure {
     }
 }
 
-impl std::fmt::Display for Measure {
+impl std::fmt::Display for Dimensions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}×{}", self.width, self.height)
     }
@@ -54,78 +52,70 @@ impl std::fmt::Display for Measure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     /// PNG or JPEG, which every model takes.
-    pub kind: Kind,
-    /// Its size.
-    pub measure: Measure,
+    pub kind: MediaKind,
+    pub dimensions: Dimensions,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Why a picture was not taken in. Nothing of it was kept.
+/// Errors of importing a picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Its first bytes are those of no kind of picture that models take.
+pub enum PictureError {
     #[error("it is no PNG, JPEG, GIF or WebP")]
     NoPicture,
-    /// Its header says that it is larger than the limit. It was not decoded.
-    #[error("it is {measure} pixels, {} megapixels", .measure.area().div_ceil(1_000_000))]
-    TooLarge {
-        /// Its size.
-        measure: Measure,
-    },
-    /// It cannot be decoded to its end.
+    #[error("it is {dimensions} pixels, {} megapixels", .dimensions.area().div_ceil(1_000_000))]
+    TooLarge { dimensions: Dimensions },
     #[error("it is a damaged {}: {}", .kind.name(), .why)]
     Damaged {
         /// What its first bytes say.
-        kind: Kind,
-        /// What the decoder said.
+        kind: MediaKind,
         why: String,
     },
 }
 
-/// The size a picture says it has, from its header alone.
+/// Kind and size of a picture, from its header alone.
 ///
 /// # Errors
-/// [`Refused::NoPicture`], [`Refused::Damaged`].
-pub fn measure(bytes: &[u8]) -> Result<(Kind, Measure), Refused> {
+/// [`PictureError::NoPicture`], [`PictureError::Damaged`].
+pub fn dimensions(bytes: &[u8]) -> Result<(MediaKind, Dimensions), PictureError> {
     let (kind, format) = format(bytes)?;
     let (width, height) = reader(bytes, format, MAX_AREA).into_dimensions().map_err(damaged(kind))?;
-    Ok((kind, Measure { width, height }))
+    Ok((kind, Dimensions { width, height }))
 }
 
 /// Whether a picture can be sent as it is: of a kind models take, no larger than is sent.
-pub fn fits(bytes: &[u8]) -> bool {
+pub fn is_sendable(bytes: &[u8]) -> bool {
     // GIF is not taken by all of them.
-    let measured = measure(bytes).ok().filter(|(kind, _)| *kind != Kind::Gif);
-    bytes.len() <= MAX_BYTES && measured.is_some_and(|(_, measure)| measure.is_sent_so())
+    let measured = dimensions(bytes).ok().filter(|(kind, _)| *kind != MediaKind::Gif);
+    bytes.len() <= MAX_BYTES && measured.is_some_and(|(_, dimensions)| dimensions.is_sendable())
 }
 
-/// Takes a picture in: the first one, if it moves; scaled to what is sent, never enlarged; encoded anew as PNG, as
+/// Imports a picture: the first frame, if it moves; scaled to what is sent, never enlarged; encoded anew as PNG, as
 /// JPEG where it was one or would be larger than [`MAX_BYTES`]. The same file gives the same bytes.
 ///
 /// # Errors
-/// [`Refused`]. One whose header says more than `max_pixels` is not decoded.
-pub fn take_in(bytes: &[u8], max_pixels: u64) -> Result<Picture, Refused> {
-    let (kind, measure) = measure(bytes)?;
-    if measure.area() > max_pixels {
-        return Err(Refused::TooLarge { measure });
+/// [`PictureError`]. One whose header says more than `max_pixels` is not decoded.
+pub fn import_picture(bytes: &[u8], max_pixels: u64) -> Result<Picture, PictureError> {
+    let (kind, dimensions) = dimensions(bytes)?;
+    if dimensions.area() > max_pixels {
+        return Err(PictureError::TooLarge { dimensions });
     }
     let image = decode(bytes, max_pixels)?;
-    let measure = Measure { width: image.width(), height: image.height() };
-    let image = if measure.is_sent_so() {
+    let dimensions = Dimensions { width: image.width(), height: image.height() };
+    let image = if dimensions.is_sendable() {
         image
     } else {
-        let Measure { width, height } = measure.sent();
+        let Dimensions { width, height } = dimensions.scaled();
         image.resize_exact(width, height, Resampling::CatmullRom)
     };
     encode(&image, kind)
 }
 
-fn decode(bytes: &[u8], max_pixels: u64) -> Result<DynamicImage, Refused> {
+fn decode(bytes: &[u8], max_pixels: u64) -> Result<DynamicImage, PictureError> {
     let (kind, format) = format(bytes)?;
     // The decoder makes grey of what is missing at the end of a JPEG.
-    if kind == Kind::Jpeg && !jpeg_has_an_end(bytes) {
-        return Err(Refused::Damaged { kind, why: "its end is missing".to_owned() });
+    if kind == MediaKind::Jpeg && !jpeg_has_an_end(bytes) {
+        return Err(PictureError::Damaged { kind, why: "its end is missing".to_owned() });
     }
     let mut decoder = reader(bytes, format, max_pixels).into_decoder().map_err(damaged(kind))?;
     // Cameras write the picture as the sensor lay, and beside it how it is to be turned.
@@ -135,13 +125,13 @@ fn decode(bytes: &[u8], max_pixels: u64) -> Result<DynamicImage, Refused> {
     Ok(image)
 }
 
-fn format(bytes: &[u8]) -> Result<(Kind, ImageFormat), Refused> {
-    match tell(bytes) {
-        Some(Kind::Png) => Ok((Kind::Png, ImageFormat::Png)),
-        Some(Kind::Jpeg) => Ok((Kind::Jpeg, ImageFormat::Jpeg)),
-        Some(Kind::Gif) => Ok((Kind::Gif, ImageFormat::Gif)),
-        Some(Kind::Webp) => Ok((Kind::Webp, ImageFormat::WebP)),
-        Some(Kind::Wav | Kind::Mp3) | None => Err(Refused::NoPicture),
+fn format(bytes: &[u8]) -> Result<(MediaKind, ImageFormat), PictureError> {
+    match detect(bytes) {
+        Some(MediaKind::Png) => Ok((MediaKind::Png, ImageFormat::Png)),
+        Some(MediaKind::Jpeg) => Ok((MediaKind::Jpeg, ImageFormat::Jpeg)),
+        Some(MediaKind::Gif) => Ok((MediaKind::Gif, ImageFormat::Gif)),
+        Some(MediaKind::Webp) => Ok((MediaKind::Webp, ImageFormat::WebP)),
+        Some(MediaKind::Wav | MediaKind::Mp3) | None => Err(PictureError::NoPicture),
     }
 }
 
@@ -187,9 +177,9 @@ fn scan_end(bytes: &[u8], at: usize) -> usize {
     data.windows(2).position(stands).map_or(bytes.len(), |found| at + found)
 }
 
-fn encode(image: &DynamicImage, kind: Kind) -> Result<Picture, Refused> {
-    let measure = Measure { width: image.width(), height: image.height() };
-    if kind != Kind::Jpeg {
+fn encode(image: &DynamicImage, kind: MediaKind) -> Result<Picture, PictureError> {
+    let dimensions = Dimensions { width: image.width(), height: image.height() };
+    if kind != MediaKind::Jpeg {
         let mut bytes = Vec::new();
         let encoder =
             PngEncoder::new_with_quality(&mut bytes, CompressionType::Default, FilterType::Adaptive);
@@ -201,13 +191,13 @@ fn encode(image: &DynamicImage, kind: Kind) -> Result<Picture, Refused> {
         };
         written.map_err(damaged(kind))?;
         if bytes.len() <= MAX_BYTES {
-            return Ok(Picture { kind: Kind::Png, measure, bytes });
+            return Ok(Picture { kind: MediaKind::Png, dimensions, bytes });
         }
     }
     let mut bytes = Vec::new();
     let encoder = JpegEncoder::new_with_quality(&mut bytes, QUALITY);
     on_white(image).write_with_encoder(encoder).map_err(damaged(kind))?;
-    Ok(Picture { kind: Kind::Jpeg, measure, bytes })
+    Ok(Picture { kind: MediaKind::Jpeg, dimensions, bytes })
 }
 
 /// Without transparency, which a JPEG has not.
@@ -224,8 +214,8 @@ fn on_white(image: &DynamicImage) -> RgbImage {
     })
 }
 
-fn damaged<E: std::fmt::Display>(kind: Kind) -> impl FnOnce(E) -> Refused {
-    move |error| Refused::Damaged { kind, why: error.to_string() }
+fn damaged<E: std::fmt::Display>(kind: MediaKind) -> impl FnOnce(E) -> PictureError {
+    move |error| PictureError::Damaged { kind, why: error.to_string() }
 }
 
 #[cfg(test)]

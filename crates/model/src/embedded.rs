@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gguf::{Engine, LoadError, Options};
+use gguf::{Engine, EngineOptions, LoadError};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::capture::{Clock, RawResponse};
 use crate::catalogue::{self, Tokenizer};
 use crate::dialect::DialectName;
 use crate::embedded_body::{self, Body};
-use crate::embedded_wire::{self, Form};
+use crate::embedded_wire::{self, CompletionFrame};
 use crate::encoded::{EncodeError, Encoded};
 use crate::error::ModelError;
 use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
@@ -37,14 +37,14 @@ const TIMEOUTS: Timeouts = Timeouts {
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
     /// The engine's options.
-    pub engine: Options,
+    pub engine: EngineOptions,
     /// The wall clock.
     pub clock: Clock,
 }
 
 impl Default for EmbeddedOptions {
     fn default() -> Self {
-        Self { engine: Options::default(), clock: Clock::system() }
+        Self { engine: EngineOptions::default(), clock: Clock::system() }
     }
 }
 
@@ -73,9 +73,22 @@ impl EmbeddedModel {
         Ok(Self { info, engine, clock: options.clock })
     }
 
-    /// What the engine says of the model: its template, its size, whether it should be requantised.
-    pub fn engine_info(&self) -> &gguf::Info {
-        self.engine.info()
+    /// What the owner should know of the model's conversations, if they are not written as its file has it.
+    pub fn chat_notice(&self) -> Option<String> {
+        let info = self.engine.info();
+        match info.template {
+            None => Some(
+                "no chat template is known for this model's family: conversations are continued as raw text. To \
+                 converse with it, serve it with llama.cpp, set providers.local.base_url to that server and give \
+                 --model local/NAME"
+                    .to_owned(),
+            ),
+            Some(template) if info.template_differs => Some(format!(
+                "the chat template in the file is not run: conversations are written as {}",
+                template.name()
+            )),
+            Some(_) => None,
+        }
     }
 }
 
@@ -107,7 +120,7 @@ impl Model for EmbeddedModel {
         })?;
         let digest = Sha256::digest(request.body());
         let index = call.sibling.as_ref().map_or(0, |slot| slot.index);
-        let form = Form {
+        let frame = CompletionFrame {
             id: format!("embedded-{}-{index}", data_encoding::HEXLOWER.encode(&digest[..6])),
             model: self.info.name.clone(),
             stream: request.stream(),
@@ -120,11 +133,11 @@ impl Model for EmbeddedModel {
             dialect: DialectName::Embedded,
             source: SourceKind::Local,
         };
-        let job = body.job(form.seed);
+        let job = body.job(frame.seed);
         let begun = tokio::select! {
             biased;
             () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None }),
-            begun = embedded_wire::begin(&self.engine, job, form) => begun,
+            begun = embedded_wire::begin(&self.engine, job, frame) => begun,
         };
         let (head, mut wire) = begun;
         receive(head, &mut wire, sent, TIMEOUTS, &mut io).await

@@ -1,6 +1,6 @@
 //! The request to the embedded engine, written and read.
 
-use gguf::{Engine, Job, Message, Piece, Role, Sampling};
+use gguf::{ChatMessage, ChatRole, Engine, EngineJob, Piece, SamplingParams};
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::DialectName;
@@ -20,7 +20,7 @@ pub(crate) struct Body {
     logprobs: Option<u8>,
     max_tokens: u32,
     min_p: f64,
-    prompt: Vec<Item>,
+    prompt: Vec<StoredPiece>,
     #[serde(default)]
     seed: Option<i64>,
     #[serde(default)]
@@ -31,8 +31,9 @@ pub(crate) struct Body {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Item {
-    Form(String),
+enum StoredPiece {
+    #[serde(rename = "form")]
+    Template(String),
     Text(String),
 }
 
@@ -46,15 +47,15 @@ impl Body {
         }
     }
 
-    pub(crate) fn job(self, seed: u64) -> Job {
+    pub(crate) fn job(self, seed: u64) -> EngineJob {
         let Self { logprobs, max_tokens, min_p, prompt, stop, temperature, top_p, .. } = self;
         let piece = |item| match item {
-            Item::Form(form) => Piece::Form(form),
-            Item::Text(text) => Piece::Text(text),
+            StoredPiece::Template(template) => Piece::Template(template),
+            StoredPiece::Text(text) => Piece::Text(text),
         };
-        Job {
+        EngineJob {
             prompt: prompt.into_iter().map(piece).collect(),
-            sampling: Sampling { temperature, top_p, min_p, repeat_penalty: 1.0, seed },
+            sampling: SamplingParams { temperature, top_p, min_p, seed },
             max_tokens,
             stop,
             logprobs,
@@ -63,10 +64,10 @@ impl Body {
 }
 
 /// A part of the prompt's list.
-enum Entry<'a> {
-    Form(String),
+enum PromptEntry<'a> {
+    Template(String),
     /// Text between two parts of one message.
-    Joint,
+    Separator,
     Part(PartKind, &'a TextPart),
 }
 
@@ -83,8 +84,9 @@ pub(crate) fn encode(
     let (path, entries) = match prompt {
         Prompt::Raw(parts) if parts.is_empty() => return Err(EncodeError::Empty),
         Prompt::Raw(parts) => {
-            ("completions", parts.iter().map(|part| Entry::Part(PartKind::Document, part)).collect())
+            ("completions", parts.iter().map(|part| PromptEntry::Part(PartKind::Document, part)).collect())
         }
+        Prompt::Chat(chat) if engine.info().template.is_none() => ("completions", untemplated(chat)?),
         Prompt::Chat(chat) => ("chat", templated(engine, chat)?),
     };
     let mut body = BodyWriter::default();
@@ -119,18 +121,18 @@ pub(crate) fn encode(
     body.finish(DialectName::Embedded, path, params.stream)
 }
 
-fn list(body: &mut BodyWriter, entries: &[Entry<'_>]) {
+fn list(body: &mut BodyWriter, entries: &[PromptEntry<'_>]) {
     for (index, entry) in entries.iter().enumerate() {
         if index > 0 {
             body.frame(",");
         }
         match entry {
-            Entry::Form(form) => {
+            PromptEntry::Template(template) => {
                 body.frame("{\"form\":");
-                body.frame_value(form);
+                body.frame_value(template);
             }
-            Entry::Joint => body.frame("{\"text\":\"\\n\\n\""),
-            Entry::Part(kind, part) => {
+            PromptEntry::Separator => body.frame("{\"text\":\"\\n\\n\""),
+            PromptEntry::Part(kind, part) => {
                 body.frame("{\"text\":\"");
                 body.text(*kind, part);
                 body.frame("\"");
@@ -152,19 +154,19 @@ fn number(body: &mut BodyWriter, name: &'static str, value: f64, most: f64) -> R
 }
 
 /// A message and the parts it is made of; neighbours of one role share one.
-struct Shared<'a> {
-    role: Role,
+struct MergedMessage<'a> {
+    role: ChatRole,
     parts: Vec<(PartKind, &'a TextPart)>,
 }
 
-fn shared(chat: &Chat) -> Result<Vec<Shared<'_>>, EncodeError> {
-    let mut messages: Vec<Shared<'_>> = Vec::new();
+fn merged(chat: &Chat) -> Result<Vec<MergedMessage<'_>>, EncodeError> {
+    let mut messages: Vec<MergedMessage<'_>> = Vec::new();
     for part in &chat.messages {
         let (role, kind, text) = match part {
-            ChatPart::System(text) => (Role::System, PartKind::System, text),
-            ChatPart::User(text) => (Role::User, PartKind::User, text),
-            ChatPart::Injected(text) => (Role::User, PartKind::Injected, text),
-            ChatPart::Assistant(text) => (Role::Assistant, PartKind::Assistant, text),
+            ChatPart::System(text) => (ChatRole::System, PartKind::System, text),
+            ChatPart::User(text) => (ChatRole::User, PartKind::User, text),
+            ChatPart::Injected(text) => (ChatRole::User, PartKind::Injected, text),
+            ChatPart::Assistant(text) => (ChatRole::Assistant, PartKind::Assistant, text),
             // No model inside gives any to send back.
             ChatPart::Opaque(_) => continue,
             ChatPart::Media(_) => return Err(EncodeError::Unsupported { what: "a picture or a sound" }),
@@ -172,54 +174,69 @@ fn shared(chat: &Chat) -> Result<Vec<Shared<'_>>, EncodeError> {
         };
         match messages.last_mut() {
             Some(message) if message.role == role => message.parts.push((kind, text)),
-            _ => messages.push(Shared { role, parts: vec![(kind, text)] }),
+            _ => messages.push(MergedMessage { role, parts: vec![(kind, text)] }),
         }
     }
     Ok(messages)
 }
 
-fn templated<'a>(engine: &Engine, chat: &'a Chat) -> Result<Vec<Entry<'a>>, EncodeError> {
-    let messages = shared(chat)?;
-    if messages.is_empty() && chat.prefill.is_none() {
-        return Err(EncodeError::Empty);
+/// The messages of a chat that has something to answer to.
+fn messages(chat: &Chat) -> Result<Vec<MergedMessage<'_>>, EncodeError> {
+    let messages = merged(chat)?;
+    if messages.is_empty() && chat.prefill.is_none() { Err(EncodeError::Empty) } else { Ok(messages) }
+}
+
+/// A conversation for a model without a chat template: its text alone, each message and the answer a paragraph.
+fn untemplated(chat: &Chat) -> Result<Vec<PromptEntry<'_>>, EncodeError> {
+    let mut entries = Vec::new();
+    for message in messages(chat)? {
+        for (kind, part) in message.parts {
+            entries.extend([PromptEntry::Part(kind, part), PromptEntry::Separator]);
+        }
     }
+    entries.extend(chat.prefill.as_ref().map(|prefill| PromptEntry::Part(PartKind::Prefill, prefill)));
+    Ok(entries)
+}
+
+fn templated<'a>(engine: &Engine, chat: &'a Chat) -> Result<Vec<PromptEntry<'a>>, EncodeError> {
+    let messages = messages(chat)?;
     // The template only places messages; what is in them is put there below.
-    let places: Vec<Message> =
-        messages.iter().map(|message| Message { role: message.role, text: String::new() }).collect();
+    let places: Vec<ChatMessage> =
+        messages.iter().map(|message| ChatMessage { role: message.role, text: String::new() }).collect();
     let pieces =
         engine.chat_prompt(&places).map_err(|error| EncodeError::Template { why: error.to_string() })?;
     let mut texts = messages.into_iter();
     let mut entries = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Form(form) => entries.push(Entry::Form(form)),
+            Piece::Template(template) => entries.push(PromptEntry::Template(template)),
             Piece::Text(_) => {
                 let parts = texts.next().map(|message| message.parts).unwrap_or_default();
                 for (index, (kind, part)) in parts.into_iter().enumerate() {
                     if index > 0 {
-                        entries.push(Entry::Joint);
+                        entries.push(PromptEntry::Separator);
                     }
-                    entries.push(Entry::Part(kind, part));
+                    entries.push(PromptEntry::Part(kind, part));
                 }
             }
         }
     }
-    entries.extend(chat.prefill.as_ref().map(|prefill| Entry::Part(PartKind::Prefill, prefill)));
+    entries.extend(chat.prefill.as_ref().map(|prefill| PromptEntry::Part(PartKind::Prefill, prefill)));
     Ok(entries)
 }
 
 /// Log-probabilities and texts as the answer carries them.
 #[derive(Debug, Serialize)]
-pub(crate) struct WrittenToken {
+pub(crate) struct TokenLogprob {
     pub(crate) token: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) logprob: f64,
-    pub(crate) top_logprobs: Vec<WrittenTop>,
+    pub(crate) top_logprobs: Vec<TopLogprob>,
 }
 
 /// An alternative as the answer carries it.
 #[derive(Debug, Serialize)]
-pub(crate) struct WrittenTop {
+pub(crate) struct TopLogprob {
     pub(crate) token: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) logprob: f64,

@@ -5,11 +5,13 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use gguf::{Begun, Engine, Finished, Handle, Job, Listener, Reason, RunError, Token, Update};
+use gguf::{
+    Engine, EngineJob, JobEvent, JobHandle, JobListener, JobResult, PromptUsage, RunError, StopReason, Token,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::embedded_body::{WrittenToken, WrittenTop};
+use crate::embedded_body::{TokenLogprob, TopLogprob};
 use crate::headers::KeptHeaders;
 use crate::receive::{Head, Wire};
 
@@ -17,7 +19,7 @@ use crate::receive::{Head, Wire};
 const WIRE: usize = 64;
 
 /// The frame of an answer.
-pub(crate) struct Form {
+pub(crate) struct CompletionFrame {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) stream: bool,
@@ -25,7 +27,7 @@ pub(crate) struct Form {
     pub(crate) seed: u64,
 }
 
-enum Sending {
+enum WireItem {
     Refused(u16, Bytes),
     Bytes(Bytes),
     Broken(String),
@@ -34,8 +36,8 @@ enum Sending {
 /// The wire of an answer. Dropping it stops the job.
 pub(crate) struct EngineWire {
     first: Option<Bytes>,
-    sendings: Receiver<Sending>,
-    _job: Option<Handle>,
+    items: Receiver<WireItem>,
+    _job: Option<JobHandle>,
 }
 
 #[async_trait]
@@ -44,38 +46,39 @@ impl Wire for EngineWire {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        match self.sendings.recv().await {
-            Some(Sending::Bytes(bytes) | Sending::Refused(_, bytes)) => Ok(Some(bytes)),
-            Some(Sending::Broken(why)) => Err(why),
+        match self.items.recv().await {
+            Some(WireItem::Bytes(bytes) | WireItem::Refused(_, bytes)) => Ok(Some(bytes)),
+            Some(WireItem::Broken(why)) => Err(why),
             None => Ok(None),
         }
     }
 }
 
 /// Begins a job and waits until it is under way or refused. Cancel-safe: dropping it stops the job.
-pub(crate) async fn begin(engine: &Engine, job: Job, form: Form) -> (Head, EngineWire) {
-    let (sender, sendings) = channel(WIRE);
-    let stream = form.stream;
+pub(crate) async fn begin(engine: &Engine, job: EngineJob, frame: CompletionFrame) -> (Head, EngineWire) {
+    let (sender, items) = channel(WIRE);
+    let stream = frame.stream;
     let logprobs = job.logprobs.is_some();
-    let written = Written { form, sender, logprobs, begun: None, text: String::new(), tokens: Vec::new() };
+    let written =
+        CompletionWriter { frame, sender, logprobs, begun: None, text: String::new(), tokens: Vec::new() };
     let job = match engine.run(job, written.listener()) {
         Ok(handle) => handle,
         Err(error) => {
             let (status, body) = refusal(&error);
-            return (head(status, false), EngineWire { first: Some(body), sendings, _job: None });
+            return (head(status, false), EngineWire { first: Some(body), items, _job: None });
         }
     };
-    let mut wire = EngineWire { first: None, sendings, _job: Some(job) };
-    let status = match wire.sendings.recv().await {
-        Some(Sending::Refused(status, body)) => {
+    let mut wire = EngineWire { first: None, items, _job: Some(job) };
+    let status = match wire.items.recv().await {
+        Some(WireItem::Refused(status, body)) => {
             wire.first = Some(body);
             status
         }
-        Some(Sending::Bytes(bytes)) => {
+        Some(WireItem::Bytes(bytes)) => {
             wire.first = Some(bytes);
             200
         }
-        Some(Sending::Broken(_)) | None => 200,
+        Some(WireItem::Broken(_)) | None => 200,
     };
     (head(status, stream && status == 200), wire)
 }
@@ -100,59 +103,59 @@ fn refusal(error: &RunError) -> (u16, Bytes) {
 }
 
 /// Writes what the engine tells.
-struct Written {
-    form: Form,
-    sender: Sender<Sending>,
+struct CompletionWriter {
+    frame: CompletionFrame,
+    sender: Sender<WireItem>,
     logprobs: bool,
-    begun: Option<Begun>,
+    begun: Option<PromptUsage>,
     /// Of an answer that is not streamed: what came so far.
     text: String,
-    tokens: Vec<WrittenToken>,
+    tokens: Vec<TokenLogprob>,
 }
 
-impl Written {
-    fn listener(mut self) -> Listener {
+impl CompletionWriter {
+    fn listener(mut self) -> JobListener {
         Box::new(move |update| self.update(update))
     }
 
-    fn update(&mut self, update: Update) {
+    fn update(&mut self, update: JobEvent) {
         match update {
-            Update::Begun(begun) => {
+            JobEvent::Started(begun) => {
                 self.begun = Some(begun);
-                if self.form.stream {
+                if self.frame.stream {
                     let mut body = self.frame();
-                    body["seed"] = self.form.seed.into();
+                    body["seed"] = self.frame.seed.into();
                     body["choices"] = json!([{ "index": 0, "text": "", "finish_reason": null }]);
                     self.event(&body);
                 }
             }
-            Update::Text { text, tokens } if self.form.stream => {
+            JobEvent::Text { text, tokens } if self.frame.stream => {
                 let mut choice = json!({ "index": 0, "text": text, "finish_reason": null });
                 if self.logprobs {
-                    let content: Vec<WrittenToken> = tokens.into_iter().map(written).collect();
+                    let content: Vec<TokenLogprob> = tokens.into_iter().map(written).collect();
                     choice["logprobs"] = json!({ "content": content });
                 }
                 let mut body = self.frame();
                 body["choices"] = json!([choice]);
                 self.event(&body);
             }
-            Update::Text { text, tokens } => {
+            JobEvent::Text { text, tokens } => {
                 self.text.push_str(&text);
                 self.tokens.extend(tokens.into_iter().map(written));
             }
-            Update::Ended(Ok(finished)) => self.finish(finished),
-            Update::Ended(Err(error)) if self.begun.is_none() || !self.form.stream => {
+            JobEvent::Ended(Ok(finished)) => self.finish(finished),
+            JobEvent::Ended(Err(error)) if self.begun.is_none() || !self.frame.stream => {
                 let (status, body) = refusal(&error);
-                self.send(Sending::Refused(status, body));
+                self.send(WireItem::Refused(status, body));
             }
-            Update::Ended(Err(error)) => self.send(Sending::Broken(error.to_string())),
+            JobEvent::Ended(Err(error)) => self.send(WireItem::Broken(error.to_string())),
         }
     }
 
-    fn finish(&mut self, finished: Finished) {
+    fn finish(&mut self, finished: JobResult) {
         let reason = match finished.reason {
-            Reason::End | Reason::Stop => "stop",
-            Reason::Length => "length",
+            StopReason::End | StopReason::Stop => "stop",
+            StopReason::Length => "length",
         };
         let prompt = self.begun.map_or(0, |begun| begun.prompt_tokens);
         let usage = json!({
@@ -162,45 +165,45 @@ impl Written {
             "prompt_tokens_details": { "cached_tokens": self.begun.map_or(0, |begun| begun.cached_tokens) },
         });
         let mut body = self.frame();
-        if self.form.stream {
+        if self.frame.stream {
             body["choices"] = json!([{ "index": 0, "text": "", "finish_reason": reason }]);
             body["usage"] = usage;
             self.event(&body);
-            self.send(Sending::Bytes(Bytes::from_static(b"data: [DONE]\n\n")));
+            self.send(WireItem::Bytes(Bytes::from_static(b"data: [DONE]\n\n")));
             return;
         }
         let mut choice = json!({ "index": 0, "text": self.text, "finish_reason": reason });
         if self.logprobs {
             choice["logprobs"] = json!({ "content": self.tokens });
         }
-        body["seed"] = self.form.seed.into();
+        body["seed"] = self.frame.seed.into();
         body["choices"] = json!([choice]);
         body["usage"] = usage;
-        self.send(Sending::Bytes(Bytes::from(body.to_string())));
+        self.send(WireItem::Bytes(Bytes::from(body.to_string())));
     }
 
     fn frame(&self) -> Value {
-        json!({ "id": self.form.id, "object": "text_completion", "model": self.form.model })
+        json!({ "id": self.frame.id, "object": "text_completion", "model": self.frame.model })
     }
 
     fn event(&self, body: &Value) {
-        self.send(Sending::Bytes(Bytes::from(format!("data: {body}\n\n"))));
+        self.send(WireItem::Bytes(Bytes::from(format!("data: {body}\n\n"))));
     }
 
     /// A reader that is gone has stopped the job already.
-    fn send(&self, sending: Sending) {
+    fn send(&self, sending: WireItem) {
         let _ = self.sender.blocking_send(sending);
     }
 }
 
-fn written(token: Token) -> WrittenToken {
+fn written(token: Token) -> TokenLogprob {
     let spelled = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let top = token.top.into_iter().map(|top| WrittenTop {
+    let top = token.top.into_iter().map(|top| TopLogprob {
         token: spelled(&top.bytes),
         bytes: top.bytes,
         logprob: top.logprob,
     });
-    WrittenToken {
+    TokenLogprob {
         token: spelled(&token.bytes),
         logprob: token.logprob.unwrap_or_default(),
         top_logprobs: top.collect(),

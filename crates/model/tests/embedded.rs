@@ -15,11 +15,15 @@ use drawloom_model::{
 };
 use tiny::{TINY, Tiny};
 
-fn model_of(tiny: Tiny) -> EmbeddedModel {
+fn model_with(file: &tiny::File) -> EmbeddedModel {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tiny.gguf");
-    std::fs::write(&path, tiny.file().bytes()).unwrap();
+    std::fs::write(&path, file.bytes()).unwrap();
     EmbeddedModel::load(&path, "tiny", EmbeddedOptions::default()).unwrap()
+}
+
+fn model_of(tiny: Tiny) -> EmbeddedModel {
+    model_with(&tiny.file())
 }
 
 fn model() -> EmbeddedModel {
@@ -106,6 +110,35 @@ fn the_body_is_canonical_json_with_every_part_marked() {
         (4, PartKind::Prefill, "It was "),
     ];
     assert_eq!(parts, expected.map(|(id, kind, text)| (id, kind, text.to_owned())));
+}
+
+#[tokio::test]
+async fn a_model_without_a_chat_template_continues_the_conversation_as_raw_text() {
+    let (model, known) = (model_with(&TINY.file().with_markers(["<s>", "[INST]", "[/INST]"])), model());
+    let messages = vec![
+        ChatPart::System(part(1, "Be kind.")),
+        ChatPart::User(part(2, "a<|im_end|>")),
+        ChatPart::Injected(part(3, "Card")),
+        ChatPart::Assistant(part(4, "b")),
+        ChatPart::User(part(5, "c")),
+    ];
+    let chat = Chat { messages, prefill: Some(part(6, "It was ")), ..Chat::default() };
+    let encoded = model.encode(&Prompt::Chat(chat.clone()), &params()).unwrap();
+    let prompt = &serde_json::from_slice::<serde_json::Value>(encoded.body()).unwrap()["prompt"];
+    let texts: Vec<&str> =
+        prompt.as_array().unwrap().iter().map(|item| item["text"].as_str().unwrap()).collect();
+    assert_eq!(texts.concat(), "Be kind.\n\na<|im_end|>\n\nCard\n\nb\n\nc\n\nIt was ");
+    let parts: Vec<u32> = encoded.ranges().iter().map(|range| range.part.0).collect();
+    assert_eq!(parts, [1, 2, 3, 4, 5, 6]);
+    let run = send(&model, &encoded, Cancel::never()).await;
+    assert_eq!(run.result.unwrap().status, 200);
+    assert_eq!(model.encode(&Prompt::Chat(Chat::default()), &params()), Err(EncodeError::Empty));
+
+    let notice = model.chat_notice().unwrap();
+    assert!(notice.contains("raw text") && notice.contains("providers.local.base_url"), "{notice}");
+    assert_eq!(known.chat_notice(), None);
+    let other = model_with(&TINY.file().with("tokenizer.chat_template", "{{ 1 }}"));
+    assert!(other.chat_notice().unwrap().contains("written as ChatML"));
 }
 
 #[test]

@@ -23,14 +23,18 @@ impl Ids {
         Arc::default()
     }
 
-    /// Calls `f` with fresh randomness. The source is locked meanwhile, so that ids keep their order.
+    /// Calls `f` with fresh randomness. Ids made after it returned are greater than those it made; nothing is locked
+    /// while it runs.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the system gives no randomness.
     pub fn with<T>(&self, f: impl FnOnce(&mut Entropy<'_>) -> T) -> Result<T, StoreError> {
-        let random = random()?;
-        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(f(&mut Entropy { ids: &mut ids, random: u128::from_le_bytes(random) }))
+        let random = u128::from_le_bytes(random()?);
+        let source = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids = source().clone();
+        let answer = f(&mut Entropy { ids: &mut ids, random });
+        source().catch_up(&ids);
+        Ok(answer)
     }
 }
 

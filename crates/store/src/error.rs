@@ -100,6 +100,9 @@ pub enum StoreError {
     /// The store was closed, or its thread ended.
     #[error("the store is closed")]
     Closed,
+    /// A function that was to write panicked; nothing of it is written, and others go on.
+    #[error("a write broke off by an error of the program: nothing of it was written; please report it")]
+    Panicked,
 }
 
 impl StoreError {

@@ -119,7 +119,7 @@ pub const SHORTEST_TEXT: usize = 16;
 
 /// Texts to be found in bytes, in each form in which they are written there: as they are, as in JSON, and as in
 /// JSON without anything but ASCII.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Needles {
     /// By their first bytes.
     long: HashMap<[u8; Self::KEY], Vec<Vec<u8>>>,
@@ -203,7 +203,7 @@ fn escaped_upper(text: &str) -> String {
 }
 
 /// Words to be taken out of labels and drafts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Words {
     /// Every word: a whole tree goes.
     All,
@@ -292,7 +292,7 @@ fn held_once(draft: &Draft, holds: impl Fn(&str) -> bool) -> bool {
 }
 
 /// What is to go, worked out from a [`Forget`] or a purge.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Target {
     /// The nodes.
     pub(crate) nodes: BTreeSet<(TreeId, NodeId)>,
@@ -302,12 +302,20 @@ pub(crate) struct Target {
     pub(crate) needles: Needles,
     /// What is taken out of labels and drafts elsewhere.
     pub(crate) words: Words,
+    /// Whether a text is forgotten, wherever it stands.
+    is_text: bool,
 }
 
 impl Target {
     /// Nothing yet, of a whole tree or of none.
     pub(crate) fn new(tree: Option<TreeId>) -> Self {
-        Self { nodes: BTreeSet::new(), tree, needles: Needles::default(), words: Words::These(Vec::new()) }
+        Self {
+            nodes: BTreeSet::new(),
+            tree,
+            needles: Needles::default(),
+            words: Words::These(Vec::new()),
+            is_text: false,
+        }
     }
 
     /// Adds a node, and what cites it by id, quotes it at length or names a blob that it shows. Words are taken out of labels and drafts only
@@ -338,6 +346,7 @@ impl Target {
         let mut target = Self::new(None);
         target.needles.add(text);
         target.words = Words::These(vec![text.to_owned()]);
+        target.is_text = true;
         Ok(target)
     }
 
@@ -354,9 +363,9 @@ impl Target {
         }
     }
 
-    /// Whether what was shown with a node goes.
-    pub(crate) fn takes_shown(&self, tree: TreeId, node: NodeId, text: &[u8]) -> bool {
-        self.tree == Some(tree) || self.nodes.contains(&(tree, node)) || self.needles.occur_in(text)
+    /// Whether nodes are searched for the text, and not only named.
+    pub(crate) const fn searches_nodes(&self) -> bool {
+        self.is_text
     }
 
     /// What is taken out of the labels and operations of a tree.

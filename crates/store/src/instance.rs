@@ -80,7 +80,7 @@ impl About {
             command: command.to_owned(),
             started,
             version: version.to_owned(),
-            schema: crate::sqlite::SCHEMA,
+            schema: crate::schema::VERSION,
         }
     }
 }
@@ -231,7 +231,7 @@ impl Instances {
     pub fn older(&self) -> Result<Vec<Found>, InstanceError> {
         let mut found = self.list()?;
         found.retain(|found| {
-            found.alive && found.about.as_ref().is_none_or(|about| about.schema < crate::sqlite::SCHEMA)
+            found.alive && found.about.as_ref().is_none_or(|about| about.schema < crate::schema::VERSION)
         });
         Ok(found)
     }

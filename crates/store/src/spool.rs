@@ -4,8 +4,8 @@
 //! has committed the response. If the process dies in between, the next one finds the exact bytes and makes
 //! an interrupted node of them (spec: agent §1 *Crash*, loom §10.7).
 //!
-//! - Each append is one `write(2)` before it returns: the bytes outlive the process. They are fsynced every
-//!   250 ms and at the end: power loss costs at most a second.
+//! - Each append is one `write(2)` before it returns: the bytes outlive the process. A thread of the process brings
+//!   them to the device within 250 ms, and the end does: power loss costs at most a second.
 //! - The writer holds the file's lock for its lifetime, and the file is locked before it has its name, so
 //!   that a free lock means a dead writer.
 //! - Nothing is removed before the caller says that it is committed.
@@ -14,20 +14,19 @@
 
 mod header;
 mod recover;
+mod sync;
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::disk::{self, Disk, Locked, fd};
 
 pub use header::{BadGenerationName, GenerationName, SpoolHeader, TornHeader};
 pub use recover::{Recovered, Recovery, Spooled, Torn, recover};
-
-/// Bytes that were received are at most this far from the device.
-pub const SYNC_EVERY: Duration = Duration::from_millis(250);
+pub use sync::SYNC_EVERY;
+use sync::SyncedFile;
 
 /// Why spooling failed. The generation must not be reported as saved.
 #[derive(Debug, thiserror::Error)]
@@ -94,11 +93,7 @@ pub struct Spool {
     name: GenerationName,
     file: Locked,
     received: u64,
-    /// When the oldest byte that is not yet fsynced was written.
-    unsynced_since: Option<Instant>,
-    /// Whether the entry in the directory has been fsynced.
-    entry_synced: bool,
-    failed: bool,
+    synced: Arc<SyncedFile>,
 }
 
 impl std::fmt::Debug for Spool {
@@ -106,26 +101,21 @@ impl std::fmt::Debug for Spool {
         f.debug_struct("Spool")
             .field("path", &self.path)
             .field("received", &self.received)
-            .field("failed", &self.failed)
+            .field("failed", &self.synced.has_failed())
             .finish_non_exhaustive()
     }
 }
 
 impl Spool {
-    /// Begins the spool of a generation in `dir` (`<home>/spool`), at `now` by the caller's clock.
+    /// Begins the spool of a generation in `dir` (`<home>/spool`).
     ///
     /// # Errors
     /// [`SpoolError::Exists`], [`SpoolError::Header`], [`SpoolError::Io`]; nothing is left behind.
-    pub fn create(dir: &Path, header: &SpoolHeader, now: Instant) -> Result<Self, SpoolError> {
-        Self::create_on(Arc::new(disk::Kernel), dir, header, now)
+    pub fn create(dir: &Path, header: &SpoolHeader) -> Result<Self, SpoolError> {
+        Self::create_on(Arc::new(disk::Kernel), dir, header)
     }
 
-    fn create_on(
-        disk: Arc<dyn Disk>,
-        dir: &Path,
-        header: &SpoolHeader,
-        now: Instant,
-    ) -> Result<Self, SpoolError> {
+    fn create_on(disk: Arc<dyn Disk>, dir: &Path, header: &SpoolHeader) -> Result<Self, SpoolError> {
         let name = header.generation.clone();
         let path = dir.join(name.as_str());
         let line = header.to_line()?;
@@ -138,17 +128,9 @@ impl Spool {
                     _ => io_error("created", &path)(error),
                 }
             })?;
-        Ok(Self {
-            disk,
-            dir,
-            path,
-            name,
-            file,
-            received: 0,
-            unsynced_since: Some(now),
-            entry_synced: false,
-            failed: false,
-        })
+        let synced = SyncedFile::new(Arc::clone(&disk), &dir, name.as_str());
+        let synced = synced.map_err(io_error("created", &path))?;
+        Ok(Self { disk, dir, path, name, file, received: 0, synced })
     }
 
     /// Bytes of the body received so far, all of them in the file.
@@ -157,51 +139,36 @@ impl Spool {
         self.received
     }
 
-    /// When [`Spool::sync_if_due`] should next be called though nothing arrives; `None` if all is on the
-    /// device.
-    #[must_use]
-    pub fn sync_due(&self) -> Option<Instant> {
-        self.unsynced_since.map(|since| since + SYNC_EVERY)
-    }
-
     /// Appends bytes as they were received. When it returns `Ok` they outlive this process.
     ///
     /// # Errors
     /// [`SpoolError::Full`] says how much of `bytes` is kept; appending may go on with the rest. After any
     /// other error nothing more is accepted.
-    pub fn append(&mut self, bytes: &[u8], now: Instant) -> Result<(), SpoolError> {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), SpoolError> {
         self.refuse_if_failed()?;
         if let Err((written, error)) = disk::write_all(&*self.disk, &self.file, bytes) {
-            self.count(written, now);
+            self.count(written);
             if disk::is_full(&error) {
                 return Err(SpoolError::Full { path: self.path.clone(), written });
             }
-            self.failed = true;
+            self.synced.fail();
             return Err(io_error("written", &self.path)(error));
         }
-        self.count(bytes.len(), now);
-        self.sync_if_due(now)
-    }
-
-    /// Brings to the device what is 250 ms old. Blocks for one fsync if there is something.
-    ///
-    /// # Errors
-    /// [`SpoolError::Io`]: what was appended since the last sync may not survive power loss, and nothing
-    /// more is accepted. It is not tried again, because a second fsync can succeed without having saved.
-    pub fn sync_if_due(&mut self, now: Instant) -> Result<(), SpoolError> {
-        match self.sync_due() {
-            Some(due) if now >= due => self.sync(),
-            _ => Ok(()),
-        }
+        self.count(bytes.len());
+        Ok(())
     }
 
     /// Brings everything to the device: the end of the stream. The lock stays held; the spool is to be
     /// removed by [`Spool::committed`] once the store has the response.
     ///
     /// # Errors
-    /// As [`Spool::sync_if_due`].
+    /// [`SpoolError::Io`]: what was appended since the last sync may not survive power loss, and nothing more is
+    /// accepted.
     pub fn finish(&mut self) -> Result<(), SpoolError> {
-        self.sync()
+        self.refuse_if_failed()?;
+        self.synced.sync().map_err(io_error("brought to the device", &self.path))?;
+        // The thread may have failed in the meantime.
+        self.refuse_if_failed()
     }
 
     /// Removes the file, still locked: the caller's word that the response is in the store.
@@ -212,33 +179,15 @@ impl Spool {
         disk::unlink(fd(&self.dir), self.name.as_str()).map_err(io_error("removed", &self.path))
     }
 
-    fn sync(&mut self) -> Result<(), SpoolError> {
-        self.refuse_if_failed()?;
-        if self.unsynced_since.is_none() {
-            return Ok(());
-        }
-        let mut synced = self.disk.sync(&self.file);
-        if synced.is_ok() && !self.entry_synced {
-            synced = disk::sync_dir(&*self.disk, fd(&self.dir));
-        }
-        if let Err(error) = synced {
-            self.failed = true;
-            return Err(io_error("brought to the device", &self.path)(error));
-        }
-        self.entry_synced = true;
-        self.unsynced_since = None;
-        Ok(())
-    }
-
-    fn count(&mut self, written: usize, now: Instant) {
+    fn count(&mut self, written: usize) {
         if written > 0 {
             self.received += written as u64;
-            self.unsynced_since.get_or_insert(now);
+            self.synced.mark_dirty();
         }
     }
 
     fn refuse_if_failed(&self) -> Result<(), SpoolError> {
-        if self.failed { Err(SpoolError::Failed { path: self.path.clone() }) } else { Ok(()) }
+        if self.synced.has_failed() { Err(SpoolError::Failed { path: self.path.clone() }) } else { Ok(()) }
     }
 }
 

@@ -1,34 +1,20 @@
-//! Rows in SQLite.
+//! The engine SQLite: one file with a write-ahead log, one thread that writes and a few that read.
+//!
+//! Several processes may have the file open. Each write is an immediate transaction in which numbers are given
+//! and cells compared, so that the order of a tree is one for all of them. A commit is synced before it is
+//! acknowledged.
 
-pub(crate) mod adopt;
-pub(crate) mod apply;
-mod bytes;
-mod cell_row;
-mod codes;
-pub(crate) mod db;
-mod draft_row;
-pub(crate) mod events;
+pub(crate) mod connection;
 mod faults;
-pub(crate) mod find;
-pub(crate) mod forget;
+pub(crate) mod maintenance;
 mod migrate;
-mod node_row;
-mod op_row;
 pub(crate) mod open;
-mod position_row;
 pub(crate) mod readers;
-pub(crate) mod rows;
-mod schema;
-pub(crate) mod sent;
-pub(crate) mod session_row;
-mod shown;
-pub(crate) mod tree_row;
-pub(crate) mod upkeep;
+mod version_3;
+mod versions;
 pub(crate) mod watcher;
-pub(crate) mod work;
-pub(crate) mod workspace_row;
 pub(crate) mod writer;
 
+pub(crate) use connection::column;
 pub use faults::Faults;
 pub use open::Options;
-pub(crate) use schema::VERSION as SCHEMA;

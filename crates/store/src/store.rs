@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::adopt::{Adopted, Import};
 use crate::apply::{Applied, With};
+use crate::db::{Caches, Db};
 use crate::draft::{DraftEdit, DraftName};
 use crate::error::StoreError;
 use crate::event::{Cursor, Events};
@@ -28,17 +29,18 @@ use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::{Principal, only_owner};
+use crate::rows::{
+    commit, events, forget, generations, import, maintenance, queries, reader, sessions, trees, work,
+    workspaces,
+};
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
-use crate::sqlite::db::{self, Db};
+use crate::sqlite;
+use crate::sqlite::connection::snapshot;
 use crate::sqlite::open::{self, Options};
 use crate::sqlite::readers::{Readers, Time};
 use crate::sqlite::watcher::Watcher;
 use crate::sqlite::writer::{WriteConnection, Writer};
-use crate::sqlite::{
-    Faults, adopt, apply, events, find, forget, rows, sent, session_row, tree_row, upkeep, work,
-    workspace_row,
-};
 use crate::workspace::WorkspaceRecord;
 
 /// A store in one SQLite file, or in memory.
@@ -173,7 +175,7 @@ impl Store {
     {
         match &self.readers {
             Some(readers) => Box::pin(readers.run(time, work)),
-            None => self.run_alone(|conn| db::snapshot(conn, work)),
+            None => self.run_alone(|conn| snapshot(conn, &Caches::default(), work)),
         }
     }
 
@@ -214,7 +216,7 @@ impl Store {
 
     /// Removes what a forget or purge left in the file's pages.
     async fn scrub(&self) -> Result<(), StoreError> {
-        self.run_alone(forget::scrub).await
+        self.run_alone(sqlite::maintenance::scrub).await
     }
 }
 
@@ -238,7 +240,7 @@ impl Store {
     ) -> Result<Applied, StoreError> {
         self.limits.check(&plan.nodes)?;
         let who = who.clone();
-        self.write(move |db| apply::apply(db, &who, tree, &plan, &with)).await
+        self.write(move |db| commit::apply(db, &who, tree, &plan, &with)).await
     }
 
     /// Inserts a tree as it is, under its own ids and numbers, in one transaction; its log goes on behind its last
@@ -250,13 +252,13 @@ impl Store {
     pub async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
         self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
         let who = who.clone();
-        self.write(move |db| adopt::adopt(db, &who, &adopted)).await
+        self.write(move |db| import::adopt(db, &who, &adopted)).await
     }
 
     /// What was imported into a tree, oldest first.
     pub async fn imports(&self, who: &Principal, tree: TreeId) -> Result<Vec<Import>, StoreError> {
         let who = who.clone();
-        self.read(move |db| adopt::imports(db, tree_row::find(db, &who, tree)?)).await
+        self.read(move |db| import::imports(db, trees::find(db, &who, tree)?)).await
     }
 
     /// Sets how far imported nodes are believed; those that are not `outside` any more stay as they are. Returns
@@ -271,7 +273,7 @@ impl Store {
         nodes: Vec<(NodeId, Trust)>,
     ) -> Result<u64, StoreError> {
         let who = who.clone();
-        self.write(move |db| adopt::set_trust(db, &who, tree, &nodes)).await
+        self.write(move |db| import::set_trust(db, &who, tree, &nodes)).await
     }
 
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
@@ -284,7 +286,7 @@ impl Store {
         F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
     {
         let who = who.clone();
-        self.read(move |db| rows::run(db, &who, tree, f)).await
+        self.read(move |db| reader::run(db, &who, tree, f)).await
     }
 
     /// As [`Store::read_rows`], however long it takes: for what has to read a whole tree as of one moment. The log
@@ -298,25 +300,25 @@ impl Store {
         F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
     {
         let who = who.clone();
-        self.read_within(Time::Unbounded, move |db| rows::run(db, &who, tree, f)).await
+        self.read_within(Time::Unbounded, move |db| reader::run(db, &who, tree, f)).await
     }
 
     /// The trees, the one changed last first.
     pub async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
         let who = who.clone();
-        self.read(move |db| find::trees(db, &who, filter)).await
+        self.read(move |db| queries::trees(db, &who, filter)).await
     }
 
     /// One tree.
     pub async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError> {
         let who = who.clone();
-        self.read(move |db| find::tree(db, &who, tree)).await
+        self.read(move |db| queries::tree(db, &who, tree)).await
     }
 
     /// Sessions with their trees, the one something was last done in first. [`With::begins`] begins one.
     pub async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
         let who = who.clone();
-        self.read(move |db| session_row::list(db, &who, &filter)).await
+        self.read(move |db| sessions::list(db, &who, &filter)).await
     }
 
     /// Gives a session another name.
@@ -330,7 +332,7 @@ impl Store {
         name: &str,
     ) -> Result<(), StoreError> {
         let (who, id, name) = (who.clone(), id.clone(), name.to_owned());
-        self.write(move |db| session_row::rename(db, &who, &id, &name)).await
+        self.write(move |db| sessions::rename(db, &who, &id, &name)).await
     }
 
     /// Archives a session, or takes it out of the archive. Its trees stay as they are.
@@ -344,7 +346,7 @@ impl Store {
         archived: bool,
     ) -> Result<(), StoreError> {
         let (who, id) = (who.clone(), id.clone());
-        self.write(move |db| session_row::archive(db, &who, &id, archived)).await
+        self.write(move |db| sessions::archive(db, &who, &id, archived)).await
     }
 
     /// Removes a session whose trees are all purged.
@@ -353,7 +355,7 @@ impl Store {
     /// [`StoreError::Exists`] while one of its trees is there.
     pub async fn remove_session(&self, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
         let (who, id) = (who.clone(), id.clone());
-        self.write(move |db| session_row::remove(db, &who, &id)).await
+        self.write(move |db| sessions::remove(db, &who, &id)).await
     }
 
     /// What the owner said about workspaces, ordered by path.
@@ -362,7 +364,7 @@ impl Store {
     /// [`StoreError::Denied`] to whoever does not see everything.
     pub async fn workspaces(&self, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
         let who = who.clone();
-        self.read(move |db| workspace_row::list(db, &who)).await
+        self.read(move |db| workspaces::list(db, &who)).await
     }
 
     /// Keeps an answer about a workspace; one about the same path before it is gone.
@@ -371,7 +373,7 @@ impl Store {
     /// [`StoreError::Denied`] to whoever does not see everything.
     pub async fn keep_workspace(&self, who: &Principal, record: WorkspaceRecord) -> Result<(), StoreError> {
         let who = who.clone();
-        self.write(move |db| workspace_row::keep(db, &who, &record)).await
+        self.write(move |db| workspaces::keep(db, &who, &record)).await
     }
 
     /// The tree a person names by id, short id or exact title.
@@ -380,7 +382,7 @@ impl Store {
     /// [`StoreError::Ambiguous`] with the candidates' short ids and titles.
     pub async fn resolve(&self, who: &Principal, name: &str) -> Result<TreeId, StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
-        self.read(move |db| find::resolve(db, &who, &name)).await
+        self.read(move |db| queries::resolve(db, &who, &name)).await
     }
 
     /// The node a person names by id, by short id (in `tree`, if given), or as `TREE:SHORT`.
@@ -394,7 +396,7 @@ impl Store {
         name: &str,
     ) -> Result<NodeName, StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
-        self.read(move |db| find::resolve_node(db, &who, tree, &name)).await
+        self.read(move |db| queries::resolve_node(db, &who, tree, &name)).await
     }
 
     /// Changes a draft that has revision `expected` (none: that does not exist). Nothing can be redone after it
@@ -411,7 +413,7 @@ impl Store {
         edit: DraftEdit,
     ) -> Result<Draft, StoreError> {
         let who = who.clone();
-        self.write(move |db| apply::edit_draft(db, &who, &name, expected, &edit)).await
+        self.write(move |db| commit::edit_draft(db, &who, &name, expected, &edit)).await
     }
 
     /// Removes a draft that has revision `expected`.
@@ -425,38 +427,38 @@ impl Store {
         expected: u64,
     ) -> Result<(), StoreError> {
         let who = who.clone();
-        self.write(move |db| apply::discard_draft(db, &who, &name, expected)).await
+        self.write(move |db| commit::discard_draft(db, &who, &name, expected)).await
     }
 
     /// The response a node was made of.
     pub async fn response(&self, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
         let who = who.clone();
-        self.read(move |db| sent::response(db, &who, node)).await
+        self.read(move |db| generations::response(db, &who, node)).await
     }
 
     /// A manifest, by its digest.
     pub async fn manifest(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError> {
         let who = who.clone();
-        self.read(move |db| sent::manifest(db, &who, digest)).await
+        self.read(move |db| generations::manifest(db, &who, digest)).await
     }
 
     /// A body that a manifest refers to, by its digest.
     pub async fn body(&self, who: &Principal, digest: Digest) -> Result<Vec<u8>, StoreError> {
         let who = who.clone();
-        self.read(move |db| sent::body(db, &who, digest)).await
+        self.read(move |db| generations::body(db, &who, digest)).await
     }
 
     /// Every blob that a node shows, each once: the owner's knowledge alone.
     pub async fn blobs(&self, who: &Principal) -> Result<Vec<Digest>, StoreError> {
         only_owner(who, "blobs")?;
-        self.read(sent::all_blobs).await
+        self.read(generations::all_blobs).await
     }
 
     /// Whether a node this principal may read shows the blob: blobs are read through nodes, never by their hash
     /// alone.
     pub async fn shows_blob(&self, who: &Principal, digest: Digest) -> Result<bool, StoreError> {
         let who = who.clone();
-        self.read(move |db| sent::shows_blob(db, &who, digest)).await
+        self.read(move |db| generations::shows_blob(db, &who, digest)).await
     }
 
     /// Stores a seal of a tree.
@@ -465,7 +467,7 @@ impl Store {
     /// [`StoreError::Malformed`] when it covers operations the tree does not have, or is not signed by its key.
     pub async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError> {
         let who = who.clone();
-        self.write(move |db| tree_row::add_seal(db, &who, tree, &seal)).await
+        self.write(move |db| trees::add_seal(db, &who, tree, &seal)).await
     }
 
     /// Searches the text of nodes (see [`text::bigrams::Query`] for the syntax).
@@ -477,7 +479,7 @@ impl Store {
         limit: usize,
     ) -> Result<Hits, StoreError> {
         let (who, query, time) = (who.clone(), query.to_owned(), self.limits.search);
-        self.read(move |db| find::search(db, &who, &query, scope, limit, time)).await
+        self.read(move |db| queries::search(db, &who, &query, scope, limit, time)).await
     }
 
     /// Events after a cursor, at most `limit`.
@@ -599,7 +601,7 @@ impl Store {
         filter: GenerationFilter,
     ) -> Result<Vec<Generation>, StoreError> {
         let who = who.clone();
-        self.read(move |db| sent::generations(db, &who, &filter)).await
+        self.read(move |db| generations::generations(db, &who, &filter)).await
     }
 
     /// Takes over a running generation from an owner that is gone, for recovery: its results under the old number
@@ -615,7 +617,7 @@ impl Store {
         to: &Holder,
     ) -> Result<Fence, StoreError> {
         let (who, from, to) = (who.clone(), from.clone(), to.clone());
-        self.write(move |db| sent::take_over(db, &who, generation, &from, &to)).await
+        self.write(move |db| generations::take_over(db, &who, generation, &from, &to)).await
     }
 
     /// Usage written down at or after `since`, of one tree or of all, oldest first.
@@ -626,7 +628,7 @@ impl Store {
         since: Millis,
     ) -> Result<Vec<UsageRow>, StoreError> {
         let who = who.clone();
-        self.read(move |db| sent::usage(db, &who, tree, since)).await
+        self.read(move |db| generations::usage(db, &who, tree, since)).await
     }
 
     /// Usage written down at or after `since`, oldest first, behind `after`, at most `limit`: a home of many years is
@@ -639,21 +641,14 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<SpentRow>, StoreError> {
         let who = who.clone();
-        self.read(move |db| sent::spent(db, &who, since, after, limit)).await
+        self.read(move |db| generations::spent(db, &who, since, after, limit)).await
     }
 
     /// Every place [`Store::forget`] would remove something from.
     pub async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {
         let (who, what) = (who.clone(), what.clone());
-        let preview = move |conn: &rusqlite::Connection| {
-            let (caches, faults) = (db::Caches::default(), Faults::default());
-            conn.execute_batch("BEGIN IMMEDIATE").map_err(db::failure)?;
-            // What would go is found by letting it go, and taking that back.
-            let gone = forget::forget(&Db::writing(conn, &caches, &faults), &who, &what, Millis(0));
-            conn.execute_batch("ROLLBACK").map_err(db::failure)?;
-            gone.map(|forgotten| forgotten.places)
-        };
-        self.run_alone(preview).await
+        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        Ok(self.read_within(Time::Unbounded, find).await?.places())
     }
 
     /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
@@ -664,7 +659,9 @@ impl Store {
     /// yet: asked again, it scrubs.
     pub async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
         let (who, what) = (who.clone(), what.clone());
-        let forgotten = self.write(move |db| forget::forget(db, &who, &what, now)).await?;
+        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        let found = self.read_within(Time::Unbounded, find).await?;
+        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
         self.scrub().await?;
         Ok(forgotten)
     }
@@ -675,7 +672,9 @@ impl Store {
     /// As [`Store::forget`].
     pub async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
         let who = who.clone();
-        let forgotten = self.write(move |db| forget::purge(db, &who, tree, now)).await?;
+        let find = move |db: &Db<'_>| forget::find_purged(db, &who, tree);
+        let found = self.read_within(Time::Unbounded, find).await?;
+        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
         self.scrub().await?;
         Ok(forgotten)
     }
@@ -683,7 +682,7 @@ impl Store {
     /// Tests the store's integrity. Each problem is one line; none is the good answer.
     pub async fn check(&self, who: &Principal) -> Result<Vec<String>, StoreError> {
         only_owner(who, "check")?;
-        self.read_within(Time::Unbounded, upkeep::check).await
+        self.read_within(Time::Unbounded, maintenance::check).await
     }
 
     /// Writes a copy of the store, as of one moment, to a new file.
@@ -693,19 +692,19 @@ impl Store {
     pub async fn backup(&self, who: &Principal, to: &Path) -> Result<Backup, StoreError> {
         only_owner(who, "back up")?;
         let (found, to) = (self.found.clone(), to.to_owned());
-        self.read_within(Time::Unbounded, move |_| upkeep::copy(&found, &to)).await
+        self.read_within(Time::Unbounded, move |_| sqlite::maintenance::copy(&found, &to)).await
     }
 
     /// Which store this is.
     pub async fn identity(&self, _who: &Principal) -> Result<Identity, StoreError> {
-        self.read(upkeep::identity).await
+        self.read(maintenance::identity).await
     }
 
     /// Makes this a new store, after a restore: it gets a new id, and everything that was running is fenced.
     pub async fn renew_identity(&self, who: &Principal) -> Result<StoreId, StoreError> {
         only_owner(who, "renew the identity")?;
         let id = StoreId::random()?;
-        self.write(move |db| upkeep::renew(db, id)).await?;
+        self.write(move |db| maintenance::renew(db, id)).await?;
         Ok(id)
     }
 }
@@ -781,4 +780,44 @@ pub(crate) fn random() -> Result<[u8; 16], StoreError> {
     getrandom::fill(&mut bytes)
         .map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_panics_is_refused_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for store in [Store::open(&folder.path().join("loom.db")).unwrap(), Store::in_memory().unwrap()] {
+            let insert = "INSERT INTO leases (name, fence, expires) VALUES (?1, 1, 0)";
+            let broken = store.write(move |db| {
+                db.run(insert, ["lost"])?;
+                panic!("as a test wants it")
+            });
+            let kept = store.write(move |db| db.run(insert, ["kept"]));
+            let (broken, kept): (Result<(), _>, _) = tokio::join!(broken, kept);
+            assert!(matches!(broken, Err(StoreError::Panicked)));
+            assert_eq!(kept.unwrap(), 1);
+            assert!(store.lease(&Principal::Owner, "lost").await.unwrap().is_none());
+            assert!(store.lease(&Principal::Owner, "kept").await.unwrap().is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn long_reads_hold_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { readers: 1, ..Options::default() };
+        let store = Store::open_with(&folder.path().join("loom.db"), &options).unwrap();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let long = store.read_within(Time::Unbounded, move |_| Ok(released.recv().is_ok()));
+        let short = async {
+            let identity = store.identity(&Principal::Owner).await;
+            release.send(()).unwrap();
+            identity
+        };
+        let (long, short) = tokio::join!(long, short);
+        assert!(long.unwrap());
+        short.unwrap();
+    }
 }

@@ -8,7 +8,6 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::Instant;
 
 use drawloom_store::home::{Home, HomeDir, HomeOptions};
 use drawloom_store::instance::{About, InstanceId, Instances};
@@ -96,9 +95,9 @@ fn child_receives_a_stream() {
     let header = SpoolHeader::new(name, id, 1, "openai_chat", 1);
     let spool_dir = home.dir(HomeDir::Spool).unwrap();
     say("ready");
-    let mut spool = Spool::create(&spool_dir, &header, Instant::now()).unwrap();
+    let mut spool = Spool::create(&spool_dir, &header).unwrap();
     for chunk in chunks(seed) {
-        spool.append(&chunk, Instant::now()).unwrap();
+        spool.append(&chunk).unwrap();
         say(&spool.received().to_string());
     }
 }

@@ -37,7 +37,7 @@ impl Class {
     }
 }
 
-/// How many characters (Unicode scalar values) of each class a text has.
+/// Number of characters (Unicode scalar values) of each class in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ClassCounts {
     /// Characters of [`Class::Latin`].
@@ -122,9 +122,7 @@ enum Kind {
     Space,
     Punctuation,
     Other,
-    /// A–Z.
     Capital,
-    /// a–z.
     Small,
     /// Letters of the Latin script outside ASCII.
     Accented,

@@ -1,4 +1,4 @@
-//! Where a text may be cut: head and tail of a long file, paragraph and sentence borders of a document.
+//! Cutting text: head and tail of a long file, paragraph and sentence borders of a document.
 //!
 //! No function here cuts inside a grapheme cluster. Paragraphs are separated by blank lines (lines of nothing
 //! but white space). Sentences are found by their punctuation, in scripts with and without spaces; an
@@ -9,7 +9,7 @@ mod paragraph;
 mod sentence;
 mod window;
 
-pub use head_tail::{HeadTail, LeftOut, head_tail};
+pub use head_tail::{HeadTail, Omission, head_tail};
 pub use paragraph::paragraph_starts;
 pub use sentence::{sentence_ends, sentence_starts};
 pub use window::{note_position, window_start};

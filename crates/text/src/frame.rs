@@ -10,14 +10,14 @@ use crate::class::{is_bidi_control, is_invisible};
 /// The two ends of a frame. The framed text is `open`, the text unchanged, `close`, so that a manifest can tell
 /// framing and content apart by bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    /// What stands before the text; ends with a line feed.
+pub struct TextFrame {
+    /// Opening line before the text; ends with a line feed.
     pub open: String,
-    /// What stands behind it; begins with a line feed where the text does not end with one.
+    /// Closing line behind the text; begins with a line feed where the text does not end with one.
     pub close: String,
 }
 
-impl Frame {
+impl TextFrame {
     /// A frame for exactly this `text`. `label` says what it is (a card's id and hash, a file's name).
     #[must_use]
     pub fn around(label: &str, text: &str) -> Self {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn nothing_inside_closes_the_frame() {
         for text in ["", "plain", "```\ncode", "a\r`````\rb", "````````", "<!-- `` ``` `````` "] {
-            let frame = Frame::around("card", text);
+            let frame = TextFrame::around("card", text);
             let length = fence(text).len();
             assert_eq!(closing_lines(text, length), 0);
             assert_eq!(closing_lines(&frame.wrap(text), length), 1);
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn the_text_is_kept_byte_for_byte() {
         let text = "line\r\n\u{202E}x";
-        let frame = Frame::around("f.md", text);
+        let frame = TextFrame::around("f.md", text);
         assert_eq!(frame.wrap(text), format!("```text f.md\n{text}\n```\n"));
     }
 

@@ -12,24 +12,21 @@ use unicode_segmentation::{GraphemeCursor, GraphemeIndices, UnicodeSegmentation}
 
 /// The length of a text in its three units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Counts {
+pub struct TextCounts {
     /// UTF-8 bytes.
     pub bytes: usize,
-    /// Characters: Unicode scalar values.
     pub chars: usize,
-    /// Extended grapheme clusters.
     pub graphemes: usize,
 }
 
-impl Counts {
-    /// Measures a text.
+impl TextCounts {
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self { bytes: text.len(), chars: chars(text), graphemes: count(text) }
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for TextCounts {
     fn add_assign(&mut self, more: Self) {
         self.bytes += more.bytes;
         self.chars += more.chars;
@@ -37,7 +34,7 @@ impl AddAssign for Counts {
     }
 }
 
-impl Add for Counts {
+impl Add for TextCounts {
     type Output = Self;
 
     fn add(mut self, more: Self) -> Self {
@@ -46,7 +43,7 @@ impl Add for Counts {
     }
 }
 
-impl Sum for Counts {
+impl Sum for TextCounts {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
         counts.fold(Self::default(), Self::add)
     }
@@ -58,7 +55,6 @@ pub fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Number of grapheme clusters.
 #[must_use]
 pub fn count(text: &str) -> usize {
     if text.is_ascii() {
@@ -200,8 +196,8 @@ mod tests {
 
     #[test]
     fn the_three_units_differ() {
-        let counts = Counts::of("e\u{301}👩\u{200D}💻\r\nx");
-        assert_eq!(counts, Counts { bytes: 17, chars: 8, graphemes: 4 });
+        let counts = TextCounts::of("e\u{301}👩\u{200D}💻\r\nx");
+        assert_eq!(counts, TextCounts { bytes: 17, chars: 8, graphemes: 4 });
     }
 
     #[test]

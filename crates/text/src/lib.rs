@@ -1,6 +1,6 @@
 //! Pure functions over text: make it safe to show, cut it, count it, frame it, find words in it, mask secrets in it.
 //!
-//! Everything here is a function of its arguments. There is no I/O, no clock, no randomness and no async, so
+//! Every function depends on its arguments alone. There is no I/O, no clock, no randomness and no async, so
 //! every caller, the tree core included, may use any of it anywhere, and the same text gives the same answer
 //! on every machine.
 //!
@@ -15,7 +15,6 @@
 //! grapheme clusters (UAX #29). A name or a document says which of the three it means.
 
 pub mod bigrams;
-pub mod bm25;
 pub mod class;
 pub mod cut;
 pub mod fold;

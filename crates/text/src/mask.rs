@@ -36,22 +36,16 @@ pub const MAX_BYTES: usize = 8 * 1024;
 /// Longest name, in characters.
 pub const NAME_CHARS: usize = 64;
 
-/// Why a secret cannot be masked.
+/// Error of making a masker.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum MaskError {
     /// The value has fewer than [`MIN_CHARS`] characters.
     #[error("secret {name} is too short to be masked: use a value of at least {MIN_CHARS} characters")]
-    TooShort {
-        /// The secret's name.
-        name: String,
-    },
+    TooShort { name: String },
     /// The value has more than [`MAX_BYTES`] bytes.
     #[error("secret {name} is too long to be masked: use a value of at most {MAX_BYTES} bytes")]
-    TooLong {
-        /// The secret's name.
-        name: String,
-    },
+    TooLong { name: String },
     /// The name is empty, too long, or has other characters than letters, digits and `-_.:/`.
     #[error("a secret's name has 1 to {NAME_CHARS} ASCII letters, digits and -_.:/")]
     Name,
@@ -103,10 +97,9 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How a value was written where it was found.
+/// Encoding of a secret value where it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Form {
-    /// As it is.
+pub enum SecretForm {
     Plain,
     /// Percent-encoded, as in a URL or a form.
     Percent,
@@ -121,20 +114,27 @@ pub enum Form {
 pub struct MaskedSpan {
     /// Name of the secret; where several overlapped, of the first.
     pub name: String,
-    /// How that one was written.
-    pub form: Form,
+    /// Encoding of that value.
+    pub form: SecretForm,
     /// Byte range in the input.
     pub input: Range<usize>,
     /// Byte range of the mark in the output.
     pub output: Range<usize>,
 }
 
-/// A text after masking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Masked<'a> {
     /// The text to keep; borrowed when nothing was found.
     pub text: Cow<'a, str>,
-    /// Where values stood, in order.
+    /// Masked places, in order.
+    pub spans: Vec<MaskedSpan>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskedBytes {
+    /// The bytes to keep.
+    pub bytes: Vec<u8>,
+    /// Masked places, in order.
     pub spans: Vec<MaskedSpan>,
 }
 
@@ -149,7 +149,7 @@ struct Inner {
     /// The state of `search` that has read nothing.
     start: StateID,
     /// For each pattern of `search`: the secret's place in `marks`, and the form.
-    patterns: Vec<(usize, Form)>,
+    patterns: Vec<(usize, SecretForm)>,
     marks: Vec<Mark>,
 }
 
@@ -181,7 +181,6 @@ impl Masker {
         Ok(Self { inner: Arc::new(Inner { search, start, patterns, marks }) })
     }
 
-    /// Masks a whole text.
     #[must_use]
     pub fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
         let mut scan = Scan::new(self);
@@ -203,6 +202,16 @@ impl Masker {
         }
         out.push_str(&text[copied..]);
         Masked { text: Cow::Owned(out), spans }
+    }
+
+    /// Masks whole bytes, which need not be UTF-8.
+    #[must_use]
+    pub fn mask_bytes(&self, bytes: &[u8]) -> MaskedBytes {
+        let mut stream = self.stream();
+        let mut masked = stream.push(bytes);
+        let Tail { rest, spans } = stream.finish();
+        masked.extend(rest);
+        MaskedBytes { bytes: masked, spans }
     }
 
     /// Whether any value occurs in `bytes`, in any form.

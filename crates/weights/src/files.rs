@@ -1,4 +1,4 @@
-//! Files of ours: hashed whole, replaced at once, removed without fuss.
+//! Operations on files: hash, compare, create, publish, replace, remove.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -8,24 +8,23 @@ use std::path::{Path, PathBuf};
 use loom::digest::Digest;
 use sha2::{Digest as _, Sha256};
 
+use crate::blocking_task::BlockingTask;
 use crate::error::{SourceError, WeightsError};
 use crate::table::Fingerprint;
-use crate::thread::Task;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The size and hash of all that is left to read.
-pub(crate) fn fingerprint(reader: &mut impl Read, task: &Task) -> io::Result<Fingerprint> {
+/// Size and hash of all that is left to read.
+pub(crate) fn fingerprint(reader: &mut impl Read, task: &BlockingTask) -> io::Result<Fingerprint> {
     copy_hashed(reader, &mut io::sink(), u64::MAX, task)
 }
 
-/// Copies no more than `limit` bytes and says what they were. Ends early, as interrupted, when the task is
-/// to stop.
+/// Copies no more than `limit` bytes and gives their fingerprint. Fails when the task is told to stop.
 pub(crate) fn copy_hashed(
     reader: &mut impl Read,
     writer: &mut impl Write,
     limit: u64,
-    task: &Task,
+    task: &BlockingTask,
 ) -> io::Result<Fingerprint> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -50,7 +49,7 @@ pub(crate) fn copy_hashed(
     Ok(Fingerprint { bytes, sha256: Digest(hasher.finalize().into()) })
 }
 
-/// Compares what a file is with what it has to be.
+/// Compares the fingerprint of a file with the pinned one.
 pub(crate) fn compare(what: &str, found: Fingerprint, expected: Fingerprint) -> Result<(), SourceError> {
     let what = || what.to_owned();
     if found.bytes != expected.bytes {
@@ -62,14 +61,20 @@ pub(crate) fn compare(what: &str, found: Fingerprint, expected: Fingerprint) -> 
     Ok(())
 }
 
-/// Makes a file that is ours alone, without what stood there.
+/// Opens a file for reading; a FIFO in its place is not waited for, and is empty.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Creates a file of mode 0600, in place of one that is there.
 pub(crate) fn create(path: &Path) -> Result<File, WeightsError> {
     remove(path)?;
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     made.map_err(WeightsError::io("created", path, 0))
 }
 
-/// Removes a file that may be gone already.
+/// Removes a file; one that is absent is no error.
 pub(crate) fn remove(path: &Path) -> Result<(), WeightsError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -79,7 +84,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), WeightsError> {
     }
 }
 
-/// Removes a folder with all in it, which may be gone already.
+/// Removes a folder with all in it; one that is absent is no error.
 pub(crate) fn remove_folder(path: &Path) -> Result<(), WeightsError> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -89,7 +94,7 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), WeightsError> {
     }
 }
 
-/// Puts a finished file in its place, ours alone whoever made it, so that it is there whole or not at all, also after a power cut.
+/// Moves a finished file to its place with mode 0600. It is there whole or not at all, also after a power cut.
 pub(crate) fn publish(from: &Path, to: &Path) -> Result<(), WeightsError> {
     let folder = to.parent().unwrap_or_else(|| Path::new("."));
     let put = || {
@@ -102,14 +107,14 @@ pub(crate) fn publish(from: &Path, to: &Path) -> Result<(), WeightsError> {
     put().map_err(WeightsError::io("put in place", to, 0))
 }
 
-/// Replaces a small file at once.
+/// Replaces a small file atomically.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), WeightsError> {
     let new = beside(path);
     create(&new)?.write_all(bytes).map_err(WeightsError::io("written", &new, bytes.len() as u64))?;
     publish(&new, path)
 }
 
-/// The name under which a file is made before it takes its place.
+/// Path at which a file is made before it is published.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");

@@ -1,4 +1,4 @@
-//! The pinned file from the Hugging Face hub, over HTTPS, going on where an earlier try stopped.
+//! Download of the pinned file from the Hugging Face hub over HTTPS, continued where an earlier one stopped.
 //!
 //! The connection is as narrow as that to a model: no proxy but a given one, no cookies, no referrer, no
 //! content encoding. The hub hands files out by redirects to other hosts, so those are followed: from https
@@ -12,28 +12,27 @@ use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use reqwest::redirect::Policy;
 use reqwest::{Response, StatusCode, Url};
 
-use crate::error::{Failure, Origin, SourceError};
-use crate::event::{Event, Listener, Meter, Notice, Phase};
-use crate::part::{Beginning, Part};
+use crate::error::{FetchFailure, SourceError, WeightsSource};
+use crate::fetch_event::{FetchEvent, FetchListener, FetchNotice, FetchPhase, ProgressMeter};
+use crate::part_file::{PartFile, PartialFile};
 use crate::table::{Fingerprint, HubFile};
 
-/// The hub's own address.
-pub const HUB: &str = "https://huggingface.co";
+const HUB: &str = "https://huggingface.co";
 
 const MAX_REDIRECTS: usize = 5;
 
-/// How to reach the hub, or a mirror of it.
+/// Address and limits of the hub, or of a mirror.
 #[derive(Debug, Clone)]
 pub struct Hub {
-    /// Its address: https, or plain http to this machine.
+    /// Base URL: https, or plain http to this machine.
     pub base_url: String,
-    /// A proxy to go through; those of the environment are never used.
+    /// Proxy; those of the environment are never used.
     pub proxy: Option<String>,
-    /// How long a connection may take.
+    /// Limit of time for a connection.
     pub connect_timeout: Duration,
-    /// How long nothing may arrive.
+    /// Limit of time in which nothing arrives.
     pub idle_timeout: Duration,
-    /// How often a download that broke off, but brought something, is gone on with at once.
+    /// Most times a download is continued at once after it broke off and had brought something.
     pub continuations: u32,
 }
 
@@ -50,12 +49,11 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// Where a file of a repository lies.
     fn url(&self, file: &HubFile) -> Result<Url, SourceError> {
         let HubFile { repository, revision, path } = file;
         let text = format!("{}/{repository}/resolve/{revision}/{path}", self.base_url.trim_end_matches('/'));
         let url = Url::parse(&text).map_err(|error| SourceError::Address { why: error.to_string() })?;
-        match (may_fetch(&url), url.username().is_empty() && url.password().is_none()) {
+        match (is_allowed_url(&url), url.username().is_empty() && url.password().is_none()) {
             (true, true) => Ok(url),
             (false, _) => Err(SourceError::Address { why: "it is not https".to_owned() }),
             (_, false) => Err(SourceError::Address { why: "it holds a user name or a password".to_owned() }),
@@ -69,7 +67,7 @@ impl Hub {
         let mut builder = reqwest::Client::builder()
             .no_proxy()
             .referer(false)
-            .redirect(as_safe())
+            .redirect(redirect_policy())
             .connect_timeout(self.connect_timeout)
             .read_timeout(self.idle_timeout)
             .user_agent(concat!("drawloom/", env!("CARGO_PKG_VERSION")));
@@ -79,26 +77,25 @@ impl Hub {
         builder.build().map_err(unusable)
     }
 
-    /// The part file of a download from here.
     pub(crate) fn part(
         &self,
         path: std::path::PathBuf,
         hub: &HubFile,
         file: Fingerprint,
-    ) -> Result<Part, SourceError> {
-        Ok(Part::new(path, self.url(hub)?.into(), file))
+    ) -> Result<PartFile, SourceError> {
+        Ok(PartFile::new(path, self.url(hub)?.into(), file))
     }
 
-    /// Fills the part file to the pinned size. What it holds then is not verified. Cancel-safe: what has
-    /// arrived stays. Says whether some of it was there before this call.
+    /// Fills the part file to the pinned size; gives whether it held something before this call. Its content is not
+    /// verified. Cancel-safe: what has arrived stays.
     pub(crate) async fn fill(
         &self,
         hub: &HubFile,
-        part: &Part,
+        part: &PartFile,
         file: Fingerprint,
-        listener: &mut Listener<'_>,
-    ) -> Result<bool, Failure> {
-        let fetch = Fetch { hub: self, client: self.client()?, url: self.url(hub)?, part, file };
+        listener: &mut FetchListener<'_>,
+    ) -> Result<bool, FetchFailure> {
+        let fetch = HubDownload { hub: self, client: self.client()?, url: self.url(hub)?, part, file };
         let mut resumed = false;
         let mut continuations = self.continuations;
         loop {
@@ -106,7 +103,7 @@ impl Hub {
             resumed |= before.is_some();
             let had = before.as_ref().map_or(0, |beginning| beginning.bytes);
             match fetch.once(before, listener).await {
-                Err(Failure::Source(SourceError::Cut { .. } | SourceError::Stalled { .. }))
+                Err(FetchFailure::Source(SourceError::Cut { .. } | SourceError::Stalled { .. }))
                     if continuations > 0 && part.beginning().is_some_and(|now| now.bytes > had) =>
                 {
                     continuations -= 1;
@@ -117,30 +114,34 @@ impl Hub {
     }
 }
 
-struct Fetch<'a> {
+struct HubDownload<'a> {
     hub: &'a Hub,
     client: reqwest::Client,
     url: Url,
-    part: &'a Part,
+    part: &'a PartFile,
     file: Fingerprint,
 }
 
-impl Fetch<'_> {
+impl HubDownload<'_> {
     /// One connection: as much as it brings.
-    async fn once(&self, had: Option<Beginning>, listener: &mut Listener<'_>) -> Result<(), Failure> {
+    async fn once(
+        &self,
+        had: Option<PartialFile>,
+        listener: &mut FetchListener<'_>,
+    ) -> Result<(), FetchFailure> {
         let had = match had {
             Some(beginning) if beginning.bytes == self.file.bytes => return Ok(()),
             had => had,
         };
         let mut response = self.ask(had.as_ref()).await?;
         let (mut file, mut at) = match had {
-            Some(beginning) => match self.goes_on(&response, &beginning) {
+            Some(beginning) => match self.is_continuation(&response, &beginning) {
                 Ok(()) => {
-                    listener(Event::Notice(Notice::Resumed { from: beginning.bytes }));
-                    (self.part.go_on()?, beginning.bytes)
+                    listener(FetchEvent::Notice(FetchNotice::Resumed { from: beginning.bytes }));
+                    (self.part.open_at_end()?, beginning.bytes)
                 }
                 Err(why) => {
-                    listener(Event::Notice(Notice::Restarted { why }));
+                    listener(FetchEvent::Notice(FetchNotice::Restarted { why }));
                     if response.status() != StatusCode::OK {
                         response = self.ask(None).await?;
                     }
@@ -149,16 +150,17 @@ impl Fetch<'_> {
             },
             None => (self.begin(&response)?, 0),
         };
-        let mut meter = Meter::new(listener, Phase::Download(Origin::Hub), at, self.file.bytes);
+        let mut meter =
+            ProgressMeter::new(listener, FetchPhase::Download(WeightsSource::Hub), at, self.file.bytes);
         meter.at(at);
         let ended = self.receive(&mut response, &mut file, &mut at, &mut meter).await;
         meter.finish(at);
         ended
     }
 
-    async fn ask(&self, had: Option<&Beginning>) -> Result<Response, SourceError> {
+    async fn ask(&self, had: Option<&PartialFile>) -> Result<Response, SourceError> {
         let mut request = self.client.get(self.url.clone());
-        if let Some(Beginning { bytes, etag: Some(etag) }) = had {
+        if let Some(PartialFile { bytes, etag: Some(etag) }) = had {
             request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
         }
         let response = request.send().await.map_err(|error| self.failure(&error))?;
@@ -168,8 +170,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// Whether the answer is the rest of what is here; else why not.
-    fn goes_on(&self, response: &Response, had: &Beginning) -> Result<(), &'static str> {
+    /// Checks that the response continues the part file; the error says why not.
+    fn is_continuation(&self, response: &Response, had: &PartialFile) -> Result<(), &'static str> {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {}
             StatusCode::OK => return Err("the server sends the whole file"),
@@ -187,8 +189,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// Checks the head of a whole file, and makes room for it.
-    fn begin(&self, response: &Response) -> Result<File, Failure> {
+    /// Checks the headers of a whole file and starts its part file.
+    fn begin(&self, response: &Response) -> Result<File, FetchFailure> {
         if response.status() != StatusCode::OK {
             return Err(refused(response).into());
         }
@@ -203,8 +205,8 @@ impl Fetch<'_> {
         response: &mut Response,
         file: &mut File,
         at: &mut u64,
-        meter: &mut Meter<'_, '_>,
-    ) -> Result<(), Failure> {
+        meter: &mut ProgressMeter<'_, '_>,
+    ) -> Result<(), FetchFailure> {
         while let Some(piece) = response.chunk().await.map_err(|error| self.broken(&error))? {
             if *at + piece.len() as u64 > self.file.bytes {
                 self.part.discard()?;
@@ -234,7 +236,7 @@ impl Fetch<'_> {
         SourceError::Unreachable { host: host(&self.url), why: reason(error) }
     }
 
-    fn broken(&self, error: &reqwest::Error) -> Failure {
+    fn broken(&self, error: &reqwest::Error) -> FetchFailure {
         let error = if error.is_timeout() {
             SourceError::Stalled { after: self.hub.idle_timeout }
         } else {
@@ -244,14 +246,14 @@ impl Fetch<'_> {
     }
 }
 
-/// A validator that stands for the same bytes; weak ones do not.
+/// Strong validator of a response: a weak one does not stand for the same bytes.
 fn strong_etag(headers: &HeaderMap) -> Option<String> {
     let etag = headers.get(ETAG)?.to_str().ok()?;
     (etag.starts_with('"') && etag.ends_with('"') && etag.len() > 2).then(|| etag.to_owned())
 }
 
 /// https anywhere, plain http on this machine only.
-fn may_fetch(url: &Url) -> bool {
+fn is_allowed_url(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.has_host(),
         "http" => is_loopback(url),
@@ -266,7 +268,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// From https to https only; on this machine, in plain, to this machine only.
-fn may_follow(from: &Url, to: &Url) -> bool {
+fn is_allowed_redirect(from: &Url, to: &Url) -> bool {
     match (from.scheme(), to.scheme()) {
         ("https", "https") => true,
         ("http", "http") => is_loopback(from) && is_loopback(to),
@@ -274,9 +276,9 @@ fn may_follow(from: &Url, to: &Url) -> bool {
     }
 }
 
-fn as_safe() -> Policy {
+fn redirect_policy() -> Policy {
     Policy::custom(|attempt| {
-        let safe = attempt.previous().last().is_some_and(|from| may_follow(from, attempt.url()));
+        let safe = attempt.previous().last().is_some_and(|from| is_allowed_redirect(from, attempt.url()));
         match (safe, attempt.previous().len() <= MAX_REDIRECTS) {
             (true, true) => attempt.follow(),
             (false, _) => attempt.error("it redirects to a place that is not as safe"),
@@ -294,7 +296,7 @@ fn host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// What the innermost cause says, fit for a terminal; the URL is left out.
+/// Message of the innermost cause, fit for a terminal and without the URL.
 fn reason(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let innermost = causes.last().map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
@@ -311,8 +313,8 @@ mod tests {
 
     #[test]
     fn redirects_keep_https_and_plain_http_stays_on_this_machine() {
-        assert!(may_follow(&url("https://a/x"), &url("https://b/y")));
-        assert!(may_follow(&url("http://127.0.0.1:1/x"), &url("http://[::1]:2/y")));
+        assert!(is_allowed_redirect(&url("https://a/x"), &url("https://b/y")));
+        assert!(is_allowed_redirect(&url("http://127.0.0.1:1/x"), &url("http://[::1]:2/y")));
         for (from, to) in [
             ("https://a/x", "http://a/x"),
             ("https://a/x", "http://127.0.0.1/x"),
@@ -320,7 +322,7 @@ mod tests {
             ("http://127.0.0.1/x", "https://a/x"),
             ("https://a/x", "ftp://a/x"),
         ] {
-            assert!(!may_follow(&url(from), &url(to)), "{from} to {to}");
+            assert!(!is_allowed_redirect(&url(from), &url(to)), "{from} to {to}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The installed file, looked at whole before anybody uses it.
+//! Installed weights, verified whole before they are used.
 //!
 //! The hash is computed at every load. Remembering it by size and time of change would save a tenth of a
 //! second or two, and would trust two numbers that whoever changes a file can set.
@@ -9,46 +9,48 @@ use std::path::PathBuf;
 
 use loom::digest::Digest;
 
+use crate::blocking_task::BlockingTask;
 use crate::error::WeightsError;
 use crate::files;
-use crate::folders::Folders;
-use crate::register::Register;
+use crate::registry::Registry;
 use crate::table::Weights;
-use crate::thread::Task;
+use crate::weights_folders::WeightsFolders;
 
-/// Weights that are here and are what was installed.
+/// Installed weights, verified.
 #[derive(Debug)]
-pub struct Installed {
-    /// Where the converted file lies.
+pub struct InstalledWeights {
+    /// Path of the converted file.
     pub path: PathBuf,
-    /// Its SHA-256: recorded when it was made, found again now.
+    /// SHA-256 of the file, recorded when it was made and computed again now.
     pub sha256: Digest,
-    /// Its size in bytes.
     pub bytes: u64,
-    /// The very file that was hashed, at its start: what is read from here was looked at, whatever has
-    /// taken the path since.
+    /// The open file that was hashed, rewound: whatever has taken the path since is not read.
     pub file: File,
 }
 
-/// The installed file of these weights. Reads all of it (about 145 MB for `smollm2`) and so blocks for
+/// Verifies the installed file of these weights. Reads all of it (about 145 MB for `smollm2`) and so blocks for
 /// some tenths of a second: call it from a blocking thread.
 ///
 /// # Errors
 /// [`WeightsError::NotInstalled`], [`WeightsError::Outdated`]; [`WeightsError::Damaged`] if one byte
 /// differs from what was made here; [`WeightsError::Register`], [`WeightsError::Io`].
-pub fn installed(weights: &Weights, folders: &Folders) -> Result<Installed, WeightsError> {
-    checked(weights, folders, &Task::default())
+pub fn installed(weights: &Weights, folders: &WeightsFolders) -> Result<InstalledWeights, WeightsError> {
+    checked(weights, folders, &BlockingTask::default())
 }
 
-pub(crate) fn checked(weights: &Weights, folders: &Folders, task: &Task) -> Result<Installed, WeightsError> {
+pub(crate) fn checked(
+    weights: &Weights,
+    folders: &WeightsFolders,
+    task: &BlockingTask,
+) -> Result<InstalledWeights, WeightsError> {
     let name = || weights.name.to_owned();
-    let register = Register::read(folders)?;
+    let register = Registry::read(folders)?;
     let entry = register.entry(weights.name).ok_or_else(|| WeightsError::NotInstalled { name: name() })?;
     if entry.made_of != weights.file.sha256 {
         return Err(WeightsError::Outdated { name: name() });
     }
     let path = folders.converted(weights);
-    let mut file = match File::open(&path) {
+    let mut file = match files::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(WeightsError::NotInstalled { name: name() });
@@ -70,5 +72,5 @@ pub(crate) fn checked(weights: &Weights, folders: &Folders, task: &Task) -> Resu
         return Err(damaged(format!("its SHA-256 is {}, not {}", found.sha256, entry.sha256)));
     }
     file.rewind().map_err(read)?;
-    Ok(Installed { sha256: found.sha256, bytes: found.bytes, path, file })
+    Ok(InstalledWeights { sha256: found.sha256, bytes: found.bytes, path, file })
 }

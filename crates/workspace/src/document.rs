@@ -28,16 +28,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use data_encoding::HEXLOWER;
+use loom::Digest;
 use rustix::io::Errno;
 
-use crate::digest::Digest;
 use crate::error::{FileError, FileProblem};
 use crate::lock::WorkspaceLock;
 use crate::path::RelativePath;
 use crate::root::Root;
 
 use calls::{Calls, Kernel};
-pub use recover::Recovered;
+pub use recover::RecoveredDocument;
 
 /// The documents of one root, for the holder of its lock.
 pub struct Documents<'a> {
@@ -50,20 +50,18 @@ pub struct Documents<'a> {
 pub struct Text {
     /// The bytes as they are in the file.
     pub bytes: Vec<u8>,
-    /// Their hash.
     pub digest: Digest,
 }
 
-/// What the caller last saw at the place it writes to.
+/// Content a replacement expects to find: the digest the caller last read, or no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Nothing: a first creation.
     Absent,
-    /// A text with this hash.
+    /// A text with this digest.
     Text(Digest),
 }
 
-/// Where our text goes when another one was found.
+/// Destination of the new text after a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unmerged {
     /// Beside it, as `NAME.drawloom-<time>`.
@@ -93,46 +91,43 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// One replacement.
 #[derive(Clone, Debug)]
 pub struct Replacement<'a> {
-    /// The new text, whole.
     pub text: &'a [u8],
-    /// What must be there now.
+    /// Content the file must have now.
     pub expected: Expected,
     /// For the names of kept texts.
     pub stamp: Stamp,
-    /// Where ours goes if something else is there.
+    /// Destination of the new text after a conflict.
     pub unmerged: Unmerged,
 }
 
-/// How a replacement ended; in each case nothing was lost.
+/// Outcome of a replacement. No text is lost in either case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Outcome {
+pub enum ReplaceOutcome {
     /// The text is in the file, and on the disk as far as the system says.
     Saved(Saved),
-    /// Another text was found. It stands in the file; ours is kept.
+    /// Conflict: the file held a text other than the expected one. That text stays; the new text is kept beside it.
     Conflict {
         /// The text in the file now; `None` if the file is gone or is no plain file.
         found: Option<Digest>,
-        /// Where our text is, relative to the root.
+        /// Path of the new text, relative to the root.
         ours: RelativePath,
         /// Further texts of other writers that were caught on the way and kept beside.
         others: Vec<RelativePath>,
     },
 }
 
-/// Facts of a save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// The hash to expect next time.
+    /// Digest to expect at the next replacement.
     pub digest: Digest,
     /// False if the file held this text already and nothing was written.
     pub changed: bool,
 }
 
-/// Why a document could not be read or replaced.
+/// Error of reading or replacing a document.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The path, the kind of file, its links, or the store's guard.
@@ -145,11 +140,8 @@ pub enum DocumentError {
     /// back from the disk.
     #[error("{}: not saved: {step} failed: {source}; the file holds {}", path.display(), held(.on_disk))]
     NotSaved {
-        /// The document.
         path: PathBuf,
-        /// The step that failed.
         step: &'static str,
-        /// What the system said.
         source: std::io::Error,
         /// The hash of what is in the file now; `None` if that cannot be read.
         on_disk: Option<Digest>,
@@ -184,7 +176,7 @@ impl fmt::Debug for Documents<'_> {
     }
 }
 
-/// What a file of ours beside a document is for.
+/// Purpose of a temporary file beside a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// Holds the new text until the exchange, the old one after it.
@@ -215,7 +207,7 @@ impl WorkName {
         };
         let mut name = OsString::from(".");
         name.push(of);
-        name.push(format!("{MARK}{}-{}.{ending}", HEXLOWER.encode(&random), digest.short()));
+        name.push(format!("{MARK}{}-{}.{ending}", HEXLOWER.encode(&random), short(digest)));
         Ok(name)
     }
 
@@ -236,6 +228,11 @@ impl WorkName {
         let ours = !of.is_empty() && random.len() == 16 && hash.len() == 32 && hex(random) && hex(hash);
         ours.then(|| Self { of: OsStr::from_bytes(of).to_os_string(), hash: hash.to_owned(), purpose })
     }
+}
+
+/// The first 128 bits of a digest, in hexadecimal: enough to recognise our own text in a file name.
+fn short(digest: Digest) -> String {
+    HEXLOWER.encode(&digest.0[..16])
 }
 
 /// A failure on the way to a [`DocumentError`]: a refusal, or a step that failed.

@@ -1,4 +1,4 @@
-//! Why a file was not opened: one enum, so that callers match instead of reading messages.
+//! Errors of files: one enum, so that callers match instead of reading messages.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,6 @@ use crate::path::PathProblem;
 pub struct FileError {
     /// The path as asked for, relative to the root.
     pub path: PathBuf,
-    /// What was wrong with it.
     #[source]
     pub problem: FileProblem,
 }
@@ -26,13 +25,12 @@ impl FileError {
     }
 }
 
-/// What is wrong with a file or its path.
+/// Problem of a file or its path.
 #[derive(Debug, thiserror::Error)]
 pub enum FileProblem {
     /// The path itself was refused before anything was opened.
     #[error(transparent)]
     Path(#[from] PathProblem),
-    /// Nothing has that name.
     #[error("it does not exist")]
     NotFound,
     /// A symbolic link led out of the root.
@@ -58,20 +56,18 @@ pub enum FileProblem {
     },
     /// The file has further names, so its content may be somebody else's.
     #[error("it has {links} hard links: a file with one name is wanted")]
-    HardLinked {
-        /// The link count.
-        links: u64,
-    },
+    HardLinked { links: u64 },
     /// One of the store's own files (spec: security §8).
     #[error("it belongs to the store, which alone may open it")]
     StoreFile,
-    /// Not text.
+    /// A file to be written in the home, outside its `workspace`.
+    #[error("it lies in the home, of which only `workspace/` is written from outside")]
+    InHome,
     #[error("it is not valid UTF-8 (byte {valid_up_to})")]
     NotUtf8 {
-        /// How many bytes from the start are valid.
+        /// Number of valid bytes from the start.
         valid_up_to: usize,
     },
-    /// The name is taken.
     #[error("it exists already")]
     Exists,
     /// The operating system refuses this user.
@@ -106,18 +102,29 @@ impl From<io::Error> for FileProblem {
     }
 }
 
-/// What stands at a path.
+/// The kind stays, so that callers of `std::io` see what they expect.
+impl From<FileProblem> for io::Error {
+    fn from(problem: FileProblem) -> Self {
+        let kind = match problem {
+            FileProblem::Io(error) => return error,
+            FileProblem::NotFound => io::ErrorKind::NotFound,
+            FileProblem::PermissionDenied => io::ErrorKind::PermissionDenied,
+            FileProblem::TooLarge { .. } => io::ErrorKind::FileTooLarge,
+            FileProblem::NotAFolder => io::ErrorKind::NotADirectory,
+            _ => io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, problem)
+    }
+}
+
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
-    /// A plain file.
     Regular,
-    /// A folder.
     Folder,
     /// A symbolic link, not followed.
     Symlink,
-    /// A named pipe.
     Fifo,
-    /// A Unix socket.
     Socket,
     /// A block or character device.
     Device,

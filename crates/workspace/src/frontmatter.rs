@@ -16,7 +16,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-pub use value::{FieldError, Map, Scalar, ScalarKind, Value};
+pub use value::{FieldError, Map, Scalar, ScalarKind, YamlValue};
 
 use fence::Split;
 
@@ -39,7 +39,7 @@ pub struct Page {
     pub fields: Option<Map>,
     /// The text after it, with `\r\n` as `\n`.
     pub body: String,
-    /// What was read in one way though other readers take it in another.
+    /// Irregularities: values that other readers take differently.
     pub warnings: Vec<Warning>,
 }
 
@@ -48,13 +48,12 @@ pub struct Page {
 pub struct Warning {
     /// Line in the file, from 1.
     pub line: usize,
-    /// What was found.
-    pub what: Oddity,
+    pub what: Irregularity,
 }
 
 /// A thing that readers of YAML disagree about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
+pub enum Irregularity {
     /// A plain scalar that older or other readers take for a boolean, a number or a time.
     #[error("`{0}` is read as text: put it in quotes")]
     ReadAsText(String),
@@ -66,19 +65,18 @@ pub enum Oddity {
     SecondBlock,
 }
 
-/// Why a file's frontmatter was refused.
+/// Refused frontmatter: the problem and its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct FrontmatterError {
     /// Line in the file, from 1.
     pub line: usize,
-    /// The reason.
-    pub why: Refusal,
+    pub why: FrontmatterProblem,
 }
 
 /// The reasons for refusing frontmatter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum FrontmatterProblem {
     /// UTF-16 or UTF-32, with or without a mark.
     #[error("the file is UTF-16 or UTF-32: save it as UTF-8")]
     WideEncoding,
@@ -97,7 +95,6 @@ pub enum Refusal {
     /// `+++`, which is TOML elsewhere, or `----`.
     #[error("`{0}` does not open a block: use `---`")]
     Fence(String),
-    /// No closing fence.
     #[error("the block is not closed: a line `---` is missing")]
     NotClosed,
     /// More than [`MAX_BYTES`].
@@ -136,12 +133,11 @@ pub enum Refusal {
     /// More than [`MAX_VALUES`] values.
     #[error("more than {MAX_VALUES} values")]
     TooMany,
-    /// What the parser said.
     #[error("not YAML: {0}")]
     Yaml(String),
 }
 
-impl Refusal {
+impl FrontmatterProblem {
     fn at(self, line: usize) -> FrontmatterError {
         FrontmatterError { line, why: self }
     }
@@ -150,7 +146,7 @@ impl Refusal {
 /// Takes a file apart.
 ///
 /// # Errors
-/// A named [`Refusal`] with its line; never a panic, whatever the bytes.
+/// A named [`FrontmatterProblem`] with its line; never a panic, whatever the bytes.
 pub fn read(file: &[u8]) -> Result<Page, FrontmatterError> {
     let Split { block, body, mut warnings } = fence::split(file)?;
     let fields = block.map(|block| yaml::parse(&block, &mut warnings)).transpose()?;

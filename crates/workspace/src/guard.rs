@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::identity::FileId;
 
-/// What SQLite puts beside a database file.
+/// Suffixes of the files SQLite puts beside a database.
 const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// The files that only the store may open. Clones share one registry; a process has one, handed
@@ -42,6 +42,18 @@ impl StoreGuard {
     /// A guard that knows no store yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A guard of one database, which need not exist; nor need its folder, and then there is nothing to guard.
+    ///
+    /// # Errors
+    /// As [`protect`](Self::protect).
+    pub fn of(database: &Path) -> io::Result<Self> {
+        let guard = Self::new();
+        match guard.protect(database) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(guard),
+            done => done.map(|()| guard),
+        }
     }
 
     /// Puts a database and what SQLite keeps beside it under guard. The folder must exist; the

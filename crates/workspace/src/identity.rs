@@ -1,4 +1,4 @@
-//! Which file a descriptor or a path really is.
+//! Identity of files: device and inode.
 //!
 //! Two paths may name one file (links, bind mounts, case folding) and one path may name two files
 //! in a row. Device and inode are what the kernel goes by, so decisions are kept by them.

@@ -1,4 +1,4 @@
-//! Everything Drawloom does to files that belong to a person.
+//! Access to files that belong to a person.
 //!
 //! A workspace is somebody's folder: cloned from a stranger, open in an editor, shared with build
 //! tools and with the agent's own commands. So nothing here trusts a path it was given, nothing
@@ -6,6 +6,8 @@
 //!
 //! * [`Root`] opens files *beneath* one folder through descriptors, never by checking a path and
 //!   opening it afterwards. [`StoreGuard`] keeps every such opener off the store's own files.
+//! * [`FileArgument`] opens what a person named on a command line, wherever it is; [`check_output`] says where such
+//!   a person's file may be written.
 //! * [`Documents`] replaces a text by exchange, looks at what it displaced, and puts it back if a
 //!   person saved meanwhile. [`WorkspaceLock`] keeps Drawloom's own processes apart.
 //! * [`discovery`] finds the workspace of a folder, [`trust`] says whether it may be loaded,
@@ -18,7 +20,8 @@
 //! ids and time stamps come in as arguments. It rests on Linux: `O_PATH`, `openat2`, `renameat2`
 //! and a mounted `/proc`.
 
-mod digest;
+mod allowed_roots;
+mod argument;
 pub mod discovery;
 mod document;
 mod error;
@@ -28,19 +31,19 @@ mod identity;
 mod lock;
 mod path;
 pub mod protected;
-mod reach;
 mod root;
 pub mod settings;
 pub mod trust;
 
-pub use digest::{Digest, NotADigest};
+pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
+pub use argument::{Accept, FileArgument, check_output, read_regular};
 pub use document::{
-    DocumentError, Documents, Expected, Outcome, Recovered, Replacement, Saved, Stamp, Text, Unmerged,
+    DocumentError, Documents, Expected, RecoveredDocument, ReplaceOutcome, Replacement, Saved, Stamp, Text,
+    Unmerged,
 };
 pub use error::{FileError, FileKind, FileProblem};
 pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
-pub use reach::{Place, Reach, ReachError};
-pub use root::{Content, Entry, Links, Listing, Metadata, ReadRules, Root};
+pub use root::{Content, DirEntry, LinkPolicy, Listing, Metadata, ReadRules, Root, descriptor_path};

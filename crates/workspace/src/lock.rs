@@ -1,17 +1,16 @@
-//! One writer of a workspace's documents at a time, across processes.
+//! Lock on a workspace: one process at a time replaces its documents.
 //!
 //! The lock lies in the home, named by the workspace's device and inode. A lock on the document
 //! would be a lock on an inode that the next replacement takes away; a lock file in the workspace
 //! could be held for ever by any command that runs there (spec: security §18).
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
-use rustix::io::Errno;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::identity::FileId;
 
@@ -19,21 +18,21 @@ use crate::identity::FileId;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The right to replace documents of one workspace; given back when dropped, also by the kernel
-/// when the process dies.
+/// Exclusive lock on the documents of one workspace; released on drop, and by the kernel when the
+/// process ends.
 #[derive(Debug)]
 pub struct WorkspaceLock {
     _file: File,
     workspace: FileId,
 }
 
-/// Why the lock was not had.
+/// Failure to take a workspace's lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process (or another part of this one) held it all the time.
+    /// Another holder, in this process or another, kept the lock until the timeout.
     #[error("another process{} is writing this workspace's documents: try again when it is done", .holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Busy {
-        /// Its process id, where it left one.
+        /// Process id the holder wrote into the lock file.
         holder: Option<u32>,
     },
     /// The lock file could not be made or opened.
@@ -67,17 +66,18 @@ impl WorkspaceLock {
         let mut waited = Duration::ZERO;
         let mut next = FIRST_PAUSE;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match file.try_lock() {
                 Ok(()) => break,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) if waited < timeout => {
+                Err(TryLockError::WouldBlock) if waited < timeout => {
                     let now = next.min(timeout - waited);
                     pause(now);
                     waited += now;
                     next = (next * 2).min(LONGEST_PAUSE);
                 }
-                Err(Errno::AGAIN) => return Err(LockError::Busy { holder: holder(&mut file) }),
-                Err(other) => return Err(LockError::Io(other.into())),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Busy { holder: holder(&mut file) });
+                }
+                Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
             }
         }
         file.set_len(0)?;
@@ -144,9 +144,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let workspace = tempfile::tempdir().unwrap();
         let document = File::create(workspace.path().join("HANDOFF.md")).unwrap();
-        flock(&document, FlockOperation::LockExclusive).unwrap();
+        document.lock().unwrap();
         let folder = File::open(workspace.path()).unwrap();
-        flock(&folder, FlockOperation::LockExclusive).unwrap();
+        folder.lock().unwrap();
         let never = |_| panic!("it waited");
         assert!(WorkspaceLock::acquire_pausing(home.path(), WORKSPACE, Duration::ZERO, never).is_ok());
     }

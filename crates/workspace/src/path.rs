@@ -11,14 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use data_encoding::HEXLOWER;
-
-use crate::digest::Digest;
+use loom::Digest;
 
 /// Longest path in bytes, longest name in bytes: Linux's own limits.
 const MAX_PATH: usize = 4095;
 const MAX_NAME: usize = 255;
 
-/// Why a path was refused before anything was opened.
+/// Refusal of a path, before anything is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathProblem {
     /// Nothing, or white space alone.
@@ -47,7 +46,6 @@ pub enum PathProblem {
 pub struct RelativePath(PathBuf);
 
 impl RelativePath {
-    /// The root itself.
     pub fn root() -> Self {
         Self(PathBuf::new())
     }
@@ -124,7 +122,7 @@ impl RelativePath {
         self.0.as_os_str().is_empty()
     }
 
-    /// What to hand to `openat`: `.` for the root.
+    /// Path for `openat`: `.` for the root.
     pub(crate) fn for_open(&self) -> &Path {
         if self.is_root() { Path::new(".") } else { &self.0 }
     }
@@ -185,7 +183,7 @@ pub fn file_name_of_key(key: &str) -> String {
     if name.len() > 200 {
         name.truncate(160);
         name.push_str("%%");
-        name.push_str(&Digest::of(key.as_bytes()).short());
+        name.push_str(&HEXLOWER.encode(&Digest::of(key.as_bytes()).0[..16]));
     }
     name
 }

@@ -10,16 +10,16 @@
 
 use crate::path::RelativePath;
 
-/// Where below a root a protected path counts.
+/// Folders in which a protected path counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ProtectedScope {
     /// At the top of the root only: names that are ordinary elsewhere (`src/hooks/`).
     Top,
     /// In every folder: programs look for these wherever they are started.
     Anywhere,
 }
 
-/// What a file tool may do with a protected path.
+/// Permission of file tools for a protected path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
     /// Written only after a person saw the difference; unattended never.
@@ -33,20 +33,19 @@ pub enum Protection {
 pub struct Protected {
     /// Components; a last one ending in `*` stands for every name that begins so.
     pub path: &'static [&'static str],
-    /// Where it counts.
-    pub scope: Scope,
-    /// What file tools may do.
+    pub scope: ProtectedScope,
+    /// Permission of file tools.
     pub tools: Protection,
     /// Whether the sandbox mounts it read-only. Not all of `.git`: commits must work.
     pub mounted: bool,
 }
 
-const fn row(path: &'static [&'static str], scope: Scope, tools: Protection) -> Protected {
+const fn row(path: &'static [&'static str], scope: ProtectedScope, tools: Protection) -> Protected {
     Protected { path, scope, tools, mounted: true }
 }
 
+use ProtectedScope::{Anywhere, Top};
 use Protection::{Ask, Never};
-use Scope::{Anywhere, Top};
 
 /// The set. A path is governed by the strictest row that matches.
 pub const PROTECTED: &[Protected] = &[
@@ -96,10 +95,9 @@ pub const PROTECTED: &[Protected] = &[
     row(&[".codex"], Anywhere, Ask),
 ];
 
-/// What writing to a path beneath a root would mean for the protected set.
+/// Relation of a path to the protected set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touches {
-    /// Nothing protected.
+pub enum ProtectionMatch {
     Nothing,
     /// The path is protected itself, or lies below a protected one.
     Protected(Protection),
@@ -108,7 +106,7 @@ pub enum Touches {
 }
 
 /// Judges a path below a root.
-pub fn touches(path: &RelativePath) -> Touches {
+pub fn touches(path: &RelativePath) -> ProtectionMatch {
     let names: Vec<String> = path.as_path().iter().map(|name| folded(&name.to_string_lossy())).collect();
     let mut below = None;
     let mut above = None;
@@ -126,9 +124,9 @@ pub fn touches(path: &RelativePath) -> Touches {
         }
     }
     match (below, above) {
-        (Some(protection), _) => Touches::Protected(protection),
-        (None, Some(protection)) => Touches::OnTheWay(protection),
-        (None, None) => Touches::Nothing,
+        (Some(protection), _) => ProtectionMatch::Protected(protection),
+        (None, Some(protection)) => ProtectionMatch::OnTheWay(protection),
+        (None, None) => ProtectionMatch::Nothing,
     }
 }
 
@@ -176,7 +174,7 @@ fn is_ignored(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn judged(path: &str) -> Touches {
+    fn judged(path: &str) -> ProtectionMatch {
         touches(&RelativePath::parse(path).unwrap())
     }
 
@@ -184,9 +182,9 @@ mod tests {
     fn every_row_protects_itself_and_what_is_below() {
         for row in PROTECTED {
             let path = row.path.join("/").replace('*', ".toml");
-            assert_ne!(judged(&path), Touches::Nothing, "{path}");
-            assert!(matches!(judged(&format!("{path}/x")), Touches::Protected(_)), "{path}/x");
-            assert!(matches!(judged(&path.to_uppercase()), Touches::Protected(_)), "{path}");
+            assert_ne!(judged(&path), ProtectionMatch::Nothing, "{path}");
+            assert!(matches!(judged(&format!("{path}/x")), ProtectionMatch::Protected(_)), "{path}/x");
+            assert!(matches!(judged(&path.to_uppercase()), ProtectionMatch::Protected(_)), "{path}");
         }
     }
 
@@ -205,7 +203,7 @@ mod tests {
             ".g\u{200c}it/config",
             "x/../.git/config",
         ] {
-            assert_eq!(judged(path), Touches::Protected(Never), "{path}");
+            assert_eq!(judged(path), ProtectionMatch::Protected(Never), "{path}");
         }
     }
 
@@ -222,7 +220,7 @@ mod tests {
             "skills/x/SKILL.md",
             ".github/workflows/ci.yml",
         ] {
-            assert_eq!(judged(path), Touches::Protected(Ask), "{path}");
+            assert_eq!(judged(path), ProtectionMatch::Protected(Ask), "{path}");
         }
     }
 
@@ -240,15 +238,15 @@ mod tests {
             ".cargo/registry",
             "xskills",
         ] {
-            assert!(!matches!(judged(path), Touches::Protected(_)), "{path}");
+            assert!(!matches!(judged(path), ProtectionMatch::Protected(_)), "{path}");
         }
-        assert_eq!(judged("src/hooks/useThing.ts"), Touches::Nothing);
+        assert_eq!(judged("src/hooks/useThing.ts"), ProtectionMatch::Nothing);
     }
 
     #[test]
     fn a_folder_on_the_way_is_known() {
-        assert_eq!(judged("docs"), Touches::OnTheWay(Ask));
-        assert_eq!(judged("sub/.github"), Touches::OnTheWay(Ask));
-        assert_eq!(judged("src"), Touches::Nothing);
+        assert_eq!(judged("docs"), ProtectionMatch::OnTheWay(Ask));
+        assert_eq!(judged("sub/.github"), ProtectionMatch::OnTheWay(Ask));
+        assert_eq!(judged("src"), ProtectionMatch::Nothing);
     }
 }

@@ -25,9 +25,9 @@ use crate::guard::StoreGuard;
 use crate::identity::FileId;
 use crate::path::{PathProblem, RelativePath};
 
-pub use listing::{Entry, Listing};
+pub use listing::{DirEntry, Listing};
 pub use reading::Content;
-pub use rules::{Links, Metadata, ReadRules};
+pub use rules::{LinkPolicy, Metadata, ReadRules};
 
 pub(crate) use beneath::Resolver;
 pub(crate) use reading::read_capped;
@@ -85,11 +85,11 @@ impl Root {
         RelativePath::from_components(inside.map_err(|_| PathProblem::Outside)?)
     }
 
-    /// What stands at a path, without opening it.
+    /// Metadata of the file at a path, without opening it.
     ///
     /// # Errors
     /// As [`open_file`](Self::open_file) for the way there; the kind of the file is not judged.
-    pub fn stat(&self, path: &RelativePath, links: Links) -> Result<Metadata, FileError> {
+    pub fn stat(&self, path: &RelativePath, links: LinkPolicy) -> Result<Metadata, FileError> {
         let stat = || -> Result<Metadata, FileProblem> {
             let file = self.walk(path, links, false)?;
             Ok(Metadata::of(&fstat(&file)?))
@@ -98,7 +98,7 @@ impl Root {
     }
 
     /// An `O_PATH` descriptor of what stands at `path`.
-    fn walk(&self, path: &RelativePath, links: Links, one_device: bool) -> Result<OwnedFd, FileProblem> {
+    fn walk(&self, path: &RelativePath, links: LinkPolicy, one_device: bool) -> Result<OwnedFd, FileProblem> {
         // Below `/` an absolute link cannot lead out; elsewhere it always counts as leaving.
         let whole_system = self.path == Path::new("/");
         let rules = beneath::WalkRules { links, one_device, whole_system };
@@ -107,7 +107,7 @@ impl Root {
 
     /// An `O_PATH` descriptor of a folder below the root; no link on the way is followed.
     pub(crate) fn folder(&self, path: &RelativePath) -> Result<OwnedFd, FileProblem> {
-        let found = self.walk(path, Links::Refuse, false)?;
+        let found = self.walk(path, LinkPolicy::Refuse, false)?;
         match FileType::from_raw_mode(fstat(&found)?.st_mode) {
             FileType::Directory => Ok(found),
             FileType::Symlink => Err(FileProblem::Symlink),
@@ -135,11 +135,15 @@ pub(crate) fn reopen_regular(file: &OwnedFd, guard: &StoreGuard) -> Result<Owned
     reopen(file.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
-/// `/proc/self/fd` is the kernel's way from an `O_PATH` descriptor to an open one: there is no
-/// second lookup of a name, hence nothing to race.
-fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, FileProblem> {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    openat(CWD, link, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
+/// The path under which this process, and no other, reaches what a descriptor stands for, whatever took its name
+/// since. `/proc/self/fd` is Linux's; another system's form would stand here.
+pub fn descriptor_path(file: impl AsFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
+}
+
+/// Opens what an `O_PATH` descriptor stands for: there is no second lookup of a name, hence nothing to race.
+pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, FileProblem> {
+    openat(CWD, descriptor_path(file), flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT => {
             let missing = "/proc is not mounted: files cannot be opened safely without it";
             FileProblem::Io(std::io::Error::new(std::io::ErrorKind::Unsupported, missing))

@@ -12,7 +12,7 @@ use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 use crate::root::{ReadRules, Root};
 
-/// Where the file lies, below the workspace.
+/// Path of the file below the workspace.
 pub const SETTINGS_PATH: &str = ".drawloom/workspace.toml";
 
 /// Longest file in bytes.
@@ -63,10 +63,8 @@ const FORBIDDEN: &[&str] = &[
     "commands",
 ];
 
-/// What a workspace chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Its name for people.
+pub struct WorkspaceSettings {
     pub title: Option<String>,
     /// An IANA name such as `Europe/Oslo`; checked for its shape, not against the time zone data.
     pub time_zone: Option<String>,
@@ -78,20 +76,19 @@ pub struct Settings {
 
 /// A key that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredKey {
     /// The key as written, dotted.
     pub key: String,
-    /// Why it does not count.
+    /// Reason why the key is ignored.
     pub why: IgnoredBecause,
 }
 
-/// Why a key of a workspace does not count.
+/// Reason why a key of a workspace is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IgnoredBecause {
-    /// It would decide what the owner decides.
+    /// Reserved: the owner decides it.
     #[error("a workspace may not set this: write it to the home's config.toml")]
     Forbidden,
-    /// No such key.
     #[error("unknown key: a workspace may set title, time_zone, caps and observe")]
     Unknown,
     /// The wrong kind of value, or out of range.
@@ -99,13 +96,12 @@ pub enum IgnoredBecause {
     Unfit(&'static str),
 }
 
-/// Why the whole file does not count.
+/// Error of reading a workspace's settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// It could not be opened as a plain file.
+    /// The file could not be opened as a plain file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is no TOML.
     #[error("{SETTINGS_PATH}: {0}")]
     Toml(String),
 }
@@ -114,7 +110,7 @@ pub enum SettingsError {
 ///
 /// # Errors
 /// [`SettingsError`] for a file that is no plain file, too large, or no TOML.
-pub fn read(workspace: &Root) -> Result<(Settings, Vec<Ignored>), SettingsError> {
+pub fn read(workspace: &Root) -> Result<(WorkspaceSettings, Vec<IgnoredKey>), SettingsError> {
     let path =
         RelativePath::parse(SETTINGS_PATH).map_err(|problem| FileError::new(SETTINGS_PATH, problem))?;
     match workspace.read_text(&path, &ReadRules::at_most(MAX_BYTES)) {
@@ -128,11 +124,11 @@ pub fn read(workspace: &Root) -> Result<(Settings, Vec<Ignored>), SettingsError>
 ///
 /// # Errors
 /// [`SettingsError::Toml`].
-pub fn parse(text: &str) -> Result<(Settings, Vec<Ignored>), SettingsError> {
+pub fn parse(text: &str) -> Result<(WorkspaceSettings, Vec<IgnoredKey>), SettingsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| SettingsError::Toml(error.message().to_owned()))?;
-    let mut settings = Settings::default();
+    let mut settings = WorkspaceSettings::default();
     let mut ignored = Vec::new();
     for (key, value) in &table {
         let taken = match (key.as_str(), value) {
@@ -171,7 +167,7 @@ pub fn parse(text: &str) -> Result<(Settings, Vec<Ignored>), SettingsError> {
             _ => Err(IgnoredBecause::Unknown),
         };
         if let Err(why) = taken {
-            ignored.push(Ignored { key: key.clone(), why });
+            ignored.push(IgnoredKey { key: key.clone(), why });
         }
     }
     Ok((settings, ignored))
@@ -181,7 +177,7 @@ fn collect<T>(
     from: &toml::Table,
     name: &str,
     into: &mut BTreeMap<String, T>,
-    ignored: &mut Vec<Ignored>,
+    ignored: &mut Vec<IgnoredKey>,
     read: impl Fn(&Value) -> Option<T>,
     wanted: &'static str,
 ) {
@@ -190,7 +186,7 @@ fn collect<T>(
             Some(value) => drop(into.insert(key.clone(), value)),
             None => {
                 let why = IgnoredBecause::Unfit(wanted);
-                ignored.push(Ignored { key: format!("{name}.{key}"), why });
+                ignored.push(IgnoredKey { key: format!("{name}.{key}"), why });
             }
         }
     }
@@ -235,8 +231,8 @@ mod tests {
         for key in FORBIDDEN {
             for text in [format!("{key} = \"x\""), format!("[{key}]\na = 1"), format!("[[{key}]]\na = 1")] {
                 let (settings, ignored) = parse(&text).unwrap();
-                assert_eq!(settings, Settings::default(), "{text}");
-                assert_eq!(ignored, [Ignored { key: (*key).into(), why: IgnoredBecause::Forbidden }]);
+                assert_eq!(settings, WorkspaceSettings::default(), "{text}");
+                assert_eq!(ignored, [IgnoredKey { key: (*key).into(), why: IgnoredBecause::Forbidden }]);
             }
         }
     }

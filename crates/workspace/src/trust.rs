@@ -16,14 +16,12 @@ use crate::identity::FileId;
 use crate::root::Root;
 
 pub use accepted::Accepted;
-pub use inventory::{Change, Inventory, Item, ItemKind, Unread};
+pub use inventory::{Inventory, InventoryChange, InventoryItem, ItemKind, Unread};
 
-/// Which folder a workspace is.
+/// Identity of a workspace's folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkspaceId {
-    /// Its canonical path.
     pub path: PathBuf,
-    /// Its device and inode.
     pub file: FileId,
 }
 
@@ -34,9 +32,9 @@ impl WorkspaceId {
     }
 }
 
-/// How the workspace of a call came to be.
+/// Origin of the workspace of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum WorkspaceOrigin {
     /// Discovered from the current folder.
     Discovered,
     /// Written out as `--workspace DIR`.
@@ -45,21 +43,18 @@ pub enum Arrival {
     HomesOwn,
 }
 
-/// What the owner said about a workspace, as the store keeps it.
+/// Trust decision of the owner about a workspace, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustRecord {
     /// The folder it was said about.
     pub id: WorkspaceId,
-    /// What was said.
-    pub answer: Answer,
+    pub answer: TrustAnswer,
     /// What the folder would have loaded then; later changes are shown as differences.
     pub inventory: Inventory,
 }
 
-/// The owner's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Load it.
+pub enum TrustAnswer {
     Trust,
     /// Do not (`workspace untrust`, or "no" when asked).
     Distrust,
@@ -72,7 +67,7 @@ pub enum TrustDecision {
     Trusted,
     /// It is not loaded: its files are content from outside, and its instructions, skills,
     /// commands, reminders, heartbeat, hooks and cards are off.
-    Untrusted(Reason),
+    Untrusted(UntrustedReason),
     /// There is nothing to load, so there is nothing to decide.
     NothingToLoad,
     /// Naming it is the decision, for this call alone.
@@ -89,13 +84,12 @@ impl TrustDecision {
     }
 }
 
-/// Why a workspace is not trusted.
+/// Reason why a workspace is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum UntrustedReason {
     /// Nobody said anything about it.
     #[error("it was never trusted")]
     NeverAsked,
-    /// The owner said no.
     #[error("you said not to load it")]
     Distrusted,
     /// A folder of this path was trusted, and this is another one.
@@ -127,25 +121,29 @@ impl fmt::Display for TrustDecision {
 pub fn decide(
     id: &WorkspaceId,
     inventory: &Inventory,
-    arrival: Arrival,
+    arrival: WorkspaceOrigin,
     record: Option<&TrustRecord>,
 ) -> TrustDecision {
     let reason = match record {
         Some(record) if record.id == *id => match record.answer {
-            Answer::Trust => return TrustDecision::Trusted,
-            Answer::Distrust => Reason::Distrusted,
+            TrustAnswer::Trust => return TrustDecision::Trusted,
+            TrustAnswer::Distrust => UntrustedReason::Distrusted,
         },
-        Some(record) if record.answer == Answer::Trust && record.id.path == id.path => Reason::Replaced,
-        Some(record) if record.answer == Answer::Trust && record.id.file == id.file => Reason::Moved,
-        _ => Reason::NeverAsked,
+        Some(record) if record.answer == TrustAnswer::Trust && record.id.path == id.path => {
+            UntrustedReason::Replaced
+        }
+        Some(record) if record.answer == TrustAnswer::Trust && record.id.file == id.file => {
+            UntrustedReason::Moved
+        }
+        _ => UntrustedReason::NeverAsked,
     };
     match arrival {
-        Arrival::HomesOwn => TrustDecision::Trusted,
-        Arrival::Named => TrustDecision::NamedForThisCall,
-        Arrival::Discovered if reason != Reason::Distrusted && inventory.is_empty() => {
+        WorkspaceOrigin::HomesOwn => TrustDecision::Trusted,
+        WorkspaceOrigin::Named => TrustDecision::NamedForThisCall,
+        WorkspaceOrigin::Discovered if reason != UntrustedReason::Distrusted && inventory.is_empty() => {
             TrustDecision::NothingToLoad
         }
-        Arrival::Discovered => TrustDecision::Untrusted(reason),
+        WorkspaceOrigin::Discovered => TrustDecision::Untrusted(reason),
     }
 }
 

@@ -37,7 +37,7 @@ fn what_was_never_taken_in_is_scaled_when_it_is_sent() {
     let (_folder, home) = home();
     let blob = put(&home, &png(4_000, 1_000));
     let media = StoredMedia::of(home).media(blob).unwrap();
-    let (_, measure) = media::measure(&media.data).unwrap();
+    let (_, measure) = media::dimensions(&media.data).unwrap();
     assert_eq!((measure.width, measure.height), (1_568, 392));
 }
 

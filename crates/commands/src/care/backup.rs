@@ -27,6 +27,7 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     }
     let now = app.now();
     let target = args.output.unwrap_or_else(|| PathBuf::from(format!("drawloom-{}.backup", now.0)));
+    app.check_output(&target)?;
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
     let copy = app.runtime.home.root().join(format!(".backup-{}.db", now.0));

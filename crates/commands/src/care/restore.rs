@@ -10,10 +10,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::home::{Home, HomeDir, HomeError, HomeOptions};
 use store::{Principal, Store, TreeFilter};
 use text::terminal::one_line;
+use workspace::{Accept, FileArgument, StoreGuard};
 
 use super::archive::{self, ArchiveError, Contents};
 use crate::args::care::Restore;
@@ -32,6 +34,8 @@ pub struct RestoreTo {
     pub home: PathBuf,
     /// How homes are opened.
     pub options: HomeOptions,
+    /// Files of a store this process may have open.
+    pub guard: StoreGuard,
     /// Now, ms since 1970.
     pub now: i64,
 }
@@ -48,8 +52,8 @@ pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Frontend) -> Re
     if to.join(STORE).symlink_metadata().is_ok() {
         return Err(has_a_store(&to));
     }
-    let file =
-        File::open(&args.file).map_err(|error| CommandError::file("cannot read", &args.file, &error))?;
+    let file = FileArgument::open(&args.file, &into.guard, Accept::Regular, Duration::ZERO);
+    let file = file.map_err(|error| CommandError::file_argument(&error))?.into_file();
     // Made like any home, so that the names that lead to it survive power loss.
     let home = Home::open(&to, into.options).map_err(|error| match error {
         HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),

@@ -9,9 +9,10 @@ use bytes::Bytes;
 use context::Target;
 use loom::plan::NewText;
 use loom::{Author, Block, Digest, Role, Trust};
-use media::{Kind, Refused};
+use media::{MediaKind, PictureError};
 use model::ModelInfo;
 use text::terminal::one_line;
+use workspace::Accept;
 
 use super::Conversation;
 use crate::app::App;
@@ -38,7 +39,7 @@ pub(super) struct Attached {
 pub(super) struct Medium {
     /// The file's name, for people.
     name: String,
-    kind: Kind,
+    kind: MediaKind,
     /// Its bytes, as they are sent.
     pub(super) bytes: Bytes,
 }
@@ -49,11 +50,11 @@ impl Attached {
     /// # Errors
     /// When it cannot be read or is too large; when it is a picture that cannot be sent, or neither picture, sound
     /// nor text.
-    pub(super) fn read(app: &App, path: &Path) -> Result<Self, CommandError> {
+    pub(super) fn read(app: &App, path: &Path, accept: Accept) -> Result<Self, CommandError> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let bytes = app.file_bytes(path)?;
+        let bytes = app.file_bytes(path, accept)?;
         let plain = text::frame::plain_name(&name);
-        let (text, medium) = match media::tell(&bytes) {
+        let (text, medium) = match media::detect(&bytes) {
             Some(kind) if kind.is_sound() => {
                 let bytes = sound(&name, bytes)?;
                 let text = format!("Sound {plain}, {}, {}:", kind.name(), size(bytes.len() as u64));
@@ -61,11 +62,12 @@ impl Attached {
             }
             Some(_) => {
                 let limit = app.settings.limits.picture;
-                let picture = media::take_in(&bytes, limit).map_err(|why| refused(&name, &why, limit))?;
-                let text = format!("Picture {plain}, {}:", picture.measure);
+                let picture =
+                    media::import_picture(&bytes, limit).map_err(|why| refused(&name, &why, limit))?;
+                let text = format!("Picture {plain}, {}:", picture.dimensions);
                 (text, Some(Medium { name, kind: picture.kind, bytes: picture.bytes.into() }))
             }
-            None if is_called_media(path) => return Err(refused(&name, &Refused::NoPicture, 0)),
+            None if is_called_media(path) => return Err(refused(&name, &PictureError::NoPicture, 0)),
             None => {
                 let text = app.text_of(&path.to_string_lossy(), bytes)?;
                 let fence = text::frame::fence(&text);
@@ -128,7 +130,8 @@ impl Conversation {
             app.frontend.note(&format!("files taken back: {count}"));
             return Ok(());
         };
-        let file = Attached::read(app, path)?;
+        // A pipe or standard input would be waited for while nothing else is heard.
+        let file = Attached::read(app, path, Accept::Regular)?;
         if file.medium.is_some() {
             file.admit(self.model(app)?)?;
         }
@@ -163,22 +166,22 @@ fn is_called_media(path: &Path) -> bool {
     ending.is_some_and(|ending| CALLED_MEDIA.contains(&ending.as_str()))
 }
 
-fn refused(name: &str, why: &Refused, limit: u64) -> CommandError {
+fn refused(name: &str, why: &PictureError, limit: u64) -> CommandError {
     let name = one_line(name);
     match why {
-        Refused::NoPicture => CommandError::new(
+        PictureError::NoPicture => CommandError::new(
             "unknown_format",
             2,
             format!("{name} is called a picture or a sound, and its first bytes are of none that is sent"),
             "convert it to PNG, JPEG, GIF, WebP, WAV or MP3; a text goes along under a name that says so",
         ),
-        Refused::TooLarge { .. } => CommandError::new(
+        PictureError::TooLarge { .. } => CommandError::new(
             "too_large",
             2,
             format!("{name} was not decoded: {why}, and limits.picture is {limit} pixels"),
             "make it smaller, or raise limits.picture",
         ),
-        Refused::Damaged { .. } => CommandError::new(
+        PictureError::Damaged { .. } => CommandError::new(
             "damaged_picture",
             2,
             format!("{name} was not sent: {}", one_line(&why.to_string())),

@@ -6,10 +6,12 @@ use context::Zone;
 use loom::ViewName;
 use model::Thinking;
 use store::SessionKind;
+use workspace::Accept;
 
 use super::attached::Attached;
 use super::position;
 use super::say::TurnShown;
+use super::sessions::{masked_name, session_name};
 use crate::app::App;
 use crate::args::chat::Chat;
 use crate::args::think::Think;
@@ -51,10 +53,15 @@ impl Conversation {
             let id = app.runtime.new_id::<loom::TreeId>()?;
             (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
         } else {
-            let (name, view) = args.session.session.as_deref().map(place).transpose()?.unwrap_or_default();
+            let named = args.session.session.as_deref();
+            let (name, view) = named.map(|named| place(app, named)).transpose()?.unwrap_or_default();
             (name, view, SessionKind::Main)
         };
-        let attached = args.files.iter().map(|path| Attached::read(app, path)).collect::<Result<_, _>>()?;
+        let attached = args
+            .files
+            .iter()
+            .map(|path| Attached::read(app, path, Accept::RegularOrPipe))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             chosen: Chosen { workspace: app.workspace.key.clone(), name, kind },
             view,
@@ -151,15 +158,16 @@ impl Conversation {
 }
 
 /// A session and a view of its tree, from `SESSION` or `SESSION:FORK`.
-pub(super) fn place(named: &str) -> Result<(Name, ViewName), CommandError> {
+pub(super) fn place(app: &App, named: &str) -> Result<(Name, ViewName), CommandError> {
+    let named = masked_name(app, named);
     let Some((session, fork)) = named.split_once(':') else {
-        return Ok((Name::new(named)?, ViewName::default()));
+        return Ok((Name::new(&named)?, ViewName::default()));
     };
-    Ok((Name::new(session)?, fork_name(fork)?))
+    Ok((Name::new(session)?, fork_name(app, fork)?))
 }
 
 /// A name of a fork: one a session could have, too.
-pub(super) fn fork_name(name: &str) -> Result<ViewName, CommandError> {
-    let name = Name::new(name)?;
+pub(super) fn fork_name(app: &App, name: &str) -> Result<ViewName, CommandError> {
+    let name = session_name(app, name)?;
     name.as_str().parse().map_err(|_| AgentError::Name(name.to_string()).into())
 }

@@ -1,13 +1,12 @@
 //! Going on elsewhere: in another session, anew, beside what is here, with another model.
 
 use agent::Chosen;
-use agent::session::Name;
 use loom::{Author, Op, ViewName};
 use store::SessionKind;
 
 use super::Conversation;
 use super::conversation::{fork_name, place};
-use super::sessions::{forks_of, taken};
+use super::sessions::{forks_of, session_name, taken};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::Went;
@@ -24,7 +23,7 @@ impl Conversation {
     ) -> Result<Went, CommandError> {
         if let Some(name) = name {
             self.keeps_a_name()?;
-            let chosen = Chosen { name: Name::new(name)?, ..self.chosen.clone() };
+            let chosen = Chosen { name: session_name(app, name)?, ..self.chosen.clone() };
             self.is_free(app, asker, &chosen).await?;
             self.chosen = chosen;
         }
@@ -36,7 +35,7 @@ impl Conversation {
     /// Goes on in another session of the workspace, or in a fork.
     pub(crate) async fn switch(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
         self.keeps_a_name()?;
-        let (name, view) = place(to)?;
+        let (name, view) = place(app, to)?;
         let chosen = Chosen { name, ..self.chosen.clone() };
         let session = app.runtime.session(&asker.principal, &chosen).await?;
         let hint = "/sessions lists them; /new NAME begins one";
@@ -53,11 +52,15 @@ impl Conversation {
     /// Gives the session another name; one in which nothing was said yet only gets to be called so.
     pub(crate) async fn rename(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
         self.keeps_a_name()?;
-        let chosen = Chosen { name: Name::new(to)?, ..self.chosen.clone() };
+        let chosen = Chosen { name: session_name(app, to)?, ..self.chosen.clone() };
         match app.runtime.session(&asker.principal, &self.chosen).await? {
             Some(session) => {
-                let renamed = app.runtime.store.rename_session(&asker.principal, &session.id, to).await;
-                renamed.map_err(|error| taken(error, to))?;
+                let renamed = app
+                    .runtime
+                    .store
+                    .rename_session(&asker.principal, &session.id, chosen.name.as_str())
+                    .await;
+                renamed.map_err(|error| taken(error, chosen.name.as_str()))?;
             }
             None => self.is_free(app, asker, &chosen).await?,
         }
@@ -78,10 +81,10 @@ impl Conversation {
         })?;
         let forks = app.read(asker, entered.tree, forks_of).await?;
         let name = match name {
-            Some(name) => fork_name(name)?,
+            Some(name) => fork_name(app, name)?,
             None => {
                 let free = (1..).map(|n| format!("fork-{n}")).find(|name| !forks.contains(name));
-                fork_name(&free.unwrap_or_default())?
+                fork_name(app, &free.unwrap_or_default())?
             }
         };
         if name == ViewName::default() || forks.iter().any(|fork| fork == name.as_str()) {

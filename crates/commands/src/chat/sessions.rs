@@ -1,5 +1,7 @@
 //! Sessions, listed and named.
 
+use std::borrow::Cow;
+
 use agent::Chosen;
 use agent::session::Name;
 use loom::cell::CellScope;
@@ -38,7 +40,7 @@ pub(crate) async fn sessions(
         }
         SessionsCommand::Rename { name, to } => {
             let session = session_named(app, asker, &name, false).await?;
-            let to = Name::new(&to)?;
+            let to = session_name(app, &to)?;
             let renamed = app.runtime.store.rename_session(&asker.principal, &session.id, to.as_str()).await;
             renamed.map_err(|error| taken(error, to.as_str()))?;
             Ok(Done::outcome())
@@ -64,6 +66,31 @@ pub(super) fn taken(error: StoreError, name: &str) -> CommandError {
     }
 }
 
+/// A name of a session as it was typed; a known secret in it is masked in letters a name may have.
+pub(super) fn session_name(app: &App, typed: &str) -> Result<Name, CommandError> {
+    Ok(Name::new(&masked_name(app, typed))?)
+}
+
+/// A name, or several with colons between, with known secrets masked.
+pub(super) fn masked_name<'a>(app: &App, typed: &'a str) -> Cow<'a, str> {
+    let masked = app.runtime.masker.mask(typed);
+    if masked.spans.is_empty() {
+        return Cow::Borrowed(typed);
+    }
+    app.frontend.note("a known secret was masked in the name");
+    let (mut name, mut copied) = (String::new(), 0);
+    for span in &masked.spans {
+        name.push_str(&masked.text[copied..span.output.start]);
+        name.push_str("secret-");
+        name.extend(
+            span.name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }),
+        );
+        copied = span.output.end;
+    }
+    name.push_str(&masked.text[copied..]);
+    Cow::Owned(name)
+}
+
 /// The session of this name; an archived one, if that is asked for.
 async fn session_named(
     app: &App,
@@ -71,8 +98,8 @@ async fn session_named(
     name: &str,
     archived: bool,
 ) -> Result<Session, CommandError> {
-    let chosen =
-        Chosen { workspace: app.workspace.key.clone(), name: Name::new(name)?, kind: SessionKind::Main };
+    let name = session_name(app, name)?;
+    let chosen = Chosen { workspace: app.workspace.key.clone(), name: name.clone(), kind: SessionKind::Main };
     let found = if archived {
         let filter = SessionFilter {
             workspace: Some(chosen.workspace),
@@ -88,7 +115,9 @@ async fn session_named(
     } else {
         app.runtime.session(&asker.principal, &chosen).await?
     };
-    found.ok_or_else(|| CommandError::not_found("session", name, "`drawloom sessions list` shows them"))
+    found.ok_or_else(|| {
+        CommandError::not_found("session", name.as_str(), "`drawloom sessions list` shows them")
+    })
 }
 
 pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShown, CommandError> {

@@ -65,8 +65,8 @@ pub struct MediaShown {
 impl MediaShown {
     pub(crate) fn of(shown: agent::Shown) -> Self {
         Self {
-            kind: shown.kind.map(media::Kind::name),
-            sound: shown.kind.is_some_and(media::Kind::is_sound),
+            kind: shown.kind.map(media::MediaKind::name),
+            sound: shown.kind.is_some_and(media::MediaKind::is_sound),
             width: shown.measure.map(|measure| measure.width),
             height: shown.measure.map(|measure| measure.height),
             bytes: shown.bytes,

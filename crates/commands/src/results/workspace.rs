@@ -2,7 +2,7 @@
 
 use loom::Millis;
 use serde::Serialize;
-use workspace::trust::{Change, Item, Unread};
+use workspace::trust::{InventoryChange, InventoryItem, Unread};
 
 /// `workspace list`, `trust`, `untrust`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,13 +25,13 @@ pub struct WorkspaceShown {
     /// When you said so, ms since 1970; none if you did not.
     pub answered: Option<Millis>,
     /// What it brings to load, with sizes in bytes.
-    pub items: Vec<Item>,
+    pub items: Vec<InventoryItem>,
     /// What stands where such a thing would, and could not be read.
     pub unread: Vec<Unread>,
     /// Whether it brings more than is listed.
     pub incomplete: bool,
     /// What came, changed or went since you answered.
-    pub changes: Vec<Change>,
+    pub changes: Vec<InventoryChange>,
 }
 
 /// Whether a workspace is loaded.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use context::{BodyDelta, Manifest, StoredBody};
-use interop::import::{Copied, Provenance};
-use interop::own::Imported;
+use interop::import::{CopyPlan, Provenance};
+use interop::own::ImportedFile;
 use loom::rows::StoredResponse;
 use loom::{
     Digest, GenerationId, Millis, NodeId, NodeRow, OpRecord, Position, RowError, Rows, Seq, Timeline,
@@ -22,12 +22,12 @@ pub(super) const fn note(provenance: Provenance, at: Millis) -> ImportNote {
 }
 
 /// Every node of a file, in the order of its tree: its rows lie in memory, so one page is all of them.
-pub(super) fn nodes(file: &Imported) -> Result<Vec<NodeRow>, RowError> {
+pub(super) fn nodes(file: &ImportedFile) -> Result<Vec<NodeRow>, RowError> {
     file.tree.nodes_in_order(None, usize::MAX)
 }
 
 /// The tree of a file, whole, under its own ids. Seals that are none are told by their operation.
-pub(super) fn whole(file: &Imported, note: ImportNote) -> Result<(Adopted, Vec<Seq>), RowError> {
+pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(Adopted, Vec<Seq>), RowError> {
     let nodes = nodes(file)?;
     let mut positions: Vec<Position> = Vec::new();
     for row in nodes.iter().filter(|row| row.node.is_original()) {
@@ -67,14 +67,14 @@ pub(super) fn whole(file: &Imported, note: ImportNote) -> Result<(Adopted, Vec<S
     Ok((adopted, strange.into_iter().map(|seal| seal.seq).collect()))
 }
 
-fn response(file: &Imported, digest: Digest) -> Option<StoredResponse> {
+fn response(file: &ImportedFile, digest: Digest) -> Option<StoredResponse> {
     let held = file.materials.responses.get(&digest)?;
     let (bytes, metadata) = (held.bytes.clone(), held.metadata.clone());
     Some(StoredResponse { digest, bytes, metadata, purged: held.purged })
 }
 
 /// The bodies a manifest's request is put together from, its own first.
-fn bodies_of(file: &Imported, manifest: Digest) -> Vec<Digest> {
+fn bodies_of(file: &ImportedFile, manifest: Digest) -> Vec<Digest> {
     let mut bodies = Vec::new();
     let mut next = Some(manifest);
     while let Some(bytes) = next.and_then(|digest| file.materials.manifests.get(&digest)) {
@@ -88,7 +88,7 @@ fn bodies_of(file: &Imported, manifest: Digest) -> Vec<Digest> {
 }
 
 /// What was sent for nodes that are added to a tree, as far as the file has it: ended, as history.
-pub(super) fn sent_for(file: &Imported, nodes: &[loom::Node]) -> Vec<(NewGeneration, Option<Received>)> {
+pub(super) fn sent_for(file: &ImportedFile, nodes: &[loom::Node]) -> Vec<(NewGeneration, Option<Received>)> {
     let wanted: BTreeSet<GenerationId> = nodes.iter().filter_map(|node| node.generation).collect();
     let held = wanted.iter().filter_map(|id| file.generations.get(id));
     let materials = &file.materials;
@@ -110,7 +110,7 @@ pub(super) fn sent_for(file: &Imported, nodes: &[loom::Node]) -> Vec<(NewGenerat
 }
 
 /// A copy as a tree of its own: its two operations with their numbers, its nodes with short ids.
-pub(super) fn copied(copy: Copied, note: ImportNote) -> Result<Adopted, CommandError> {
+pub(super) fn copied(copy: CopyPlan, note: ImportNote) -> Result<Adopted, CommandError> {
     let lost = || CommandError::new("copy", 6, "the copy has no tree", "this is a defect: please report it");
     let [create, fill] = copy.plans;
     let mut adopted = Adopted {

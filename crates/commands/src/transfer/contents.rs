@@ -1,6 +1,6 @@
 //! What an export says of itself before it is written.
 
-use interop::own::{Part, Survey};
+use interop::own::{ExportPart, ExportSummary};
 
 use crate::args::tree::FormatArg;
 
@@ -15,8 +15,8 @@ pub(super) struct Told {
 
 impl Told {
     /// Of a file in the own format.
-    pub(super) fn own(survey: &Survey) -> Self {
-        let names = |parts: &[Part]| parts.iter().map(|part| name(*part).to_owned()).collect();
+    pub(super) fn own(survey: &ExportSummary) -> Self {
+        let names = |parts: &[ExportPart]| parts.iter().map(|part| name(*part).to_owned()).collect();
         let bodies = survey.bodies.iter().map(|body| format!("{} ({} bytes)", body.name, body.length));
         Self {
             contains: names(&survey.contains),
@@ -58,21 +58,21 @@ impl Told {
 }
 
 /// The name of a part, as the file itself has it.
-const fn name(part: Part) -> &'static str {
+const fn name(part: ExportPart) -> &'static str {
     match part {
-        Part::Content => "content",
-        Part::Operations => "operations",
-        Part::Seals => "seals",
-        Part::Blobs => "blobs",
-        Part::ToolOutput => "tool_output",
-        Part::Annotations => "annotations",
-        Part::Generations => "generations",
-        Part::Manifests => "manifests",
-        Part::Responses => "responses",
-        Part::FileBodies => "file_bodies",
-        Part::Hashes => "hashes",
-        Part::Drafts => "drafts",
-        Part::Trust => "trust",
+        ExportPart::Content => "content",
+        ExportPart::Operations => "operations",
+        ExportPart::Seals => "seals",
+        ExportPart::Blobs => "blobs",
+        ExportPart::ToolOutput => "tool_output",
+        ExportPart::Annotations => "annotations",
+        ExportPart::Generations => "generations",
+        ExportPart::Manifests => "manifests",
+        ExportPart::Responses => "responses",
+        ExportPart::FileBodies => "file_bodies",
+        ExportPart::Hashes => "hashes",
+        ExportPart::Drafts => "drafts",
+        ExportPart::Trust => "trust",
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_file() {
-        for part in Part::ALL {
+        for part in ExportPart::ALL {
             assert_eq!(serde_json::to_value(part).unwrap(), name(part));
         }
     }

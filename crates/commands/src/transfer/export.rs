@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use interop::ExportError;
-use interop::own::{Options, Variant, survey};
+use interop::own::{ExportOptions, ExportVariant, survey};
 use loom::{Rows, ViewName};
 use store::Import;
 use store::blobs::Blobs;
@@ -38,9 +38,9 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
     let work = Work {
         view,
         variant: match (args.share, args.with_context) {
-            (true, _) => Variant::Shared { annotations: false },
-            (_, true) => Variant::WithContext,
-            _ => Variant::Full,
+            (true, _) => ExportVariant::Shared { annotations: false },
+            (_, true) => ExportVariant::WithContext,
+            _ => ExportVariant::Full,
         },
         format: args.format,
         masker: Arc::clone(&app.runtime.masker),
@@ -70,7 +70,7 @@ fn blobs(app: &App) -> Result<Blobs, CommandError> {
 
 struct Work {
     view: ViewName,
-    variant: Variant,
+    variant: ExportVariant,
     format: FormatArg,
     masker: Arc<Masker>,
     talk: Arc<dyn Frontend>,
@@ -109,7 +109,7 @@ impl Work {
         let source = StoreSource::new(rows, &self.blobs);
         let told = Told::own(&survey(&source, self.variant)?);
         self.tell(&told);
-        let options = Options { variant: self.variant, secrets: Some(&self.masker) };
+        let options = ExportOptions { variant: self.variant, secrets: Some(&self.masker) };
         let written = interop::own::export(&source, options, out)?;
         if !written.too_large.is_empty() {
             let count = written.too_large.len();

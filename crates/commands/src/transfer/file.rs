@@ -1,13 +1,13 @@
 //! Reading a file that arrives: bounded, told by its content, checked record by record.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use interop::detect::{ENOUGH, Format, detect};
-use interop::own::{Imported, Limits, Materials, ReadError, Reparse, Response, read};
+use interop::own::{ArchivedResponse, ImportedFile, Materials, ReadError, ReadLimits, ResponseParser, read};
 use loom::verify::{Gap, Report, Reread};
 use loom::{Block, ModelSource};
+use workspace::Accept;
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -15,39 +15,6 @@ use agent::stored;
 
 /// The largest file that is read, in bytes: its tree is held in memory while it is checked.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
-
-/// What a file is read from.
-pub(super) enum Input {
-    /// A plain file.
-    File(File),
-    /// Standard input.
-    Standard(Box<dyn Read + Send>),
-}
-
-impl Input {
-    /// Opens a plain file, or standard input for `-`.
-    pub(super) fn open(app: &App, path: &Path) -> Result<Self, CommandError> {
-        if path == Path::new("-") {
-            return Ok(Self::Standard(app.frontend.input()));
-        }
-        let failed = |error: std::io::Error| CommandError::file("cannot read", path, &error);
-        // Before it is opened: opening a pipe waits for its writer.
-        if !std::fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(CommandError::usage(
-                format!("{} is not a plain file", shown(path)),
-                "name a file, or `-` for standard input",
-            ));
-        }
-        File::open(path).map(Self::File).map_err(failed)
-    }
-
-    fn reader(self) -> Box<dyn Read + Send> {
-        match self {
-            Self::File(file) => Box::new(file),
-            Self::Standard(input) => input,
-        }
-    }
-}
 
 fn shown(path: &Path) -> String {
     text::terminal::one_line(&path.to_string_lossy()).into_owned()
@@ -65,9 +32,13 @@ pub(super) fn named(name: &str) -> Result<Format, CommandError> {
 }
 
 /// Reads a file. What is wrong within it is in the result; what is no such file is refused.
-pub(super) fn read_file(input: Input, path: &Path, format: Option<Format>) -> Result<Imported, CommandError> {
+pub(super) fn read_file(
+    input: impl Read,
+    path: &Path,
+    format: Option<Format>,
+) -> Result<ImportedFile, CommandError> {
     let failed = |error: std::io::Error| CommandError::file("cannot read", path, &error);
-    let mut bounded = input.reader().take(MAX_FILE_BYTES + 1);
+    let mut bounded = input.take(MAX_FILE_BYTES + 1);
     let mut beginning = Vec::new();
     bounded.by_ref().take(ENOUGH as u64).read_to_end(&mut beginning).map_err(failed)?;
     let format = match format {
@@ -105,8 +76,8 @@ pub(super) fn read_file(input: Input, path: &Path, format: Option<Format>) -> Re
     Ok(file)
 }
 
-fn own(input: &mut dyn BufRead, path: &Path) -> Result<Imported, CommandError> {
-    read(input, Limits::default()).map_err(|error| match error {
+fn own(input: &mut dyn BufRead, path: &Path) -> Result<ImportedFile, CommandError> {
+    read(input, ReadLimits::default()).map_err(|error| match error {
         ReadError::Io(error) => CommandError::file("cannot read", path, &error),
         ReadError::NotOurs => CommandError::new(
             "unknown_format",
@@ -125,15 +96,15 @@ fn own(input: &mut dyn BufRead, path: &Path) -> Result<Imported, CommandError> {
 
 /// `tree verify --file`: the file by itself; nothing of the store is asked.
 pub(crate) fn verify_file(app: &App, path: &Path) -> Result<Report, CommandError> {
-    let file = read_file(Input::open(app, path)?, path, None)?;
+    let file = read_file(app.open_file(path, Accept::RegularOrPipe)?, path, None)?;
     Ok(file.verify(&Parser(&file.materials))?)
 }
 
 /// Reads responses of a file again, as the store does: with the white space its manifest held back.
 pub(super) struct Parser<'a>(pub(super) &'a Materials);
 
-impl Reparse for Parser<'_> {
-    fn blocks(&self, source: &ModelSource, response: &Response) -> Result<Vec<Block>, Gap> {
+impl ResponseParser for Parser<'_> {
+    fn blocks(&self, source: &ModelSource, response: &ArchivedResponse) -> Result<Vec<Block>, Gap> {
         let manifest = self.0.manifests.get(&source.manifest);
         let manifest = manifest.and_then(|bytes| context::Manifest::from_bytes(bytes).ok());
         let held = manifest.map(|manifest| manifest.held).unwrap_or_default();

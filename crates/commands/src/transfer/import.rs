@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use interop::import::{Change, ImportPlan, Provenance, Refused, plan_copy, plan_import};
-use interop::own::{Imported, Problem};
+use interop::import::{ImportChange, ImportPlan, ImportRefusal, Provenance, plan_copy, plan_import};
+use interop::own::{ImportedFile, ReadProblem};
 use loom::{Author, Millis, Rows, TreeId};
 use store::{Adopted, GenerationState, ImportNote, StoreError, With};
+use workspace::Accept;
 
 use super::adopted::{self, note};
-use super::file::{Input, Parser, named, read_file};
+use super::file::{Parser, named, read_file};
 use crate::app::App;
 use crate::args::care::Import;
 use crate::error::CommandError;
@@ -24,7 +25,7 @@ const TRIES: usize = 8;
 pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Outcome, CommandError> {
     app.runtime.require_space()?;
     let format = args.format.as_deref().map(named).transpose()?;
-    let input = Input::open(app, &args.path)?;
+    let input = app.open_file(&args.path, Accept::RegularOrPipe)?;
     let path = args.path.clone();
     let file = tokio::task::spawn_blocking(move || read_file(input, &path, format)).await;
     let file = Arc::new(file.map_err(|_| StoreError::Closed)??);
@@ -35,7 +36,7 @@ pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Out
 struct Importing<'a> {
     app: &'a App,
     asker: &'a Asker,
-    file: Arc<Imported>,
+    file: Arc<ImportedFile>,
     dry_run: bool,
     skipped: Vec<Skipped>,
 }
@@ -123,7 +124,7 @@ impl Importing<'_> {
             if tries == 0 {
                 self.tell(&plan);
             }
-            let Change::Added(added) = plan.change else { return Ok(0) };
+            let ImportChange::Added(added) = plan.change else { return Ok(0) };
             let nodes = added.nodes.len() as u64;
             if self.dry_run {
                 return Ok(nodes);
@@ -225,22 +226,22 @@ impl Importing<'_> {
 }
 
 /// Where a problem stands.
-fn at(problem: &Problem) -> String {
+fn at(problem: &ReadProblem) -> String {
     if problem.line == 0 { "file".to_owned() } else { format!("line {}", problem.line) }
 }
 
-fn refused(error: Refused) -> CommandError {
+fn refused(error: ImportRefusal) -> CommandError {
     match error {
-        Refused::Broken { line: 0, why } => refusal(&why),
-        Refused::Broken { line, why } => refusal(&format!("line {line}: {why}")),
-        Refused::Differs { what, id } => refusal(&format!("{what} {id} is another one in this home")),
-        Refused::Copy(why) => CommandError::new(
+        ImportRefusal::Broken { line: 0, why } => refusal(&why),
+        ImportRefusal::Broken { line, why } => refusal(&format!("line {line}: {why}")),
+        ImportRefusal::Differs { what, id } => refusal(&format!("{what} {id} is another one in this home")),
+        ImportRefusal::Copy(why) => CommandError::new(
             "refused",
             2,
             format!("no copy can be made: {}", text::terminal::one_line(&why)),
             "use another file",
         ),
-        Refused::Rows(error) => error.into(),
+        ImportRefusal::Rows(error) => error.into(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use context::{Manifest, segment};
-use interop::own::{Body, Response, Source, StoredGeneration};
+use interop::own::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
 use loom::{Digest, GenerationId, RowError, Rows};
 use store::blobs::{BlobError, Blobs};
 
@@ -22,7 +22,7 @@ impl<'a> StoreSource<'a> {
     }
 }
 
-impl Source for StoreSource<'_> {
+impl ExportSource for StoreSource<'_> {
     fn rows(&self) -> &dyn Rows {
         self.rows
     }
@@ -47,7 +47,7 @@ impl Source for StoreSource<'_> {
         self.rows.manifest(digest)
     }
 
-    fn bodies(&self, manifest: Digest) -> Result<Vec<Body>, RowError> {
+    fn bodies(&self, manifest: Digest) -> Result<Vec<FileBody>, RowError> {
         let Some(bytes) = self.rows.manifest(manifest)? else { return Ok(Vec::new()) };
         // One of a form this program does not know names no bodies that it could find.
         Ok(Manifest::from_bytes(&bytes).ok().map(|manifest| body_of(&manifest)).into_iter().collect())
@@ -57,9 +57,9 @@ impl Source for StoreSource<'_> {
         self.rows.body(digest)
     }
 
-    fn response(&self, digest: Digest) -> Result<Option<Response>, RowError> {
+    fn response(&self, digest: Digest) -> Result<Option<ArchivedResponse>, RowError> {
         let Some(generation) = self.answers.borrow().get(&digest).copied() else { return Ok(None) };
-        Ok(self.rows.answer(generation)?.map(|answer| Response {
+        Ok(self.rows.answer(generation)?.map(|answer| ArchivedResponse {
             metadata: answer.metadata,
             bytes: answer.bytes,
             purged: answer.purged,
@@ -76,7 +76,7 @@ impl Source for StoreSource<'_> {
 }
 
 /// What a manifest keeps of its request's body: all of it, or what is new since an earlier request.
-fn body_of(manifest: &Manifest) -> Body {
+fn body_of(manifest: &Manifest) -> FileBody {
     let stored = &manifest.body;
     let shared = stored.delta.as_ref().map_or(0, |delta| delta.prefix.saturating_add(delta.suffix));
     let files = manifest.segments.iter().filter_map(|segment| match (&segment.kind, &segment.source) {
@@ -88,5 +88,5 @@ fn body_of(manifest: &Manifest) -> Body {
     if !files.is_empty() {
         name.push_str(&format!(" with {}", files.join(", ")));
     }
-    Body { name, digest: stored.middle, length: stored.len.saturating_sub(shared) }
+    FileBody { name, digest: stored.middle, length: stored.len.saturating_sub(shared) }
 }

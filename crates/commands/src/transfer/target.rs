@@ -71,6 +71,7 @@ pub(super) struct Beside {
 
 impl Beside {
     fn open(app: &App, path: &Path) -> Result<Self, CommandError> {
+        app.check_output(path)?;
         let failed = |error: io::Error| CommandError::file("cannot write", path, &error);
         let there = match path.symlink_metadata() {
             Ok(there) => Some(there),

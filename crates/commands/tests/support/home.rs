@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use clap::Parser;
 use drawloom_commands::app::Models;
@@ -15,6 +16,7 @@ use store::Store;
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
 use text::mask::{Masker, Secret};
+use workspace::{FileError, StoreGuard};
 
 /// The secret every test home knows.
 pub(crate) const SECRET: &str = "sk-very-secret-value-123";
@@ -53,6 +55,7 @@ impl TestHome {
         let store = store(&home);
         let (talk, models) = (Arc::<Recorder>::default(), Arc::<OneModel>::default());
         let ticks = AtomicI64::new(1_760_000_000_000);
+        let guard = StoreGuard::of(&home.database()).unwrap();
         let runtime = agent::Runtime::new(
             store,
             Arc::new(home),
@@ -62,6 +65,7 @@ impl TestHome {
         );
         let app = App {
             runtime,
+            guard,
             models: Arc::clone(&models) as Arc<dyn Models>,
             workspace: drawloom_commands::app::Workspace::default(),
             settings: Settings::default(),
@@ -163,8 +167,8 @@ impl Frontend for Recorder {
         false
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::Cursor::new(std::mem::take(&mut *self.input.lock().unwrap())))
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::Cursor::new(std::mem::take(&mut *self.input.lock().unwrap()))))
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use clap::Parser;
 use drawloom_commands::app::Models;
@@ -17,6 +18,7 @@ use store::Store;
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
 use text::mask::{Masker, Secret};
+use workspace::{FileError, StoreGuard};
 
 /// The secret every test home knows.
 pub(crate) const SECRET: &str = "sk-very-secret-value-123";
@@ -41,6 +43,7 @@ impl TestHome {
         let store = Arc::new(Store::open(&home.database()).unwrap());
         let talk = Arc::<Recorder>::default();
         let ticks = Arc::new(AtomicI64::new(now));
+        let guard = StoreGuard::of(&home.database()).unwrap();
         let runtime = agent::Runtime::new(
             store,
             Arc::new(home),
@@ -50,6 +53,7 @@ impl TestHome {
         );
         let app = App {
             runtime,
+            guard,
             models: Arc::new(Echo),
             workspace: drawloom_commands::app::Workspace::default(),
             settings: Settings::default(),
@@ -192,8 +196,8 @@ impl Frontend for Recorder {
         *self.yes.lock().unwrap()
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::empty())
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
     }
 }
 

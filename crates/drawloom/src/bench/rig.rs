@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use commands::app::Models;
 use commands::args::tree::{Show, TreeCommand, Verify};
@@ -18,6 +19,7 @@ use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
 use store::{Applied, Store};
 use text::mask::Masker;
+use workspace::{FileError, StoreGuard};
 
 /// Passages of a screen.
 pub(super) const SCREEN: usize = 50;
@@ -38,6 +40,7 @@ impl Rig {
         let instance = InstanceId::generate(u64::try_from(clock.now()).unwrap_or_default())
             .map_err(|error| failed("name this run", error))?;
         let masker = Masker::new(&[]).map_err(|error| failed("prepare masking", error))?;
+        let guard = StoreGuard::of(&home.database()).map_err(|error| failed("guard a store", error))?;
         let runtime = agent::Runtime::new(
             Arc::new(Store::open(&home.database())?),
             Arc::new(home),
@@ -47,6 +50,7 @@ impl Rig {
         );
         let app = App {
             runtime,
+            guard,
             models: Arc::new(Nobody),
             workspace: commands::app::Workspace::default(),
             settings: Settings::default(),
@@ -127,7 +131,7 @@ impl Frontend for Nobody {
         false
     }
 
-    fn input(&self) -> Box<dyn Read + Send> {
-        Box::new(std::io::empty())
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
     }
 }

@@ -1,5 +1,6 @@
 //! The `config` commands. None of them needs the store, and only `set` makes a home.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use commands::args::care::ConfigCommand;
@@ -7,6 +8,7 @@ use commands::results::care::{Checked, Paths, Setting, SettingShown, Settings};
 use commands::{CommandError, Outcome};
 use store::home::{Home, HomeOptions};
 use toml::Value;
+use workspace::{FileArgument, StoreGuard};
 
 use super::layers::{Layers, Source};
 use super::path::normal;
@@ -89,9 +91,15 @@ fn set_key(
     })
 }
 
+/// The longest value taken from standard input, in bytes.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
+
 fn line_of_input() -> Result<String, CommandError> {
+    let limits = commands::settings::Limits::default();
+    let input = FileArgument::standard_input(&StoreGuard::new(), limits.input_wait)
+        .map_err(|error| CommandError::file_argument(&error))?;
     let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
+    let read = BufReader::new(input.take(MAX_LINE_BYTES)).read_line(&mut line);
     read.map_err(|error| CommandError::file("cannot read", Path::new("standard input"), &error))?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -184,6 +184,8 @@ pub(crate) struct Limits {
     pub(crate) paste: Bytes,
     /// Most pixels of a picture that is decoded.
     pub(crate) picture: u32,
+    /// How long what is piped in may stay silent, in seconds.
+    pub(crate) input_wait: f64,
 }
 
 impl Limits {
@@ -196,6 +198,7 @@ impl Limits {
             node: self.node.0,
             paste: self.paste.0,
             picture: u64::from(self.picture),
+            input_wait: Duration::from_secs_f64(self.input_wait),
         }
     }
 }

@@ -225,6 +225,13 @@ pub(crate) const KEYS: &[Key] = &[
     .or("\"64 MiB\"")
     .in_unit("bytes"),
     Key::new(
+        "limits.input_wait",
+        Number(0.05, 86_400.0),
+        "Standard input, or a pipe named as a file, is given up when nothing came for so long.",
+    )
+    .or("300.0")
+    .in_unit("s"),
+    Key::new(
         "context.changed_files",
         Choice(&["inject", "next_session", "activate"]),
         "A boot file that changes in mid-session: its difference is sent, the next session has it, or all is read anew.",

@@ -45,8 +45,8 @@ fn pinned(bytes: &[u8]) -> Weights {
 fn embedded(home: &Path, url: &str, auto_pull: bool) -> Embedded {
     let hub = Hub { base_url: url.to_owned(), continuations: 0, ..Hub::default() };
     Embedded {
-        folders: Folders::of_home(home),
-        sources: Sources { hub: Some(hub), index: None },
+        folders: WeightsFolders::of_home(home),
+        sources: WeightsSources { hub: Some(hub), index: None },
         auto_pull,
         person: Arc::new(Person::new(true, false)),
         cancel: Cancel::never(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use commands::results::workspace::{TrustState, WorkspaceShown, Workspaces};
 use commands::settings::size;
 use text::terminal::one_line;
-use workspace::trust::{Change, Inventory, Item, Unread};
+use workspace::trust::{Inventory, InventoryChange, InventoryItem, Unread};
 
 use super::Plain;
 use super::columns::{columns, word};
@@ -39,23 +39,23 @@ fn workspace(found: &WorkspaceShown, to: Plain) -> String {
 }
 
 /// What a workspace brings, a line each, for a person to decide by.
-pub(crate) fn inventory(found: &Inventory, changes: &[Change]) -> Vec<String> {
+pub(crate) fn inventory(found: &Inventory, changes: &[InventoryChange]) -> Vec<String> {
     let Inventory { items, unread, incomplete } = found;
     Brought { items, unread, incomplete: *incomplete, changes }.lines()
 }
 
 struct Brought<'a> {
-    items: &'a [Item],
+    items: &'a [InventoryItem],
     unread: &'a [Unread],
     incomplete: bool,
-    changes: &'a [Change],
+    changes: &'a [InventoryChange],
 }
 
 impl Brought<'_> {
     /// The lines, free of what a terminal might obey.
     fn lines(&self) -> Vec<String> {
         let name = |path: &Path| one_line(&path.to_string_lossy()).into_owned();
-        let item = |item: &Item| {
+        let item = |item: &InventoryItem| {
             vec![name(&item.path), word(&item.kind), size(item.bytes), self.mark(&item.path).to_owned()]
         };
         let unread = |unread: &Unread| {
@@ -69,7 +69,7 @@ impl Brought<'_> {
             lines.push("… and more: `drawloom workspace list --json` has it".to_owned());
         }
         let gone = self.changes.iter().filter_map(|change| match change {
-            Change::Removed(path) => Some(format!("{}  gone", name(path))),
+            InventoryChange::Removed(path) => Some(format!("{}  gone", name(path))),
             _ => None,
         });
         lines.extend(gone.take(SHOWN));
@@ -78,9 +78,9 @@ impl Brought<'_> {
 
     fn mark(&self, path: &Path) -> &'static str {
         let mark = self.changes.iter().find_map(|change| match change {
-            Change::Added(added) => (added == path).then_some("new"),
-            Change::Changed(changed) => (changed == path).then_some("changed"),
-            Change::Removed(_) => None,
+            InventoryChange::Added(added) => (added == path).then_some("new"),
+            InventoryChange::Changed(changed) => (changed == path).then_some("changed"),
+            InventoryChange::Removed(_) => None,
         });
         mark.unwrap_or_default()
     }

@@ -35,7 +35,12 @@ pub(super) fn of(
         FileBackedHistory::new(LINES)
     } else {
         let dir = app.runtime.home.dir(HomeDir::Cache).map_err(|error| failed(error.to_string()))?;
-        FileBackedHistory::with_file(LINES, dir.join("history"))
+        let file = dir.join("history");
+        // Opening a FIFO would wait for its other end.
+        if file.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(failed(format!("{} is not a plain file", file.display())));
+        }
+        FileBackedHistory::with_file(LINES, file)
     };
     let lines = lines.map_err(|error| failed(error.to_string()))?;
     Ok(Box::new(Masked { lines, masker: Arc::clone(&app.runtime.masker) }))

@@ -1,5 +1,7 @@
 //! Models by name and by file, and what is done without being asked: nothing (spec: agent §2, cli *First run*).
 
+use std::time::{Duration, Instant};
+
 use crate::tiny::TINY;
 use crate::world::{World, text};
 
@@ -22,6 +24,35 @@ fn a_file_of_weights_answers_and_says_once_what_it_is() {
     let (_, found) = world.json(&["model", "test", "--model-file", &file]);
     assert_eq!((&found["name"], &found["place"]), (&"embedded/tiny".into(), &"local".into()));
     assert!(found["usage_reported"].as_bool().unwrap() && found["output"].as_u64().unwrap() > 0, "{found}");
+}
+
+/// A template that never ends, in a model of a family whose markers nobody knows.
+const ENDLESS: &str = "{% for i in range(90000) %}{% if -1 in range(99999) %}{% endif %}{% endfor %}";
+
+#[test]
+fn s24_a_file_of_another_family_is_continued_as_raw_text_and_its_template_is_never_run() {
+    let world = World::new();
+    world.write("config.toml", "[presets.short]\nmax_tokens = 8\n");
+    let path = world.path("other.gguf");
+    let file = TINY.file().with_markers(["<s>", "[INST]", "[/INST]"]);
+    std::fs::write(&path, file.with("tokenizer.chat_template", ENDLESS).bytes()).unwrap();
+    for said in ["hi", "and then"] {
+        let begun = Instant::now();
+        let run =
+            world.run(&["chat", "-m", said, "--preset", "short", "--json", "--model-file", &text(&path)]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert_eq!(run.err.matches("continued as raw text").count(), 1, "{}", run.err);
+        for way in ["llama.cpp", "providers.local.base_url", "--model local/NAME"] {
+            assert!(run.err.contains(way), "{way}: {}", run.err);
+        }
+    }
+    assert!(
+        !world
+            .run(&["chat", "-m", "hi", "--preset", "short", "--model-file", &tiny(&world)])
+            .err
+            .contains("template")
+    );
 }
 
 #[test]

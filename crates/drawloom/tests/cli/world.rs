@@ -53,7 +53,7 @@ impl World {
     }
 
     pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_drawloom"));
+        let mut command = Command::new(program());
         command.args(arguments).env_clear();
         command.env("HOME", self.path("user")).env("DRAWLOOM_HOME", self.home()).env("TZ", "UTC");
         command.current_dir(self.path("here")).stdin(Stdio::null());
@@ -84,6 +84,11 @@ impl World {
         assert_eq!(run.out.matches('\n').count(), 1, "{arguments:?}: {run:?}");
         (run.code, serde_json::from_str(&run.out).unwrap())
     }
+}
+
+/// Path of the program under test; `DRAWLOOM_TEST_BINARY` names another build of it.
+pub(crate) fn program() -> PathBuf {
+    std::env::var_os("DRAWLOOM_TEST_BINARY").map_or(env!("CARGO_BIN_EXE_drawloom").into(), PathBuf::from)
 }
 
 pub(crate) fn piped(command: &mut Command) -> Child {

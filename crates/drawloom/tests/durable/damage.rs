@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Before, Home, ended};
+use crate::support::{Before, Home};
 
 /// Asserts that no command opens this file, and that none changes a byte of it.
 #[track_caller]
@@ -117,51 +117,6 @@ fn a_store_of_a_later_version_is_not_opened_unless_it_says_that_it_may_be_read()
     home.run(&["tree", "append", "Tale", " It poured."]).refused(6, &["reading only"]);
     store(&format!("PRAGMA user_version = {version}"));
     before.unharmed(&home);
-}
-
-/// Makes the store one of the first version.
-fn of_the_first_version(home: &Home) {
-    let store = rusqlite::Connection::open(home.database()).unwrap();
-    let older =
-        "DROP TABLE injections; UPDATE meta SET value = 1 WHERE key = 'min_writer'; PRAGMA user_version = 1";
-    store.execute_batch(older).unwrap();
-}
-
-#[test]
-fn an_older_store_is_brought_up_to_date_once_and_kept_as_it_was() {
-    let home = Home::with_tale("It rained.");
-    let before = Before::of(&home);
-    of_the_first_version(&home);
-    let doctor = home.run(&["doctor", "--quick"]);
-    assert!(doctor.stdout.contains("an older Drawloom wrote the store"), "{doctor:?}");
-    let racing: Vec<_> = (0..4).map(|_| home.command(&["tree", "text", "Tale"]).spawn().unwrap()).collect();
-    let ran: Vec<_> = racing.into_iter().map(ended).collect();
-    assert!(ran.iter().all(|ran| ran.stdout == "It rained."), "{ran:?}");
-    assert!(ran.iter().any(|ran| ran.stderr.contains("from version 1 to 2")), "{ran:?}");
-    assert_eq!(home.run(&["tree", "text", "Tale"]).stderr, "");
-    let kept = rusqlite::Connection::open(home.path().join("loom.db.v1.bak")).unwrap();
-    let version: u32 = kept.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(version, 1);
-    before.unharmed(&home);
-}
-
-#[test]
-fn an_older_store_is_left_alone_while_an_older_program_may_have_it_open() {
-    use store::instance::{About, InstanceId, Instances};
-    let home = Home::with_tale("It rained.");
-    of_the_first_version(&home);
-    let folder = store::home::Home::open(&home.path(), store::home::HomeOptions::default()).unwrap();
-    let about = About { schema: 0, ..About::this_process("up", "0.0.1", 1) };
-    let old = Instances::of(&folder).unwrap().start(InstanceId::generate(1).unwrap(), &about).unwrap();
-    home.run(&["tree", "text", "Tale"]).refused(6, &["older Drawloom", "drawloom up", "nothing was changed"]);
-    let version = || -> u32 {
-        let store = rusqlite::Connection::open(home.database()).unwrap();
-        store.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
-    };
-    assert_eq!(version(), 1);
-    drop(old);
-    assert_eq!(home.text(), "It rained.");
-    assert_eq!(version(), 2);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::servers::Server;
 use crate::support::{Home, Seeded, ended, streamed_text, until};
 
 /// Kills in all, of both tests together: `DRAWLOOM_KILLS`.
-fn kills() -> u64 {
+pub(crate) fn kills() -> u64 {
     std::env::var("DRAWLOOM_KILLS").ok().map_or(50, |kills| kills.parse().unwrap())
 }
 

@@ -79,6 +79,17 @@ impl File {
         self.metadata.retain(|(known, _)| known != key);
         self
     }
+
+    /// Spells the three control tokens, 0 to 2, otherwise.
+    #[must_use]
+    pub(crate) fn with_markers(mut self, markers: [&str; 3]) -> Self {
+        for (key, value) in &mut self.metadata {
+            if let ("tokenizer.ggml.tokens", Meta::Texts(tokens)) = (key.as_str(), value) {
+                tokens.splice(..3, markers.map(str::to_owned));
+            }
+        }
+        self
+    }
 }
 
 fn text(bytes: &mut Vec<u8>, text: &str) {

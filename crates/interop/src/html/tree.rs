@@ -9,12 +9,12 @@ use loom::{
     Block, CellKey, NodeRow, PositionId, PositionKind, RowError, Rows, Target, ViewName, path, resolve,
 };
 
+use super::author_styles::{AuthorStyles, word};
 use super::escape::{Escaped, Linked};
-use super::ink::{Inks, word};
 use crate::ExportError;
 use crate::plain::speaker;
 
-/// How deep branches open within branches; further down they stand side by side, for browsers stop nesting.
+/// Deepest nesting of branches within branches; deeper ones stand side by side, because browsers limit nesting.
 const NESTING: usize = 64;
 
 /// Clusters of a text that a summary shows.
@@ -29,14 +29,13 @@ pub(super) struct Tree<'a> {
     view: &'a ViewName,
     out: &'a mut dyn Write,
     dialogue: bool,
-    inks: Inks,
+    styles: AuthorStyles,
 }
 
-/// What is still to be written of a branch.
+/// Parts of a branch still to be written.
 enum Step {
     /// A position that begins one, at this nesting.
     Open(PositionId, usize),
-    /// The end of one.
     Close,
 }
 
@@ -47,12 +46,11 @@ impl<'a> Tree<'a> {
         out: &'a mut dyn Write,
         dialogue: bool,
     ) -> Result<Self, RowError> {
-        Ok(Self { rows, view, out, dialogue, inks: Inks::default() })
+        Ok(Self { rows, view, out, dialogue, styles: AuthorStyles::default() })
     }
 
-    /// Who was seen.
-    pub(super) fn finish(self) -> Inks {
-        self.inks
+    pub(super) fn finish(self) -> AuthorStyles {
+        self.styles
     }
 
     /// A passage of the path, with its siblings and versions.
@@ -176,7 +174,7 @@ impl<'a> Tree<'a> {
         // Isolated, so that a text cannot turn the direction of what follows it.
         self.out.write_all(b"<bdi>")?;
         for span in attribute(self.rows, row.node.id)? {
-            let class = self.inks.class(span.kind, &span.author);
+            let class = self.styles.class(span.kind, &span.author);
             let name = text::terminal::one_line(&span.author);
             write!(
                 self.out,

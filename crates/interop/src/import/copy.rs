@@ -19,13 +19,12 @@ use loom::{
 };
 
 use super::known::each_node;
-use super::{Provenance, Refused};
-use crate::own::Imported;
+use super::{ImportRefusal, Provenance};
+use crate::own::ImportedFile;
 
 /// A copy as planned: two plans for an empty tree, to be applied in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Copied {
-    /// The new tree.
+pub struct CopyPlan {
     pub tree: TreeId,
     /// The tree in the file.
     pub imported_from: TreeId,
@@ -33,24 +32,23 @@ pub struct Copied {
     pub plans: [Plan; 2],
     /// New ids by old ones.
     pub ids: BTreeMap<NodeId, NodeId>,
-    /// Where it came from.
     pub provenance: Provenance,
 }
 
 /// Plans a copy of what stands in a file, whatever of it does not. `agent` is who asks.
 ///
 /// # Errors
-/// [`Refused::Copy`] when not even its genesis stands.
+/// [`ImportRefusal::Copy`] when not even its genesis stands.
 pub fn plan_copy(
-    file: &Imported,
+    file: &ImportedFile,
     agent: &str,
     now: Millis,
     entropy: &mut Entropy<'_>,
-) -> Result<Copied, Refused> {
+) -> Result<CopyPlan, ImportRefusal> {
     let old = &file.header.tree;
     let mut copy = Copy { file, tree: entropy.next(now), ids: BTreeMap::new(), made: BTreeMap::new() };
     let mut all = (Vec::new(), Vec::new());
-    each_node(&file.tree, |row| -> Result<(), Refused> {
+    each_node(&file.tree, |row| -> Result<(), ImportRefusal> {
         let (position, node) = copy.node(row, entropy, now)?;
         all.0.extend(position);
         all.1.push(node);
@@ -58,7 +56,7 @@ pub fn plan_copy(
     })?;
     let (positions, nodes) = all;
     let genesis = copy.ids.get(&old.root.original()).copied();
-    let genesis = genesis.ok_or_else(|| Refused::Copy("the file has no genesis".into()))?;
+    let genesis = genesis.ok_or_else(|| ImportRefusal::Copy("the file has no genesis".into()))?;
     let row = TreeRow {
         id: copy.tree,
         mode: old.mode,
@@ -93,7 +91,7 @@ pub fn plan_copy(
         Plan { tree: Some(row), positions: root, nodes: first, op: Some(create), ..Plan::default() },
         Plan { positions: below, nodes: rest, op: Some(import), ..Plan::default() },
     ];
-    Ok(Copied {
+    Ok(CopyPlan {
         tree: copy.tree,
         imported_from: old.id,
         plans,
@@ -107,19 +105,22 @@ const fn set(key: CellKey, new: CellValue) -> CellChange {
 }
 
 struct Copy<'a> {
-    file: &'a Imported,
+    file: &'a ImportedFile,
     tree: TreeId,
     ids: BTreeMap<NodeId, NodeId>,
-    /// What later nodes need of those made: chain hash, and the position row of originals.
+    /// State of made nodes that later ones need: chain hash, and the position row of originals.
     made: BTreeMap<NodeId, (Digest, Option<Position>)>,
 }
 
 impl Copy<'_> {
-    fn id(&self, old: NodeId) -> Result<NodeId, Refused> {
-        self.ids.get(&old).copied().ok_or_else(|| Refused::Copy(format!("node {old} is not in the file")))
+    fn id(&self, old: NodeId) -> Result<NodeId, ImportRefusal> {
+        self.ids
+            .get(&old)
+            .copied()
+            .ok_or_else(|| ImportRefusal::Copy(format!("node {old} is not in the file")))
     }
 
-    fn place(&self, old: PositionId) -> Result<PositionId, Refused> {
+    fn place(&self, old: PositionId) -> Result<PositionId, ImportRefusal> {
         self.id(old.original()).map(NodeId::as_position)
     }
 
@@ -127,9 +128,9 @@ impl Copy<'_> {
         self.made.get(&new).map_or(Digest::ZERO, |(chain, _)| *chain)
     }
 
-    fn row(&self, new: PositionId) -> Result<&Position, Refused> {
+    fn row(&self, new: PositionId) -> Result<&Position, ImportRefusal> {
         let held = self.made.get(&new.original()).and_then(|(_, position)| position.as_ref());
-        held.ok_or_else(|| Refused::Copy(format!("position {new} is not in the copy")))
+        held.ok_or_else(|| ImportRefusal::Copy(format!("position {new} is not in the copy")))
     }
 
     fn node(
@@ -137,7 +138,7 @@ impl Copy<'_> {
         row: NodeRow,
         entropy: &mut Entropy<'_>,
         now: Millis,
-    ) -> Result<(Option<Position>, Node), Refused> {
+    ) -> Result<(Option<Position>, Node), ImportRefusal> {
         let mut node = row.node;
         let (old, old_position) = (node.id, node.position);
         let is_original = node.is_original();
@@ -151,7 +152,7 @@ impl Copy<'_> {
         // A text the file does not have is empty in a copy: there is no other record of it here.
         if row.purged {
             node.content_hash =
-                loom::content::content_hash(&[]).map_err(|error| Refused::Copy(error.to_string()))?;
+                loom::content::content_hash(&[]).map_err(|error| ImportRefusal::Copy(error.to_string()))?;
             node.counts = Default::default();
         }
         node.term = PathDigest::term(node.position, &node.text());
@@ -177,7 +178,7 @@ impl Copy<'_> {
         Ok((position, node))
     }
 
-    fn position(&self, old: PositionId, original: &Node) -> Result<Position, Refused> {
+    fn position(&self, old: PositionId, original: &Node) -> Result<Position, ImportRefusal> {
         let held = self.file.tree.position(old)?.ok_or_else(|| loom::RowError::missing("position", old))?;
         let mut new = Position {
             id: original.position,
@@ -202,7 +203,7 @@ impl Copy<'_> {
     }
 
     /// The cells of a copy: what `main` showed, what is hidden or left out, bookmarks, tags, head and note.
-    fn cells(&self, root: PositionId) -> Result<Vec<CellChange>, Refused> {
+    fn cells(&self, root: PositionId) -> Result<Vec<CellChange>, ImportRefusal> {
         let tree = &self.file.tree;
         let main = ViewName::default();
         let mut cells = Vec::new();
@@ -233,9 +234,9 @@ impl Copy<'_> {
         Ok(changes)
     }
 
-    fn key(&self, key: CellKey) -> Result<CellKey, Refused> {
+    fn key(&self, key: CellKey) -> Result<CellKey, ImportRefusal> {
         let target = |target| {
-            Ok::<_, Refused>(match target {
+            Ok::<_, ImportRefusal>(match target {
                 Target::Position(id) => Target::Position(self.place(id)?),
                 Target::Version(id) => Target::Version(self.id(id)?),
             })
@@ -252,7 +253,7 @@ impl Copy<'_> {
         })
     }
 
-    fn value(&self, value: CellValue) -> Result<CellValue, Refused> {
+    fn value(&self, value: CellValue) -> Result<CellValue, ImportRefusal> {
         Ok(match value {
             CellValue::Position(id) => CellValue::Position(self.place(id)?),
             CellValue::Node(id) => CellValue::Node(self.id(id)?),

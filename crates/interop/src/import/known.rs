@@ -6,8 +6,8 @@ use loom::{
     CellChange, CellKey, CellValue, Millis, NodeRow, OpKind, Operation, Plan, Position, Rows, Seq, Target,
 };
 
-use super::{Change, ImportPlan, Refused};
-use crate::own::Imported;
+use super::{ImportChange, ImportPlan, ImportRefusal};
+use crate::own::ImportedFile;
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -30,19 +30,19 @@ pub(super) fn each_node<E: From<loom::RowError>>(
 }
 
 pub(super) fn add(
-    file: &Imported,
+    file: &ImportedFile,
     rows: &dyn Rows,
     agent: &str,
     now: Millis,
     plan: &mut ImportPlan,
-) -> Result<(), Refused> {
+) -> Result<(), ImportRefusal> {
     let stored = rows.tree()?;
     if stored != file.header.tree {
-        return Err(Refused::Differs { what: "tree", id: stored.id.to_string() });
+        return Err(ImportRefusal::Differs { what: "tree", id: stored.id.to_string() });
     }
     let mut added = Plan::default();
     let mut cells = Vec::new();
-    each_node(&file.tree, |row| -> Result<(), Refused> {
+    each_node(&file.tree, |row| -> Result<(), ImportRefusal> {
         let id = row.node.position;
         let position = file.tree.position(id)?.ok_or_else(|| loom::RowError::missing("position", id))?;
         if row.node.is_original() && is_new_position(rows, &position)? {
@@ -50,7 +50,7 @@ pub(super) fn add(
         }
         match rows.node(row.node.id)? {
             Some(held) if same(&held, &row) => plan.skipped += 1,
-            Some(_) => return Err(Refused::Differs { what: "node", id: row.node.id.to_string() }),
+            Some(_) => return Err(ImportRefusal::Differs { what: "node", id: row.node.id.to_string() }),
             None => {
                 cells.extend(kept_out(rows, &row)?);
                 added.nodes.push(row.node);
@@ -60,7 +60,7 @@ pub(super) fn add(
     })?;
     plan.history = operations_not_here(file, rows)?;
     if added.nodes.is_empty() {
-        plan.change = Change::Nothing;
+        plan.change = ImportChange::Nothing;
         return Ok(());
     }
     added.op = Some(Operation {
@@ -74,15 +74,15 @@ pub(super) fn add(
         skipped: Vec::new(),
         timeline: TimelineEffect::None,
     });
-    plan.change = Change::Added(Box::new(added));
+    plan.change = ImportChange::Added(Box::new(added));
     Ok(())
 }
 
-fn is_new_position(rows: &dyn Rows, position: &Position) -> Result<bool, Refused> {
+fn is_new_position(rows: &dyn Rows, position: &Position) -> Result<bool, ImportRefusal> {
     match rows.position(position.id)? {
         None => Ok(true),
         Some(held) if held == *position => Ok(false),
-        Some(_) => Err(Refused::Differs { what: "position", id: position.id.to_string() }),
+        Some(_) => Err(ImportRefusal::Differs { what: "position", id: position.id.to_string() }),
     }
 }
 
@@ -108,7 +108,7 @@ fn same(held: &NodeRow, read: &NodeRow) -> bool {
 
 /// A view shows the newest visible version where the original is pruned and nothing is selected. There a
 /// version that arrives would be shown unasked, so it arrives pruned: a person restores and selects it.
-fn kept_out(rows: &dyn Rows, row: &NodeRow) -> Result<Option<CellChange>, Refused> {
+fn kept_out(rows: &dyn Rows, row: &NodeRow) -> Result<Option<CellChange>, ImportRefusal> {
     if row.node.is_original() || rows.position(row.node.position)?.is_none() {
         return Ok(None);
     }
@@ -118,8 +118,8 @@ fn kept_out(rows: &dyn Rows, row: &NodeRow) -> Result<Option<CellChange>, Refuse
     Ok(is_pruned.then_some(CellChange { key, old: CellValue::None, new: CellValue::Set }))
 }
 
-/// How many operations of the file are not those of the stored log.
-fn operations_not_here(file: &Imported, rows: &dyn Rows) -> Result<u64, Refused> {
+/// Number of operations of the file that are not in the stored log.
+fn operations_not_here(file: &ImportedFile, rows: &dyn Rows) -> Result<u64, ImportRefusal> {
     let (mut last, mut other) = (Seq(0), 0);
     loop {
         let page = file.tree.operations(last, PAGE)?;

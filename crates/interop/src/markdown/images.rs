@@ -48,7 +48,6 @@ pub struct RemoteLabels {
 }
 
 impl RemoteLabels {
-    /// The next piece.
     pub fn push(&mut self, piece: &str) {
         let done = self.paragraphs.push(piece, |paragraph, _| {
             collect(paragraph, &mut self.found);
@@ -60,7 +59,6 @@ impl RemoteLabels {
         }
     }
 
-    /// All of them.
     #[must_use]
     pub fn finish(mut self) -> Remote {
         collect(&self.paragraphs.held, &mut self.found);
@@ -146,7 +144,7 @@ impl<'a> ImageLinks<'a> {
 #[derive(Debug, Default)]
 struct Paragraphs {
     held: String,
-    /// Where the newest line begins.
+    /// Offset of the newest line.
     line: usize,
     /// Up to here the line was searched for its end.
     searched: usize,

@@ -14,10 +14,10 @@ use loom::{
     PositionId, PositionKind, Quote, Rows, Slot, Target, TreeRow,
 };
 
-use super::line::Limits;
+use super::line::ReadLimits;
 use super::record::{NodeRecord, PositionRecord};
 
-/// Why a record is not taken.
+/// Refusal of a record.
 pub(super) type Why = String;
 
 fn position(tree: &MemoryTree, id: PositionId) -> Result<Position, Why> {
@@ -74,7 +74,7 @@ pub(super) fn read_node(
     row: &TreeRow,
     here: &Position,
     record: NodeRecord,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<NodeRow, Why> {
     let id = record.id;
     if tree.node(id).is_ok_and(|held| held.is_some()) {

@@ -1,19 +1,17 @@
-//! What an export contains and what it leaves out, as data, before anything is written.
+//! Contents of an export: parts contained and left out, known before anything is written.
 
 use loom::{AuthorKind, Block, CellKey, NodeRow, OpRecord, PositionKind, Role};
 use serde::{Deserialize, Serialize};
 
-use super::source::{Body, Source};
+use super::source::{ExportSource, FileBody};
 use crate::ExportError;
 
-/// Which kind of export (spec: loom §8).
+/// Variant of an export (spec: loom §8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Variant {
-    /// Everything but file bodies.
+pub enum ExportVariant {
     #[default]
     Full,
-    /// File bodies too.
     WithContext,
     /// For others to read: content, authors, structure.
     Shared {
@@ -22,20 +20,20 @@ pub enum Variant {
     },
 }
 
-impl Variant {
+impl ExportVariant {
     /// Whether the file is for others.
     pub const fn is_shared(self) -> bool {
         matches!(self, Self::Shared { .. })
     }
 
-    /// What a file of this kind contains.
-    pub fn contains(self) -> Vec<Part> {
-        Part::ALL.into_iter().filter(|part| part.is_in(self)).collect()
+    /// Parts this variant contains.
+    pub fn contains(self) -> Vec<ExportPart> {
+        ExportPart::ALL.into_iter().filter(|part| part.is_in(self)).collect()
     }
 
-    /// What a file of this kind leaves out.
-    pub fn left_out(self) -> Vec<Part> {
-        Part::ALL.into_iter().filter(|part| !part.is_in(self)).collect()
+    /// Parts this variant leaves out.
+    pub fn left_out(self) -> Vec<ExportPart> {
+        ExportPart::ALL.into_iter().filter(|part| !part.is_in(self)).collect()
     }
 
     /// Whether the content of a node stays out: what tools said, and remarks.
@@ -71,36 +69,32 @@ impl Variant {
 /// A part of a tree and of what belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum ExportPart {
     /// Positions, nodes with all versions, their authors, pruned ones too.
     Content,
-    /// What was done, when, by whom; views and their selections are in it.
+    /// Operation records, views and selections among them.
     Operations,
-    /// Signed heads.
     Seals,
     /// Pictures and sounds of nodes.
     Blobs,
-    /// What tools answered.
     ToolOutput,
-    /// Remarks, bookmarks, tags.
     Annotations,
     /// Requests to models, and what was shown in them besides.
     Generations,
-    /// What was sent, without file bodies.
+    /// Manifests, without file bodies.
     Manifests,
-    /// What came back, as received.
+    /// Responses, as received.
     Responses,
     /// Bodies of files that were sent.
     FileBodies,
     /// Hashes and sizes of what is left out.
     Hashes,
-    /// Text not committed yet.
     Drafts,
-    /// How far each text is believed.
+    /// Trust of each text.
     Trust,
 }
 
-impl Part {
+impl ExportPart {
     /// All parts, in the order they are told.
     pub const ALL: [Self; 13] = [
         Self::Content,
@@ -118,22 +112,21 @@ impl Part {
         Self::Trust,
     ];
 
-    const fn is_in(self, variant: Variant) -> bool {
+    const fn is_in(self, variant: ExportVariant) -> bool {
         match self {
             Self::Content | Self::Operations | Self::Seals | Self::Blobs | Self::Hashes => true,
             Self::ToolOutput | Self::Generations | Self::Manifests | Self::Responses => !variant.is_shared(),
-            Self::Annotations => !matches!(variant, Variant::Shared { annotations: false }),
-            Self::FileBodies => matches!(variant, Variant::WithContext),
+            Self::Annotations => !matches!(variant, ExportVariant::Shared { annotations: false }),
+            Self::FileBodies => matches!(variant, ExportVariant::WithContext),
             Self::Drafts | Self::Trust => false,
         }
     }
 }
 
-/// Records by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "each is the number of records of that name")]
-pub struct Tally {
+pub struct RecordCounts {
     pub positions: u64,
     pub nodes: u64,
     pub operations: u64,
@@ -153,24 +146,22 @@ const fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// What an export will contain, said before it is written.
+/// Summary of an export, made before it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Survey {
-    /// What is in it.
-    pub contains: Vec<Part>,
-    /// What is not.
-    pub left_out: Vec<Part>,
+pub struct ExportSummary {
+    pub contains: Vec<ExportPart>,
+    pub left_out: Vec<ExportPart>,
     /// The files whose bodies go along, by name and digest.
-    pub bodies: Vec<Body>,
+    pub bodies: Vec<FileBody>,
 }
 
 /// Says what an export will contain. Reads the list of generations where bodies go along.
 ///
 /// # Errors
 /// [`ExportError::Rows`] when the store fails.
-pub fn survey(source: &dyn Source, variant: Variant) -> Result<Survey, ExportError> {
+pub fn survey(source: &dyn ExportSource, variant: ExportVariant) -> Result<ExportSummary, ExportError> {
     let mut bodies = Vec::new();
-    if variant == Variant::WithContext {
+    if variant == ExportVariant::WithContext {
         let mut after = None;
         loop {
             let page = source.generations(after, 256)?;
@@ -185,7 +176,7 @@ pub fn survey(source: &dyn Source, variant: Variant) -> Result<Survey, ExportErr
         bodies.sort();
         bodies.dedup();
     }
-    Ok(Survey { contains: variant.contains(), left_out: variant.left_out(), bodies })
+    Ok(ExportSummary { contains: variant.contains(), left_out: variant.left_out(), bodies })
 }
 
 #[cfg(test)]
@@ -194,12 +185,16 @@ mod tests {
 
     #[test]
     fn every_part_is_either_in_or_left_out() {
-        for variant in [Variant::Full, Variant::WithContext, Variant::Shared { annotations: false }] {
-            assert_eq!(variant.contains().len() + variant.left_out().len(), Part::ALL.len());
-            assert!(variant.left_out().contains(&Part::Drafts));
+        for variant in
+            [ExportVariant::Full, ExportVariant::WithContext, ExportVariant::Shared { annotations: false }]
+        {
+            assert_eq!(variant.contains().len() + variant.left_out().len(), ExportPart::ALL.len());
+            assert!(variant.left_out().contains(&ExportPart::Drafts));
         }
-        let shared = Variant::Shared { annotations: false }.left_out();
-        for part in [Part::Manifests, Part::Responses, Part::ToolOutput, Part::Annotations] {
+        let shared = ExportVariant::Shared { annotations: false }.left_out();
+        for part in
+            [ExportPart::Manifests, ExportPart::Responses, ExportPart::ToolOutput, ExportPart::Annotations]
+        {
             assert!(shared.contains(&part), "{part:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What a file held, after every record of it was checked.
+//! Content of an imported file, after every record was checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,52 +8,43 @@ use loom::verify::{Evidence, Gap, Problem as Finding, Report, Reread, Status, ve
 use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, RowError, Rows};
 use serde::Serialize;
 
-use super::record::Header;
-use super::source::{Body, Response, Source, StoredGeneration};
+use super::record::FileHeader;
+use super::source::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
 
-/// Something in a file that is not as it should be.
+/// Problem found in a file while reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct ReadProblem {
     /// The line, from 1; 0 where it concerns the whole file.
     pub line: u64,
-    /// What is wrong.
     pub why: String,
     /// Whether the tree does not stand without what is wrong: the file is then refused, or copied without it.
     /// Otherwise the record alone was skipped.
     pub breaks: bool,
 }
 
-/// The bytes that belong to a tree.
+/// Bytes that belong to a tree: manifests, file bodies, responses and media.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Materials {
-    /// What was sent.
     pub manifests: BTreeMap<Digest, Vec<u8>>,
     /// The file bodies each manifest names.
-    pub bodies_of: BTreeMap<Digest, Vec<Body>>,
-    /// File bodies.
+    pub bodies_of: BTreeMap<Digest, Vec<FileBody>>,
     pub bodies: BTreeMap<Digest, Vec<u8>>,
-    /// What came back.
-    pub responses: BTreeMap<Digest, Response>,
-    /// Pictures and sounds.
+    pub responses: BTreeMap<Digest, ArchivedResponse>,
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
 /// A file that was read. Every row in `tree` refers to rows that are in it too, and fits its own hashes.
 #[derive(Debug, Clone)]
-pub struct Imported {
-    /// The first line.
-    pub header: Header,
+pub struct ImportedFile {
+    pub header: FileHeader,
     /// The tree. All trust in it is `outside`.
     pub tree: MemoryTree,
-    /// What was shown with its nodes, in their order. All trust in it is `outside`.
+    /// Injections of its nodes, in their order, all of trust `outside`.
     pub injections: Vec<Injection>,
-    /// Requests to models: history.
     pub generations: BTreeMap<GenerationId, StoredGeneration>,
-    /// Bytes.
     pub materials: Materials,
-    /// What is wrong, in order; bounded.
-    pub problems: Vec<Problem>,
-    /// Problems beyond those listed.
+    /// Problems, in order; bounded.
+    pub problems: Vec<ReadProblem>,
     pub further: u64,
     /// SHA-256 over all lines but the last: names the file.
     pub digest: Digest,
@@ -62,24 +53,24 @@ pub struct Imported {
 }
 
 /// Reads a stored response again. The dialects are above this crate, so they come in.
-pub trait Reparse {
-    /// What the choice of a response says, or why it cannot be told.
-    fn blocks(&self, source: &ModelSource, response: &Response) -> Result<Vec<Block>, Gap>;
+pub trait ResponseParser {
+    /// Content blocks of one choice of a response, or the gap in the evidence.
+    fn blocks(&self, source: &ModelSource, response: &ArchivedResponse) -> Result<Vec<Block>, Gap>;
 }
 
 /// No parser at hand: responses are checked by their digest alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unparsed;
 
-impl Reparse for Unparsed {
-    fn blocks(&self, _: &ModelSource, _: &Response) -> Result<Vec<Block>, Gap> {
+impl ResponseParser for Unparsed {
+    fn blocks(&self, _: &ModelSource, _: &ArchivedResponse) -> Result<Vec<Block>, Gap> {
         Err(Gap::Parser)
     }
 }
 
-impl Imported {
+impl ImportedFile {
     /// The first problem the tree does not stand with.
-    pub fn broken(&self) -> Option<&Problem> {
+    pub fn broken(&self) -> Option<&ReadProblem> {
         self.problems.iter().find(|problem| problem.breaks)
     }
 
@@ -88,7 +79,7 @@ impl Imported {
     ///
     /// # Errors
     /// [`RowError`] never occurs for rows in memory.
-    pub fn verify(&self, parser: &dyn Reparse) -> Result<Report, RowError> {
+    pub fn verify(&self, parser: &dyn ResponseParser) -> Result<Report, RowError> {
         let shared = self.header.variant.is_shared();
         let mut report = verify(&self.tree, &FileEvidence { file: self, parser })?;
         for finding in &mut report.problems {
@@ -117,8 +108,8 @@ impl Imported {
 
 /// Manifests and responses as the file has them.
 struct FileEvidence<'a> {
-    file: &'a Imported,
-    parser: &'a dyn Reparse,
+    file: &'a ImportedFile,
+    parser: &'a dyn ResponseParser,
 }
 
 impl FileEvidence<'_> {
@@ -149,7 +140,7 @@ impl Evidence for FileEvidence<'_> {
     }
 }
 
-impl Source for Imported {
+impl ExportSource for ImportedFile {
     fn rows(&self) -> &dyn Rows {
         &self.tree
     }
@@ -172,7 +163,7 @@ impl Source for Imported {
         Ok(self.materials.manifests.get(&digest).cloned())
     }
 
-    fn bodies(&self, manifest: Digest) -> Result<Vec<Body>, RowError> {
+    fn bodies(&self, manifest: Digest) -> Result<Vec<FileBody>, RowError> {
         Ok(self.materials.bodies_of.get(&manifest).cloned().unwrap_or_default())
     }
 
@@ -180,7 +171,7 @@ impl Source for Imported {
         Ok(self.materials.bodies.get(&digest).cloned())
     }
 
-    fn response(&self, digest: Digest) -> Result<Option<Response>, RowError> {
+    fn response(&self, digest: Digest) -> Result<Option<ArchivedResponse>, RowError> {
         Ok(self.materials.responses.get(&digest).cloned())
     }
 

@@ -2,10 +2,8 @@
 
 use std::io::{BufRead, Read as _};
 
-/// What a reader takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of a line.
+pub struct ReadLimits {
     pub line: usize,
     /// Nesting of JSON.
     pub depth: usize,
@@ -15,7 +13,7 @@ pub struct Limits {
     pub problems: usize,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self { line: 64 << 20, depth: 64, node: loom::plan::MAX_NODE_BYTES, problems: 200 }
     }
@@ -24,11 +22,11 @@ impl Default for Limits {
 /// A line, without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// It has its line end.
+    /// Complete line, with its line end.
     Whole(&'a [u8]),
     /// The file ends in it.
     Cut(&'a [u8]),
-    /// It is longer than the limit; it was passed over without being kept.
+    /// Line longer than the limit, skipped without being kept.
     TooLong,
 }
 
@@ -73,7 +71,7 @@ fn pass_over(input: &mut dyn BufRead) -> std::io::Result<()> {
     }
 }
 
-/// How deep the brackets of a JSON text nest, without recursion. Brackets in strings do not count.
+/// Nesting depth of a JSON text, computed without recursion. Brackets in strings do not count.
 pub(super) fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest, mut string, mut escaped) = (0_usize, 0, false, false);
     for byte in json {

@@ -15,21 +15,21 @@ use loom::{CellKey, Digest, OpRecord, Position, Rows, Seq, ViewName};
 use sha2::{Digest as _, Sha256};
 
 use super::check::{self, Why};
-use super::contents::Tally;
-use super::imported::{Imported, Materials, Problem};
-use super::line::{Limits, Line, depth, next_line};
-use super::record::{Absence, End, FORMAT, Header, NodeRecord, Record, VERSION};
+use super::contents::RecordCounts;
+use super::imported::{ImportedFile, Materials, ReadProblem};
+use super::line::{Line, ReadLimits, depth, next_line};
+use super::record::{Absence, End, FORMAT, FileHeader, NodeRecord, Record, VERSION};
 
-/// Why a file is not read at all.
+/// Error of reading a file as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("the file could not be read: {0}")]
     Io(#[from] std::io::Error),
-    /// Its first line is not ours.
+    /// The first line is not a header of the own format.
     #[error("this is not a drawloom export: its first line is no header")]
     NotOurs,
-    /// It is of a version this program does not know.
+    /// The version is unknown to this program.
     #[error("this export is of version {0}; this drawloom reads up to {VERSION}: update it")]
     Version(u32),
 }
@@ -37,8 +37,8 @@ pub enum ReadError {
 /// Reads a file in the own format.
 ///
 /// # Errors
-/// [`ReadError`] when it is no such file; what is wrong within it is in [`Imported::problems`].
-pub fn read(input: &mut dyn BufRead, limits: Limits) -> Result<Imported, ReadError> {
+/// [`ReadError`] when it is no such file; what is wrong within it is in [`ImportedFile::problems`].
+pub fn read(input: &mut dyn BufRead, limits: ReadLimits) -> Result<ImportedFile, ReadError> {
     let mut buffer = Vec::new();
     let header = first_line(input, &mut buffer, limits)?;
     let mut reader = Reader::new(header, limits);
@@ -62,7 +62,11 @@ pub fn read(input: &mut dyn BufRead, limits: Limits) -> Result<Imported, ReadErr
     Ok(reader.finish())
 }
 
-fn first_line(input: &mut dyn BufRead, buffer: &mut Vec<u8>, limits: Limits) -> Result<Header, ReadError> {
+fn first_line(
+    input: &mut dyn BufRead,
+    buffer: &mut Vec<u8>,
+    limits: ReadLimits,
+) -> Result<FileHeader, ReadError> {
     let Some(Line::Whole(line)) = next_line(input, buffer, limits.line.min(1 << 20))? else {
         return Err(ReadError::NotOurs);
     };
@@ -79,7 +83,7 @@ fn first_line(input: &mut dyn BufRead, buffer: &mut Vec<u8>, limits: Limits) -> 
     }
 }
 
-/// What every version of the first line has.
+/// Fields of the first line in every version.
 #[derive(serde::Deserialize)]
 struct Probe {
     record: String,
@@ -88,10 +92,10 @@ struct Probe {
 }
 
 struct Reader {
-    limits: Limits,
+    limits: ReadLimits,
     line: u64,
     hasher: Sha256,
-    file: Imported,
+    file: ImportedFile,
     /// A position whose original is the next line.
     pending: Option<Position>,
     /// The newest place in the order of the tree.
@@ -99,13 +103,13 @@ struct Reader {
     last_op: Option<(Seq, Digest)>,
     head: Digest,
     named: BTreeSet<loom::NodeId>,
-    tally: Tally,
+    tally: RecordCounts,
     rank: u8,
     end: Option<End>,
 }
 
 impl Reader {
-    fn new(header: Header, limits: Limits) -> Self {
+    fn new(header: FileHeader, limits: ReadLimits) -> Self {
         let mut tree = MemoryTree::default();
         tree.restore_tree(header.tree.clone());
         let head = loom::seal::first_head(header.tree.id);
@@ -113,7 +117,7 @@ impl Reader {
             limits,
             line: 1,
             hasher: Sha256::new(),
-            file: Imported {
+            file: ImportedFile {
                 header,
                 tree,
                 injections: Vec::new(),
@@ -129,7 +133,7 @@ impl Reader {
             last_op: None,
             head,
             named: BTreeSet::new(),
-            tally: Tally::default(),
+            tally: RecordCounts::default(),
             rank: 0,
             end: None,
         }
@@ -147,7 +151,7 @@ impl Reader {
         let listed = self.file.problems.len() < self.limits.problems;
         // The first problem that breaks the tree is listed whatever the bound: the refusal names it.
         if listed || (breaks && self.file.broken().is_none()) {
-            self.file.problems.push(Problem { line: self.line, why: why.into(), breaks });
+            self.file.problems.push(ReadProblem { line: self.line, why: why.into(), breaks });
         } else {
             self.file.further += 1;
         }
@@ -291,7 +295,7 @@ const fn rank(record: &Record) -> u8 {
 }
 
 impl Reader {
-    fn finish(mut self) -> Imported {
+    fn finish(mut self) -> ImportedFile {
         self.file.digest = Digest(std::mem::take(&mut self.hasher).finalize().into());
         self.line = 0;
         if let Some(position) = self.pending.take() {

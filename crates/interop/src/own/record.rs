@@ -10,7 +10,7 @@ use loom::{
 use serde::{Deserialize, Serialize};
 
 use super::bytes::Data;
-use super::contents::{Part, Variant};
+use super::contents::{ExportPart, ExportVariant};
 
 /// What the first line names.
 pub const FORMAT: &str = "drawloom";
@@ -18,51 +18,39 @@ pub const FORMAT: &str = "drawloom";
 /// The version written; older ones stay readable.
 pub const VERSION: u32 = 1;
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// The first line.
-    Header(Box<Header>),
+    Header(Box<FileHeader>),
     /// A position; the line before its original.
     Position(PositionRecord),
     /// A node, in the order of the tree.
     Node(Box<NodeRecord>),
-    /// An operation, in order.
     Operation(Box<OpRecord>),
-    /// A seal.
     Seal(Seal),
-    /// What was shown with a node.
+    /// Injection of a node.
     Injection(InjectionRecord),
-    /// A generation.
     Generation(Box<GenerationRecord>),
-    /// What was sent.
     Manifest(BytesRecord),
     /// A file body that a manifest names; behind the manifest.
     Body(BodyRecord),
-    /// What came back.
     Response(ResponseRecord),
     /// A picture or a sound of a node.
     Blob(BytesRecord),
-    /// The last line.
     End(End),
 }
 
 /// The first line: what the file is and holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub struct FileHeader {
     /// [`FORMAT`].
     pub format: String,
     /// [`VERSION`].
     pub version: u32,
-    /// Which kind of export.
-    pub variant: Variant,
-    /// What is in it.
-    pub contains: Vec<Part>,
-    /// What is not.
-    pub left_out: Vec<Part>,
-    /// The tree.
+    pub variant: ExportVariant,
+    pub contains: Vec<ExportPart>,
+    pub left_out: Vec<ExportPart>,
     pub tree: TreeRow,
 }
 
@@ -70,21 +58,20 @@ pub struct Header {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PositionRecord {
-    /// Its id, that of its original.
+    /// Id of the position, which is that of its original node.
     pub id: PositionId,
     /// The position it follows from; none for the genesis.
     pub parent: Option<PositionId>,
-    /// What it is for.
     pub kind: PositionKind,
-    /// Its role in a dialogue.
+    /// Role in a dialogue.
     pub role: Option<Role>,
 }
 
-/// What remains of a text that is not in the file.
+/// Reason and digest of a text that is not in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Absence {
-    /// It was forgotten before the export.
+    /// The text was forgotten before the export.
     Purged,
     /// The export left it out.
     Shared,
@@ -104,7 +91,7 @@ pub struct NodeRecord {
     pub role: Option<Role>,
     pub created_at: Millis,
     pub content: Vec<Block>,
-    /// Why the content is empty although the node was not.
+    /// Reason why the content is empty although the node's was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Absence>,
     /// Size and digest term of an absent text.
@@ -193,13 +180,12 @@ impl NodeRecord {
     }
 }
 
-/// What was shown to models with a node, and is sent with it again. Without its trust, as a node.
+/// Injection: content shown to models with a node and sent with it again. Its trust is left out, as that of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InjectionRecord {
-    /// The node.
     pub node: NodeId,
-    /// Its place among those of the node, from 0.
+    /// Index among the injections of the node, from 0.
     pub ordinal: u32,
     /// What it is about, and which version of that.
     pub source: String,
@@ -211,19 +197,16 @@ pub struct InjectionRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationRecord {
-    /// The row.
     pub row: GenerationRow,
     /// Digest of its response, if there was one.
     pub response: Option<Digest>,
 }
 
-/// Bytes under their digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BytesRecord {
     /// SHA-256 of the bytes.
     pub digest: Digest,
-    /// Their number.
     pub length: u64,
     /// The bytes; none where they are not in the file.
     pub data: Option<Data>,
@@ -233,19 +216,17 @@ pub struct BytesRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodyRecord {
-    /// The manifest.
     pub manifest: Digest,
-    /// Whose text it is, as the manifest says.
+    /// Owner of the text, as the manifest says.
     pub name: String,
     /// SHA-256 of the body.
     pub digest: Digest,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub length: u64,
     /// The body; none without `--with-context`, and where an earlier line has it.
     pub data: Option<Data>,
 }
 
-/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResponseRecord {
@@ -257,17 +238,13 @@ pub struct ResponseRecord {
     pub purged: bool,
     /// Size of the body, bytes.
     pub length: u64,
-    /// The body as received.
     pub data: Option<Data>,
 }
 
-/// The last line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Records by kind.
-    pub counts: super::contents::Tally,
-    /// The last operation.
+    pub counts: super::contents::RecordCounts,
     pub seq: Seq,
     /// The head of the tree after it.
     pub head: Digest,

@@ -1,13 +1,11 @@
-//! Where an export is read from: the rows of a tree, and the bytes that belong to it.
+//! Source of an export: the rows of a tree, and the bytes that belong to it.
 
 use loom::rows::Injection;
 use loom::{Digest, GenerationId, GenerationRow, RowError, Rows};
 use serde::Serialize;
 
-/// A generation as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredGeneration {
-    /// The row.
     pub row: GenerationRow,
     /// Digest of its response, if it got one.
     pub response: Option<Digest>,
@@ -15,18 +13,17 @@ pub struct StoredGeneration {
 
 /// A file body that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Body {
-    /// Whose text it is, as the manifest says.
+pub struct FileBody {
+    /// Owner of the text, as the manifest says.
     pub name: String,
     /// SHA-256 of the body.
     pub digest: Digest,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub length: u64,
 }
 
-/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
+pub struct ArchivedResponse {
     /// Status, headers, timings, usage: JSON text, kept byte for byte.
     pub metadata: String,
     /// The body as received, uncompressed. Empty once forgotten.
@@ -36,7 +33,7 @@ pub struct Response {
 }
 
 /// One tree and what belongs to it, as one reader may see it. Asked page by page and one value at a time.
-pub trait Source {
+pub trait ExportSource {
     /// The rows of the tree.
     fn rows(&self) -> &dyn Rows;
     /// Generations of the tree with an id behind `after`, in order of their ids, at most `limit`.
@@ -45,7 +42,7 @@ pub trait Source {
         after: Option<GenerationId>,
         limit: usize,
     ) -> Result<Vec<StoredGeneration>, RowError>;
-    /// What was shown with nodes of the tree, in their order.
+    /// Injections of nodes of the tree, in the order of the nodes.
     fn injections(&self) -> Result<Vec<Injection>, RowError> {
         let root = self.rows().tree()?.root;
         self.rows().injections(root.original(), None)
@@ -53,11 +50,11 @@ pub trait Source {
     /// The bytes of a manifest; none if they are gone.
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// The file bodies a manifest names, in a fixed order.
-    fn bodies(&self, manifest: Digest) -> Result<Vec<Body>, RowError>;
+    fn bodies(&self, manifest: Digest) -> Result<Vec<FileBody>, RowError>;
     /// A file body; none if it is gone.
     fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// A response; none if it is gone.
-    fn response(&self, digest: Digest) -> Result<Option<Response>, RowError>;
+    fn response(&self, digest: Digest) -> Result<Option<ArchivedResponse>, RowError>;
     /// A blob; none if it is gone.
     fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
 }

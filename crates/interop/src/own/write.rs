@@ -14,31 +14,27 @@ use sha2::{Digest as _, Sha256};
 use text::mask::Masker;
 
 use super::bytes::Data;
-use super::contents::{Tally, Variant};
-use super::line::Limits;
+use super::contents::{ExportVariant, RecordCounts};
+use super::line::ReadLimits;
 use super::record::{
-    BodyRecord, BytesRecord, End, FORMAT, GenerationRecord, Header, InjectionRecord, NodeRecord,
+    BodyRecord, BytesRecord, End, FORMAT, FileHeader, GenerationRecord, InjectionRecord, NodeRecord,
     PositionRecord, Record, ResponseRecord, VERSION,
 };
-use super::source::Source;
+use super::source::ExportSource;
 use crate::ExportError;
 
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// How to export.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options<'a> {
-    /// Which kind of file.
-    pub variant: Variant,
+pub struct ExportOptions<'a> {
+    pub variant: ExportVariant,
     /// Known secrets: one that stands in a shared file stops the export.
     pub secrets: Option<&'a Masker>,
 }
 
-/// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// The last line.
+pub struct ExportReport {
     pub end: End,
     /// Bytes too large for a line, of which only digest and length are in the file.
     pub too_large: Vec<Digest>,
@@ -49,17 +45,17 @@ pub struct Written {
 /// # Errors
 /// [`ExportError`]; what was written until then has no last line and reads as damaged.
 pub fn export(
-    source: &dyn Source,
-    options: Options<'_>,
+    source: &dyn ExportSource,
+    options: ExportOptions<'_>,
     out: &mut dyn Write,
-) -> Result<Written, ExportError> {
+) -> Result<ExportReport, ExportError> {
     let tree = source.rows().tree()?;
     let mut writer = Writer {
         source,
         options,
         out,
         hasher: Sha256::new(),
-        tally: Tally::default(),
+        tally: RecordCounts::default(),
         head: first_head(tree.id),
         last: Seq(0),
         manifests: BTreeSet::new(),
@@ -68,7 +64,7 @@ pub fn export(
         too_large: Vec::new(),
     };
     let variant = options.variant;
-    writer.line(&Record::Header(Box::new(Header {
+    writer.line(&Record::Header(Box::new(FileHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
         variant,
@@ -90,11 +86,11 @@ pub fn export(
 }
 
 struct Writer<'a> {
-    source: &'a dyn Source,
-    options: Options<'a>,
+    source: &'a dyn ExportSource,
+    options: ExportOptions<'a>,
     out: &'a mut dyn Write,
     hasher: Sha256,
-    tally: Tally,
+    tally: RecordCounts,
     head: Digest,
     last: Seq,
     manifests: BTreeSet<Digest>,
@@ -240,7 +236,8 @@ impl Writer<'_> {
             let (length, data) = self.data(digest, bytes);
             self.line(&Record::Manifest(BytesRecord { digest, length, data }))?;
             for body in self.source.bodies(digest)? {
-                let wanted = self.options.variant == Variant::WithContext && written.insert(body.digest);
+                let wanted =
+                    self.options.variant == ExportVariant::WithContext && written.insert(body.digest);
                 let bytes = if wanted { self.source.body(body.digest)? } else { None };
                 let data = bytes.and_then(|bytes| self.data(body.digest, bytes).1);
                 self.line(&Record::Body(BodyRecord {
@@ -282,7 +279,7 @@ impl Writer<'_> {
     /// Bytes as they go into a line; only their length when they would not fit a line that can be read.
     fn data(&mut self, digest: Digest, bytes: Vec<u8>) -> (u64, Option<Data>) {
         let length = bytes.len() as u64;
-        let room = Limits::default().line / 2;
+        let room = ReadLimits::default().line / 2;
         // Plain text is rarely written longer than twice its size; only what might be is measured.
         if bytes.len() > room / 3 {
             let data = Data::of(bytes);
@@ -295,16 +292,16 @@ impl Writer<'_> {
         (length, Some(Data::of(bytes)))
     }
 
-    fn end(mut self) -> Result<Written, ExportError> {
+    fn end(mut self) -> Result<ExportReport, ExportError> {
         let digest = Digest(std::mem::take(&mut self.hasher).finalize().into());
         let end = End { counts: self.tally, seq: self.last, head: self.head, digest };
         self.line(&Record::End(end.clone()))?;
         self.out.flush()?;
-        Ok(Written { end, too_large: self.too_large })
+        Ok(ExportReport { end, too_large: self.too_large })
     }
 }
 
-/// How a record is called in an error.
+/// Name of a record in errors.
 fn name(record: &Record) -> String {
     match record {
         Record::Node(node) => format!("node {}", node.short_id),

@@ -1,7 +1,8 @@
 //! A home of one tree, driven through the planner as a store drives it.
 
 use interop::own::{
-    Body, Header, Imported, Materials, Options, Reparse, Response, StoredGeneration, Variant, export, read,
+    ArchivedResponse, ExportOptions, ExportVariant, FileBody, FileHeader, ImportedFile, Materials,
+    ResponseParser, StoredGeneration, export, read,
 };
 use loom::id::{Entropy, Millis};
 use loom::memory::MemoryTree;
@@ -15,8 +16,8 @@ pub const START: i64 = 1_790_000_000_000;
 /// The parser of the made-up dialect: a response's body is `{"text":…}`.
 pub struct JsonText;
 
-impl Reparse for JsonText {
-    fn blocks(&self, _: &ModelSource, response: &Response) -> Result<Vec<Block>, Gap> {
+impl ResponseParser for JsonText {
+    fn blocks(&self, _: &ModelSource, response: &ArchivedResponse) -> Result<Vec<Block>, Gap> {
         let body: serde_json::Value = serde_json::from_slice(&response.bytes).map_err(|_| Gap::Parser)?;
         Ok(vec![Block::text(body["text"].as_str().unwrap_or_default())])
     }
@@ -24,7 +25,7 @@ impl Reparse for JsonText {
 
 #[derive(Clone, Debug)]
 pub struct Home {
-    pub file: Imported,
+    pub file: ImportedFile,
     pub tree_id: TreeId,
     ids: IdSource,
     now: i64,
@@ -42,16 +43,16 @@ impl Home {
             created_at: Millis(START),
             origin: None,
         };
-        let header = Header {
+        let header = FileHeader {
             format: "drawloom".into(),
             version: 1,
-            variant: Variant::Full,
+            variant: ExportVariant::Full,
             contains: vec![],
             left_out: vec![],
             tree: row,
         };
         let mut home = Self {
-            file: Imported {
+            file: ImportedFile {
                 header,
                 tree: MemoryTree::default(),
                 injections: vec![],
@@ -159,12 +160,13 @@ impl Home {
             runs: vec![],
         };
         let materials = &mut self.file.materials;
-        let name = Body { name: "MEMORY.md".into(), digest: Digest::of(&body), length: body.len() as u64 };
+        let name =
+            FileBody { name: "MEMORY.md".into(), digest: Digest::of(&body), length: body.len() as u64 };
         materials.bodies_of.entry(sent).or_default().push(name);
         materials.bodies.insert(Digest::of(&body), body);
         materials.manifests.insert(sent, manifest);
         let metadata = "{\"status\":200}".to_owned();
-        materials.responses.insert(got, Response { metadata, bytes: answer, purged: false });
+        materials.responses.insert(got, ArchivedResponse { metadata, bytes: answer, purged: false });
         self.file.tree.add_generation(row.clone());
         self.file.generations.insert(generation, StoredGeneration { row: row.clone(), response: Some(got) });
         self.run(Op::Answer(Box::new(Answer {
@@ -203,7 +205,7 @@ impl Home {
         self.run(Op::Append(new)).unwrap();
     }
 
-    pub fn export(&self, variant: Variant) -> Vec<u8> {
+    pub fn export(&self, variant: ExportVariant) -> Vec<u8> {
         exported(&self.file, variant)
     }
 
@@ -212,13 +214,13 @@ impl Home {
     }
 }
 
-pub fn exported(file: &Imported, variant: Variant) -> Vec<u8> {
+pub fn exported(file: &ImportedFile, variant: ExportVariant) -> Vec<u8> {
     let mut out = Vec::new();
-    export(file, Options { variant, secrets: None }, &mut out).unwrap();
+    export(file, ExportOptions { variant, secrets: None }, &mut out).unwrap();
     out
 }
 
-pub fn read_all(bytes: &[u8]) -> Imported {
+pub fn read_all(bytes: &[u8]) -> ImportedFile {
     let mut input = bytes;
     read(&mut input, Default::default()).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use interop::own::{Imported, Limits, ReadError, Variant, read};
+use interop::own::{ExportVariant, ImportedFile, ReadError, ReadLimits, read};
 use loom::verify::Status;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ fn joined(lines: &[String]) -> Vec<u8> {
 }
 
 /// A file with one line changed.
-fn with(at: usize, change: impl FnOnce(&mut Value)) -> Imported {
-    let mut all = lines(&rich().export(Variant::Full));
+fn with(at: usize, change: impl FnOnce(&mut Value)) -> ImportedFile {
+    let mut all = lines(&rich().export(ExportVariant::Full));
     let mut value: Value = serde_json::from_str(&all[at]).unwrap();
     change(&mut value);
     all[at] = value.to_string();
@@ -27,12 +27,12 @@ fn with(at: usize, change: impl FnOnce(&mut Value)) -> Imported {
 }
 
 fn line_of(kind: &str, nth: usize) -> usize {
-    let all = lines(&rich().export(Variant::Full));
+    let all = lines(&rich().export(ExportVariant::Full));
     let prefix = format!("{{\"record\":\"{kind}\"");
     all.iter().enumerate().filter(|(_, line)| line.starts_with(&prefix)).nth(nth).unwrap().0
 }
 
-fn broken(file: &Imported) -> (u64, String) {
+fn broken(file: &ImportedFile) -> (u64, String) {
     let problem = file.broken().expect("a problem that breaks the tree");
     (problem.line, problem.why.clone())
 }
@@ -49,7 +49,7 @@ fn every_flipped_byte_is_found() {
     })
     .unwrap();
     seal(&mut home);
-    let bytes = home.export(Variant::WithContext);
+    let bytes = home.export(ExportVariant::WithContext);
     let whole = read_all(&bytes);
     assert_eq!((whole.problems.len(), whole.verify(&JsonText).unwrap().status), (0, Status::Valid));
     // Every seventh byte, so that all places of a line are met over the lines.
@@ -59,7 +59,7 @@ fn every_flipped_byte_is_found() {
             let mut flipped = bytes.clone();
             flipped[at] ^= bit;
             let mut input = flipped.as_slice();
-            let Ok(file) = read(&mut input, Limits::default()) else { continue };
+            let Ok(file) = read(&mut input, ReadLimits::default()) else { continue };
             let here = String::from_utf8_lossy(&flipped[at.saturating_sub(30)..(at + 10).min(flipped.len())])
                 .into_owned();
             assert!(!file.problems.is_empty(), "byte {at}: …{here}");
@@ -114,7 +114,8 @@ fn a_tombstone_cannot_lie_about_its_size() {
 fn parents_that_are_missing_or_go_round_are_named() {
     let position = line_of("position", 2);
     let own =
-        serde_json::from_str::<Value>(&lines(&rich().export(Variant::Full))[position]).unwrap()["id"].clone();
+        serde_json::from_str::<Value>(&lines(&rich().export(ExportVariant::Full))[position]).unwrap()["id"]
+            .clone();
     for parent in [json!("01ARZ3NDEKTSV4RRFFQ69G5FAV"), own, json!(null)] {
         let file = with(position, |record| record["parent"] = parent.clone());
         let (line, why) = broken(&file);
@@ -127,14 +128,14 @@ fn parents_that_are_missing_or_go_round_are_named() {
 fn a_record_twice_is_named() {
     for kind in ["position", "node"] {
         let at = line_of(kind, 1);
-        let mut all = lines(&rich().export(Variant::Full));
+        let mut all = lines(&rich().export(ExportVariant::Full));
         let again = [all[at].clone(), all[at + 1].clone()];
         let end = line_of("operation", 0);
         all.splice(end..end, again);
         let file = read_all(&joined(&all));
         assert!(file.broken().is_some(), "{kind}");
     }
-    let mut all = lines(&rich().export(Variant::Full));
+    let mut all = lines(&rich().export(ExportVariant::Full));
     let at = line_of("position", 1);
     let pair = [all[at].clone(), all[at + 1].clone()];
     all.splice(at + 2..at + 2, pair);
@@ -166,8 +167,10 @@ fn a_cell_cannot_lead_out_of_the_tree_even_with_mended_hashes() {
         edit_as: loom::plan::EditAs::Version,
     })
     .unwrap();
-    let all: Vec<Value> =
-        lines(&home.export(Variant::Full)).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let all: Vec<Value> = lines(&home.export(ExportVariant::Full))
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let last = all.iter().rposition(|line| line["record"] == "operation").unwrap();
     let forged = |lie: Value| {
         let mut all = all.clone();
@@ -209,7 +212,7 @@ fn a_cell_cannot_lead_out_of_the_tree_even_with_mended_hashes() {
 #[test]
 fn a_missing_node_or_operation_is_named() {
     for kind in ["node", "operation"] {
-        let mut all = lines(&rich().export(Variant::Full));
+        let mut all = lines(&rich().export(ExportVariant::Full));
         all.remove(line_of(kind, 3));
         assert!(read_all(&joined(&all)).broken().is_some(), "{kind}");
     }
@@ -229,7 +232,7 @@ fn damaged_bytes_are_skipped_alone() {
 
 #[test]
 fn a_cut_file_says_so() {
-    let bytes = rich().export(Variant::Full);
+    let bytes = rich().export(ExportVariant::Full);
     let cut = read_all(&bytes[..bytes.len() - 40]);
     assert!(cut.problems.iter().any(|problem| problem.why.contains("ends within")), "{:?}", cut.problems);
     let all = lines(&bytes);
@@ -241,9 +244,9 @@ fn a_cut_file_says_so() {
 
 #[test]
 fn bombs_are_named_and_cheap() {
-    let good = rich().export(Variant::Full);
+    let good = rich().export(ExportVariant::Full);
     let header = lines(&good)[0].clone();
-    let small = Limits { line: 1 << 20, problems: 5, ..Limits::default() };
+    let small = ReadLimits { line: 1 << 20, problems: 5, ..ReadLimits::default() };
     let bombs: Vec<(&str, Vec<u8>)> = vec![
         ("nests", b"[".repeat(900_000)),
         ("nests", b"{\"a\":".repeat(180_000)),
@@ -268,8 +271,8 @@ fn bombs_are_named_and_cheap() {
 
 #[test]
 fn a_node_over_the_limit_is_named() {
-    let bytes = rich().export(Variant::Full);
-    let limits = Limits { node: 4, ..Limits::default() };
+    let bytes = rich().export(ExportVariant::Full);
+    let limits = ReadLimits { node: 4, ..ReadLimits::default() };
     let file = read(&mut bytes.as_slice(), limits).unwrap();
     assert!(broken(&file).1.contains("at most 4"));
 }
@@ -280,10 +283,10 @@ fn other_files_and_later_versions_are_refused() {
         [&b""[..], b"PK\x03\x04", b"{}\n", b"{\"record\":\"header\",\"format\":\"other\",\"version\":1}\n"]
     {
         let mut input = bytes;
-        assert!(matches!(read(&mut input, Limits::default()), Err(ReadError::NotOurs)));
+        assert!(matches!(read(&mut input, ReadLimits::default()), Err(ReadError::NotOurs)));
     }
     let later = b"{\"record\":\"header\",\"format\":\"drawloom\",\"version\":9,\"new\":[]}\n";
-    assert!(matches!(read(&mut &later[..], Limits::default()), Err(ReadError::Version(9))));
+    assert!(matches!(read(&mut &later[..], ReadLimits::default()), Err(ReadError::Version(9))));
 }
 
 #[test]
@@ -301,7 +304,7 @@ fn a_quote_outside_its_texts_is_named_even_with_mended_hashes() {
         let record = operations.last_mut().unwrap();
         record.op.nodes.iter_mut().filter(|(made, _)| *made == id).for_each(|made| made.1 = chain);
         record.hash = record.compute_hash().unwrap();
-        read_all(&home.export(Variant::Full))
+        read_all(&home.export(ExportVariant::Full))
     };
     let whole = forged(|_| {});
     assert!(whole.broken().is_none(), "{:?}", whole.problems);
@@ -319,7 +322,7 @@ fn a_quote_outside_its_texts_is_named_even_with_mended_hashes() {
 
 #[test]
 fn what_stands_behind_the_end_is_skipped() {
-    let bytes = rich().export(Variant::Full);
+    let bytes = rich().export(ExportVariant::Full);
     let twice = read_all(&[bytes.clone(), bytes.clone()].concat());
     assert!(twice.broken().is_none());
     assert!(twice.problems.iter().all(|problem| problem.why.contains("behind the end")));
@@ -350,8 +353,10 @@ fn mend(all: &mut [Value]) {
 
 /// Changes values of a file and mends the hashes of its log, as a forger would.
 fn forged(home: &Home, lies: &[(usize, usize, usize)]) -> Vec<u8> {
-    let mut all: Vec<Value> =
-        lines(&home.export(Variant::Full)).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut all: Vec<Value> = lines(&home.export(ExportVariant::Full))
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let ids: Vec<Value> = home.nodes.iter().map(|id| json!(id.to_string())).collect();
     let extremes =
         [json!(u64::MAX), json!(0), json!(i64::MIN), json!(null), json!(""), json!("none"), json!([])];
@@ -404,7 +409,7 @@ fn what_was_shown_with_no_node_or_out_of_order_is_skipped_and_named() {
         missing.problems
     );
     assert!(missing.broken().is_none(), "the tree stands without it");
-    let mut all = lines(&rich().export(Variant::Full));
+    let mut all = lines(&rich().export(ExportVariant::Full));
     let count = all.iter().filter(|line| line.starts_with("{\"record\":\"injection\"")).count();
     all.insert(at, all[at].clone());
     let twice = read_all(&joined(&all));
@@ -421,5 +426,5 @@ fn what_was_shown_with_no_node_or_out_of_order_is_skipped_and_named() {
 fn a_file_in_which_nothing_was_shown_does_not_speak_of_it() {
     let mut home = Home::new(loom::Mode::Buffer);
     home.say("One.");
-    assert!(!String::from_utf8(home.export(Variant::Full)).unwrap().contains("injection"));
+    assert!(!String::from_utf8(home.export(ExportVariant::Full)).unwrap().contains("injection"));
 }

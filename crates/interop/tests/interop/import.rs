@@ -1,7 +1,7 @@
 //! What an import does to a home, and what it must never do.
 
-use interop::import::{Change, Provenance, Refused, plan_copy, plan_import};
-use interop::own::{Imported, Variant};
+use interop::import::{ImportChange, ImportRefusal, Provenance, plan_copy, plan_import};
+use interop::own::{ExportVariant, ImportedFile};
 use loom::id::Entropy;
 use loom::memory::MemoryTree;
 use loom::plan::EditAs;
@@ -13,12 +13,12 @@ use crate::driver::*;
 
 const NOW: Millis = Millis(START + 1_000_000);
 
-fn applied(here: &MemoryTree, file: &Imported) -> MemoryTree {
+fn applied(here: &MemoryTree, file: &ImportedFile) -> MemoryTree {
     let mut tree = here.clone();
     match plan_import(file, Some(here), "owner", NOW).unwrap().change {
-        Change::Added(plan) => drop(tree.apply(*plan).unwrap()),
-        Change::Nothing => {}
-        Change::Whole => panic!("the tree is known"),
+        ImportChange::Added(plan) => drop(tree.apply(*plan).unwrap()),
+        ImportChange::Nothing => {}
+        ImportChange::Whole => panic!("the tree is known"),
     }
     tree
 }
@@ -42,7 +42,7 @@ proptest! {
         more in prop::collection::vec(step(), 0..12),
     ) {
         let (here, there) = forked(&steps, &more);
-        let file = read_all(&there.export(Variant::Full));
+        let file = read_all(&there.export(ExportVariant::Full));
         let after = applied(here.tree(), &file);
         for (key, _) in here.tree().cells(&cell::CellScope::Views).unwrap() {
             let CellKey::View { view } = key else { continue };
@@ -60,13 +60,13 @@ proptest! {
         }
         let mut whole = there.file.clone();
         whole.tree = after;
-        let report = read_all(&exported(&whole, Variant::Full)).verify(&JsonText).unwrap();
+        let report = read_all(&exported(&whole, ExportVariant::Full)).verify(&JsonText).unwrap();
         prop_assert_eq!(report.status, Status::Valid, "{:?}", report.problems);
     }
 
     #[test]
     fn a_copy_renders_the_same_and_is_valid_but_unattested(home in home()) {
-        let file = read_all(&home.export(Variant::Full));
+        let file = read_all(&home.export(ExportVariant::Full));
         let mut ids = IdSource::default();
         let mut entropy = Entropy { ids: &mut ids, random: 99 };
         let copied = plan_copy(&file, "owner", NOW, &mut entropy).unwrap();
@@ -83,7 +83,7 @@ proptest! {
         whole.tree = tree;
         whole.generations.clear();
         whole.injections.clear();
-        let read = read_all(&exported(&whole, Variant::Full));
+        let read = read_all(&exported(&whole, ExportVariant::Full));
         let report = read.verify(&JsonText).unwrap();
         prop_assert_eq!(report.status, Status::Valid, "{:?}", report.problems);
         let models = read.tree.nodes_in_order(None, usize::MAX).unwrap();
@@ -97,10 +97,10 @@ proptest! {
 #[test]
 fn an_unknown_tree_is_taken_whole_and_the_same_file_again_adds_nothing() {
     let home = rich();
-    let file = read_all(&home.export(Variant::Full));
-    assert_eq!(plan_import(&file, None, "owner", NOW).unwrap().change, Change::Whole);
+    let file = read_all(&home.export(ExportVariant::Full));
+    assert_eq!(plan_import(&file, None, "owner", NOW).unwrap().change, ImportChange::Whole);
     let again = plan_import(&file, Some(&file.tree), "owner", NOW).unwrap();
-    assert_eq!((again.change, again.history), (Change::Nothing, 0));
+    assert_eq!((again.change, again.history), (ImportChange::Nothing, 0));
     assert!(again.skipped > 8);
 }
 
@@ -124,7 +124,7 @@ fn a_version_dated_2099_is_flagged_and_not_shown() {
     let last = operations.last_mut().unwrap();
     last.op.nodes[0].1 = row.node.chain_hash;
     last.hash = last.compute_hash().unwrap();
-    let file = read_all(&there.export(Variant::Full));
+    let file = read_all(&there.export(ExportVariant::Full));
     assert_eq!(file.problems, []);
     let plan = plan_import(&file, Some(here.tree()), "owner", NOW).unwrap();
     assert_eq!(plan.odd_times.iter().map(|odd| (odd.node, odd.at)).collect::<Vec<_>>(), [(forged, dated)]);
@@ -152,10 +152,11 @@ fn a_version_that_arrives_where_the_newest_is_shown_arrives_pruned() {
     let mut there = here.clone();
     there.run(Op::Edit { position: place, text: "Third.".into(), edit_as: EditAs::Version }).unwrap();
     assert_eq!(shown(there.tree()), "Third.");
-    let file = read_all(&there.export(Variant::Full));
+    let file = read_all(&there.export(ExportVariant::Full));
     assert_eq!(shown(&applied(here.tree(), &file)), "Second.");
     // Control: without the cells of the plan the stranger's version would be shown.
-    let Change::Added(mut plan) = plan_import(&file, Some(here.tree()), "owner", NOW).unwrap().change else {
+    let ImportChange::Added(mut plan) = plan_import(&file, Some(here.tree()), "owner", NOW).unwrap().change
+    else {
         panic!()
     };
     plan.op.as_mut().unwrap().cells.clear();
@@ -181,11 +182,11 @@ fn a_differing_record_refuses_the_whole_file_by_name() {
     let last = operations.last_mut().unwrap();
     last.op.nodes[0].1 = row.node.chain_hash;
     last.hash = last.compute_hash().unwrap();
-    let file = read_all(&there.export(Variant::Full));
+    let file = read_all(&there.export(ExportVariant::Full));
     assert_eq!(file.problems, []);
     let refused = plan_import(&file, Some(here.tree()), "owner", NOW).unwrap_err();
     assert!(
-        refused.to_string().contains(&id.to_string()) && matches!(refused, Refused::Differs { .. }),
+        refused.to_string().contains(&id.to_string()) && matches!(refused, ImportRefusal::Differs { .. }),
         "{refused}"
     );
 }
@@ -193,22 +194,23 @@ fn a_differing_record_refuses_the_whole_file_by_name() {
 #[test]
 fn what_was_forgotten_here_stays_forgotten() {
     let mut here = rich();
-    let whole = read_all(&here.export(Variant::Full));
+    let whole = read_all(&here.export(ExportVariant::Full));
     let (nodes, ..) = here.file.tree.parts_mut();
     let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
     row.node.content.clear();
     row.purged = true;
     let plan = plan_import(&whole, Some(here.tree()), "owner", NOW).unwrap();
-    assert_eq!(plan.change, Change::Nothing);
+    assert_eq!(plan.change, ImportChange::Nothing);
 }
 
 #[test]
 fn a_broken_file_is_refused_and_a_copy_takes_what_stands() {
     let home = rich();
-    let json = String::from_utf8(home.export(Variant::Full)).unwrap().replace("and stopped.", "and began.");
+    let json =
+        String::from_utf8(home.export(ExportVariant::Full)).unwrap().replace("and stopped.", "and began.");
     let file = read_all(json.as_bytes());
     let refused = plan_import(&file, None, "owner", NOW).unwrap_err();
-    assert!(matches!(refused, Refused::Broken { line, .. } if line > 1), "{refused}");
+    assert!(matches!(refused, ImportRefusal::Broken { line, .. } if line > 1), "{refused}");
     let mut ids = IdSource::default();
     let copied = plan_copy(&file, "owner", NOW, &mut Entropy { ids: &mut ids, random: 5 }).unwrap();
     let mut tree = MemoryTree::default();

@@ -1,6 +1,6 @@
 //! The own format: what goes out comes back.
 
-use interop::own::{Part, Record, Unparsed, Variant, survey};
+use interop::own::{ExportPart, ExportVariant, Record, Unparsed, survey};
 use loom::verify::{Assurance, Gap, Status};
 use loom::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ proptest! {
 
     #[test]
     fn export_import_export_is_byte_identical_and_renders_the_same(home in home()) {
-        for variant in [Variant::Full, Variant::WithContext] {
+        for variant in [ExportVariant::Full, ExportVariant::WithContext] {
             let first = home.export(variant);
             let file = read_all(&first);
             prop_assert_eq!(&file.problems, &vec![]);
@@ -26,7 +26,7 @@ proptest! {
     #[test]
     fn a_shared_file_is_incomplete_and_never_invalid(home in home()) {
         for annotations in [false, true] {
-            let variant = Variant::Shared { annotations };
+            let variant = ExportVariant::Shared { annotations };
             let first = home.export(variant);
             let file = read_all(&first);
             prop_assert_eq!(&file.problems, &vec![]);
@@ -41,7 +41,7 @@ proptest! {
 fn a_sealed_tree_is_sealed_in_its_file() {
     let mut home = rich();
     seal(&mut home);
-    let file = read_all(&home.export(Variant::Full));
+    let file = read_all(&home.export(ExportVariant::Full));
     let report = file.verify(&JsonText).unwrap();
     assert_eq!(
         (report.status, report.assurance),
@@ -53,7 +53,7 @@ fn a_sealed_tree_is_sealed_in_its_file() {
 
 #[test]
 fn without_a_parser_responses_are_checked_by_digest_alone() {
-    let report = read_all(&rich().export(Variant::Full)).verify(&Unparsed).unwrap();
+    let report = read_all(&rich().export(ExportVariant::Full)).verify(&Unparsed).unwrap();
     assert_eq!(report.status, Status::Incomplete);
     assert!(report.problems.iter().all(|problem| problem.gap == Some(Gap::Parser)));
 }
@@ -61,18 +61,20 @@ fn without_a_parser_responses_are_checked_by_digest_alone() {
 #[test]
 fn a_file_first_says_what_it_contains() {
     let home = rich();
-    let bytes = home.export(Variant::Full);
+    let bytes = home.export(ExportVariant::Full);
     let first: Record = serde_json::from_slice(bytes.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
     let Record::Header(header) = first else { panic!("{first:?}") };
-    assert!(header.contains.contains(&Part::Responses) && header.left_out.contains(&Part::FileBodies));
-    let told = survey(&home.file, Variant::WithContext).unwrap();
+    assert!(
+        header.contains.contains(&ExportPart::Responses) && header.left_out.contains(&ExportPart::FileBodies)
+    );
+    let told = survey(&home.file, ExportVariant::WithContext).unwrap();
     assert!(told.bodies.iter().all(|body| body.name == "MEMORY.md") && told.bodies.len() == 2);
-    assert!(survey(&home.file, Variant::Full).unwrap().bodies.is_empty());
+    assert!(survey(&home.file, ExportVariant::Full).unwrap().bodies.is_empty());
 }
 
 #[test]
 fn our_files_are_told_by_their_content() {
-    let bytes = rich().export(Variant::Shared { annotations: false });
+    let bytes = rich().export(ExportVariant::Shared { annotations: false });
     assert_eq!(interop::detect::detect(&bytes), Ok(interop::detect::Format::Own));
 }
 
@@ -80,16 +82,16 @@ fn our_files_are_told_by_their_content() {
 fn bodies_go_along_only_with_context() {
     let home = rich();
     let has = |variant| String::from_utf8(home.export(variant)).unwrap().contains("body of fell softly");
-    assert!(!has(Variant::Full));
-    assert!(has(Variant::WithContext));
+    assert!(!has(ExportVariant::Full));
+    assert!(has(ExportVariant::WithContext));
 }
 
 #[test]
 fn a_shared_file_holds_no_tool_output_remark_tag_or_response() {
     let home = rich();
-    let full = String::from_utf8(home.export(Variant::Full)).unwrap();
-    let shared = String::from_utf8(home.export(Variant::Shared { annotations: false })).unwrap();
-    let named = String::from_utf8(home.export(Variant::Shared { annotations: true })).unwrap();
+    let full = String::from_utf8(home.export(ExportVariant::Full)).unwrap();
+    let shared = String::from_utf8(home.export(ExportVariant::Shared { annotations: false })).unwrap();
+    let named = String::from_utf8(home.export(ExportVariant::Shared { annotations: true })).unwrap();
     for secret in ["a file, whole", "a remark", "weather", "the turn", "\\\"status\\\":200", "{\\\"n\\\":"] {
         assert!(full.contains(secret), "{secret}");
         assert!(!shared.contains(secret), "{secret}");
@@ -105,12 +107,12 @@ fn a_known_secret_stops_a_shared_export_only() {
     let secret = text::mask::Secret::new("KEY", "sk-4f9a8b7c6d5e4f3a2b1c").unwrap();
     let masker = text::mask::Masker::new(&[secret]).unwrap();
     let write = |variant| {
-        let options = interop::own::Options { variant, secrets: Some(&masker) };
+        let options = interop::own::ExportOptions { variant, secrets: Some(&masker) };
         interop::own::export(&home.file, options, &mut Vec::new())
     };
-    let shared = write(Variant::Shared { annotations: false }).unwrap_err();
+    let shared = write(ExportVariant::Shared { annotations: false }).unwrap_err();
     assert!(shared.to_string().starts_with("node "), "{shared}");
-    assert!(write(Variant::Full).is_ok());
+    assert!(write(ExportVariant::Full).is_ok());
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn drafts_and_trust_are_not_in_a_file() {
     let change =
         plan::DraftChange { view: ViewName::default(), slot: Slot::Buffer, expected: None, new: Some(draft) };
     home.file.tree.set_draft(change).unwrap();
-    let bytes = home.export(Variant::WithContext);
+    let bytes = home.export(ExportVariant::WithContext);
     let json = String::from_utf8(bytes.clone()).unwrap();
     assert!(!json.contains("not said yet") && !json.contains("\"trust\":"));
     for row in read_all(&bytes).tree.nodes_in_order(None, usize::MAX).unwrap() {
@@ -135,10 +137,10 @@ fn a_forgotten_node_stays_forgotten_and_the_rest_checkable() {
     let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
     row.node.content.clear();
     row.purged = true;
-    let bytes = home.export(Variant::Full);
+    let bytes = home.export(ExportVariant::Full);
     let file = read_all(&bytes);
     assert_eq!(file.problems, []);
-    assert_eq!(exported(&file, Variant::Full), bytes);
+    assert_eq!(exported(&file, ExportVariant::Full), bytes);
     let report = file.verify(&JsonText).unwrap();
     assert_eq!(report.status, Status::Incomplete);
     assert!(report.problems.iter().all(|problem| problem.gap == Some(Gap::Purged)));

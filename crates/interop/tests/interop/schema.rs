@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use interop::own::Variant;
+use interop::own::ExportVariant;
 use loom::*;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -126,7 +126,9 @@ fn every_kind_of_record_fits_the_schema() {
     let mut home = rich();
     seal(&mut home);
     let mut kinds = BTreeSet::new();
-    for variant in [Variant::Full, Variant::WithContext, Variant::Shared { annotations: false }] {
+    for variant in
+        [ExportVariant::Full, ExportVariant::WithContext, ExportVariant::Shared { annotations: false }]
+    {
         kinds.extend(check_file(&home.export(variant)));
     }
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
@@ -138,7 +140,7 @@ fn every_kind_of_record_fits_the_schema() {
 #[test]
 fn the_schema_refuses_what_is_no_record() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let bytes = rich().export(Variant::Full);
+    let bytes = rich().export(ExportVariant::Full);
     let first: Value = serde_json::from_slice(bytes.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
     assert!(check(&schema, &schema, &first).is_ok());
     for (field, value) in
@@ -167,9 +169,9 @@ fn every_block_and_every_ending_fits_the_schema() {
         trust: Trust::Agent,
     }))
     .unwrap();
-    let bytes = home.export(Variant::Full);
+    let bytes = home.export(ExportVariant::Full);
     check_file(&bytes);
-    assert_eq!(exported(&read_all(&bytes), Variant::Full), bytes);
+    assert_eq!(exported(&read_all(&bytes), ExportVariant::Full), bytes);
 }
 
 proptest! {
@@ -177,6 +179,6 @@ proptest! {
 
     #[test]
     fn every_export_fits_the_schema(home in home()) {
-        check_file(&home.export(Variant::Full));
+        check_file(&home.export(ExportVariant::Full));
     }
 }

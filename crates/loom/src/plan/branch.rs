@@ -27,10 +27,14 @@ pub(super) fn branch_at(
     let cut = cut.ok_or(Refusal::Offset { at, len })?;
     travel::visible(growth, parent)?;
     commit::commit(growth)?;
+    let at_the_end = cut == text.len() && token.is_none() && growth.shown(position.id)? == node;
+    if at_the_end && growth.tip()? == position.id {
+        return Ok(());
+    }
     travel::leave(growth, position.id)?;
     let base = if cut == 0 {
         parent
-    } else if cut == text.len() && token.is_none() && growth.shown(position.id)? == node {
+    } else if at_the_end {
         travel::visible(growth, position.id)?;
         position.id
     } else {

@@ -64,24 +64,28 @@ fn each_kind_is_taken_in_as_what_every_model_takes() {
     let image = drawn(40, 30);
     let still = DynamicImage::ImageRgb8(image.clone()).to_rgba8();
     for (bytes, kind) in [
-        (png(&image), Kind::Png),
-        (jpeg(&image), Kind::Jpeg),
-        (webp(&image), Kind::Png),
-        (gif(&[still]), Kind::Png),
+        (png(&image), MediaKind::Png),
+        (jpeg(&image), MediaKind::Jpeg),
+        (webp(&image), MediaKind::Png),
+        (gif(&[still]), MediaKind::Png),
     ] {
-        let picture = take_in(&bytes, LIMIT).unwrap();
-        assert_eq!((picture.kind, picture.measure), (kind, Measure { width: 40, height: 30 }));
-        assert_eq!(tell(&picture.bytes), Some(kind));
-        assert!(fits(&picture.bytes));
-        assert_eq!(take_in(&bytes, LIMIT).unwrap(), picture, "the same file gives the same bytes");
+        let picture = import_picture(&bytes, LIMIT).unwrap();
+        assert_eq!((picture.kind, picture.dimensions), (kind, Dimensions { width: 40, height: 30 }));
+        assert_eq!(detect(&picture.bytes), Some(kind));
+        assert!(is_sendable(&picture.bytes));
+        assert_eq!(import_picture(&bytes, LIMIT).unwrap(), picture, "the same file gives the same bytes");
     }
-    assert_eq!(decoded(&take_in(&png(&image), LIMIT).unwrap()).to_rgb8(), image, "no pixel is another one");
+    assert_eq!(
+        decoded(&import_picture(&png(&image), LIMIT).unwrap()).to_rgb8(),
+        image,
+        "no pixel is another one"
+    );
 }
 
 #[test]
 fn of_a_moving_picture_the_first_is_taken() {
     let one = |colour: [u8; 4]| RgbaImage::from_pixel(8, 8, image::Rgba(colour));
-    let picture = take_in(&gif(&[one([255, 0, 0, 255]), one([0, 0, 255, 255])]), LIMIT).unwrap();
+    let picture = import_picture(&gif(&[one([255, 0, 0, 255]), one([0, 0, 255, 255])]), LIMIT).unwrap();
     assert_eq!(decoded(&picture).to_rgba8().get_pixel(3, 3).0, [255, 0, 0, 255]);
 }
 
@@ -94,17 +98,22 @@ fn what_is_too_large_to_be_sent_is_scaled_and_nothing_is_enlarged() {
         (5_000, 1, (1_568, 1)),
         (3, 2, (3, 2)),
     ] {
-        let picture = take_in(&png(&drawn(width, height)), LIMIT).unwrap();
-        assert_eq!((picture.measure.width, picture.measure.height), sent, "{width}×{height}");
-        assert!(fits(&picture.bytes));
+        let picture = import_picture(&png(&drawn(width, height)), LIMIT).unwrap();
+        assert_eq!((picture.dimensions.width, picture.dimensions.height), sent, "{width}×{height}");
+        assert!(is_sendable(&picture.bytes));
     }
 }
 
 #[test]
 fn one_over_the_limit_is_refused_before_it_is_decoded() {
-    let Err(Refused::TooLarge { measure }) = take_in(&header_of(60_000, 60_000), LIMIT) else { panic!() };
-    assert_eq!(measure, Measure { width: 60_000, height: 60_000 });
-    assert_eq!(Refused::TooLarge { measure }.to_string(), "it is 60000×60000 pixels, 3600 megapixels");
+    let Err(PictureError::TooLarge { dimensions }) = import_picture(&header_of(60_000, 60_000), LIMIT) else {
+        panic!()
+    };
+    assert_eq!(dimensions, Dimensions { width: 60_000, height: 60_000 });
+    assert_eq!(
+        PictureError::TooLarge { dimensions }.to_string(),
+        "it is 60000×60000 pixels, 3600 megapixels"
+    );
 }
 
 #[test]
@@ -113,8 +122,8 @@ fn the_control_without_the_check_one_over_the_limit_is_decoded() {
     let mut bytes = Vec::new();
     let encoder = PngEncoder::new(&mut bytes);
     encoder.write_image(&wide, 1_200, 1_000, ExtendedColorType::L8).unwrap();
-    assert!(matches!(take_in(&bytes, 1_199_999), Err(Refused::TooLarge { .. })));
-    assert!(take_in(&bytes, 1_200_000).is_ok(), "the limit itself is no more than the limit");
+    assert!(matches!(import_picture(&bytes, 1_199_999), Err(PictureError::TooLarge { .. })));
+    assert!(import_picture(&bytes, 1_200_000).is_ok(), "the limit itself is no more than the limit");
     assert!(decode(&bytes, 1_199_999).is_ok(), "nothing but the check refuses it");
 }
 
@@ -125,7 +134,7 @@ fn what_is_cut_off_anywhere_is_refused() {
     for whole in [png(&image), jpeg(&image), webp(&image), gif(&[still])] {
         // The last bytes of some formats say nothing but that it ends.
         for left in (0..10).map(|tenth| whole.len() * tenth / 10) {
-            let cut = take_in(&whole[..left], LIMIT);
+            let cut = import_picture(&whole[..left], LIMIT);
             assert!(cut.is_err(), "{left} of {} bytes", whole.len());
         }
     }
@@ -144,7 +153,7 @@ fn nothing_of_a_file_but_its_pixels_is_kept() {
     comment.splice(2..2, segment);
     for bytes in [behind, comment] {
         assert!(bytes.windows(HIDDEN.len()).any(|window| window == HIDDEN));
-        let picture = take_in(&bytes, LIMIT).unwrap();
+        let picture = import_picture(&bytes, LIMIT).unwrap();
         assert!(!picture.bytes.windows(8).any(|window| window == &HIDDEN[..8]));
     }
 }
@@ -152,10 +161,10 @@ fn nothing_of_a_file_but_its_pixels_is_kept() {
 #[test]
 fn text_that_begins_like_a_picture_is_damaged_and_other_text_is_none() {
     let script = b"GIF89a/*\x01\x00*/=1;alert(1)//";
-    assert!(matches!(take_in(script, LIMIT), Err(Refused::Damaged { kind: Kind::Gif, .. })));
+    assert!(matches!(import_picture(script, LIMIT), Err(PictureError::Damaged { kind: MediaKind::Gif, .. })));
     let vector = b"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"/>";
-    assert_eq!(take_in(vector, LIMIT), Err(Refused::NoPicture));
-    assert_eq!(take_in(b"RIFF\0\0\0\0WAVEfmt ", LIMIT), Err(Refused::NoPicture));
+    assert_eq!(import_picture(vector, LIMIT), Err(PictureError::NoPicture));
+    assert_eq!(import_picture(b"RIFF\0\0\0\0WAVEfmt ", LIMIT), Err(PictureError::NoPicture));
 }
 
 #[test]
@@ -170,8 +179,8 @@ fn one_that_stays_too_many_bytes_as_png_becomes_a_jpeg_on_white() {
     });
     let mut bytes = Vec::new();
     image.write_with_encoder(PngEncoder::new(&mut bytes)).unwrap();
-    let picture = take_in(&bytes, LIMIT).unwrap();
-    assert_eq!(picture.kind, Kind::Jpeg);
+    let picture = import_picture(&bytes, LIMIT).unwrap();
+    assert_eq!(picture.kind, MediaKind::Jpeg);
     assert!(picture.bytes.len() <= MAX_BYTES);
     let corner = decoded(&picture).to_rgb8().get_pixel(1, 1).0;
     assert!(corner.iter().all(|colour| *colour > 240), "{corner:?}");
@@ -185,7 +194,7 @@ proptest! {
         ]),
         rest in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let _ = take_in(&[head, &rest].concat(), 10_000);
+        let _ = import_picture(&[head, &rest].concat(), 10_000);
     }
 
     #[test]
@@ -194,6 +203,6 @@ proptest! {
         let mut bytes = match kind { 0 => png(&image), 1 => jpeg(&image), _ => webp(&image) };
         let at = at.index(bytes.len());
         bytes[at] = to;
-        let _ = take_in(&bytes, 10_000);
+        let _ = import_picture(&bytes, 10_000);
     }
 }

@@ -126,7 +126,8 @@ impl Reserve<'_> {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            // Not to wait for the reader of a FIFO that took its place.
+            .custom_flags((rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed())
             .open(&path)
             .map_err(HomeError::io("created", &path))?;
         match self.allocate(&file, bytes) {

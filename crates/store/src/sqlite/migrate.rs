@@ -9,24 +9,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::db::failure;
+use super::connection::failure;
 use super::open::raw;
-use super::schema::APPLICATION_ID;
+use super::versions::{APPLICATION_ID, Step, create};
 use crate::error::StoreError;
 use crate::store::StoreId;
-
-/// One step.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
-    /// The version it leads to, from the one before.
-    pub(crate) to: u32,
-    /// The oldest program that may read the result, by the version it writes.
-    pub(crate) min_reader: u32,
-    /// The oldest program that may write it.
-    pub(crate) min_writer: u32,
-    /// What is done.
-    pub(crate) sql: &'static str,
-}
 
 /// Copies that are kept beside the file.
 const COPIES: usize = 2;
@@ -62,8 +49,10 @@ pub(crate) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Re
         // A connection that writes cannot be copied from.
         keep_copy(&raw(path, true)?, path, from)?;
     }
-    for step in missing(from) {
-        transaction.execute_batch(step.sql).map_err(failure)?;
+    if from == 0 {
+        create(&transaction)?;
+    } else {
+        missing(from).try_for_each(|step| (step.run)(&transaction))?;
     }
     finish(&transaction, last)?;
     transaction.commit().map_err(failure)
@@ -156,14 +145,17 @@ fn drop_old_copies(path: &Path, newest: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::{STEPS, VERSION};
+    use super::super::versions::{STEPS, batch};
     use super::*;
+    use crate::schema::VERSION;
 
     /// Steps of a later program, by how many versions later they are.
-    fn later(steps: &'static [(u32, &'static str)]) -> Vec<Step> {
-        let added = steps.iter().map(|(after, sql)| {
-            let to = VERSION + after;
-            Step { to, min_reader: 1, min_writer: to, sql }
+    fn later(steps: &[fn(&Connection) -> Result<(), StoreError>]) -> Vec<Step> {
+        let added = steps.iter().zip(VERSION + 1..).map(|(run, to)| Step {
+            to,
+            min_reader: 1,
+            min_writer: to,
+            run: *run,
         });
         STEPS.iter().copied().chain(added).collect()
     }
@@ -179,16 +171,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loom.db");
         bring_up(&mut open(&path), &path, STEPS).unwrap();
-        let broken = later(&[(
-            1,
-            "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);",
-        )]);
+        let broken = later(&[|conn| {
+            batch(conn, "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);")
+        }]);
         assert!(bring_up(&mut open(&path), &path, &broken).is_err());
         let conn = open(&path);
         assert_eq!(version(&conn).unwrap(), VERSION);
         assert!(conn.prepare("SELECT * FROM two").is_err());
         drop(conn);
-        let whole = later(&[(1, "CREATE TABLE two (x);"), (2, "CREATE TABLE three (x);")]);
+        let whole = later(&[
+            |conn| batch(conn, "CREATE TABLE two (x);"),
+            |conn| batch(conn, "CREATE TABLE three (x);"),
+        ]);
         bring_up(&mut open(&path), &path, &whole).unwrap();
         let conn = open(&path);
         assert_eq!(version(&conn).unwrap(), VERSION + 2);
@@ -203,7 +197,7 @@ mod tests {
     fn the_last_two_copies_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loom.db");
-        let steps = later(&[(1, ""), (2, ""), (3, "")]);
+        let steps = later(&[|_| Ok(()), |_| Ok(()), |_| Ok(())]);
         for end in STEPS.len()..=steps.len() {
             bring_up(&mut open(&path), &path, &steps[..end]).unwrap();
         }

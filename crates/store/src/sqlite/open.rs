@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::db::failure;
+use super::connection::failure;
 use super::faults::Faults;
 use super::migrate::{bring_up, copy_of, create_private, version};
-use super::schema::{APPLICATION_ID, STEPS, VERSION};
+use super::versions::{APPLICATION_ID, STEPS};
 use crate::error::StoreError;
 use crate::limits::Limits;
+use crate::schema::VERSION;
 
 /// How a store is opened.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +35,7 @@ pub struct Options {
 }
 
 /// How long a write waits for another process (spec: security §7).
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Statements kept prepared on each connection.
 const STATEMENTS: usize = 160;

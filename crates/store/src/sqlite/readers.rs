@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::db::{Caches, Db, failure};
+use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
+use crate::db::{Caches, Db};
 use crate::error::StoreError;
 
 /// Reads that wait for a thread (channel `store.reads`); callers wait for a place.
@@ -24,22 +25,24 @@ const STEPS: i32 = 10_000;
 pub(crate) enum Time {
     /// It ends within [`crate::Limits::read`], so that checkpoints proceed.
     Bounded,
-    /// An integrity check or a copy of everything.
+    /// An integrity check or a copy of everything: on a thread of its own, so that others are not waited for.
     Unbounded,
 }
 
-type Work = Box<dyn FnOnce(Result<&Db<'_>, StoreError>) + Send>;
+/// Long reads at once; further ones wait.
+const LONG_READS: usize = 2;
 
-struct Read {
-    work: Work,
-    time: Time,
-}
+type Work = Box<dyn FnOnce(Result<&Db<'_>, StoreError>) + Send>;
 
 /// The pool.
 pub(crate) struct Readers {
-    queue: mpsc::Sender<Read>,
+    queue: mpsc::Sender<Work>,
+    found: Found,
     limit: Duration,
     threads: Vec<JoinHandle<()>>,
+    /// Places for long reads, and their threads.
+    long: Semaphore,
+    long_threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Readers {
@@ -58,7 +61,8 @@ impl Readers {
             let thread = std::thread::Builder::new().name("store-read".to_owned()).spawn(run);
             threads.push(thread.map_err(|error| StoreError::io("start a thread", error))?);
         }
-        Ok(Self { queue, limit, threads })
+        let (long, long_threads) = (Semaphore::new(LONG_READS), Mutex::default());
+        Ok(Self { queue, found: found.clone(), limit, threads, long, long_threads })
     }
 
     /// Runs a read on one of the threads.
@@ -72,21 +76,45 @@ impl Readers {
             // Nobody waits any more: the answer goes nowhere.
             drop(reply.send(db.and_then(work)));
         });
-        self.queue.send(Read { work, time }).await.map_err(|_| StoreError::Closed)?;
+        let _place = match time {
+            Time::Bounded => {
+                self.queue.send(work).await.map_err(|_| StoreError::Closed)?;
+                None
+            }
+            Time::Unbounded => {
+                let place = self.long.acquire().await.map_err(|_| StoreError::Closed)?;
+                self.start_long(work)?;
+                Some(place)
+            }
+        };
         match answer.await.map_err(|_| StoreError::Closed)? {
             Err(StoreError::TooLong(_)) => Err(StoreError::TooLong(self.limit.as_secs())),
             answer => answer,
         }
     }
 
+    /// Does a read on a thread and a connection of its own.
+    fn start_long(&self, work: Work) -> Result<(), StoreError> {
+        let conn = open::reader(&self.found)?;
+        let run = move || answer(&conn, &Caches::default(), work);
+        let thread = std::thread::Builder::new().name("store-read-long".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| StoreError::io("start a thread", error))?;
+        let mut threads = self.long_threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Ok(())
+    }
+
     /// Ends the threads, when what is queued is done.
     pub(crate) fn stop(self) -> Vec<JoinHandle<()>> {
         drop(self.queue);
-        self.threads
+        let mut threads = self.threads;
+        threads.extend(self.long_threads.into_inner().unwrap_or_else(PoisonError::into_inner));
+        threads
     }
 }
 
-fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Read>>, limit: Duration) {
+fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Work>>, limit: Duration) {
     let start = Instant::now();
     let deadline = Arc::new(AtomicU64::new(u64::MAX));
     let watched = Arc::clone(&deadline);
@@ -97,25 +125,26 @@ fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Read>>, limit: Durat
     let caches = Caches::default();
     loop {
         let next = reads.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
-        let Some(Read { work, time }) = next else { return };
-        let end = match time {
-            Time::Bounded => (start.elapsed() + limit).as_millis() as u64,
-            Time::Unbounded => u64::MAX,
-        };
-        deadline.store(end, Ordering::Relaxed);
-        // A panic in a caller's function ends that read alone.
-        let done = catch_unwind(AssertUnwindSafe(|| match conn.execute_batch("BEGIN") {
-            Ok(()) => work(Ok(&Db::reading(&conn, &caches))),
-            Err(error) => work(Err(failure(error))),
-        }));
-        if done.is_err() {
-            tracing::error!("a function that read the store panicked");
-        }
+        let Some(work) = next else { return };
+        deadline.store((start.elapsed() + limit).as_millis() as u64, Ordering::Relaxed);
+        answer(&conn, &caches, work);
         deadline.store(u64::MAX, Ordering::Relaxed);
-        if !conn.is_autocommit()
-            && let Err(error) = conn.execute_batch("ROLLBACK")
-        {
-            tracing::warn!(%error, "a read of the store could not be ended");
-        }
+    }
+}
+
+/// Does a read in a snapshot of its own.
+fn answer(conn: &Connection, caches: &Caches, work: Work) {
+    // A panic in a caller's function ends that read alone.
+    let done = catch_unwind(AssertUnwindSafe(|| match conn.execute_batch("BEGIN") {
+        Ok(()) => work(Ok(&Db::new(&SqliteTransaction::reading(conn), caches))),
+        Err(error) => work(Err(failure(error))),
+    }));
+    if done.is_err() {
+        tracing::error!("a function that read the store panicked");
+    }
+    if !conn.is_autocommit()
+        && let Err(error) = conn.execute_batch("ROLLBACK")
+    {
+        tracing::warn!(%error, "a read of the store could not be ended");
     }
 }

@@ -10,11 +10,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::db::{Caches, Db, failure};
-use super::events;
+use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
+use crate::db::{Caches, Db};
 use crate::error::StoreError;
 use crate::event::Cursor;
+use crate::rows::events;
 
 /// How often it looks: twice within the 200 ms that a follower may be behind (spec: security §7).
 const EVERY: Duration = Duration::from_millis(80);
@@ -48,13 +49,15 @@ fn look(conn: &Connection, newest: &watch::Sender<Cursor>, stopped: &Receiver<()
     loop {
         match version(conn) {
             Ok(version) if seen == Some(version) => {}
-            Ok(version) => match events::last(&Db::reading(conn, &Caches::default())) {
-                Ok(last) => {
-                    tell(newest, last);
-                    seen = Some(version);
+            Ok(version) => {
+                match events::last(&Db::new(&SqliteTransaction::reading(conn), &Caches::default())) {
+                    Ok(last) => {
+                        tell(newest, last);
+                        seen = Some(version);
+                    }
+                    Err(error) => tracing::warn!(%error, "what other processes wrote could not be read"),
                 }
-                Err(error) => tracing::warn!(%error, "what other processes wrote could not be read"),
-            },
+            }
             Err(error) => tracing::warn!(%error, "what other processes write is not noticed"),
         }
         match stopped.recv_timeout(EVERY) {

@@ -5,6 +5,7 @@
 //! again by itself. Between processes `BEGIN IMMEDIATE` gives the turn.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -14,14 +15,15 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::db::{Caches, Db, failure};
-use super::events;
+use super::connection::{SqliteTransaction, failure};
 use super::faults::Faults;
 use super::open::{self, Found, Options};
-use super::schema::VERSION;
 use super::watcher;
+use crate::db::{Caches, Db};
 use crate::error::StoreError;
 use crate::event::Cursor;
+use crate::rows::events;
+use crate::schema::VERSION;
 
 /// Writes that wait (channel `store.writes`); callers wait for a place.
 const QUEUE: usize = 256;
@@ -283,9 +285,15 @@ impl WriteConnection {
         for write in group {
             statement("SAVEPOINT write").map_err(one)?;
             let caches = Caches::default();
-            let db = Db::writing(&self.conn, &caches, &self.faults);
-            if write.run(&db) {
-                indexed += db.indexed();
+            let transaction = SqliteTransaction::writing(&self.conn, &self.faults);
+            let run = AssertUnwindSafe(|| write.run(&Db::new(&transaction, &caches)));
+            let done = catch_unwind(run).unwrap_or_else(|_| {
+                tracing::error!("a function that wrote the store panicked");
+                write.fail(StoreError::Panicked);
+                false
+            });
+            if done {
+                indexed += transaction.indexed();
                 statement("RELEASE write").map_err(one)?;
             } else if self.conn.is_autocommit() {
                 // A full disk may end the whole transaction, with what the others wrote.
@@ -304,7 +312,7 @@ impl WriteConnection {
 
     /// Wakes followers.
     fn tell(&self) {
-        match events::last(&Db::reading(&self.conn, &Caches::default())) {
+        match events::last(&Db::new(&SqliteTransaction::reading(&self.conn), &Caches::default())) {
             Ok(last) => watcher::tell(&self.newest, last),
             // What looks for the writes of other processes will find it.
             Err(error) => tracing::warn!(%error, "the newest event could not be read"),

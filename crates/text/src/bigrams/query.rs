@@ -1,4 +1,4 @@
-//! What a person typed into a search box, as terms.
+//! Search queries: terms of what a person typed.
 
 use super::tokens::{Run, for_each_run};
 
@@ -19,13 +19,10 @@ pub struct Query {
 /// marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Term {
-    /// A token occurs.
     Word(String),
-    /// A token begins so.
     Prefix(String),
     /// Tokens occur in this order with none between.
     Phrase {
-        /// Two tokens or more.
         tokens: Vec<String>,
         /// Whether the last one may be the beginning of a token.
         prefix: bool,

@@ -10,16 +10,16 @@ use crate::{grapheme, terminal};
 pub struct HeadTail<'a> {
     /// The text to send: as given, or head, marker and tail.
     pub text: Cow<'a, str>,
-    /// What the marker stands for; `None` when the whole text fitted.
-    pub left_out: Option<LeftOut>,
+    /// Omitted part the marker stands for; `None` when the whole text fitted.
+    pub left_out: Option<Omission>,
 }
 
 /// The middle that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Its byte range in the text as given.
+pub struct Omission {
+    /// Byte range in the given text.
     pub bytes: Range<usize>,
-    /// Its length in characters; the count the marker names.
+    /// Length in characters: the count in the marker.
     pub chars: usize,
 }
 
@@ -56,13 +56,13 @@ pub fn head_tail<'a>(text: &'a str, cap_chars: usize, name: &str) -> HeadTail<'a
     let chars = grapheme::chars(&text[head..tail]);
 
     let cut = [&text[..head], &marker.text(chars), &text[tail..]].concat();
-    HeadTail { text: Cow::Owned(cut), left_out: Some(LeftOut { bytes: head..tail, chars }) }
+    HeadTail { text: Cow::Owned(cut), left_out: Some(Omission { bytes: head..tail, chars }) }
 }
 
 /// Longest name a marker repeats, in characters.
 const NAME_CHARS: usize = 120;
 
-/// What stands where text was left out.
+/// Marker in place of omitted text.
 #[derive(Clone, Copy)]
 enum Marker<'a> {
     Named(&'a str),
@@ -107,7 +107,7 @@ mod tests {
         let cut = head_tail(&text, 20_000, "AGENTS.md");
         let marker = "\n[… AGENTS.md: 7000 characters left out …]\n";
         assert_eq!(cut.text, format!("{}{marker}{}", &text[..14_000], &text[21_000..]));
-        assert_eq!(cut.left_out, Some(LeftOut { bytes: 14_000..21_000, chars: 7_000 }));
+        assert_eq!(cut.left_out, Some(Omission { bytes: 14_000..21_000, chars: 7_000 }));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where a document's window begins and where its note stands (spec: context §7).
+//! Cuts of a document's window: its beginning and the place of its note (spec: context §7).
 
 use std::ops::RangeInclusive;
 

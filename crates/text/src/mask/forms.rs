@@ -3,19 +3,19 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::Form;
+use super::SecretForm;
 
 /// Every form of `value` that is searched for, the plain one first. Forms may repeat.
-pub(super) fn of(value: &str) -> Vec<(Form, String)> {
-    let mut forms = vec![(Form::Plain, value.to_owned())];
-    forms.extend(percent(value).map(|text| (Form::Percent, text)));
-    forms.extend(json(value).map(|text| (Form::Json, text)));
+pub(super) fn of(value: &str) -> Vec<(SecretForm, String)> {
+    let mut forms = vec![(SecretForm::Plain, value.to_owned())];
+    forms.extend(percent(value).map(|text| (SecretForm::Percent, text)));
+    forms.extend(json(value).map(|text| (SecretForm::Json, text)));
     // JSON within JSON, by the same encoder: the arguments of a tool call in a request.
-    forms.extend(JSON_CHOICES.map(|choice| (Form::Json, json_as(&json_as(value, choice), choice))));
+    forms.extend(JSON_CHOICES.map(|choice| (SecretForm::Json, json_as(&json_as(value, choice), choice))));
     for encoded in base64(value.as_bytes()) {
         let again = percent(&encoded).chain(json(&encoded)).collect::<Vec<_>>();
-        forms.push((Form::Base64, encoded));
-        forms.extend(again.into_iter().map(|text| (Form::Base64, text)));
+        forms.push((SecretForm::Base64, encoded));
+        forms.extend(again.into_iter().map(|text| (SecretForm::Base64, text)));
     }
     forms
 }
@@ -123,13 +123,13 @@ fn sextets(bytes: &[u8]) -> impl Iterator<Item = u8> {
 mod tests {
     use super::*;
 
-    fn texts(form: Form, value: &str) -> Vec<String> {
+    fn texts(form: SecretForm, value: &str) -> Vec<String> {
         of(value).into_iter().filter(|(found, _)| *found == form).map(|(_, text)| text).collect()
     }
 
     #[test]
     fn percent_forms_of_the_common_encoders() {
-        let forms = texts(Form::Percent, "a b/ü~!");
+        let forms = texts(SecretForm::Percent, "a b/ü~!");
         for expected in ["a%20b%2F%C3%BC~%21", "a%20b%2f%c3%bc~!", "a+b%2F%C3%BC%7E%21", "a%20b/%C3%BC~!"] {
             assert!(forms.iter().any(|form| form == expected), "{expected}");
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn json_forms_of_the_common_encoders() {
-        let forms = texts(Form::Json, "a\"\\/<ü🎉\n");
+        let forms = texts(SecretForm::Json, "a\"\\/<ü🎉\n");
         for expected in [
             "a\\\"\\\\/<ü🎉\\n",
             "a\\\"\\\\\\/<\\u00fc\\ud83c\\udf89\\n",
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn base64_at_each_alignment() {
-        let forms = texts(Form::Base64, "correct horse");
+        let forms = texts(SecretForm::Base64, "correct horse");
         // "correct horse", "user:correct horse" and "a:correct horse!" as an encoder writes them.
         for (whole, part) in [
             ("Y29ycmVjdCBob3JzZQ==", "Y29ycmVjdCBob3JzZQ=="),

@@ -6,14 +6,14 @@ use std::ops::Range;
 use aho_corasick::Anchored;
 use aho_corasick::automaton::{Automaton as _, StateID};
 
-use super::{Form, Mark, MaskedSpan, Masker};
+use super::{Mark, MaskedSpan, Masker, SecretForm};
 
 /// A span of input that is to be masked.
 pub(super) struct Found {
     pub(super) range: Range<usize>,
     /// Place of the secret in the masker's marks.
     pub(super) secret: usize,
-    form: Form,
+    form: SecretForm,
 }
 
 impl Found {

@@ -34,12 +34,12 @@ impl fmt::Debug for MaskStream {
     }
 }
 
-/// What a stream gives at its end.
+/// End of a masking stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail<T> {
     /// The output that was held back.
     pub rest: T,
-    /// Where values stood in the whole stream, in order.
+    /// Masked places of the whole stream, in order.
     pub spans: Vec<MaskedSpan>,
 }
 
@@ -49,7 +49,7 @@ impl MaskStream {
         Self { masker, scan, held: VecDeque::new(), copied: 0, written: 0, open: false, spans: Vec::new() }
     }
 
-    /// What can be given out now.
+    /// Masked output that is complete so far.
     #[must_use]
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.scan.feed(&self.masker, bytes);
@@ -60,7 +60,6 @@ impl MaskStream {
         out
     }
 
-    /// Ends the stream.
     #[must_use]
     pub fn finish(mut self) -> Tail<Vec<u8>> {
         let mut rest = Vec::with_capacity(self.held.len());
@@ -112,14 +111,13 @@ impl MaskTextStream {
         Self { bytes: MaskStream::new(masker), utf8: Utf8Stream::new() }
     }
 
-    /// What can be given out now.
+    /// Masked output that is complete so far.
     #[must_use]
     pub fn push(&mut self, text: &str) -> String {
         let bytes = self.bytes.push(text.as_bytes());
         self.utf8.push(&bytes)
     }
 
-    /// Ends the stream.
     #[must_use]
     pub fn finish(mut self) -> Tail<String> {
         let Tail { rest, spans } = self.bytes.finish();

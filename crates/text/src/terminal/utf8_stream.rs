@@ -54,7 +54,7 @@ impl Utf8Stream {
         dropped
     }
 
-    /// How many U+FFFD have been put in for invalid bytes so far.
+    /// Number of U+FFFD put in for invalid bytes so far.
     #[must_use]
     pub fn replaced(&self) -> usize {
         self.replaced

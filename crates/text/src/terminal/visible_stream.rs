@@ -19,7 +19,7 @@ impl VisibleStream {
         Self::default()
     }
 
-    /// What may be printed now.
+    /// Text that may be printed now.
     #[must_use]
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let text = self.utf8.push(bytes);

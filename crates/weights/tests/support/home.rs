@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use drawloom_weights as weights;
 use loom::digest::Digest;
 use weights::{
-    Consent, Convert, Event, Fingerprint, Folders, Hub, HubFile, Installed, Notice, Order, Progress, Sources,
-    Weights, WeightsError, obtain,
+    Consent, Converter, FetchEvent, FetchNotice, FetchProgress, Fingerprint, Hub, HubFile, InstalledWeights,
+    ObtainRequest, Weights, WeightsError, WeightsFolders, WeightsSources, obtain,
 };
 
 /// The bytes of a file that no compression makes small.
@@ -40,13 +40,13 @@ pub(crate) fn tiny(content: &[u8]) -> Weights {
 }
 
 /// A hub at this address that does not go on by itself where it was cut.
-pub(crate) fn hub(url: &str) -> Sources {
+pub(crate) fn hub(url: &str) -> WeightsSources {
     let hub = Hub { base_url: url.to_owned(), continuations: 0, ..Hub::default() };
-    Sources { hub: Some(hub), index: None }
+    WeightsSources { hub: Some(hub), index: None }
 }
 
 /// Doubles every byte: enough to tell source and result apart.
-pub(crate) fn doubled() -> Convert {
+pub(crate) fn doubled() -> Converter {
     Box::new(|source, target, progress| {
         let bytes: Vec<u8> = std::fs::read(source)?.iter().map(|byte| byte.wrapping_mul(2)).collect();
         progress(1, 1);
@@ -56,43 +56,46 @@ pub(crate) fn doubled() -> Convert {
 
 pub(crate) struct Home {
     pub(crate) folder: tempfile::TempDir,
-    pub(crate) folders: Folders,
+    pub(crate) folders: WeightsFolders,
     pub(crate) weights: Weights,
     pub(crate) notices: Arc<Mutex<Vec<String>>>,
-    pub(crate) progress: Arc<Mutex<Vec<Progress>>>,
+    pub(crate) progress: Arc<Mutex<Vec<FetchProgress>>>,
 }
 
 impl Home {
     pub(crate) fn new(weights: Weights) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let folders = Folders::of_home(folder.path());
+        let folders = WeightsFolders::of_home(folder.path());
         Self { folder, folders, weights, notices: Arc::default(), progress: Arc::default() }
     }
 
-    pub(crate) async fn pull(&self, sources: &Sources) -> Result<Installed, WeightsError> {
+    pub(crate) async fn pull(&self, sources: &WeightsSources) -> Result<InstalledWeights, WeightsError> {
         self.obtain(sources, Consent::Pull, doubled(), std::future::pending()).await
     }
 
     pub(crate) async fn obtain(
         &self,
-        sources: &Sources,
+        sources: &WeightsSources,
         consent: Consent,
-        convert: Convert,
+        convert: Converter,
         cancel: impl Future<Output = ()>,
-    ) -> Result<Installed, WeightsError> {
-        let order = Order { weights: &self.weights, folders: &self.folders, sources, consent, convert };
+    ) -> Result<InstalledWeights, WeightsError> {
+        let order =
+            ObtainRequest { weights: &self.weights, folders: &self.folders, sources, consent, convert };
         let (notices, told) = (Arc::clone(&self.notices), Arc::clone(&self.progress));
-        let mut listener = move |event: Event<'_>| match event {
-            Event::Notice(Notice::Waiting { holder }) => push(&notices, format!("waiting for {holder:?}")),
-            Event::Notice(Notice::Resumed { from }) => push(&notices, format!("resumed at {from}")),
-            Event::Notice(Notice::Restarted { why }) => push(&notices, format!("restarted: {why}")),
-            Event::Notice(Notice::NextSource { failed, error, next }) => {
+        let mut listener = move |event: FetchEvent<'_>| match event {
+            FetchEvent::Notice(FetchNotice::Waiting { holder }) => {
+                push(&notices, format!("waiting for {holder:?}"));
+            }
+            FetchEvent::Notice(FetchNotice::Resumed { from }) => push(&notices, format!("resumed at {from}")),
+            FetchEvent::Notice(FetchNotice::Restarted { why }) => push(&notices, format!("restarted: {why}")),
+            FetchEvent::Notice(FetchNotice::NextSource { failed, error, next }) => {
                 push(&notices, format!("{failed} failed with {}, {next} is next", error.code()));
             }
-            Event::Begin { name, consent, .. } => {
+            FetchEvent::Begin { name, consent, .. } => {
                 push(&notices, format!("{name}: {}", consent.reason()));
             }
-            Event::Progress(progress) => told.lock().unwrap().push(progress),
+            FetchEvent::Progress(progress) => told.lock().unwrap().push(progress),
             _ => {}
         };
         obtain(order, cancel, &mut listener).await

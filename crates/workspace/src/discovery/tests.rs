@@ -31,8 +31,8 @@ fn marked() -> FolderFacts {
     FolderFacts { markers: vec![("AGENTS.md", US)], ..plain() }
 }
 
-fn us() -> Surroundings {
-    Surroundings { home: "/home/us/.drawloom".into(), user_home: Some("/home/us".into()), user: US }
+fn us() -> DiscoveryContext {
+    DiscoveryContext { home: "/home/us/.drawloom".into(), user_home: Some("/home/us".into()), user: US }
 }
 
 fn from(start: &str, machine: &Machine) -> Discovered {
@@ -41,8 +41,8 @@ fn from(start: &str, machine: &Machine) -> Discovered {
 
 /// The walk ended at `folder`, and the home's own workspace is taken.
 #[track_caller]
-fn ended(found: &Discovered, folder: &str, stop: Stop) {
-    assert_eq!(found.because, Because::NothingBefore { folder: folder.into(), stop });
+fn ended(found: &Discovered, folder: &str, stop: DiscoveryStop) {
+    assert_eq!(found.because, DiscoveryReason::NothingBefore { folder: folder.into(), stop });
     assert_eq!(found.folder, Path::new("/home/us/.drawloom/workspace"));
     assert!(found.to_string().contains(&stop.to_string()));
 }
@@ -52,10 +52,10 @@ fn the_nearest_marked_folder_upward_is_the_workspace() {
     let machine = Machine::default().with("/home/us/w", marked()).with("/home/us/w/in", marked());
     assert_eq!(from("/home/us/w/in/deep", &machine).folder, Path::new("/home/us/w/in"));
     assert_eq!(from("/home/us/w/src", &machine).folder, Path::new("/home/us/w"));
-    assert_eq!(from("/home/us/w", &machine).because, Because::Marker("AGENTS.md"));
+    assert_eq!(from("/home/us/w", &machine).because, DiscoveryReason::Marker("AGENTS.md"));
     let toml = FolderFacts { markers: vec![(MARKERS[0], US), ("AGENTS.md", US)], ..plain() };
     let found = from("/home/us/w", &Machine::default().with("/home/us/w", toml));
-    assert_eq!(found.because, Because::Marker(".drawloom/workspace.toml"));
+    assert_eq!(found.because, DiscoveryReason::Marker(".drawloom/workspace.toml"));
     assert_eq!(found.to_string(), "/home/us/w: holds .drawloom/workspace.toml");
 }
 
@@ -63,7 +63,7 @@ fn the_nearest_marked_folder_upward_is_the_workspace() {
 fn the_walk_ends_above_a_git_work_tree() {
     let git = FolderFacts { git: true, ..plain() };
     let machine = Machine::default().with("/home/us/p", marked()).with("/home/us/p/repo", git.clone());
-    ended(&from("/home/us/p/repo/src", &machine), "/home/us/p", Stop::AboveGit);
+    ended(&from("/home/us/p/repo/src", &machine), "/home/us/p", DiscoveryStop::AboveGit);
     // The work tree itself may be the workspace; without `.git` the folder above is found.
     let both = FolderFacts { git: true, ..marked() };
     let machine = machine.with("/home/us/p/repo", both);
@@ -75,11 +75,11 @@ fn the_walk_ends_above_a_git_work_tree() {
 #[test]
 fn the_walk_ends_at_folders_that_are_not_plainly_ours() {
     let cases = [
-        (FolderFacts { mount_point: true, ..marked() }, Stop::MountPoint),
-        (FolderFacts { owner: OTHER, ..marked() }, Stop::ForeignOwner),
-        (FolderFacts { owner: 0, ..marked() }, Stop::ForeignOwner),
-        (FolderFacts { mode: 0o1777, ..marked() }, Stop::WorldWritable),
-        (FolderFacts { mode: 0o757, ..marked() }, Stop::WorldWritable),
+        (FolderFacts { mount_point: true, ..marked() }, DiscoveryStop::MountPoint),
+        (FolderFacts { owner: OTHER, ..marked() }, DiscoveryStop::ForeignOwner),
+        (FolderFacts { owner: 0, ..marked() }, DiscoveryStop::ForeignOwner),
+        (FolderFacts { mode: 0o1777, ..marked() }, DiscoveryStop::WorldWritable),
+        (FolderFacts { mode: 0o757, ..marked() }, DiscoveryStop::WorldWritable),
     ];
     for (facts, stop) in cases {
         let machine = Machine::default().with("/data/stop", facts).with("/data", marked());
@@ -100,20 +100,23 @@ fn the_homes_and_the_root_are_never_found() {
         .with("/home/us/.drawloom", marked())
         .with("/home/us/.drawloom/sandbox/x", marked())
         .with("/home/us/.drawloom/workspace", marked());
-    ended(&from("/", &everywhere), "/", Stop::SystemRoot);
-    ended(&from("/home/us", &everywhere), "/home/us", Stop::UserHome);
-    ended(&from("/home/us/notes", &everywhere), "/home/us", Stop::UserHome);
-    ended(&from("/home", &everywhere), "/home", Stop::ContainsHome);
-    ended(&from("/var/x", &Machine::default().with("/", marked())), "/", Stop::SystemRoot);
+    ended(&from("/", &everywhere), "/", DiscoveryStop::SystemRoot);
+    ended(&from("/home/us", &everywhere), "/home/us", DiscoveryStop::UserHome);
+    ended(&from("/home/us/notes", &everywhere), "/home/us", DiscoveryStop::UserHome);
+    ended(&from("/home", &everywhere), "/home", DiscoveryStop::ContainsHome);
+    ended(&from("/var/x", &Machine::default().with("/", marked())), "/", DiscoveryStop::SystemRoot);
     let sandbox = from("/home/us/.drawloom/sandbox/x", &everywhere);
-    ended(&sandbox, "/home/us/.drawloom/sandbox/x", Stop::InsideHome);
+    ended(&sandbox, "/home/us/.drawloom/sandbox/x", DiscoveryStop::InsideHome);
     let own = from("/home/us/.drawloom/workspace/notes", &everywhere);
-    assert_eq!(own.because, Because::Marker("AGENTS.md"));
+    assert_eq!(own.because, DiscoveryReason::Marker("AGENTS.md"));
 
-    let elsewhere = Surroundings { home: "/data/d/home".into(), ..us() };
+    let elsewhere = DiscoveryContext { home: "/data/d/home".into(), ..us() };
     let machine = Machine::default().with("/data/d", marked()).with("/data", marked());
     let found = discover(Path::new("/data/d/project"), &elsewhere, &machine);
-    assert_eq!(found.because, Because::NothingBefore { folder: "/data/d".into(), stop: Stop::ContainsHome });
+    assert_eq!(
+        found.because,
+        DiscoveryReason::NothingBefore { folder: "/data/d".into(), stop: DiscoveryStop::ContainsHome }
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn s4_a_marker_of_another_user_is_ignored_with_a_reason() {
 
     let tmp = FolderFacts { owner: 0, mode: 0o1777, markers: vec![("AGENTS.md", OTHER)], ..plain() };
     let found = from("/tmp/build", &Machine::default().with("/tmp", tmp));
-    ended(&found, "/tmp", Stop::ForeignOwner);
+    ended(&found, "/tmp", DiscoveryStop::ForeignOwner);
     assert_eq!(found.foreign_markers, [Path::new("/tmp/AGENTS.md")]);
 }
 
@@ -140,22 +143,22 @@ fn a_folder_that_cannot_be_read_ends_the_walk() {
         }
     }
     let found = discover(Path::new("/data/x"), &us(), &Closed);
-    ended(&found, "/data/x", Stop::Unreadable);
+    ended(&found, "/data/x", DiscoveryStop::Unreadable);
 }
 
 #[test]
 fn s4_homes_and_what_contains_them_are_refused_as_writable_roots() {
     let refused = |folder: &str| check_writable_root(Path::new(folder), &us()).map_err(|e| e.stop);
-    assert_eq!(refused("/"), Err(Stop::SystemRoot));
-    assert_eq!(refused("/home/us"), Err(Stop::UserHome));
-    assert_eq!(refused("/home"), Err(Stop::ContainsHome));
-    assert_eq!(refused("/home/us/.drawloom"), Err(Stop::InsideHome));
-    assert_eq!(refused("/home/us/.drawloom/run"), Err(Stop::InsideHome));
+    assert_eq!(refused("/"), Err(DiscoveryStop::SystemRoot));
+    assert_eq!(refused("/home/us"), Err(DiscoveryStop::UserHome));
+    assert_eq!(refused("/home"), Err(DiscoveryStop::ContainsHome));
+    assert_eq!(refused("/home/us/.drawloom"), Err(DiscoveryStop::InsideHome));
+    assert_eq!(refused("/home/us/.drawloom/run"), Err(DiscoveryStop::InsideHome));
     for fine in ["/home/us/w", "/home/us/.drawloom/workspace", "/home/us/.drawloom-notes", "/srv/w", "/tmp"] {
         assert_eq!(refused(fine), Ok(()), "{fine}");
     }
-    let apart = Surroundings { home: "/data/home".into(), ..us() };
-    assert_eq!(check_writable_root(Path::new("/home"), &apart).unwrap_err().stop, Stop::UserHome);
+    let apart = DiscoveryContext { home: "/data/home".into(), ..us() };
+    assert_eq!(check_writable_root(Path::new("/home"), &apart).unwrap_err().stop, DiscoveryStop::UserHome);
 }
 
 #[test]
@@ -166,16 +169,22 @@ fn real_folders_give_the_same_facts() {
     std::fs::create_dir_all(&deep).unwrap();
     std::fs::create_dir(repo.join(".git")).unwrap();
     std::fs::write(start.join("AGENTS.md"), "").unwrap();
-    let us =
-        Surroundings { home: start.join("home"), user_home: None, user: rustix::process::getuid().as_raw() };
+    let us = DiscoveryContext {
+        home: start.join("home"),
+        user_home: None,
+        user: rustix::process::getuid().as_raw(),
+    };
     let found = discover(&deep, &us, &OnDisk);
-    let because = Because::NothingBefore { folder: start.clone(), stop: Stop::ContainsHome };
+    let because = DiscoveryReason::NothingBefore { folder: start.clone(), stop: DiscoveryStop::ContainsHome };
     assert_eq!(found.because, because);
     std::fs::write(repo.join("AGENTS.md"), "").unwrap();
     assert_eq!(discover(&deep, &us, &OnDisk).folder, repo);
-    let stranger = Surroundings { user: us.user + 1, ..us.clone() };
+    let stranger = DiscoveryContext { user: us.user + 1, ..us.clone() };
     let found = discover(&deep, &stranger, &OnDisk);
-    assert!(matches!(found.because, Because::NothingBefore { stop: Stop::ForeignOwner, .. }));
+    assert!(matches!(
+        found.because,
+        DiscoveryReason::NothingBefore { stop: DiscoveryStop::ForeignOwner, .. }
+    ));
     assert!(OnDisk.of(Path::new("/proc")).unwrap().mount_point);
     assert!(!OnDisk.of(&repo).unwrap().mount_point);
     assert!(OnDisk.of(&repo).unwrap().git);

@@ -1,4 +1,4 @@
-//! The system calls of a replacement, behind a seam.
+//! System calls of a replacement, behind a trait that tests implement.
 //!
 //! Whether no text is ever lost depends on the order of a dozen calls and on what a person's
 //! editor does between any two of them. Tests stand in this trait: they save as a competing
@@ -50,7 +50,6 @@ pub(super) trait Calls {
         openat(folder, name, flags, Mode::from_raw_mode(mode))
     }
 
-    /// Writes everything.
     fn write(&self, file: &mut File, bytes: &[u8]) -> Result<(), Errno> {
         file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
@@ -95,13 +94,11 @@ pub(super) trait Calls {
         linkat(folder, from, folder, to, AtFlags::empty())
     }
 
-    /// Removes a name.
     fn unlink(&self, folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
         unlinkat(folder, name, AtFlags::empty())
     }
 }
 
-/// The kernel, unchanged.
 #[derive(Debug)]
 pub(super) struct Kernel;
 

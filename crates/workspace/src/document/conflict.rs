@@ -1,18 +1,18 @@
-//! What happens when another text is found: theirs stays in the file, ours beside it.
+//! Conflicts: the text that was found stays in the file, the new text is kept beside it.
 
 use std::ffi::{OsStr, OsString};
 
 use rustix::io::Errno;
 
-use super::locate::Spot;
+use super::locate::Location;
 use super::replace::{Job, Look};
-use super::{Documents, Failure, Outcome, Stamp, Unmerged, step};
+use super::{Documents, Failure, ReplaceOutcome, Stamp, Unmerged, step};
 use crate::path::RelativePath;
 
-/// How many saves may race one exchange before the last one is kept beside instead.
+/// Most saves that may race one exchange; after them the last one is kept beside the document.
 const MAX_EXCHANGES: usize = 8;
 
-/// How many kept texts may share one time stamp.
+/// Most kept texts of one time stamp.
 const MAX_SAME_STAMP: u32 = 1000;
 
 impl Documents<'_> {
@@ -22,7 +22,7 @@ impl Documents<'_> {
     /// compared with what we last put there: if they agree, the file holds the newest save and
     /// what is left over is ours or an older text; if not, a newer save was displaced, and it goes
     /// back in turn.
-    pub(super) fn exchange_back(&self, job: &Job<'_>, temp: &OsStr) -> Result<Outcome, Failure> {
+    pub(super) fn exchange_back(&self, job: &Job<'_>, temp: &OsStr) -> Result<ReplaceOutcome, Failure> {
         let spot = job.spot;
         let mut put_there = Some(job.ours);
         for _ in 0..MAX_EXCHANGES {
@@ -52,7 +52,12 @@ impl Documents<'_> {
 
     /// As [`exchange_back`](Self::exchange_back) where there is no exchange: the text that stepped
     /// aside returns if its name is still free, else it is kept beside.
-    pub(super) fn put_back(&self, job: &Job<'_>, temp: &OsStr, aside: &OsStr) -> Result<Outcome, Failure> {
+    pub(super) fn put_back(
+        &self,
+        job: &Job<'_>,
+        temp: &OsStr,
+        aside: &OsStr,
+    ) -> Result<ReplaceOutcome, Failure> {
         let spot = job.spot;
         let others = match self.move_to_free(spot, aside, &spot.name) {
             Ok(()) => Vec::new(),
@@ -69,7 +74,7 @@ impl Documents<'_> {
         job: &Job<'_>,
         written: Option<&OsStr>,
         others: Vec<RelativePath>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<ReplaceOutcome, Failure> {
         let ours = match (&job.replacement.unmerged, written) {
             (Unmerged::Beside, Some(written)) => self.keep_beside(job, written)?,
             (Unmerged::Beside, None) => {
@@ -90,7 +95,7 @@ impl Documents<'_> {
             }
         };
         let found = self.digest_at(job.spot, &job.spot.name);
-        Ok(Outcome::Conflict { found, ours, others })
+        Ok(ReplaceOutcome::Conflict { found, ours, others })
     }
 
     /// Gives a working file the name `NAME.drawloom-<time>`.
@@ -99,7 +104,12 @@ impl Documents<'_> {
     }
 
     /// Gives a working file a lasting name, numbered if the first is taken.
-    pub(super) fn keep_as(&self, spot: &Spot, from: &OsStr, wanted: &OsStr) -> Result<RelativePath, Failure> {
+    pub(super) fn keep_as(
+        &self,
+        spot: &Location,
+        from: &OsStr,
+        wanted: &OsStr,
+    ) -> Result<RelativePath, Failure> {
         let mut name = wanted.to_os_string();
         for number in 2..MAX_SAME_STAMP {
             match self.move_to_free(spot, from, &name) {

@@ -1,15 +1,15 @@
-//! Where a document really is, and what is in it now.
+//! Locating a document: its folder, its name and its current text.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use loom::Digest;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::{Documents, Failure, Text};
-use crate::digest::Digest;
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 
@@ -18,14 +18,14 @@ const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
 
 /// The folder a document lies in, and its names.
 #[derive(Debug)]
-pub(super) struct Spot {
+pub(super) struct Location {
     folder: OwnedFd,
     pub(super) name: OsString,
     /// The folder's path, for reports.
     pub(super) parent: RelativePath,
 }
 
-impl Spot {
+impl Location {
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
@@ -54,7 +54,7 @@ impl Documents<'_> {
 
     /// Finds the folder and the name to write to. No folder on the way may be a link; the document
     /// itself may be one, which is followed once, to a plain file inside the root.
-    pub(super) fn locate(&self, path: &RelativePath) -> Result<Spot, FileProblem> {
+    pub(super) fn locate(&self, path: &RelativePath) -> Result<Location, FileProblem> {
         let spot = self.spot(path)?;
         match self.calls.stat(spot.folder(), &spot.name) {
             Ok(stat) if is_link(&stat) => {}
@@ -76,17 +76,17 @@ impl Documents<'_> {
         }
     }
 
-    pub(super) fn spot(&self, path: &RelativePath) -> Result<Spot, FileProblem> {
+    pub(super) fn spot(&self, path: &RelativePath) -> Result<Location, FileProblem> {
         let (folder, name) = self.root.split(path)?;
         let (parent, _) = path.split()?;
         // An `O_PATH` descriptor cannot be synced.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(&folder, Path::new("."), flags, Mode::empty())?;
-        Ok(Spot { folder, name, parent })
+        Ok(Location { folder, name, parent })
     }
 
-    /// What stands at a name beside the document: a plain file that is none of the store's.
-    pub(super) fn current(&self, spot: &Spot, name: &OsStr) -> Result<Option<Current>, FileProblem> {
+    /// Content of a file beside the document: a plain file that is none of the store's.
+    pub(super) fn current(&self, spot: &Location, name: &OsStr) -> Result<Option<Current>, FileProblem> {
         let found = match self.calls.find(spot.folder(), name) {
             Ok(found) => found,
             Err(Errno::NOENT) => return Ok(None),
@@ -99,7 +99,7 @@ impl Documents<'_> {
     }
 
     /// The hash of what stands at a name, or nothing where that cannot be told.
-    pub(super) fn digest_at(&self, spot: &Spot, name: &OsStr) -> Option<Digest> {
+    pub(super) fn digest_at(&self, spot: &Location, name: &OsStr) -> Option<Digest> {
         self.current(spot, name).ok().flatten().map(|current| current.text.digest)
     }
 }

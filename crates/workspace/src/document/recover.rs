@@ -1,21 +1,21 @@
-//! After a crash: which files beside the documents are ours, and which are a person's text.
+//! Recovery after a crash: tells temporary files of replacements from a person's texts.
 
 use rustix::io::Errno;
 
 use super::conflict::kept_name;
-use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName};
+use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName, short};
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 
 /// Longest folder that is searched for leftovers.
 const MAX_ENTRIES: usize = 100_000;
 
-/// What was done with one leftover working file.
+/// Outcome for one temporary file left by a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recovered {
-    /// It held exactly the text we had set out to write: removed.
+pub enum RecoveredDocument {
+    /// Removed: the file held exactly the text of its replacement.
     Removed(RelativePath),
-    /// It held anything else, so it counts as a person's: kept under this name.
+    /// Kept under this name: the file held another text, which counts as a person's.
     Kept(RelativePath),
     /// Its document was missing: the crash fell between moving the old text aside and naming the
     /// new one. The old text is back under this name.
@@ -29,7 +29,11 @@ impl Documents<'_> {
     /// # Errors
     /// If the folder cannot be read (a missing folder has no leftovers) or a text cannot be given
     /// its lasting name. No text is removed but one whose hash was recorded in its name beforehand.
-    pub fn recover(&self, folder: &RelativePath, stamp: &Stamp) -> Result<Vec<Recovered>, DocumentError> {
+    pub fn recover(
+        &self,
+        folder: &RelativePath,
+        stamp: &Stamp,
+    ) -> Result<Vec<RecoveredDocument>, DocumentError> {
         let listing = match self.root.list(folder, MAX_ENTRIES) {
             Err(FileError { problem: FileProblem::NotFound, .. }) => return Ok(Vec::new()),
             other => other?,
@@ -57,21 +61,26 @@ impl Documents<'_> {
         Ok(done)
     }
 
-    fn settle(&self, path: &RelativePath, work: &WorkName, stamp: &Stamp) -> Result<Recovered, Failure> {
+    fn settle(
+        &self,
+        path: &RelativePath,
+        work: &WorkName,
+        stamp: &Stamp,
+    ) -> Result<RecoveredDocument, Failure> {
         let spot = self.spot(path)?;
         if work.purpose == Purpose::Old {
             match self.move_to_free(&spot, &spot.name, &work.of) {
-                Ok(()) => return Ok(Recovered::Restored(spot.parent.join(&work.of)?)),
+                Ok(()) => return Ok(RecoveredDocument::Restored(spot.parent.join(&work.of)?)),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(Failure::Step("putting an old text back", errno)),
             }
         }
-        let ours = self.digest_at(&spot, &spot.name).is_some_and(|digest| digest.short() == work.hash);
+        let ours = self.digest_at(&spot, &spot.name).is_some_and(|digest| short(digest) == work.hash);
         if ours && work.purpose == Purpose::New {
             self.discard(&spot, &spot.name);
-            return Ok(Recovered::Removed(path.clone()));
+            return Ok(RecoveredDocument::Removed(path.clone()));
         }
         let kept = self.keep_as(&spot, &spot.name, &kept_name(&work.of, stamp))?;
-        Ok(Recovered::Kept(kept))
+        Ok(RecoveredDocument::Kept(kept))
     }
 }

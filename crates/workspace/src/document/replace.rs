@@ -4,32 +4,32 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
+use loom::Digest;
 use rustix::io::Errno;
 
 use super::calls::unsupported;
-use super::locate::{Current, Spot};
+use super::locate::{Current, Location};
 use super::{
-    DocumentError, Documents, Expected, Failure, Outcome, Purpose, Replacement, Saved, WorkName, step,
+    DocumentError, Documents, Expected, Failure, Purpose, ReplaceOutcome, Replacement, Saved, WorkName, step,
 };
-use crate::digest::Digest;
 use crate::error::FileError;
 use crate::path::RelativePath;
 
 /// A replacement on its way: where, what, and what is expected.
 pub(super) struct Job<'a> {
-    pub(super) spot: &'a Spot,
+    pub(super) spot: &'a Location,
     pub(super) replacement: &'a Replacement<'a>,
     pub(super) ours: Digest,
 }
 
-/// Whose owner, mode and attributes a fresh file gets.
+/// Source of a new file's owner, mode and attributes.
 #[derive(Clone, Copy)]
 pub(super) enum Look<'a> {
     /// A first creation: ours, 0644 less the umask.
     New,
     /// A text kept beside: ours, 0600, as nothing says who may read it.
     Private,
-    /// Those of the file it replaces.
+    /// The replaced file.
     Like(&'a Current),
 }
 
@@ -47,7 +47,7 @@ impl Documents<'_> {
         &self,
         path: &RelativePath,
         replacement: &Replacement<'_>,
-    ) -> Result<Outcome, DocumentError> {
+    ) -> Result<ReplaceOutcome, DocumentError> {
         let refused =
             |problem| DocumentError::File(FileError { path: path.as_path().to_path_buf(), problem });
         let spot = self.locate(path).map_err(refused)?;
@@ -63,14 +63,14 @@ impl Documents<'_> {
         })
     }
 
-    fn attempt(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
+    fn attempt(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
         let now = self.current(job.spot, &job.spot.name)?;
         if let Some(now) = &now {
             now.refuse_further_names()?;
         }
         match (&now, job.replacement.expected) {
             (Some(now), Expected::Text(_)) if now.text.digest == job.ours => {
-                Ok(Outcome::Saved(Saved { digest: job.ours, changed: false }))
+                Ok(ReplaceOutcome::Saved(Saved { digest: job.ours, changed: false }))
             }
             (Some(now), Expected::Text(seen)) if now.text.digest == seen => self.exchange(job, now, seen),
             (None, Expected::Absent) => self.create_new(job),
@@ -79,7 +79,7 @@ impl Documents<'_> {
     }
 
     /// First creation: nothing may have come to that name meanwhile.
-    fn create_new(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
+    fn create_new(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
         let temp = self.write_beside(job.spot, &job.spot.name, job.replacement.text, Look::New)?;
         match self.move_to_free(job.spot, &temp, &job.spot.name) {
             Ok(()) => self.confirm(job),
@@ -91,7 +91,7 @@ impl Documents<'_> {
         }
     }
 
-    fn exchange(&self, job: &Job<'_>, now: &Current, seen: Digest) -> Result<Outcome, Failure> {
+    fn exchange(&self, job: &Job<'_>, now: &Current, seen: Digest) -> Result<ReplaceOutcome, Failure> {
         let spot = job.spot;
         let temp = self.write_beside(spot, &spot.name, job.replacement.text, Look::Like(now))?;
         match self.calls.exchange(spot.folder(), &temp, &spot.name) {
@@ -116,7 +116,7 @@ impl Documents<'_> {
     /// Without exchange: the old file steps aside under a name only we know, whatever it is by
     /// then; ours takes the name only if it is still free. A save in the gap takes the name first
     /// and is found there; a crash in the gap is mended by [`Documents::recover`].
-    fn move_aside(&self, job: &Job<'_>, temp: &OsStr, seen: Digest) -> Result<Outcome, Failure> {
+    fn move_aside(&self, job: &Job<'_>, temp: &OsStr, seen: Digest) -> Result<ReplaceOutcome, Failure> {
         let spot = job.spot;
         let aside = step("naming the old text", WorkName::fresh(&spot.name, seen, Purpose::Old))?;
         match self.calls.rename(spot.folder(), &spot.name, &aside) {
@@ -149,10 +149,10 @@ impl Documents<'_> {
 
     /// Makes the new name durable, and looks once more: a save that came right after ours took the
     /// file, and then ours must not exist in memory alone.
-    fn confirm(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
+    fn confirm(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
         step("syncing the folder", self.calls.sync(job.spot.folder()))?;
         if self.digest_at(job.spot, &job.spot.name) == Some(job.ours) {
-            Ok(Outcome::Saved(Saved { digest: job.ours, changed: true }))
+            Ok(ReplaceOutcome::Saved(Saved { digest: job.ours, changed: true }))
         } else {
             self.keep_ours(job, None, Vec::new())
         }
@@ -162,7 +162,7 @@ impl Documents<'_> {
     /// On any failure the file is removed; after a failed sync or close it is never used.
     pub(super) fn write_beside(
         &self,
-        spot: &Spot,
+        spot: &Location,
         of: &OsStr,
         text: &[u8],
         look: Look<'_>,
@@ -196,7 +196,7 @@ impl Documents<'_> {
 
     /// Renames to a name that must be free; by a second link where the file system has no such
     /// rename. `from` is a name only we know, so that its removal hits nobody else.
-    pub(super) fn move_to_free(&self, spot: &Spot, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+    pub(super) fn move_to_free(&self, spot: &Location, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
         match self.calls.rename_to_free(spot.folder(), from, to) {
             Err(errno) if unsupported(errno) => {
                 self.calls.link(spot.folder(), from, to)?;
@@ -208,7 +208,7 @@ impl Documents<'_> {
 
     /// Removes a file of ours that is no longer needed. If that fails it stays behind, harmless,
     /// until the next start recognises it.
-    pub(super) fn discard(&self, spot: &Spot, name: &OsStr) {
+    pub(super) fn discard(&self, spot: &Location, name: &OsStr) {
         if let Err(errno) = self.calls.unlink(spot.folder(), name) {
             tracing::warn!(file = %name.display(), %errno, "a working file could not be removed");
         }

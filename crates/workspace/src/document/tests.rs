@@ -207,7 +207,6 @@ impl Calls for Seam {
     }
 }
 
-/// How an editor saves.
 fn save(kind: &str, file: &Path) {
     match kind {
         "in place" => fs::write(file, THEIRS).unwrap(),
@@ -224,7 +223,7 @@ fn save(kind: &str, file: &Path) {
 
 const ABILITIES: [Abilities; 3] = [Abilities::All, Abilities::NoExchange, Abilities::PlainRenameOnly];
 
-fn replace(desk: &Desk, seam: &Seam, what: &Replacement<'_>) -> Result<Outcome, DocumentError> {
+fn replace(desk: &Desk, seam: &Seam, what: &Replacement<'_>) -> Result<ReplaceOutcome, DocumentError> {
     Documents::with_calls(&desk.root, &desk.lock, seam).unwrap().replace(&path("HANDOFF.md"), what)
 }
 

@@ -1,16 +1,16 @@
 //! Finding the block: encoding, fences, body.
 
-use super::{FrontmatterError, MAX_BYTES, Oddity, Refusal, Warning};
+use super::{FrontmatterError, FrontmatterProblem, Irregularity, MAX_BYTES, Warning};
 
 /// A file in its parts.
 pub(super) struct Split {
-    /// What stands between the fences, from line 2 on, with `\n` alone.
+    /// Text between the fences, from line 2 on, with `\n` alone.
     pub(super) block: Option<String>,
     pub(super) body: String,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// What a line at the edge of a block is.
+/// Kind of a line at the edge of a block.
 enum Line<'a> {
     Fence { spaced: bool },
     Engine(&'a str),
@@ -29,31 +29,31 @@ pub(super) fn split(file: &[u8]) -> Result<Split, FrontmatterError> {
         return if matches!(classify(next), Line::Other) {
             Ok(none(text))
         } else {
-            Err(Refusal::NotFirst.at(line))
+            Err(FrontmatterProblem::NotFirst.at(line))
         };
     }
     match classify(first) {
         Line::Fence { spaced } => {
             if spaced {
-                warnings.push(Warning { line: 1, what: Oddity::FenceSpace });
+                warnings.push(Warning { line: 1, what: Irregularity::FenceSpace });
             }
         }
-        Line::Engine(name) => return Err(Refusal::Engine(name.to_owned()).at(1)),
-        Line::Lookalike(fence) => return Err(Refusal::Fence(fence.to_owned()).at(1)),
+        Line::Engine(name) => return Err(FrontmatterProblem::Engine(name.to_owned()).at(1)),
+        Line::Lookalike(fence) => return Err(FrontmatterProblem::Fence(fence.to_owned()).at(1)),
         // A file that separates its lines by carriage returns alone is one line to everybody else.
-        Line::Other if first.starts_with("---\r") => return Err(Refusal::LoneCarriageReturn.at(1)),
+        Line::Other if first.starts_with("---\r") => return Err(FrontmatterProblem::LoneCarriageReturn.at(1)),
         Line::Other => return Ok(none(text)),
     }
     let (block, body, lines) = close(rest, &mut warnings)?;
     if block.len() > MAX_BYTES {
-        return Err(Refusal::TooLarge.at(2));
+        return Err(FrontmatterProblem::TooLarge.at(2));
     }
     let block = unix(block);
     if let Some(at) = block.find('\r') {
-        return Err(Refusal::LoneCarriageReturn.at(2 + block[..at].matches('\n').count()));
+        return Err(FrontmatterProblem::LoneCarriageReturn.at(2 + block[..at].matches('\n').count()));
     }
     if matches!(classify(cut_line(body).0), Line::Fence { .. }) {
-        warnings.push(Warning { line: lines + 1, what: Oddity::SecondBlock });
+        warnings.push(Warning { line: lines + 1, what: Irregularity::SecondBlock });
     }
     Ok(Split { block: Some(block), body: unix(body), warnings })
 }
@@ -69,14 +69,14 @@ fn close<'a>(
         let (line, after) = cut_line(&rest[at..]);
         if let Line::Fence { spaced } = classify(line) {
             if spaced {
-                warnings.push(Warning { line: number, what: Oddity::FenceSpace });
+                warnings.push(Warning { line: number, what: Irregularity::FenceSpace });
             }
             return Ok((&rest[..at], after, number));
         }
         at = rest.len() - after.len();
         number += 1;
     }
-    Err(Refusal::NotClosed.at(number))
+    Err(FrontmatterProblem::NotClosed.at(number))
 }
 
 fn decode(file: &[u8]) -> Result<&str, FrontmatterError> {
@@ -84,13 +84,13 @@ fn decode(file: &[u8]) -> Result<&str, FrontmatterError> {
         || file.starts_with(&[0xfe, 0xff])
         || file.iter().take(4).any(|byte| *byte == 0);
     if wide {
-        return Err(Refusal::WideEncoding.at(1));
+        return Err(FrontmatterProblem::WideEncoding.at(1));
     }
     match std::str::from_utf8(file) {
         Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
         Err(error) => {
             let good = &file[..error.valid_up_to()];
-            Err(Refusal::NotUtf8.at(1 + good.iter().filter(|byte| **byte == b'\n').count()))
+            Err(FrontmatterProblem::NotUtf8.at(1 + good.iter().filter(|byte| **byte == b'\n').count()))
         }
     }
 }

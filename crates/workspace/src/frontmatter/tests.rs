@@ -12,14 +12,14 @@ fn fields(block: &str) -> Map {
     page(block).fields.unwrap()
 }
 
-fn refusal(file: &[u8]) -> Refusal {
+fn refusal(file: &[u8]) -> FrontmatterProblem {
     match read(file) {
         Err(error) => error.why,
         Ok(page) => panic!("accepted: {page:?}"),
     }
 }
 
-fn refused(block: &str) -> Refusal {
+fn refused(block: &str) -> FrontmatterProblem {
     refusal(format!("---\n{block}\n---\nbody\n").as_bytes())
 }
 
@@ -50,36 +50,48 @@ fn frontmatter_2_byte_order_mark_and_crlf_are_read() {
 
 #[test]
 fn frontmatter_2_a_lone_carriage_return_is_refused() {
-    assert_eq!(refusal(b"---\rname: x\r---\rbody"), Refusal::LoneCarriageReturn);
+    assert_eq!(refusal(b"---\rname: x\r---\rbody"), FrontmatterProblem::LoneCarriageReturn);
     let error = read(b"---\na: 1\nb: 2\rc: 3\n---\n").unwrap_err();
-    assert_eq!(error, Refusal::LoneCarriageReturn.at(3));
+    assert_eq!(error, FrontmatterProblem::LoneCarriageReturn.at(3));
 }
 
 #[test]
 fn frontmatter_2_wide_encodings_and_broken_utf8_are_refused() {
     let wide = |bytes: Vec<[u8; 2]>| bytes.concat();
     let text = "---\nname: x\n---\n";
-    assert_eq!(refusal(&wide(text.encode_utf16().map(u16::to_le_bytes).collect())), Refusal::WideEncoding);
-    assert_eq!(refusal(&wide(text.encode_utf16().map(u16::to_be_bytes).collect())), Refusal::WideEncoding);
-    assert_eq!(refusal(b"\xff\xfe-\0-\0-\0"), Refusal::WideEncoding);
-    assert_eq!(refusal(b"\0\0\xfe\xff\0\0\0-"), Refusal::WideEncoding);
-    assert_eq!(read(b"---\nname: caf\xe9\n---\n").unwrap_err(), Refusal::NotUtf8.at(2));
+    assert_eq!(
+        refusal(&wide(text.encode_utf16().map(u16::to_le_bytes).collect())),
+        FrontmatterProblem::WideEncoding
+    );
+    assert_eq!(
+        refusal(&wide(text.encode_utf16().map(u16::to_be_bytes).collect())),
+        FrontmatterProblem::WideEncoding
+    );
+    assert_eq!(refusal(b"\xff\xfe-\0-\0-\0"), FrontmatterProblem::WideEncoding);
+    assert_eq!(refusal(b"\0\0\xfe\xff\0\0\0-"), FrontmatterProblem::WideEncoding);
+    assert_eq!(read(b"---\nname: caf\xe9\n---\n").unwrap_err(), FrontmatterProblem::NotUtf8.at(2));
 }
 
 #[test]
 fn frontmatter_2_fences() {
-    assert_eq!(read(b"\n\n---\na: 1\n---\n").unwrap_err(), Refusal::NotFirst.at(3));
-    assert_eq!(refusal(b"----\na: 1\n----\n"), Refusal::Fence("----".into()));
-    assert_eq!(refusal(b"+++\na = 1\n+++\n"), Refusal::Fence("+++".into()));
+    assert_eq!(read(b"\n\n---\na: 1\n---\n").unwrap_err(), FrontmatterProblem::NotFirst.at(3));
+    assert_eq!(refusal(b"----\na: 1\n----\n"), FrontmatterProblem::Fence("----".into()));
+    assert_eq!(refusal(b"+++\na = 1\n+++\n"), FrontmatterProblem::Fence("+++".into()));
     for engine in ["js", "json", "coffee", "javascript"] {
-        assert_eq!(refusal(format!("---{engine}\n{{}}\n---\n").as_bytes()), Refusal::Engine(engine.into()));
-        assert_eq!(refusal(format!("--- {engine}\n{{}}\n---\n").as_bytes()), Refusal::Engine(engine.into()));
+        assert_eq!(
+            refusal(format!("---{engine}\n{{}}\n---\n").as_bytes()),
+            FrontmatterProblem::Engine(engine.into())
+        );
+        assert_eq!(
+            refusal(format!("--- {engine}\n{{}}\n---\n").as_bytes()),
+            FrontmatterProblem::Engine(engine.into())
+        );
     }
-    assert_eq!(read(b"---\na: 1\nbody").unwrap_err().why, Refusal::NotClosed);
-    assert_eq!(read(b"---\na: 1\n--- x\n").unwrap_err().why, Refusal::NotClosed);
+    assert_eq!(read(b"---\na: 1\nbody").unwrap_err().why, FrontmatterProblem::NotClosed);
+    assert_eq!(read(b"---\na: 1\n--- x\n").unwrap_err().why, FrontmatterProblem::NotClosed);
     let spaced = read(b"--- \na: 1\n---\t\nbody").unwrap();
     let lines: Vec<_> = spaced.warnings.iter().map(|w| (w.line, &w.what)).collect();
-    assert_eq!(lines, [(1, &Oddity::FenceSpace), (3, &Oddity::FenceSpace)]);
+    assert_eq!(lines, [(1, &Irregularity::FenceSpace), (3, &Irregularity::FenceSpace)]);
 }
 
 #[test]
@@ -103,19 +115,19 @@ fn frontmatter_2_dashes_inside_values_do_not_close() {
 
 #[test]
 fn frontmatter_2_two_documents() {
-    assert_eq!(refused("a: 1\n...\nb: 2"), Refusal::SecondDocument);
-    assert_eq!(refused("a: 1\n..."), Refusal::SecondDocument);
-    assert_eq!(refused("%YAML 1.1\n"), Refusal::SecondDocument);
+    assert_eq!(refused("a: 1\n...\nb: 2"), FrontmatterProblem::SecondDocument);
+    assert_eq!(refused("a: 1\n..."), FrontmatterProblem::SecondDocument);
+    assert_eq!(refused("%YAML 1.1\n"), FrontmatterProblem::SecondDocument);
     let page = read(b"---\na: 1\n---\n---\nb: 2\n---\nbody\n").unwrap();
     assert_eq!(page.fields.unwrap().len(), 1);
-    assert_eq!(page.warnings, [Warning { line: 4, what: Oddity::SecondBlock }]);
+    assert_eq!(page.warnings, [Warning { line: 4, what: Irregularity::SecondBlock }]);
 }
 
 #[test]
 fn frontmatter_2_keys_are_given_once() {
     let error = read(b"---\na: 1\nb: 2\na: 3\n---\n").unwrap_err();
-    assert_eq!(error, Refusal::DuplicateKey("a".into()).at(4));
-    assert_eq!(refused("a: {x: 1, \"x\": 2}"), Refusal::DuplicateKey("x".into()));
+    assert_eq!(error, FrontmatterProblem::DuplicateKey("a".into()).at(4));
+    assert_eq!(refused("a: {x: 1, \"x\": 2}"), FrontmatterProblem::DuplicateKey("x".into()));
     let both = fields("routerTags: [a]\nrouter_tags: [b]");
     assert_eq!(both.texts("router_tags", 9), Err(FieldError::TwoSpellings { key: "router_tags".into() }));
     assert_eq!(fields("routerTags: [a]").texts("router_tags", 9).unwrap(), ["a"]);
@@ -123,14 +135,14 @@ fn frontmatter_2_keys_are_given_once() {
 
 #[test]
 fn frontmatter_2_merge_keys_anchors_aliases_tags_are_refused() {
-    assert_eq!(refused("<<: {a: 1}"), Refusal::MergeKey);
-    assert_eq!(refused("a: &x 1"), Refusal::Anchor);
-    assert_eq!(refused("a: &x [1]\nb: *x"), Refusal::Anchor);
-    assert_eq!(refused("a: *x"), Refusal::Alias);
-    assert_eq!(refused("*x : 1"), Refusal::Alias);
+    assert_eq!(refused("<<: {a: 1}"), FrontmatterProblem::MergeKey);
+    assert_eq!(refused("a: &x 1"), FrontmatterProblem::Anchor);
+    assert_eq!(refused("a: &x [1]\nb: *x"), FrontmatterProblem::Anchor);
+    assert_eq!(refused("a: *x"), FrontmatterProblem::Alias);
+    assert_eq!(refused("*x : 1"), FrontmatterProblem::Alias);
     for tag in ["!!python/object:os.system", "!!binary", "!!str", "!x", "!", "!e!x", "!<tag:x>"] {
-        assert_eq!(refused(&format!("a: {tag} b")), Refusal::Tag, "{tag}");
-        assert_eq!(refused(&format!("a: {tag} [b]")), Refusal::Tag, "{tag}");
+        assert_eq!(refused(&format!("a: {tag} b")), FrontmatterProblem::Tag, "{tag}");
+        assert_eq!(refused(&format!("a: {tag} [b]")), FrontmatterProblem::Tag, "{tag}");
     }
     // The same characters in quotes are text.
     let map = fields("a: \"<<\"\nb: '*x'\nc: '!y'\nd: '&z'\n\"<<\": 1");
@@ -144,39 +156,39 @@ fn frontmatter_2_the_billion_laughs_are_refused_at_once() {
     for (from, to) in ('a'..='h').zip('b'..='i') {
         bomb.push_str(&format!("{to}: &{to} [*{from},*{from},*{from},*{from},*{from},*{from}]\n"));
     }
-    assert_eq!(refused(&bomb), Refusal::Anchor);
+    assert_eq!(refused(&bomb), FrontmatterProblem::Anchor);
 }
 
 #[test]
 fn frontmatter_2_nesting_and_size_are_limited() {
     let nested = |depth: usize| format!("a: {}1{}", "[".repeat(depth - 1), "]".repeat(depth - 1));
     assert_eq!(fields(&nested(MAX_DEPTH)).len(), 1);
-    assert_eq!(refused(&nested(MAX_DEPTH + 1)), Refusal::TooDeep);
-    assert_eq!(refused(&format!("a: {}", "[".repeat(10_000))), Refusal::TooDeep);
-    assert_eq!(refused(&format!("a: {}", "{a: ".repeat(2_000))), Refusal::TooDeep);
+    assert_eq!(refused(&nested(MAX_DEPTH + 1)), FrontmatterProblem::TooDeep);
+    assert_eq!(refused(&format!("a: {}", "[".repeat(10_000))), FrontmatterProblem::TooDeep);
+    assert_eq!(refused(&format!("a: {}", "{a: ".repeat(2_000))), FrontmatterProblem::TooDeep);
     let block = |depth: usize| (0..depth).map(|n| format!("{}k:\n", " ".repeat(n))).collect::<String>();
     assert_eq!(fields(&block(MAX_DEPTH)).len(), 1);
-    assert_eq!(refused(&block(MAX_DEPTH + 1)), Refusal::TooDeep);
-    assert_eq!(refused(&block(100)), Refusal::TooDeep);
-    assert_eq!(refused(&format!("a:\n  {}x", "- ".repeat(5_000))), Refusal::TooDeep);
-    assert_eq!(refused(&format!("{}: 1", "k".repeat(1 << 20))), Refusal::TooLarge);
-    assert_eq!(refused(&format!("{}: 1", "k".repeat(MAX_KEY + 1))), Refusal::LongKey);
-    assert_eq!(refused(&format!("a: {}", "x".repeat(MAX_BYTES))), Refusal::TooLarge);
-    assert_eq!(refused(&format!("a: [{}]", "b,".repeat(MAX_VALUES))), Refusal::TooMany);
+    assert_eq!(refused(&block(MAX_DEPTH + 1)), FrontmatterProblem::TooDeep);
+    assert_eq!(refused(&block(100)), FrontmatterProblem::TooDeep);
+    assert_eq!(refused(&format!("a:\n  {}x", "- ".repeat(5_000))), FrontmatterProblem::TooDeep);
+    assert_eq!(refused(&format!("{}: 1", "k".repeat(1 << 20))), FrontmatterProblem::TooLarge);
+    assert_eq!(refused(&format!("{}: 1", "k".repeat(MAX_KEY + 1))), FrontmatterProblem::LongKey);
+    assert_eq!(refused(&format!("a: {}", "x".repeat(MAX_BYTES))), FrontmatterProblem::TooLarge);
+    assert_eq!(refused(&format!("a: [{}]", "b,".repeat(MAX_VALUES))), FrontmatterProblem::TooMany);
     let keywords = format!("keywords: [{}]", "x,".repeat(10_000));
-    assert_eq!(refused(&keywords), Refusal::TooLarge);
+    assert_eq!(refused(&keywords), FrontmatterProblem::TooLarge);
 }
 
 #[test]
 fn frontmatter_2_only_a_mapping_of_plain_keys_is_a_block() {
-    assert_eq!(refused("- a"), Refusal::NotAMapping);
-    assert_eq!(refused("just words"), Refusal::NotAMapping);
-    assert_eq!(refused("? [a, b]\n: c"), Refusal::ComplexKey);
-    assert_eq!(refused("{[a]: b}"), Refusal::ComplexKey);
-    assert!(matches!(refused("a: \"open"), Refusal::Yaml(_)));
-    assert!(matches!(refused("a: [1, 2"), Refusal::Yaml(_)));
-    assert!(matches!(refused("a:\n\tb: 1"), Refusal::Yaml(_)));
-    assert!(matches!(refused("a: b: c"), Refusal::Yaml(_)));
+    assert_eq!(refused("- a"), FrontmatterProblem::NotAMapping);
+    assert_eq!(refused("just words"), FrontmatterProblem::NotAMapping);
+    assert_eq!(refused("? [a, b]\n: c"), FrontmatterProblem::ComplexKey);
+    assert_eq!(refused("{[a]: b}"), FrontmatterProblem::ComplexKey);
+    assert!(matches!(refused("a: \"open"), FrontmatterProblem::Yaml(_)));
+    assert!(matches!(refused("a: [1, 2"), FrontmatterProblem::Yaml(_)));
+    assert!(matches!(refused("a:\n\tb: 1"), FrontmatterProblem::Yaml(_)));
+    assert!(matches!(refused("a: b: c"), FrontmatterProblem::Yaml(_)));
 }
 
 #[test]

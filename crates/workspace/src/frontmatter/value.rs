@@ -1,15 +1,12 @@
-//! The values of a block, and the typed questions a card or skill asks of them.
+//! Values of a frontmatter block, with typed accessors for cards and skills.
 
-use super::Oddity;
+use super::Irregularity;
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum YamlValue {
     /// One word, number, truth value or text.
     Scalar(Scalar),
-    /// A list.
-    List(Vec<Value>),
-    /// A mapping.
+    List(Vec<YamlValue>),
     Map(Map),
 }
 
@@ -20,22 +17,20 @@ pub struct Scalar {
     kind: ScalarKind,
 }
 
-/// What a scalar is. Only unquoted scalars are ever anything but text.
+/// Type of a scalar. Quoted scalars are always text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScalarKind {
     /// Nothing, `~` or `null`.
     Null,
     /// `true` or `false`, in these words only.
     Bool(bool),
-    /// A whole number.
     Integer(i64),
     /// A finite number with a fraction or exponent.
     Float(f64),
-    /// Anything else.
     Text,
 }
 
-/// Why a field is not what a reader wants.
+/// Error of a typed accessor: a field of the wrong kind or range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// The wrong kind of value.
@@ -43,7 +38,6 @@ pub enum FieldError {
     Kind {
         /// The key as asked for.
         key: String,
-        /// What it should be.
         wanted: &'static str,
     },
     /// A number out of its range.
@@ -51,9 +45,7 @@ pub enum FieldError {
     Range {
         /// The key as asked for.
         key: String,
-        /// Smallest allowed value.
         least: String,
-        /// Largest allowed value.
         most: String,
     },
     /// A list that is too long.
@@ -79,13 +71,13 @@ pub enum FieldError {
 }
 
 impl Scalar {
-    pub(super) fn new(source: String, plain: bool) -> (Self, Option<Oddity>) {
+    pub(super) fn new(source: String, plain: bool) -> (Self, Option<Irregularity>) {
         if !plain {
             return (Self { source, kind: ScalarKind::Text }, None);
         }
         let kind = resolve(&source);
         let odd = kind == ScalarKind::Text && is_odd(&source);
-        let oddity = odd.then(|| Oddity::ReadAsText(source.clone()));
+        let oddity = odd.then(|| Irregularity::ReadAsText(source.clone()));
         (Self { source, kind }, oddity)
     }
 
@@ -94,12 +86,10 @@ impl Scalar {
         &self.source
     }
 
-    /// What it is.
     pub fn kind(&self) -> ScalarKind {
         self.kind
     }
 
-    /// Whether it is nothing.
     pub fn is_null(&self) -> bool {
         self.kind == ScalarKind::Null
     }
@@ -108,25 +98,24 @@ impl Scalar {
 /// A mapping in the order it was written, keys as they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
-    entries: Vec<(String, Value)>,
+    entries: Vec<(String, YamlValue)>,
 }
 
 impl Map {
-    pub(super) fn push(&mut self, key: String, value: Value) {
+    pub(super) fn push(&mut self, key: String, value: YamlValue) {
         self.entries.push((key, value));
     }
 
     /// Keys and values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &YamlValue)> {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -135,7 +124,7 @@ impl Map {
     ///
     /// # Errors
     /// [`FieldError::TwoSpellings`].
-    pub fn get(&self, key: &str) -> Result<Option<&Value>, FieldError> {
+    pub fn get(&self, key: &str) -> Result<Option<&YamlValue>, FieldError> {
         let folded = fold(key);
         let mut found = self.entries.iter().filter(|(name, _)| fold(name) == folded);
         match (found.next(), found.next()) {
@@ -210,8 +199,8 @@ impl Map {
     pub fn texts(&self, key: &str, most: usize) -> Result<Vec<&str>, FieldError> {
         let entries = match self.get(key)? {
             None => return Ok(Vec::new()),
-            Some(Value::Scalar(scalar)) if scalar.is_null() => return Ok(Vec::new()),
-            Some(Value::List(entries)) => entries.as_slice(),
+            Some(YamlValue::Scalar(scalar)) if scalar.is_null() => return Ok(Vec::new()),
+            Some(YamlValue::List(entries)) => entries.as_slice(),
             Some(single) => std::slice::from_ref(single),
         };
         if entries.len() > most {
@@ -220,11 +209,11 @@ impl Map {
         entries
             .iter()
             .map(|entry| match entry {
-                Value::Scalar(scalar) if scalar.source.trim().is_empty() || scalar.is_null() => {
+                YamlValue::Scalar(scalar) if scalar.source.trim().is_empty() || scalar.is_null() => {
                     Err(FieldError::Empty { key: key.to_owned() })
                 }
-                Value::Scalar(scalar) => Ok(scalar.source()),
-                Value::List(_) | Value::Map(_) => Err(kind(key, "a list of texts")),
+                YamlValue::Scalar(scalar) => Ok(scalar.source()),
+                YamlValue::List(_) | YamlValue::Map(_) => Err(kind(key, "a list of texts")),
             })
             .collect()
     }
@@ -236,8 +225,8 @@ impl Map {
     pub fn map(&self, key: &str) -> Result<Option<&Map>, FieldError> {
         match self.get(key)? {
             None => Ok(None),
-            Some(Value::Scalar(scalar)) if scalar.is_null() => Ok(None),
-            Some(Value::Map(map)) => Ok(Some(map)),
+            Some(YamlValue::Scalar(scalar)) if scalar.is_null() => Ok(None),
+            Some(YamlValue::Map(map)) => Ok(Some(map)),
             Some(_) => Err(kind(key, "a mapping")),
         }
     }
@@ -245,8 +234,8 @@ impl Map {
     fn scalar(&self, key: &str, wanted: &'static str) -> Result<Option<&Scalar>, FieldError> {
         match self.get(key)? {
             None => Ok(None),
-            Some(Value::Scalar(scalar)) if scalar.is_null() => Ok(None),
-            Some(Value::Scalar(scalar)) => Ok(Some(scalar)),
+            Some(YamlValue::Scalar(scalar)) if scalar.is_null() => Ok(None),
+            Some(YamlValue::Scalar(scalar)) => Ok(Some(scalar)),
             Some(_) => Err(kind(key, wanted)),
         }
     }

@@ -14,19 +14,19 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
-use super::rules::Links;
+use super::rules::LinkPolicy;
 use crate::error::FileProblem;
 use crate::path::RelativePath;
 
 /// Links followed in one walk before it counts as a loop: the kernel's own number.
 const MAX_LINKS: usize = 40;
 
-/// How often a walk is tried again that lost a race against a rename (`EAGAIN`).
+/// Most retries of a walk that lost a race against a rename (`EAGAIN`).
 const MAX_RACES: usize = 64;
 
 const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How a path is resolved.
+/// Method of resolving a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolver {
     /// `openat2`; component by component where the kernel lacks it.
@@ -36,10 +36,10 @@ pub(crate) enum Resolver {
     Components,
 }
 
-/// What a walk may cross.
+/// Limits of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkRules {
-    pub(super) links: Links,
+    pub(super) links: LinkPolicy,
     pub(super) one_device: bool,
     /// The root is `/`: absolute links are inside.
     pub(super) whole_system: bool,
@@ -56,7 +56,7 @@ impl Resolver {
             Self::Kernel => match by_kernel(root, path, rules) {
                 // Some containers answer EPERM for calls they do not know.
                 Err(Errno::NOSYS | Errno::PERM) => by_components(root, path, rules),
-                Err(Errno::XDEV) if rules.one_device && rules.links == Links::Refuse => {
+                Err(Errno::XDEV) if rules.one_device && rules.links == LinkPolicy::Refuse => {
                     Err(FileProblem::OtherDevice)
                 }
                 Err(errno) => Err(errno.into()),
@@ -74,11 +74,11 @@ fn by_kernel(root: BorrowedFd<'_>, path: &RelativePath, rules: WalkRules) -> Res
     let mut flags = OFlags::PATH | OFlags::CLOEXEC;
     match rules.links {
         // A link at the end is then opened as itself, and its kind says so to the caller.
-        Links::Refuse => {
+        LinkPolicy::Refuse => {
             resolve |= ResolveFlags::NO_SYMLINKS;
             flags |= OFlags::NOFOLLOW;
         }
-        Links::Follow => {}
+        LinkPolicy::Follow => {}
     }
     if rules.one_device {
         resolve |= ResolveFlags::NO_XDEV;
@@ -119,7 +119,7 @@ fn by_components(
         let kind = FileType::from_raw_mode(stat.st_mode);
         let last = ahead.is_empty();
         match kind {
-            FileType::Symlink if rules.links == Links::Follow => {
+            FileType::Symlink if rules.links == LinkPolicy::Follow => {
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(FileProblem::Symlink);

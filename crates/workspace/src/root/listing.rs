@@ -1,4 +1,4 @@
-//! What lies in a folder: sorted, bounded, and complete or said not to be.
+//! Listing of a folder: sorted, bounded, and marked where it is incomplete.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -12,10 +12,10 @@ use std::os::fd::AsFd;
 
 /// One name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirEntry {
     /// The name, as the file system has it; not always UTF-8.
     pub name: OsString,
-    /// What it is; links are not followed.
+    /// Kind of the entry; links are not followed.
     pub kind: FileKind,
 }
 
@@ -23,7 +23,7 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The entries, `.` and `..` left out.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DirEntry>,
     /// More entries exist than were asked for, or the folder failed in mid-scan: whoever decides
     /// "there is nothing here" must look at this.
     pub incomplete: bool,
@@ -62,7 +62,9 @@ impl Root {
                 },
                 known => known,
             };
-            listing.entries.push(Entry { name: OsString::from_vec(name.to_vec()), kind: FileKind::of(kind) });
+            listing
+                .entries
+                .push(DirEntry { name: OsString::from_vec(name.to_vec()), kind: FileKind::of(kind) });
         }
         listing.entries.sort();
         Ok(listing)

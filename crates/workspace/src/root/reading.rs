@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
+use loom::Digest;
 use rustix::fs::fstat;
 
 use super::rules::{Metadata, ReadRules};
 use super::{Root, reopen_regular};
-use crate::digest::Digest;
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 

@@ -1,4 +1,4 @@
-//! What a caller asks of a file, and what it is told about it.
+//! Requirements on a file to be read, and its metadata.
 
 use rustix::fs::{FileType, Stat};
 
@@ -7,7 +7,7 @@ use crate::identity::FileId;
 
 /// Whether symbolic links may be part of the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Links {
+pub enum LinkPolicy {
     /// None, not even inside the root: cards, skills, and whatever is written.
     #[default]
     Refuse,
@@ -16,13 +16,13 @@ pub enum Links {
     Follow,
 }
 
-/// What a file must be to be read.
+/// Requirements on a file to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadRules {
     /// Longest file in bytes; a file that grows past it while it is read is refused too.
     pub max_bytes: u64,
     /// Symbolic links on the way.
-    pub links: Links,
+    pub links: LinkPolicy,
     /// Refuse a file that has more than one name.
     pub single_name: bool,
     /// Refuse to cross a mount point below the root.
@@ -32,13 +32,13 @@ pub struct ReadRules {
 impl ReadRules {
     /// At most `max_bytes`, no links, any number of names, any device.
     pub fn at_most(max_bytes: u64) -> Self {
-        Self { max_bytes, links: Links::Refuse, single_name: false, one_device: false }
+        Self { max_bytes, links: LinkPolicy::Refuse, single_name: false, one_device: false }
     }
 
     /// Follows links that stay inside the root.
     #[must_use]
     pub fn follow_links(self) -> Self {
-        Self { links: Links::Follow, ..self }
+        Self { links: LinkPolicy::Follow, ..self }
     }
 
     /// Refuses files with further hard links.
@@ -57,17 +57,14 @@ impl ReadRules {
 /// Facts about an open file, for rules that differ by caller (a card's owner, its mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Device and inode.
     pub id: FileId,
-    /// What it is.
     pub kind: FileKind,
     /// Size in bytes.
     pub bytes: u64,
-    /// How many names it has.
+    /// Number of hard links.
     pub links: u64,
     /// User id of its owner.
     pub owner: u32,
-    /// Permission bits.
     pub mode: u32,
     /// Last change of content: seconds since 1970, as the file system says. Never a reason to
     /// believe a text unchanged.

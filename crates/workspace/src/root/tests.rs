@@ -40,7 +40,7 @@ fn problem<T: std::fmt::Debug>(result: Result<T, FileError>) -> FileProblem {
 }
 
 const RULES: ReadRules =
-    ReadRules { max_bytes: 100, links: Links::Refuse, single_name: false, one_device: false };
+    ReadRules { max_bytes: 100, links: LinkPolicy::Refuse, single_name: false, one_device: false };
 
 fn read(root: &Root, name: &str, rules: ReadRules) -> Result<Vec<u8>, FileProblem> {
     root.read(&path(name), &rules).map(|content| content.bytes).map_err(|error| error.problem)
@@ -226,8 +226,8 @@ fn stat_says_owner_mode_and_links_without_opening() {
     fs::write(&open, "x").unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o666)).unwrap();
     for root in &field.roots {
-        assert_eq!(root.stat(&path("pipe"), Links::Refuse).unwrap().kind, FileKind::Fifo);
-        let found = root.stat(&path("open.md"), Links::Refuse).unwrap();
+        assert_eq!(root.stat(&path("pipe"), LinkPolicy::Refuse).unwrap().kind, FileKind::Fifo);
+        let found = root.stat(&path("open.md"), LinkPolicy::Refuse).unwrap();
         assert!(found.world_writable());
         assert_eq!((found.links, found.bytes, found.mode), (1, 1, 0o666));
         assert_eq!(found.owner, rustix::process::getuid().as_raw());
@@ -333,7 +333,7 @@ fn s8_a_name_of_the_store_is_never_planted() {
         assert!(matches!(problem(root.create_file(&journal)), FileProblem::StoreFile));
         let renamed = root.rename(&path("allowed.txt"), &journal);
         assert!(matches!(problem(renamed), FileProblem::StoreFile));
-        assert!(root.stat(&path("docs/loom.db-journal"), Links::Refuse).is_err());
+        assert!(root.stat(&path("docs/loom.db-journal"), LinkPolicy::Refuse).is_err());
     }
     field.roots[0].create_file(&path("docs/loom.db-journal")).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Which texts of a workspace are loaded: those the owner was shown.
+//! Accepted texts of a workspace: those the owner was shown.
 //!
 //! Trust in a folder is trust in what it held when the owner looked. A text that came or changed since, by `git
 //! pull` or by a build script, is one nobody agreed to; it is compared by hash when it is loaded, so that nothing
@@ -6,32 +6,32 @@
 
 use std::path::Path;
 
-use super::{Answer, Arrival, Change, Inventory, ItemKind, TrustRecord, WorkspaceId};
-use crate::digest::Digest;
+use loom::Digest;
 
-/// Which texts of a workspace are loaded.
+use super::{Inventory, InventoryChange, ItemKind, TrustAnswer, TrustRecord, WorkspaceId, WorkspaceOrigin};
+
+/// Accepted texts of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// All: it was named for this call, or is the home's own.
     All,
-    /// Those listed here, as they were then.
+    /// Texts of this inventory, by digest.
     Seen(Inventory),
 }
 
 impl Default for Accepted {
-    /// Nothing.
     fn default() -> Self {
         Self::Seen(Inventory::default())
     }
 }
 
 impl Accepted {
-    /// What the owner's answer covers.
-    pub fn of(id: &WorkspaceId, arrival: Arrival, record: Option<&TrustRecord>) -> Self {
+    /// Accepted texts by the owner's answer.
+    pub fn of(id: &WorkspaceId, arrival: WorkspaceOrigin, record: Option<&TrustRecord>) -> Self {
         match arrival {
-            Arrival::Named | Arrival::HomesOwn => Self::All,
-            Arrival::Discovered => record
-                .filter(|record| record.id == *id && record.answer == Answer::Trust)
+            WorkspaceOrigin::Named | WorkspaceOrigin::HomesOwn => Self::All,
+            WorkspaceOrigin::Discovered => record
+                .filter(|record| record.id == *id && record.answer == TrustAnswer::Trust)
                 .map_or_else(Self::default, |record| Self::Seen(record.inventory.clone())),
         }
     }
@@ -48,11 +48,11 @@ impl Accepted {
 impl Inventory {
     /// The files of instructions that came or changed since an earlier inventory: what the owner is asked about
     /// again. What is gone needs no answer.
-    pub fn unseen_instructions(&self, earlier: &Self) -> Vec<Change> {
+    pub fn unseen_instructions(&self, earlier: &Self) -> Vec<InventoryChange> {
         let mut changes = self.changes_since(earlier);
         changes.retain(|change| match change {
-            Change::Removed(_) => false,
-            Change::Added(path) | Change::Changed(path) => {
+            InventoryChange::Removed(_) => false,
+            InventoryChange::Added(path) | InventoryChange::Changed(path) => {
                 self.items.iter().any(|item| item.path == *path && item.kind == ItemKind::Instructions)
             }
         });

@@ -1,4 +1,4 @@
-//! What a workspace would load if it were trusted.
+//! Inventory of a workspace: files it would load if it were trusted.
 //!
 //! Everything is read as data: no file is interpreted, nothing started, no link followed out of it. What
 //! cannot be read is listed as such, because "I could not look" is not "there is nothing".
@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use loom::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::path::RelativePath;
 use crate::root::{ReadRules, Root};
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 const MAX_ITEMS: usize = 5_000;
 const MAX_ENTRIES: usize = 10_000;
 
-/// How deep a skill may lie below its folder (as OpenClaw looks for them).
+/// Deepest level of a skill below its folder (as OpenClaw looks for them).
 const SKILL_DEPTH: usize = 6;
 
 /// Files at the top whose text would reach the model as instructions or memory.
@@ -38,7 +38,7 @@ const INSTRUCTIONS: &[&str] = &[
     "HANDOFF.md",
 ];
 
-/// What an item is loaded as.
+/// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
@@ -46,11 +46,8 @@ pub enum ItemKind {
     Instructions,
     /// A daily note, a fact file or a handoff.
     Memory,
-    /// A skill (its SKILL.md).
     Skill,
-    /// A command template.
     Command,
-    /// A capability card.
     Card,
     /// Reminders, which are imported and never run from here.
     Reminders,
@@ -64,10 +61,9 @@ pub enum ItemKind {
 
 /// One thing a workspace would load.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Item {
-    /// Path below the workspace.
+pub struct InventoryItem {
     pub path: PathBuf,
-    /// What it is loaded as.
+    /// Kind of the item.
     pub kind: ItemKind,
     /// Size in bytes.
     pub bytes: u64,
@@ -87,23 +83,19 @@ pub struct Unread {
 /// All of it, ordered by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
-    /// What would be loaded.
-    pub items: Vec<Item>,
-    /// What could not be looked at.
+    pub items: Vec<InventoryItem>,
+    /// Files that could not be read.
     pub unread: Vec<Unread>,
     /// There is more than is listed.
     pub incomplete: bool,
 }
 
-/// How an item differs from an earlier inventory.
+/// Difference of an item from an earlier inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// It was not there.
+pub enum InventoryChange {
     Added(PathBuf),
-    /// Its text is another.
     Changed(PathBuf),
-    /// It is gone.
     Removed(PathBuf),
 }
 
@@ -145,7 +137,7 @@ impl Inventory {
 
     /// What changed since an earlier inventory, ordered by path: shown before the workspace is
     /// loaded again.
-    pub fn changes_since(&self, earlier: &Self) -> Vec<Change> {
+    pub fn changes_since(&self, earlier: &Self) -> Vec<InventoryChange> {
         let by_path = |inventory: &Self| -> BTreeMap<PathBuf, Digest> {
             inventory.items.iter().map(|item| (item.path.clone(), item.sha256)).collect()
         };
@@ -154,9 +146,9 @@ impl Inventory {
         paths
             .into_iter()
             .filter_map(|path| match (before.get(path), now.get(path)) {
-                (None, _) => Some(Change::Added(path.clone())),
-                (_, None) => Some(Change::Removed(path.clone())),
-                (Some(old), Some(new)) => (old != new).then(|| Change::Changed(path.clone())),
+                (None, _) => Some(InventoryChange::Added(path.clone())),
+                (_, None) => Some(InventoryChange::Removed(path.clone())),
+                (Some(old), Some(new)) => (old != new).then(|| InventoryChange::Changed(path.clone())),
             })
             .collect()
     }
@@ -188,7 +180,7 @@ impl Taking<'_> {
             return self.unread(path.as_path(), "its name is not UTF-8 text");
         }
         match self.root.read(path, rules) {
-            Ok(content) => self.found.items.push(Item {
+            Ok(content) => self.found.items.push(InventoryItem {
                 path: path.as_path().to_path_buf(),
                 kind,
                 bytes: content.metadata.bytes,

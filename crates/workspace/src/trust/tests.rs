@@ -4,29 +4,34 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use loom::Digest;
+
 use super::*;
-use crate::digest::Digest;
 use crate::guard::StoreGuard;
 
 fn id(path: &str, inode: u64) -> WorkspaceId {
     WorkspaceId { path: path.into(), file: FileId { device: 1, inode } }
 }
 
-fn record(id: WorkspaceId, answer: Answer) -> TrustRecord {
+fn record(id: WorkspaceId, answer: TrustAnswer) -> TrustRecord {
     TrustRecord { id, answer, inventory: Inventory::default() }
 }
 
 fn loaded() -> Inventory {
-    let item =
-        Item { path: "AGENTS.md".into(), kind: ItemKind::Instructions, bytes: 1, sha256: Digest::of(b"x") };
+    let item = InventoryItem {
+        path: "AGENTS.md".into(),
+        kind: ItemKind::Instructions,
+        bytes: 1,
+        sha256: Digest::of(b"x"),
+    };
     Inventory { items: vec![item], ..Inventory::default() }
 }
 
 #[test]
 fn the_decision_is_a_table() {
-    use Answer::{Distrust, Trust};
-    use Arrival::{Discovered, HomesOwn, Named};
+    use TrustAnswer::{Distrust, Trust};
     use TrustDecision::{NamedForThisCall, NothingToLoad, Trusted, Untrusted};
+    use WorkspaceOrigin::{Discovered, HomesOwn, Named};
     let here = id("/w", 1);
     let (full, empty) = (loaded(), Inventory::default());
     let unsure = Inventory { incomplete: true, ..Inventory::default() };
@@ -36,15 +41,15 @@ fn the_decision_is_a_table() {
     let other_path = Some(record(id("/elsewhere", 1), Trust));
     let refused_elsewhere = Some(record(id("/elsewhere", 1), Distrust));
     let table = [
-        (&full, Discovered, &None, Untrusted(Reason::NeverAsked)),
+        (&full, Discovered, &None, Untrusted(UntrustedReason::NeverAsked)),
         (&full, Discovered, &yes, Trusted),
-        (&full, Discovered, &no, Untrusted(Reason::Distrusted)),
-        (&full, Discovered, &other_inode, Untrusted(Reason::Replaced)),
-        (&full, Discovered, &other_path, Untrusted(Reason::Moved)),
-        (&full, Discovered, &refused_elsewhere, Untrusted(Reason::NeverAsked)),
+        (&full, Discovered, &no, Untrusted(UntrustedReason::Distrusted)),
+        (&full, Discovered, &other_inode, Untrusted(UntrustedReason::Replaced)),
+        (&full, Discovered, &other_path, Untrusted(UntrustedReason::Moved)),
+        (&full, Discovered, &refused_elsewhere, Untrusted(UntrustedReason::NeverAsked)),
         (&empty, Discovered, &None, NothingToLoad),
-        (&empty, Discovered, &no, Untrusted(Reason::Distrusted)),
-        (&unsure, Discovered, &None, Untrusted(Reason::NeverAsked)),
+        (&empty, Discovered, &no, Untrusted(UntrustedReason::Distrusted)),
+        (&unsure, Discovered, &None, Untrusted(UntrustedReason::NeverAsked)),
         (&full, Named, &None, NamedForThisCall),
         (&full, Named, &no, NamedForThisCall),
         (&full, Named, &yes, Trusted),
@@ -110,7 +115,7 @@ fn a_folder_of_ordinary_files_has_nothing_to_load() {
     fs::create_dir(temp.path().join("skills")).unwrap();
     let inventory = Inventory::take(&root);
     assert!(inventory.is_empty());
-    let decision = decide(&WorkspaceId::of(&root), &inventory, Arrival::Discovered, None);
+    let decision = decide(&WorkspaceId::of(&root), &inventory, WorkspaceOrigin::Discovered, None);
     assert_eq!(decision, TrustDecision::NothingToLoad);
 }
 
@@ -141,9 +146,9 @@ fn changes_since_the_owner_looked_are_named() {
     fs::remove_dir_all(temp.path().join("skills")).unwrap();
     let changes = Inventory::take(&root).changes_since(&before);
     let expected = [
-        Change::Changed("AGENTS.md".into()),
-        Change::Added("commands/new.md".into()),
-        Change::Removed("skills/a/SKILL.md".into()),
+        InventoryChange::Changed("AGENTS.md".into()),
+        InventoryChange::Added("commands/new.md".into()),
+        InventoryChange::Removed("skills/a/SKILL.md".into()),
     ];
     assert_eq!(changes, expected);
 }
@@ -154,15 +159,15 @@ fn an_identity_tells_a_replaced_folder_from_the_trusted_one() {
     let (w, away) = (temp.path().join("w"), temp.path().join("away"));
     fs::create_dir(&w).unwrap();
     let guard = StoreGuard::new();
-    let trusted = record(WorkspaceId::of(&Root::open(&w, &guard).unwrap()), Answer::Trust);
+    let trusted = record(WorkspaceId::of(&Root::open(&w, &guard).unwrap()), TrustAnswer::Trust);
     fs::rename(&w, &away).unwrap();
     fs::create_dir(&w).unwrap();
     let decide_for = |path: &Path| {
         let root = Root::open(path, &guard).unwrap();
-        decide(&WorkspaceId::of(&root), &loaded(), Arrival::Discovered, Some(&trusted))
+        decide(&WorkspaceId::of(&root), &loaded(), WorkspaceOrigin::Discovered, Some(&trusted))
     };
-    assert_eq!(decide_for(&w), TrustDecision::Untrusted(Reason::Replaced));
-    assert_eq!(decide_for(&away), TrustDecision::Untrusted(Reason::Moved));
+    assert_eq!(decide_for(&w), TrustDecision::Untrusted(UntrustedReason::Replaced));
+    assert_eq!(decide_for(&away), TrustDecision::Untrusted(UntrustedReason::Moved));
 }
 
 #[test]
@@ -184,25 +189,29 @@ fn s4_only_instructions_that_came_or_changed_are_asked_about_again() {
         .unseen_instructions(&before)
         .into_iter()
         .map(|change| match change {
-            Change::Added(path) | Change::Changed(path) | Change::Removed(path) => path,
+            InventoryChange::Added(path)
+            | InventoryChange::Changed(path)
+            | InventoryChange::Removed(path) => path,
         })
         .collect();
     assert_eq!(unseen, [Path::new("AGENTS.md"), Path::new("SOUL.md")]);
-    assert!(before.unseen_instructions(&now).iter().all(|change| !matches!(change, Change::Removed(_))));
+    assert!(
+        before.unseen_instructions(&now).iter().all(|change| !matches!(change, InventoryChange::Removed(_)))
+    );
 }
 
 #[test]
 fn s4_an_answer_covers_the_folder_and_the_texts_it_was_given_for() {
     let (here, full) = (id("/w", 1), loaded());
-    let yes = TrustRecord { inventory: full.clone(), ..record(here.clone(), Answer::Trust) };
-    let no = TrustRecord { answer: Answer::Distrust, ..yes.clone() };
+    let yes = TrustRecord { inventory: full.clone(), ..record(here.clone(), TrustAnswer::Trust) };
+    let no = TrustRecord { answer: TrustAnswer::Distrust, ..yes.clone() };
     let (path, text) = (Path::new("AGENTS.md"), Digest::of(b"x"));
     let accepted = |arrival, record| Accepted::of(&here, arrival, record);
-    assert!(accepted(Arrival::Discovered, Some(&yes)).takes(path, text));
-    assert!(!accepted(Arrival::Discovered, Some(&yes)).takes(path, Digest::of(b"y")));
-    assert!(!accepted(Arrival::Discovered, Some(&yes)).takes(Path::new("SOUL.md"), text));
-    assert!(!accepted(Arrival::Discovered, Some(&no)).takes(path, text));
-    assert!(!accepted(Arrival::Discovered, None).takes(path, text));
-    assert!(!Accepted::of(&id("/w", 2), Arrival::Discovered, Some(&yes)).takes(path, text));
-    assert!(accepted(Arrival::Named, None).takes(path, Digest::of(b"y")));
+    assert!(accepted(WorkspaceOrigin::Discovered, Some(&yes)).takes(path, text));
+    assert!(!accepted(WorkspaceOrigin::Discovered, Some(&yes)).takes(path, Digest::of(b"y")));
+    assert!(!accepted(WorkspaceOrigin::Discovered, Some(&yes)).takes(Path::new("SOUL.md"), text));
+    assert!(!accepted(WorkspaceOrigin::Discovered, Some(&no)).takes(path, text));
+    assert!(!accepted(WorkspaceOrigin::Discovered, None).takes(path, text));
+    assert!(!Accepted::of(&id("/w", 2), WorkspaceOrigin::Discovered, Some(&yes)).takes(path, text));
+    assert!(accepted(WorkspaceOrigin::Named, None).takes(path, Digest::of(b"y")));
 }

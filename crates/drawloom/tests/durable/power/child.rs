@@ -15,7 +15,8 @@ use store::blobs::{BlobError, BlobId, Blobs};
 use store::home::{Home, HomeOptions};
 use store::{Ids, Principal, Store, StoreError, TreeFilter, With};
 use workspace::{
-    Documents, Expected, Outcome, RelativePath, Replacement, Root, Stamp, StoreGuard, Unmerged, WorkspaceLock,
+    Documents, Expected, RelativePath, ReplaceOutcome, Replacement, Root, Stamp, StoreGuard, Unmerged,
+    WorkspaceLock,
 };
 
 use super::disk::{Disk, Survives};
@@ -134,8 +135,8 @@ fn keeps_commits_blobs_and_documents() {
             let replacement =
                 Replacement { text: &text, expected, stamp: stamp(), unmerged: Unmerged::Beside };
             match documents.replace(&name(), &replacement).unwrap() {
-                Outcome::Saved(saved) => expected = Expected::Text(saved.digest),
-                Outcome::Conflict { .. } => panic!("nobody else writes"),
+                ReplaceOutcome::Saved(saved) => expected = Expected::Text(saved.digest),
+                ReplaceOutcome::Conflict { .. } => panic!("nobody else writes"),
             }
             say("document", round);
         }

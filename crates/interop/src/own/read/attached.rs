@@ -6,7 +6,7 @@ use loom::{Digest, Rows, Trust};
 use super::{Reader, Why};
 use crate::own::bytes::Data;
 use crate::own::record::{BodyRecord, BytesRecord, GenerationRecord, InjectionRecord, ResponseRecord};
-use crate::own::source::{Body, Response, StoredGeneration};
+use crate::own::source::{ArchivedResponse, FileBody, StoredGeneration};
 
 impl Reader {
     pub(super) fn injection(&mut self, record: InjectionRecord) -> Result<(), Why> {
@@ -64,7 +64,7 @@ impl Reader {
         if let Some(bytes) = held("body", digest, length, data)? {
             self.file.materials.bodies.insert(digest, bytes);
         }
-        self.file.materials.bodies_of.entry(manifest).or_default().push(Body { name, digest, length });
+        self.file.materials.bodies_of.entry(manifest).or_default().push(FileBody { name, digest, length });
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl Reader {
             return Err(format!("response {digest} is forgotten and has a body; it was skipped"));
         }
         if purged || bytes.is_some() {
-            let response = Response { metadata, bytes: bytes.unwrap_or_default(), purged };
+            let response = ArchivedResponse { metadata, bytes: bytes.unwrap_or_default(), purged };
             self.file.materials.responses.insert(digest, response);
         }
         Ok(())

@@ -10,7 +10,7 @@ fn a_text_that_was_seen_is_replaced() {
         let desk = desk();
         let outcome = replace(&desk, &Seam::new(abilities), &ours()).unwrap();
         let saved = Saved { digest: Digest::of(OURS.as_bytes()), changed: true };
-        assert_eq!(outcome, Outcome::Saved(saved));
+        assert_eq!(outcome, ReplaceOutcome::Saved(saved));
         assert_eq!(desk.texts(), [("HANDOFF.md".into(), OURS.into())]);
     }
 }
@@ -34,9 +34,9 @@ fn s18_a_person_may_save_before_any_call_and_both_texts_remain() {
                 // Between finding our file for the last look and reading it, a save by rename is
                 // a save that came after ours.
                 let after_the_end = seam.made() == at && seam.last() == "load";
-                if !(after_the_end && matches!(outcome, Outcome::Saved(_))) {
+                if !(after_the_end && matches!(outcome, ReplaceOutcome::Saved(_))) {
                     assert!(desk.holds(OURS), "ours is lost: {place}: {:?}", desk.texts());
-                    assert!(matches!(outcome, Outcome::Conflict { .. }), "{place}");
+                    assert!(matches!(outcome, ReplaceOutcome::Conflict { .. }), "{place}");
                 }
                 assert_eq!(desk.working_files(), 0, "{place}: {:?}", desk.texts());
             }
@@ -70,7 +70,7 @@ fn s18_two_saves_in_a_row_leave_the_newest_in_the_file() {
             assert!(later > 5, "the second save never fell into the way back");
             break;
         }
-        assert!(matches!(outcome, Outcome::Conflict { .. }));
+        assert!(matches!(outcome, ReplaceOutcome::Conflict { .. }));
         assert_eq!(desk.text("HANDOFF.md"), "an even later save", "{later}: {:?}", desk.texts());
         assert!(desk.holds(OURS), "{later}: {:?}", desk.texts());
         let exchanges = seam.calls.borrow().iter().filter(|call| **call == "exchange").count();
@@ -91,7 +91,7 @@ fn s18_a_document_removed_meanwhile_stays_removed_and_ours_is_kept() {
             if seam.made() < at {
                 break;
             }
-            if matches!(outcome, Outcome::Conflict { .. }) {
+            if matches!(outcome, ReplaceOutcome::Conflict { .. }) {
                 assert!(desk.holds(OURS), "{abilities:?} {at}: {:?}", desk.texts());
             }
             assert_eq!(desk.working_files(), 0, "{abilities:?} {at}: {:?}", desk.texts());

@@ -11,11 +11,11 @@ fn s18_a_conflict_names_both_texts() {
     fs::write(desk.file("HANDOFF.md"), THEIRS).unwrap();
     let outcome = desk.documents().replace(&path("HANDOFF.md"), &ours()).unwrap();
     let found = Some(Digest::of(THEIRS.as_bytes()));
-    assert_eq!(outcome, Outcome::Conflict { found, ours: path(KEPT), others: Vec::new() });
+    assert_eq!(outcome, ReplaceOutcome::Conflict { found, ours: path(KEPT), others: Vec::new() });
     assert_eq!(desk.text(KEPT), OURS);
     // The name is taken now: the next one is numbered.
     let outcome = desk.documents().replace(&path("HANDOFF.md"), &ours()).unwrap();
-    assert!(matches!(outcome, Outcome::Conflict { ours, .. } if ours == path(&format!("{KEPT}-2"))));
+    assert!(matches!(outcome, ReplaceOutcome::Conflict { ours, .. } if ours == path(&format!("{KEPT}-2"))));
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn s18_a_handoff_draft_goes_where_the_caller_says() {
     let mut seam = Seam::new(Abilities::All);
     seam.saves.push((9, Box::new(move || save("by rename", &file))));
     let outcome = replace(&desk, &seam, &what).unwrap();
-    assert!(matches!(outcome, Outcome::Conflict { ours, .. } if ours == place));
+    assert!(matches!(outcome, ReplaceOutcome::Conflict { ours, .. } if ours == place));
     assert_eq!(desk.text(".drawloom/handoffs/x-unmerged.md"), OURS);
     assert_eq!(desk.texts(), [("HANDOFF.md".into(), THEIRS.into())]);
 }
@@ -44,7 +44,7 @@ fn s18_a_first_creation_never_replaces() {
             let what = Replacement { expected: Expected::Absent, ..ours() };
             let outcome = replace(&desk, &seam, &what).unwrap();
             if seam.made() < at {
-                assert!(matches!(outcome, Outcome::Saved(_)));
+                assert!(matches!(outcome, ReplaceOutcome::Saved(_)));
                 assert_eq!(desk.texts(), [("HANDOFF.md".into(), OURS.into())]);
                 break;
             }
@@ -83,11 +83,11 @@ fn s18_an_error_of_sync_or_close_fails_for_good() {
 fn a_leftover_that_cannot_be_removed_does_not_undo_a_save() {
     let desk = desk();
     let seam = Seam::failing("unlink", 1, Errno::IO);
-    assert!(matches!(replace(&desk, &seam, &ours()), Ok(Outcome::Saved(_))));
+    assert!(matches!(replace(&desk, &seam, &ours()), Ok(ReplaceOutcome::Saved(_))));
     assert_eq!(desk.working_files(), 1);
     let stamp = Stamp::new("later").unwrap();
     let done = desk.documents().recover(&RelativePath::root(), &stamp).unwrap();
-    assert_eq!(done, [Recovered::Kept(path("HANDOFF.md.drawloom-later"))]);
+    assert_eq!(done, [RecoveredDocument::Kept(path("HANDOFF.md.drawloom-later"))]);
     assert_eq!(desk.text("HANDOFF.md.drawloom-later"), OLD);
 }
 
@@ -97,7 +97,7 @@ fn the_same_text_is_not_written_again() {
     let what = Replacement { text: OLD.as_bytes(), ..ours() };
     let inode = fs::metadata(desk.file("HANDOFF.md")).unwrap().ino();
     let outcome = desk.documents().replace(&path("HANDOFF.md"), &what).unwrap();
-    assert!(matches!(outcome, Outcome::Saved(Saved { changed: false, .. })));
+    assert!(matches!(outcome, ReplaceOutcome::Saved(Saved { changed: false, .. })));
     assert_eq!(fs::metadata(desk.file("HANDOFF.md")).unwrap().ino(), inode);
 }
 
@@ -115,7 +115,7 @@ fn s18_mode_owner_and_attributes_stay() {
     };
     let flags = rustix::fs::XattrFlags::empty();
     rustix::fs::setxattr(&file, "user.origin", b"by hand", flags).unwrap();
-    assert!(matches!(desk.documents().replace(&path("HANDOFF.md"), &ours()), Ok(Outcome::Saved(_))));
+    assert!(matches!(desk.documents().replace(&path("HANDOFF.md"), &ours()), Ok(ReplaceOutcome::Saved(_))));
     let now = fs::metadata(&file).unwrap();
     assert_eq!((now.mode() & 0o7777, now.uid()), (0o640, owner));
     let mut value = [0_u8; 16];
@@ -137,7 +137,7 @@ fn s18_a_link_inside_the_root_is_followed_once() {
     fs::create_dir(desk.file("dotfiles")).unwrap();
     fs::rename(desk.file("HANDOFF.md"), desk.file("dotfiles/real.md")).unwrap();
     symlink("dotfiles/real.md", desk.file("HANDOFF.md")).unwrap();
-    assert!(matches!(desk.documents().replace(&path("HANDOFF.md"), &ours()), Ok(Outcome::Saved(_))));
+    assert!(matches!(desk.documents().replace(&path("HANDOFF.md"), &ours()), Ok(ReplaceOutcome::Saved(_))));
     assert_eq!(desk.text("dotfiles/real.md"), OURS);
     assert!(fs::symlink_metadata(desk.file("HANDOFF.md")).unwrap().is_symlink());
     assert_eq!(desk.documents().read(&path("HANDOFF.md")).unwrap().unwrap().bytes, OURS.as_bytes());
@@ -188,7 +188,7 @@ fn writes_4_a_folder_or_link_swapped_in_before_the_exchange_is_put_back() {
         };
         seam.saves.push((9, Box::new(plant)));
         let outcome = replace(&desk, &seam, &ours()).unwrap();
-        assert!(matches!(outcome, Outcome::Conflict { found: None, .. }));
+        assert!(matches!(outcome, ReplaceOutcome::Conflict { found: None, .. }));
         assert_eq!(desk.text(KEPT), OURS);
         let stands = fs::symlink_metadata(desk.file("HANDOFF.md")).unwrap();
         assert!(if planted == "folder" { stands.is_dir() } else { stands.is_symlink() });
@@ -206,8 +206,8 @@ fn a_start_removes_only_what_it_recognises() {
     fs::write(desk.file(".HANDOFF.md.drawloom-notes.new"), "a person's").unwrap();
     let done = desk.documents().recover(&RelativePath::root(), &Stamp::new("T").unwrap()).unwrap();
     assert_eq!(done.len(), 2);
-    assert!(done.contains(&Recovered::Removed(path(whole.to_str().unwrap()))));
-    assert!(done.contains(&Recovered::Kept(path("HANDOFF.md.drawloom-T"))));
+    assert!(done.contains(&RecoveredDocument::Removed(path(whole.to_str().unwrap()))));
+    assert!(done.contains(&RecoveredDocument::Kept(path("HANDOFF.md.drawloom-T"))));
     assert_eq!(desk.text("HANDOFF.md.drawloom-T"), &OURS[..3]);
     assert_eq!(desk.text(".HANDOFF.md.drawloom-notes.new"), "a person's");
     assert_eq!(desk.text("HANDOFF.md"), OLD);

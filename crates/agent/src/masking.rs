@@ -1,0 +1,173 @@
+//! Known secrets in what a model answers: masked before anybody sees it, and before it is stored (spec: security §11).
+//!
+//! A secret may be split over deltas or written with escapes, so that it stands nowhere in the bytes and yet in the
+//! text. Hence two rules: deltas are masked as text on their way to the client, and a stored body is edited until
+//! neither its bytes nor the text read from it hold a secret.
+
+mod frames;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loom::NodeId;
+use model::{DialectName, Piece, Reparsed, reparse};
+use text::mask::{MaskTextStream, Masker};
+
+use crate::event::{Event, EventSink};
+
+/// Deltas of the nodes of one request, masked on their way to a client.
+pub(crate) struct MaskedDeltas<'a> {
+    events: &'a dyn EventSink,
+    masker: &'a Masker,
+    nodes: &'a [NodeId],
+    choices: BTreeMap<u32, Streams>,
+}
+
+#[derive(Default)]
+struct Streams {
+    text: Option<MaskTextStream>,
+    thinking: Option<MaskTextStream>,
+    /// Bytes of text that were passed on.
+    written: u64,
+}
+
+impl<'a> MaskedDeltas<'a> {
+    /// `nodes` are those of the choices, by index.
+    pub(crate) fn new(events: &'a dyn EventSink, masker: &'a Masker, nodes: &'a [NodeId]) -> Self {
+        Self { events, masker, nodes, choices: BTreeMap::new() }
+    }
+
+    /// Passes on what a delta completes. Thinking ends where text begins.
+    pub(crate) fn event(&mut self, event: &model::Event) {
+        match event {
+            model::Event::Text { choice, text } => {
+                let Some(node) = self.node(*choice) else { return };
+                let streams = self.choices.entry(*choice).or_default();
+                finish(streams.thinking.take(), |text| self.events.emit(Event::Thinking { node, text }));
+                let stream = streams.text.get_or_insert_with(|| self.masker.text_stream());
+                let text = stream.push(text);
+                pass(text, |text| self.events.emit(streams.delta(node, text)));
+            }
+            model::Event::Thinking { choice, text } => {
+                let Some(node) = self.node(*choice) else { return };
+                let streams = self.choices.entry(*choice).or_default();
+                let stream = streams.thinking.get_or_insert_with(|| self.masker.text_stream());
+                pass(stream.push(text), |text| self.events.emit(Event::Thinking { node, text }));
+            }
+            _ => {}
+        }
+    }
+
+    /// Passes on what was held back as the possible beginning of a secret.
+    pub(crate) fn finish(mut self) {
+        for (choice, mut streams) in std::mem::take(&mut self.choices) {
+            let Some(node) = self.node(choice) else { continue };
+            finish(streams.thinking.take(), |text| self.events.emit(Event::Thinking { node, text }));
+            finish(streams.text.take(), |text| self.events.emit(streams.delta(node, text)));
+        }
+    }
+
+    fn node(&self, choice: u32) -> Option<NodeId> {
+        self.nodes.get(choice as usize).copied()
+    }
+}
+
+impl Streams {
+    /// More text of a node.
+    fn delta(&mut self, node: NodeId, text: String) -> Event {
+        let offset = self.written;
+        self.written += text.len() as u64;
+        Event::Delta { node, offset, text }
+    }
+}
+
+fn finish(stream: Option<MaskTextStream>, show: impl FnOnce(String)) {
+    if let Some(stream) = stream {
+        pass(stream.finish().rest, show);
+    }
+}
+
+fn pass(text: String, show: impl FnOnce(String)) {
+    if !text.is_empty() {
+        show(text);
+    }
+}
+
+/// A response body with known secrets masked, and what is read from it.
+pub(crate) struct MaskedResponse {
+    pub(crate) body: Vec<u8>,
+    pub(crate) reparsed: Reparsed,
+    /// Names of the secrets.
+    pub(crate) names: BTreeSet<String>,
+}
+
+impl MaskedResponse {
+    /// Masks `body` in its bytes; where the text read from it still holds a secret, in the strings of its JSON; where
+    /// that is not enough, the text alone is kept, masked, and no body.
+    pub(crate) fn of(masker: &Masker, dialect: DialectName, body: Vec<u8>, streamed: bool) -> Self {
+        let mut names = BTreeSet::new();
+        let body = if masker.finds_in(&body) {
+            let masked = masker.mask_bytes(&body);
+            names.extend(masked.spans.into_iter().map(|span| span.name));
+            masked.bytes
+        } else {
+            body
+        };
+        let reparsed = reparse(dialect, &body, streamed);
+        let found = names_in(masker, &reparsed);
+        if found.is_empty() {
+            return Self { body, reparsed, names };
+        }
+        names.extend(found);
+        let edited = frames::masked(masker, dialect, &body, streamed);
+        let again = reparse(dialect, &edited, streamed);
+        if says(masker, &reparsed, &again) && names_in(masker, &again).is_empty() {
+            return Self { body: edited, reparsed: again, names };
+        }
+        let mut reparsed = reparsed;
+        mask_choices(masker, &mut reparsed);
+        Self { body: Vec::new(), reparsed, names }
+    }
+}
+
+/// Whether `edited` has the text of `whole`, masked.
+fn says(masker: &Masker, whole: &Reparsed, edited: &Reparsed) -> bool {
+    let masked = |text: String| masker.mask(&text).text.into_owned();
+    whole.choices.len() == edited.choices.len()
+        && whole.choices.iter().zip(&edited.choices).all(|(whole, edited)| {
+            masked(whole.text()) == edited.text() && masked(whole.thinking()) == edited.thinking()
+        })
+}
+
+/// Names of the secrets in the text of the choices.
+fn names_in(masker: &Masker, reparsed: &Reparsed) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut look = |text: &str| names.extend(masker.mask(text).spans.into_iter().map(|span| span.name));
+    for choice in &reparsed.choices {
+        look(&choice.text());
+        look(&choice.thinking());
+        look(&choice.refusal());
+        for piece in &choice.pieces {
+            match piece {
+                Piece::Call(call) => {
+                    [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text))
+                }
+                Piece::Opaque(json) | Piece::Thinking { opaque: Some(json), .. } => look(&json.to_string()),
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
+/// Leaves of each choice its text alone, masked.
+fn mask_choices(masker: &Masker, reparsed: &mut Reparsed) {
+    for choice in &mut reparsed.choices {
+        let text = choice.text();
+        let said = if text.is_empty() { choice.refusal() } else { text };
+        choice.pieces = vec![Piece::Text(masker.mask(&said).text.into_owned())];
+        choice.logprobs.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

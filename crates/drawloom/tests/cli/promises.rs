@@ -1,0 +1,50 @@
+//! Promises that a reviewer saw broken from outside, each as they tried it.
+
+use serde_json::Value;
+
+use crate::world::World;
+
+fn operations(world: &World) -> usize {
+    let (_, log) = world.json(&["tree", "log", "Rain"]);
+    log["operations"].as_array().map_or_else(|| panic!("{log}"), Vec::len)
+}
+
+#[test]
+fn a_branch_at_the_very_end_of_the_tip_is_no_step_to_undo() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
+    let (_, shown) = world.json(&["tree", "show", "Rain"]);
+    let tip = shown["nodes"].as_array().and_then(|nodes| nodes.last()).map(|node| node["short_id"].clone());
+    let Some(Value::String(tip)) = tip else { panic!("{shown}") };
+    let before = operations(&world);
+    world.ok(&["tree", "branch", "Rain", &tip, "--at", "10"]);
+    assert_eq!(operations(&world), before);
+    assert_eq!(world.ok(&["tree", "text", "Rain"]), "It rained.");
+}
+
+#[test]
+fn a_text_of_4_mb_is_forgotten_without_a_word_of_others() {
+    let world = World::new();
+    let text = "A secret that goes on and on. ".repeat(140_000);
+    let draft = world.path("draft.txt");
+    std::fs::write(&draft, &text).unwrap();
+    world.ok(&["tree", "new", "--title", "Rain", "--file", draft.to_str().unwrap()]);
+    let run = world.run(&["forget", "--text", "A secret that goes on and on.", "--yes", "--yes"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!world.ok(&["tree", "text", "Rain"]).contains("secret"));
+    let database = std::fs::read(world.home().join("loom.db")).unwrap();
+    assert!(!database.windows(20).any(|window| window == b"A secret that goes o"));
+}
+
+#[test]
+fn a_preview_of_forgetting_waits_for_nobody_and_writes_nothing() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained a secret."]);
+    let database = world.home().join("loom.db");
+    let writer = rusqlite::Connection::open(&database).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let run = world.run(&["forget", "--text", "secret", "--dry-run"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.out.contains("nodes"), "{run:?}");
+    writer.execute_batch("ROLLBACK").unwrap();
+}

@@ -1,0 +1,48 @@
+//! What the rules of the store are written over: one transaction of a database engine.
+//!
+//! Statements are SQL that every engine reads (`?1` names a parameter), so that a rule stands once and a join is one
+//! round trip. What engines do each in their own way (the search index, the clock, locks) are methods of
+//! [`Transaction`]; none has a default.
+
+mod value;
+
+use loom::Millis;
+use text::bigrams::Query;
+
+use crate::error::StoreError;
+
+pub(crate) use value::{FromValue, NONE, Params, Row, Value, ValueRef, params};
+
+/// Called with each row; returns whether the next one is wanted.
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>;
+
+/// One transaction that writes, or one snapshot that reads.
+pub(crate) trait Transaction {
+    /// Runs a statement that changes rows; returns how many rows it changed.
+    fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError>;
+
+    /// Runs a statement that returns rows.
+    fn query(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError>;
+
+    /// Runs one statement with many sets of parameters, in one round trip where there are round trips; the rows come
+    /// in the order of the sets. A set for which there is no row is passed over.
+    fn query_each(&self, sql: &str, sets: &[&[Value<'_>]], visit: Visit<'_>) -> Result<(), StoreError>;
+
+    /// Makes writers of a tree wait for each other until the transaction ends.
+    fn lock_tree(&self, tree: i64) -> Result<(), StoreError>;
+
+    /// Adds a node's text to the search index.
+    fn index(&self, node: i64, text: &str) -> Result<(), StoreError>;
+
+    /// Takes a node's text out of the search index, which has to be told what it was.
+    fn unindex(&self, node: i64, text: &str) -> Result<(), StoreError>;
+
+    /// Calls `visit` with the numbers of nodes from `first` to `last` whose text may match, the greatest first.
+    fn candidates(&self, query: &Query, first: i64, last: i64, visit: Visit<'_>) -> Result<(), StoreError>;
+
+    /// The engine's clock.
+    fn now(&self) -> Result<Millis, StoreError>;
+
+    /// What the engine itself finds wrong with its files.
+    fn problems(&self) -> Result<Vec<String>, StoreError>;
+}

@@ -1,0 +1,22 @@
+//! The rules of the store over rows, the same for every engine.
+
+pub(crate) mod bytes;
+mod cell;
+mod codes;
+pub(crate) mod commit;
+mod draft;
+pub(crate) mod events;
+pub(crate) mod forget;
+pub(crate) mod generations;
+pub(crate) mod import;
+mod injections;
+pub(crate) mod maintenance;
+pub(crate) mod node;
+mod operation;
+mod position;
+pub(crate) mod queries;
+pub(crate) mod reader;
+pub(crate) mod sessions;
+pub(crate) mod trees;
+pub(crate) mod work;
+pub(crate) mod workspaces;

@@ -1,0 +1,110 @@
+//! Events as rows, in the order of commits.
+
+use loom::{GenerationId, OpKind, Seq, Slot};
+
+use super::bytes::{In, Out};
+use super::cell::view_name;
+use super::codes::Code;
+use super::trees::seen;
+use crate::db::{Db, TreeKey, bytes_of, get, unsigned};
+use crate::engine::NONE;
+use crate::error::StoreError;
+use crate::event::{Cursor, Event, Events, Happening, KEPT};
+use crate::principal::Principal;
+
+/// How often old events are removed, in events.
+const SWEEP: i64 = 1024;
+
+/// Appends an event.
+pub(crate) fn append(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<(), StoreError> {
+    let sql = "INSERT INTO events (tree, what) VALUES (?1, ?2) RETURNING pk";
+    let newest = db.insert(sql, (tree.0, write(db, tree, what)?))?;
+    if newest % SWEEP == 0 {
+        db.run("DELETE FROM events WHERE pk <= ?1", [newest - KEPT as i64])?;
+    }
+    Ok(())
+}
+
+/// The newest event.
+pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
+    let last = db.one("SELECT coalesce(max(pk), 0) FROM events", NONE, |row| unsigned(row, 0))?;
+    Ok(Cursor(last.unwrap_or_default()))
+}
+
+/// As [`crate::Store::events_after`].
+pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
+    let from = i64::try_from(after.0).unwrap_or(i64::MAX);
+    let first =
+        db.one("SELECT coalesce(min(pk), 1) FROM events", NONE, |row| get::<i64>(row, 0))?.unwrap_or(1);
+    let end = last(db)?;
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT e.pk, t.id, e.what, e.tree FROM events e JOIN trees t ON t.pk = e.tree
+         WHERE e.pk > ?2 AND {seen} ORDER BY e.pk LIMIT ?3"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let events = db.all(&sql, (param, from, limit), |row| {
+        Ok(Event {
+            cursor: Cursor(unsigned(row, 0)?),
+            tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
+            what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
+        })
+    })?;
+    let full = events.len() as i64 == limit;
+    let next = events.last().filter(|_| full).map_or(end, |last| last.cursor);
+    Ok(Events { events, next: next.max(after), missed: from + 1 < first })
+}
+
+fn write(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<Vec<u8>, StoreError> {
+    let mut out = Out::default();
+    match what {
+        Happening::Operation { seq, kind, view } => {
+            out.byte(if view.is_some() { 1 } else { 0 });
+            out.number(seq.0);
+            out.byte(kind.code());
+            if let Some(view) = view {
+                out.signed(db.intern(tree, view.as_str())?);
+            }
+        }
+        Happening::Draft { view, slot, revision } => {
+            out.byte(2);
+            out.signed(db.intern(tree, view.as_str())?);
+            out.optional(match slot {
+                Slot::Buffer => None,
+                Slot::Edit(position) => {
+                    db.node_number(tree, position.original())?.map(|number| number as u64)
+                }
+            });
+            out.optional(*revision);
+        }
+        Happening::Generation { id } => {
+            out.byte(3);
+            out.fixed(&id.to_bytes());
+        }
+        Happening::Removed => out.byte(4),
+    }
+    Ok(out.0)
+}
+
+fn read(db: &Db<'_>, tree: TreeKey, bytes: &[u8]) -> Result<Happening, StoreError> {
+    let mut read = In::new(bytes, "an event");
+    Ok(match read.byte()? {
+        form @ (0 | 1) => {
+            let seq = Seq(read.number()?);
+            let kind = OpKind::from_code(read.byte()?)?;
+            let view = if form == 0 { None } else { Some(view_name(db, tree, read.signed()?)?) };
+            Happening::Operation { seq, kind, view }
+        }
+        2 => {
+            let view = view_name(db, tree, read.signed()?)?;
+            let slot = match read.optional()? {
+                None => Slot::Buffer,
+                Some(number) => Slot::Edit(db.node_id(tree, number as i64)?.as_position()),
+            };
+            Happening::Draft { view, slot, revision: read.optional()? }
+        }
+        3 => Happening::Generation { id: GenerationId::from_bytes(read.fixed()?) },
+        4 => Happening::Removed,
+        _ => return Err(read.damaged()),
+    })
+}

@@ -1,0 +1,359 @@
+//! Generations with what they sent and what came back.
+
+use crate::engine::{NONE, Row, ValueRef, params};
+use loom::rows::StoredResponse;
+use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
+
+use super::bytes::{pack, unpack};
+use super::events;
+use super::trees::{TreeRef, find_mut, json, seen, to_json};
+use crate::compress::Dictionary;
+use crate::db::{Db, TreeKey, bytes_of, digest, get, unsigned};
+use crate::error::StoreError;
+use crate::event::Happening;
+use crate::fence::{Fence, Holder, Tenure};
+use crate::generation::{
+    Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, SpentAfter, SpentRow, Usage,
+    UsageRow,
+};
+use crate::principal::Principal;
+
+pub(crate) const fn state_code(state: GenerationState) -> i64 {
+    match state {
+        GenerationState::Started => 0,
+        GenerationState::Done => 1,
+        GenerationState::Cancelled => 2,
+    }
+}
+
+/// Stands in the table for a price that is not known.
+const UNKNOWN_COST: i64 = -1;
+
+fn read_state(code: i64) -> Result<GenerationState, StoreError> {
+    match code {
+        0 => Ok(GenerationState::Started),
+        1 => Ok(GenerationState::Done),
+        2 => Ok(GenerationState::Cancelled),
+        other => Err(StoreError::Damaged(format!("a generation of an unknown state {other}"))),
+    }
+}
+
+/// Stores bytes under their digest, once. A removed content that is sent again is stored again.
+pub(crate) fn keep(db: &Db<'_>, table: Sent, digest: Digest, bytes: &[u8]) -> Result<(), StoreError> {
+    if is_kept(db, table, digest)? {
+        return Ok(());
+    }
+    let sql = match table {
+        Sent::Manifest => "INSERT INTO manifests (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        Sent::Body => "INSERT INTO bodies (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    };
+    db.run(sql, (digest.0, pack(bytes, None)?)).map(drop)
+}
+
+/// What is stored of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sent {
+    Manifest,
+    Body,
+}
+
+/// Whether bytes with a digest are stored.
+pub(crate) fn is_kept(db: &Db<'_>, table: Sent, digest: Digest) -> Result<bool, StoreError> {
+    let sql = match table {
+        Sent::Manifest => "SELECT 1 FROM manifests WHERE digest = ?1",
+        Sent::Body => "SELECT 1 FROM bodies WHERE digest = ?1",
+    };
+    Ok(db.one(sql, [digest.0], |_| Ok(()))?.is_some())
+}
+
+/// Stores a generation that starts, with its manifest.
+pub(crate) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(), StoreError> {
+    let row = &new.row;
+    if row.tree != tree.id || row.manifest != Digest::of(&new.manifest) {
+        return Err(StoreError::Malformed("a generation of another tree or manifest".to_owned()));
+    }
+    let id = row.id.to_bytes();
+    if db.one("SELECT 1 FROM generations WHERE id = ?1", [id], |_| Ok(()))?.is_some() {
+        return Err(StoreError::Exists("generation"));
+    }
+    keep(db, Sent::Manifest, row.manifest, &new.manifest)?;
+    for cited in &new.cited {
+        if !is_kept(db, Sent::Body, *cited)? {
+            return Err(StoreError::NotFound("body"));
+        }
+        cite(db, row.manifest, *cited)?;
+    }
+    for body in &new.bodies {
+        keep(db, Sent::Body, body.digest, &body.bytes)?;
+        cite(db, row.manifest, body.digest)?;
+    }
+    db.run(
+        "INSERT INTO generations (id, tree, manifest, state, owner, fence, row) VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6)",
+        params![id, tree.key.0, row.manifest.0, &new.tenure.owner.0, new.tenure.fence.0 as i64, to_json(row)?],
+    )?;
+    events::append(db, tree.key, &Happening::Generation { id: row.id })
+}
+
+pub(crate) fn cite(db: &Db<'_>, manifest: Digest, body: Digest) -> Result<(), StoreError> {
+    let sql = "INSERT INTO citations (manifest, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    db.run(sql, (manifest.0, body.0)).map(drop)
+}
+
+/// Stores the end of a generation, if it still is its reporter's.
+pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), StoreError> {
+    let id = outcome.generation;
+    let found = db.one(
+        "SELECT state, owner, fence FROM generations WHERE id = ?1 AND tree = ?2",
+        (id.to_bytes(), tree.key.0),
+        |row| Ok((read_state(get(row, 0)?)?, read_tenure(row, 1)?)),
+    )?;
+    let (state, tenure) = found.ok_or(StoreError::NotFound("generation"))?;
+    if state != GenerationState::Started || tenure != outcome.tenure {
+        return Err(StoreError::Fenced { what: format!("generation {id}") });
+    }
+    db.run("UPDATE generations SET state = ?2 WHERE id = ?1", (id.to_bytes(), state_code(outcome.state)))?;
+    if let Some(received) = &outcome.response {
+        db.run(
+            "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)
+             ON CONFLICT (generation) DO UPDATE SET digest = excluded.digest, purged = 0,
+                metadata = excluded.metadata, bytes = excluded.bytes",
+            (
+                id.to_bytes(),
+                received.body.digest.0,
+                &received.metadata,
+                pack(&received.body.bytes, dictionary(&received.metadata))?,
+            ),
+        )?;
+    }
+    if let Some(usage) = &outcome.usage {
+        db.run(
+            "INSERT INTO usage (generation, tree, at, calls, prompt, completion, cached, cost)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (generation) DO UPDATE SET at = excluded.at, calls = excluded.calls,
+                prompt = excluded.prompt, completion = excluded.completion, cached = excluded.cached,
+                cost = excluded.cost",
+            params![
+                id.to_bytes(),
+                tree.key.0,
+                outcome.at.0,
+                usage.calls as i64,
+                usage.prompt_tokens as i64,
+                usage.completion_tokens as i64,
+                usage.cached_tokens as i64,
+                usage.micro_cost.map_or(UNKNOWN_COST, |cost| cost as i64),
+            ],
+        )?;
+    }
+    events::append(db, tree.key, &Happening::Generation { id })
+}
+
+fn read_tenure(row: &Row<'_>, first: usize) -> Result<Tenure, StoreError> {
+    Ok(Tenure { owner: Holder(get(row, first)?), fence: Fence(unsigned(row, first + 1)?) })
+}
+
+/// As [`crate::Store::generations`].
+pub(crate) fn generations(
+    db: &Db<'_>,
+    who: &Principal,
+    filter: &GenerationFilter,
+) -> Result<Vec<Generation>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT g.state, g.owner, g.fence, g.row FROM generations g JOIN trees t ON t.pk = g.tree
+         WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND (?3 IS NULL OR g.state = ?3) ORDER BY g.id"
+    );
+    let tree = filter.tree.map(TreeId::to_bytes);
+    db.all(&sql, (param, tree, filter.state.map(state_code)), |row| {
+        Ok(Generation {
+            state: read_state(get(row, 0)?)?,
+            tenure: read_tenure(row, 1)?,
+            row: json(&get::<String>(row, 3)?)?,
+        })
+    })
+}
+
+/// As [`crate::Store::take_over`].
+pub(crate) fn take_over(
+    db: &Db<'_>,
+    who: &Principal,
+    id: GenerationId,
+    from: &Tenure,
+    to: &Holder,
+) -> Result<Fence, StoreError> {
+    let unknown = || StoreError::NotFound("generation");
+    let found =
+        db.one("SELECT tree, state, owner, fence FROM generations WHERE id = ?1", [id.to_bytes()], |row| {
+            Ok((TreeKey(get(row, 0)?), read_state(get(row, 1)?)?, read_tenure(row, 2)?))
+        })?;
+    let (tree, state, tenure) = found.ok_or_else(unknown)?;
+    find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
+        StoreError::NotFound(_) => unknown(),
+        other => other,
+    })?;
+    if state != GenerationState::Started || tenure != *from {
+        return Err(StoreError::Fenced { what: format!("generation {id}") });
+    }
+    let fence = from.fence.next();
+    let sql = "UPDATE generations SET owner = ?2, fence = ?3 WHERE id = ?1";
+    db.run(sql, (id.to_bytes(), &to.0, fence.0 as i64))?;
+    events::append(db, tree, &Happening::Generation { id })?;
+    Ok(fence)
+}
+
+/// As [`crate::Store::usage`].
+pub(crate) fn usage(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: Option<TreeId>,
+    since: loom::Millis,
+) -> Result<Vec<UsageRow>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT u.generation, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost
+         FROM usage u JOIN trees t ON t.pk = u.tree
+         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR t.id = ?3) ORDER BY u.at, u.generation"
+    );
+    db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), usage_row)
+}
+
+/// As [`crate::Store::spent`].
+pub(crate) fn spent(
+    db: &Db<'_>,
+    who: &Principal,
+    since: loom::Millis,
+    after: Option<SpentAfter>,
+    limit: usize,
+) -> Result<Vec<SpentRow>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT g.id, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost, g.row, r.metadata
+         FROM usage u JOIN generations g ON g.id = u.generation JOIN trees t ON t.pk = u.tree
+             LEFT JOIN responses r ON r.generation = g.id
+         WHERE {seen} AND u.at >= ?2 AND (?3 IS NULL OR (u.at, g.id) > (?3, ?4)) ORDER BY u.at, g.id LIMIT ?5"
+    );
+    let (at, id) = after.map_or((None, None), |(at, id)| (Some(at.0), Some(id.to_bytes())));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.all(&sql, (param, since.0, at, id, limit), |row| {
+        let generation: GenerationRow = json(&get::<String>(row, 8)?)?;
+        let metadata: Option<String> = get(row, 9)?;
+        Ok(SpentRow {
+            row: usage_row(row)?,
+            purpose: generation.purpose,
+            manifest: generation.manifest,
+            cache_write: metadata.as_deref().and_then(cache_write),
+        })
+    })
+}
+
+/// Tokens written to the provider's cache, as the metadata of a response says.
+fn cache_write(metadata: &str) -> Option<u64> {
+    serde_json::from_str::<serde_json::Value>(metadata).ok()?.get("usage")?.get("cache_write")?.as_u64()
+}
+
+/// The first eight columns of a query for usage.
+fn usage_row(row: &Row<'_>) -> Result<UsageRow, StoreError> {
+    Ok(UsageRow {
+        generation: GenerationId::from_bytes(crate::db::id16(row, 0)?),
+        tree: TreeId::from_bytes(crate::db::id16(row, 1)?),
+        at: loom::Millis(get(row, 2)?),
+        usage: Usage {
+            calls: unsigned(row, 3)?,
+            prompt_tokens: unsigned(row, 4)?,
+            completion_tokens: unsigned(row, 5)?,
+            cached_tokens: unsigned(row, 6)?,
+            micro_cost: u64::try_from(get::<i64>(row, 7)?).ok(),
+        },
+    })
+}
+
+/// As [`loom::Rows::generations`].
+pub(crate) fn of_tree(
+    db: &Db<'_>,
+    tree: TreeRef,
+    after: Option<GenerationId>,
+    limit: i64,
+) -> Result<Vec<(GenerationRow, Option<Digest>)>, StoreError> {
+    let sql = "SELECT g.row, r.digest FROM generations g LEFT JOIN responses r ON r.generation = g.id
+         WHERE g.tree = ?1 AND (?2 IS NULL OR g.id > ?2) ORDER BY g.id LIMIT ?3";
+    db.all(sql, (tree.key.0, after.map(GenerationId::to_bytes), limit), |row| {
+        let response = match row.value(1)? {
+            ValueRef::Null => None,
+            _ => Some(digest(row, 1)?),
+        };
+        Ok((json(&get::<String>(row, 0)?)?, response))
+    })
+}
+
+/// As [`loom::Rows::answer`].
+pub(crate) fn answer(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeRef,
+    generation: GenerationId,
+) -> Result<StoredResponse, StoreError> {
+    let sql = "SELECT r.digest, r.bytes, r.metadata, r.purged FROM generations g
+         JOIN responses r ON r.generation = g.id WHERE g.id = ?1 AND g.tree = ?2";
+    let found = db.one(sql, (generation.to_bytes(), tree.key.0), read_response)?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
+}
+
+fn read_response(row: &Row<'_>) -> Result<StoredResponse, StoreError> {
+    let purged: bool = get(row, 3)?;
+    let bytes = if purged { Vec::new() } else { unpack(bytes_of(row, 1)?)? };
+    Ok(StoredResponse { digest: digest(row, 0)?, bytes, metadata: get(row, 2)?, purged })
+}
+
+/// As [`crate::Store::response`].
+pub(crate) fn response(db: &Db<'_>, who: &Principal, node: NodeId) -> Result<StoredResponse, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT r.digest, r.bytes, r.metadata, r.purged FROM nodes n JOIN trees t ON t.pk = n.pk >> 32
+         JOIN responses r ON r.generation = n.generation WHERE n.id = ?2 AND {seen}"
+    );
+    let found = db.one(&sql, (param, node.to_bytes()), read_response)?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
+}
+
+/// As [`crate::Store::manifest`].
+pub(crate) fn manifest(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT m.bytes FROM manifests m WHERE m.digest = ?2 AND EXISTS (
+            SELECT 1 FROM generations g JOIN trees t ON t.pk = g.tree WHERE g.manifest = m.digest AND {seen})"
+    );
+    let found = db.one(&sql, (param, wanted.0), |row| unpack(bytes_of(row, 0)?))?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("manifest"))
+}
+
+/// As [`crate::Store::body`].
+pub(crate) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT b.bytes FROM bodies b WHERE b.digest = ?2 AND EXISTS (
+            SELECT 1 FROM citations c JOIN generations g ON g.manifest = c.manifest
+            JOIN trees t ON t.pk = g.tree WHERE c.body = b.digest AND {seen})"
+    );
+    let found = db.one(&sql, (param, wanted.0), |row| unpack(bytes_of(row, 0)?))?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("body"))
+}
+
+/// As [`crate::Store::shows_blob`].
+pub(crate) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<bool, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT 1 FROM blobs b JOIN trees t ON t.pk = b.node >> 32
+         WHERE b.digest = ?2 AND {seen}"
+    );
+    Ok(db.one(&sql, (param, wanted.0), |_| Ok(()))?.is_some())
+}
+
+/// As [`crate::Store::blobs`].
+pub(crate) fn all_blobs(db: &Db<'_>) -> Result<Vec<Digest>, StoreError> {
+    db.all("SELECT DISTINCT digest FROM blobs ORDER BY digest", NONE, |row| digest(row, 0))
+}
+
+/// The dictionary for a response, by the dialect its metadata names.
+pub(crate) fn dictionary(metadata: &str) -> Option<Dictionary> {
+    let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
+    Dictionary::for_dialect(metadata.get("dialect")?.as_str()?)
+}

@@ -1,0 +1,182 @@
+//! A position as a row, and back.
+
+use std::collections::HashMap;
+
+use crate::engine::{Row, params};
+use loom::content::plain_text;
+use loom::rows::OriginalText;
+use loom::{Block, Counts, NodeId, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
+
+use super::codes::Code;
+use super::node::{read_content, read_counts, read_role};
+use super::reader::limit_of;
+use super::trees::TreeRef;
+use crate::db::{Db, TreeKey, get, id16, number_of, optional_id16};
+use crate::error::StoreError;
+
+/// All but the ids of parent and jump, which a walk knows already.
+const COLUMNS: &str = "p.pk, p.parent, p.jump, n.id, n.flags, p.kind, p.depth, p.bytes, p.chars, p.graphemes, \
+    p.digest, coalesce(n.bytes, octet_length(n.content), 0), n.chars, n.graphemes, n.term";
+
+/// Inserts a position, by the number of its original.
+pub(crate) fn insert(
+    db: &Db<'_>,
+    tree: TreeKey,
+    original: i64,
+    position: &Position,
+) -> Result<(), StoreError> {
+    let number = |id: PositionId| match id {
+        id if id == position.id => Ok(original),
+        id => db.node_number(tree, id.original())?.ok_or_else(|| {
+            StoreError::Malformed(format!(
+                "position {} names {id}, which this tree does not have",
+                position.id
+            ))
+        }),
+    };
+    let above = position.above.counts;
+    let spread = |more: u64, less: u64| more as i64 - less as i64;
+    db.run(
+        "INSERT INTO positions (pk, parent, kind, depth, jump, bytes, chars, graphemes, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            tree.node(original),
+            position.parent.map(number).transpose()?,
+            position.kind.code(),
+            position.depth,
+            number(position.jump)?,
+            above.bytes as i64,
+            spread(above.bytes, above.chars),
+            spread(above.chars, above.graphemes),
+            position.above.digest.0.to_be_bytes(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// A position without the ids of its parent and jump, and their numbers.
+struct Half {
+    position: Position,
+    number: i64,
+    parent: Option<i64>,
+    jump: i64,
+}
+
+fn read_half(tree: TreeId, row: &Row<'_>) -> Result<Half, StoreError> {
+    let id = PositionId::from_bytes(id16(row, 3)?);
+    let column = |index| Ok::<_, StoreError>(get::<i64>(row, index)? as u64);
+    let bytes = column(7)?;
+    let chars = bytes.wrapping_sub(column(8)?);
+    let above = Counts { bytes, chars, graphemes: chars.wrapping_sub(column(9)?) };
+    let own = read_counts(row, 11, 0)?;
+    let position = Position {
+        id,
+        tree,
+        parent: None,
+        kind: PositionKind::from_code(get(row, 5)?)?,
+        role: read_role(get(row, 4)?)?,
+        depth: get(row, 6)?,
+        jump: id,
+        above: Sums { counts: above, digest: term(row, 10)? },
+        own: Sums { counts: own, digest: term(row, 14)? },
+    };
+    Ok(Half { position, number: number_of(get(row, 0)?), parent: get(row, 1)?, jump: get(row, 2)? })
+}
+
+fn term(row: &Row<'_>, index: usize) -> Result<PathDigest, StoreError> {
+    Ok(PathDigest(u128::from_be_bytes(id16(row, index)?)))
+}
+
+/// The position whose original has a number.
+pub(crate) fn one(db: &Db<'_>, tree: TreeRef, original: i64) -> Result<Option<Position>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, up.id, j.id FROM positions p JOIN nodes n ON n.pk = p.pk
+         LEFT JOIN nodes up ON up.pk = ?2 + p.parent JOIN nodes j ON j.pk = ?2 + p.jump WHERE p.pk = ?1"
+    );
+    db.one(&sql, (tree.key.node(original), tree.key.first()), |row| read_whole(tree, row))
+}
+
+/// A position, with the ids of its parent and jump behind its own columns.
+fn read_whole(tree: TreeRef, row: &Row<'_>) -> Result<Position, StoreError> {
+    let parent = optional_id16(row, 15)?.map(PositionId::from_bytes);
+    let jump = PositionId::from_bytes(id16(row, 16)?);
+    Ok(Position { parent, jump, ..read_half(tree.id, row)?.position })
+}
+
+/// Positions below the one with number `parent`, newest first, whose keys are less than `bound`.
+pub(crate) fn children(
+    db: &Db<'_>,
+    tree: TreeRef,
+    parent: i64,
+    bound: i64,
+    limit: usize,
+) -> Result<Vec<Position>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, up.id, j.id FROM positions p JOIN nodes n ON n.pk = p.pk
+         LEFT JOIN nodes up ON up.pk = ?2 + p.parent JOIN nodes j ON j.pk = ?2 + p.jump
+         WHERE p.parent = ?1 AND p.pk > ?2 AND p.pk < ?3 ORDER BY p.pk DESC LIMIT ?4"
+    );
+    db.all(&sql, (parent, tree.key.first(), bound, limit_of(limit)), |row| read_whole(tree, row))
+}
+
+/// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows.
+const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth, step) AS (
+        SELECT pk, parent, depth, 1 FROM positions WHERE pk = ?1
+        UNION ALL SELECT p.pk, p.parent, p.depth, up.step + 1 FROM up JOIN positions p ON p.pk = ?2 + up.parent
+            WHERE up.step < ?3)";
+
+/// The position whose original has a number and those above it, at most `limit`. The ids of parents and jumps are
+/// those of rows further up.
+pub(crate) fn upwards(
+    db: &Db<'_>,
+    tree: TreeRef,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<Position>, StoreError> {
+    let sql = format!(
+        "{UPWARDS} SELECT {COLUMNS} FROM up JOIN positions p ON p.pk = up.pk JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
+    );
+    let halves = db
+        .all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| read_half(tree.id, row))?;
+    let missing =
+        |number: i64| StoreError::Damaged(format!("position {number} of tree {} is missing", tree.id));
+    match halves.last() {
+        None => return Err(missing(from)),
+        Some(Half { parent: Some(parent), .. }) if halves.len() < limit => return Err(missing(*parent)),
+        Some(_) => {}
+    }
+    let ids: HashMap<i64, PositionId> = halves.iter().map(|half| (half.number, half.position.id)).collect();
+    let id = |number: i64| match ids.get(&number) {
+        Some(id) => Ok(*id),
+        None => db.node_id(tree.key, number).map(NodeId::as_position),
+    };
+    let whole = halves.into_iter().map(|half| {
+        Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })
+    });
+    whole.collect()
+}
+
+/// The texts of the originals at the position whose original has a number and at those above it, at most `limit`.
+pub(crate) fn texts(
+    db: &Db<'_>,
+    tree: TreeRef,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<OriginalText>, StoreError> {
+    // Nothing of the rows is read but the text.
+    let sql = format!(
+        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content FROM up JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
+    );
+    db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
+        let mut content = read_content(row, 3, get(row, 2)?)?;
+        let text = match content.pop() {
+            // Nearly every content is one text, which is moved and not copied.
+            Some(Block::Text { text }) if content.is_empty() => text,
+            last => {
+                content.extend(last);
+                plain_text(&content).into_owned()
+            }
+        };
+        Ok(OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth: get(row, 1)?, text })
+    })
+}

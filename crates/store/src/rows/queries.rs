@@ -1,0 +1,253 @@
+//! Lists of trees, names of trees and nodes, and the search index.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use loom::{NodeId, PositionId, Seq, TreeId, short_id};
+use text::bigrams::Query;
+
+use super::node::read_content;
+use super::trees::{ENTRY, find, read_entry, seen};
+use crate::db::{Db, TreeKey, get, id16, optional_id16, unsigned};
+use crate::engine::{Row, Value};
+use crate::error::StoreError;
+use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
+use crate::principal::Principal;
+use crate::search::{Hit, Hits, Occurrences, RANKED, SearchScope, scores};
+
+/// Candidates whose texts are read in one go.
+const BATCH: usize = 256;
+
+/// As [`crate::Store::trees`].
+pub(crate) fn trees(db: &Db<'_>, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT {ENTRY} FROM trees t WHERE {seen} AND (?2 = 1 OR t.purged = 0 OR t.title <> ''
+            OR EXISTS (SELECT 1 FROM nodes n WHERE n.pk > t.pk << 32 AND n.pk < (t.pk + 1) << 32
+                AND octet_length(n.content) > 0))
+         ORDER BY t.updated DESC, t.id DESC"
+    );
+    let mut entries = db.all(&sql, (&param, filter.holds_tombstones()), read_entry)?;
+    entries.retain(|entry| filter.holds(entry.archived));
+    Ok(entries)
+}
+
+/// As [`crate::Store::tree`].
+pub(crate) fn tree(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeEntry, StoreError> {
+    let tree = find(db, who, id)?;
+    let found = db.one(&format!("SELECT {ENTRY} FROM trees t WHERE t.pk = ?1"), [tree.key.0], read_entry)?;
+    found.ok_or(StoreError::NotFound("tree"))
+}
+
+/// As [`crate::Store::resolve`].
+pub(crate) fn resolve(db: &Db<'_>, who: &Principal, name: &str) -> Result<TreeId, StoreError> {
+    let (seen, param) = seen(who);
+    let id: Option<TreeId> = name.parse().ok();
+    let sql = format!("SELECT {ENTRY} FROM trees t WHERE {seen} AND (t.id = ?2 OR t.short = ?3)");
+    let by_id = db.one(&sql, (&param, id.map(TreeId::to_bytes), short_id::normalise(name)), read_entry)?;
+    if let Some(entry) = by_id {
+        return Ok(entry.id);
+    }
+    let sql = format!("SELECT {ENTRY} FROM trees t WHERE {seen} AND t.title = ?2 AND t.title <> ''");
+    let named = db.all(&sql, (&param, name), read_entry)?;
+    let shown = named.iter().map(|entry| format!("{} {}", entry.short_id, entry.title));
+    one(&named, "tree", shown).map(|entry| entry.id)
+}
+
+/// As [`crate::Store::resolve_node`].
+pub(crate) fn resolve_node(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: Option<TreeId>,
+    name: &str,
+) -> Result<NodeName, StoreError> {
+    let (of, node) = split_name(name);
+    let tree = match of {
+        Some(of) => Some(resolve(db, who, of)?),
+        None => tree,
+    };
+    let (seen, param) = seen(who);
+    let id: Option<NodeId> = node.parse().ok();
+    let short = short_id::normalise(node);
+    let columns = "SELECT t.id, n.id, p.id, n.short, t.short FROM nodes n JOIN trees t ON t.pk = n.pk >> 32
+        LEFT JOIN nodes p ON p.pk = (n.pk & -4294967296) + n.position";
+    let read = |row: &Row<'_>| {
+        let node = NodeId::from_bytes(id16(row, 1)?);
+        let position = optional_id16(row, 2)?.map_or(node.as_position(), PositionId::from_bytes);
+        let name =
+            NodeName { tree: TreeId::from_bytes(id16(row, 0)?), node, position, short_id: get(row, 3)? };
+        Ok((name, get::<String>(row, 4)?))
+    };
+    let tree = tree.map(TreeId::to_bytes);
+    let mut found = db.all(
+        &format!("{columns} WHERE {seen} AND (?2 IS NULL OR t.id = ?2) AND n.short = ?3"),
+        (&param, tree, short),
+        read,
+    )?;
+    if let Some(id) = id {
+        let sql = format!("{columns} WHERE n.id = ?3 AND {seen} AND (?2 IS NULL OR t.id = ?2)");
+        found.extend(db.all(&sql, (&param, tree, id.to_bytes()), read)?);
+    }
+    let shown = found.iter().map(|(name, tree)| format!("{tree}:{}", name.short_id));
+    one(&found, "node", shown).map(|(name, _)| name.clone())
+}
+
+/// The one found; else what to say.
+fn one<'a, T>(
+    found: &'a [T],
+    what: &'static str,
+    shown: impl Iterator<Item = String>,
+) -> Result<&'a T, StoreError> {
+    match found {
+        [] => Err(StoreError::NotFound(what)),
+        [one] => Ok(one),
+        _ => Err(StoreError::Ambiguous(shown.collect())),
+    }
+}
+
+/// As [`crate::Store::search`]. The index says which nodes have all the tokens, newest first; it keeps no places,
+/// which would double its size. So phrases are looked up in the text itself, in the pass that ranks.
+pub(crate) fn search(
+    db: &Db<'_>,
+    who: &Principal,
+    text: &str,
+    scope: SearchScope,
+    limit: usize,
+    time: Duration,
+) -> Result<Hits, StoreError> {
+    let query = Query::parse(text);
+    let mut hits = Hits { truncated: query.truncated, ..Hits::default() };
+    if query.is_empty() {
+        return Ok(hits);
+    }
+    let mut search = Search { db, query: &query, end: Instant::now() + time, found: Vec::new() };
+    let all = match scope {
+        SearchScope::Tree(tree) => {
+            let tree = find(db, who, tree)?;
+            search.within(tree.key.first(), tree.key.last(), &|_| true)?
+        }
+        SearchScope::All => {
+            let trees = seen_trees(db, who)?;
+            let keys: HashSet<TreeKey> = trees.iter().copied().collect();
+            match search.within(0, i64::MAX, &|tree| keys.contains(&tree))? {
+                Progress::Full => {
+                    // More than are ranked: the newest ones are those of the trees that changed last.
+                    search.found.clear();
+                    search.in_each(&trees)?
+                }
+                progress => progress,
+            }
+        }
+    };
+    hits.newest_only = all == Progress::Full;
+    hits.partial = all == Progress::OutOfTime;
+    let (keys, found): (Vec<i64>, Vec<Occurrences>) = search.found.into_iter().unzip();
+    let mut ranked: Vec<(f64, i64)> = scores(&found).into_iter().zip(keys).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+    for (score, key) in ranked.into_iter().take(limit) {
+        hits.hits.extend(hit(db, key, score)?);
+    }
+    Ok(hits)
+}
+
+/// The trees a principal sees, the one changed last first.
+fn seen_trees(db: &Db<'_>, who: &Principal) -> Result<Vec<TreeKey>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!("SELECT t.pk FROM trees t WHERE {seen} ORDER BY t.updated DESC, t.id DESC");
+    db.all(&sql, [&param], |row| Ok(TreeKey(get(row, 0)?)))
+}
+
+/// How far a search came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// To the end.
+    Done,
+    /// Until as many were found as are ranked.
+    Full,
+    OutOfTime,
+}
+
+/// A search under way.
+struct Search<'a, 'c> {
+    db: &'a Db<'c>,
+    query: &'a Query,
+    end: Instant,
+    /// Keys of nodes, and how often they hold what is searched for.
+    found: Vec<(i64, Occurrences)>,
+}
+
+impl Search<'_, '_> {
+    fn in_each(&mut self, trees: &[TreeKey]) -> Result<Progress, StoreError> {
+        for tree in trees {
+            match self.within(tree.first(), tree.last(), &|_| true)? {
+                Progress::Done => {}
+                ended => return Ok(ended),
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Looks at the candidates from one key to another, the newest of a tree first.
+    fn within(
+        &mut self,
+        first: i64,
+        last: i64,
+        is_seen: &dyn Fn(TreeKey) -> bool,
+    ) -> Result<Progress, StoreError> {
+        let mut progress = Progress::Done;
+        let mut batch = Vec::new();
+        self.db.engine().candidates(self.query, first, last, &mut |row| {
+            let key: i64 = get(row, 0)?;
+            if is_seen(TreeKey::of(key)) {
+                batch.push(key);
+            }
+            if batch.len() == BATCH {
+                progress = self.look_at(&mut batch)?;
+            }
+            Ok(progress == Progress::Done)
+        })?;
+        if progress == Progress::Done {
+            progress = self.look_at(&mut batch)?;
+        }
+        Ok(progress)
+    }
+
+    /// Reads texts, and keeps the nodes that hold what is searched for.
+    fn look_at(&mut self, keys: &mut Vec<i64>) -> Result<Progress, StoreError> {
+        if Instant::now() >= self.end {
+            return Ok(Progress::OutOfTime);
+        }
+        let sets: Vec<[Value<'_>; 1]> = keys.iter().map(|key| [(*key).into()]).collect();
+        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+        let sql = "SELECT n.pk, n.content, n.flags FROM nodes n WHERE n.pk = ?1";
+        let contents = self.db.all_of(sql, &sets, |row| {
+            let content = read_content(row, 1, get(row, 2)?)?;
+            Ok((get(row, 0)?, Occurrences::count(self.query, &content)))
+        })?;
+        keys.clear();
+        for (key, occurrences) in contents {
+            let Some(occurrences) = occurrences else { continue };
+            if self.found.len() == RANKED {
+                return Ok(Progress::Full);
+            }
+            self.found.push((key, occurrences));
+        }
+        Ok(Progress::Done)
+    }
+}
+
+fn hit(db: &Db<'_>, key: i64, score: f64) -> Result<Option<Hit>, StoreError> {
+    let sql = "SELECT t.id, n.id, p.id, n.short, n.seq FROM nodes n JOIN trees t ON t.pk = n.pk >> 32
+        LEFT JOIN nodes p ON p.pk = (n.pk & -4294967296) + n.position WHERE n.pk = ?1";
+    db.one(sql, [key], |row| {
+        let node = NodeId::from_bytes(id16(row, 1)?);
+        Ok(Hit {
+            tree: TreeId::from_bytes(id16(row, 0)?),
+            node,
+            position: optional_id16(row, 2)?.map_or(node.as_position(), PositionId::from_bytes),
+            short_id: get(row, 3)?,
+            seq: Seq(unsigned(row, 4)?),
+            score,
+        })
+    })
+}

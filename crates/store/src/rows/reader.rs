@@ -1,0 +1,339 @@
+//! The rows of one tree, as a reader of this store sees them.
+
+use loom::cell::CellScope;
+use loom::rows::{Injection, Order, OriginalText, StoredResponse};
+use loom::seal::Seal;
+use loom::{
+    Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
+    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeId, TreeRow, ViewName,
+};
+
+use super::trees::TreeRef;
+use super::{cell, draft, generations, injections, node, operation, position, trees};
+use crate::db::{Db, get, id16, unsigned};
+use crate::engine::{Row, Value, params};
+use crate::error::StoreError;
+use crate::principal::Principal;
+
+/// One tree within a snapshot.
+pub(crate) struct StoredTree<'a, 'c> {
+    pub(crate) db: &'a Db<'c>,
+    pub(crate) tree: TreeRef,
+    /// Who reads: what was sent and received is shown to some only.
+    pub(crate) who: &'a Principal,
+}
+
+/// Runs a function over the rows of a tree that `who` sees.
+pub(crate) fn run<T>(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeId,
+    f: impl FnOnce(&dyn Rows) -> Result<T, RowError>,
+) -> Result<T, StoreError> {
+    let tree = trees::find(db, who, tree)?;
+    f(&StoredTree { db, tree, who }).map_err(StoreError::from_row_error)
+}
+
+/// What is not there, or not for this reader, as nothing.
+fn optional<T>(found: Result<T, StoreError>) -> Result<Option<T>, RowError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(StoreError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error.into_row_error()),
+    }
+}
+
+/// A number of rows as SQLite takes it.
+pub(super) fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+impl StoredTree<'_, '_> {
+    fn node_at(&self, number: i64) -> Result<Option<NodeRow>, StoreError> {
+        let sql = format!("SELECT {} FROM {} WHERE n.pk = ?1", node::COLUMNS, node::TABLES);
+        self.db.one(&sql, [self.tree.key.node(number)], |row| node::read(self.db, self.tree, row))
+    }
+
+    /// The number of the first node that is not older than `before`; a number above all if there is none.
+    fn bound(&self, before: Option<Order>) -> Result<i64, StoreError> {
+        let above_all = i64::from(u32::MAX);
+        let Some((seq, place)) = before else { return Ok(above_all) };
+        let found = self.db.one(
+            "SELECT seq, first, count FROM operations WHERE tree = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1",
+            (self.tree.key.0, i64::try_from(seq.0).unwrap_or(i64::MAX)),
+            |row| Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, get::<i64>(row, 2)?)),
+        )?;
+        Ok(match found {
+            None => above_all,
+            Some((found, first, count)) if found as u64 == seq.0 => first + count.min(i64::from(place)),
+            Some((_, first, _)) => first,
+        })
+    }
+
+    fn number(&self, id: PositionId) -> Result<Option<i64>, StoreError> {
+        self.db.node_number(self.tree.key, id.original())
+    }
+
+    fn read_versions(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<NodeRow>, StoreError> {
+        let Some(original) = self.number(position)? else { return Ok(Vec::new()) };
+        let (bound, key) = (self.bound(before)?, self.tree.key);
+        let sql = format!(
+            "SELECT {} FROM {} WHERE n.position = ?1 AND n.pk > ?2 AND n.pk < ?3 ORDER BY n.pk DESC LIMIT ?4",
+            node::COLUMNS,
+            node::TABLES
+        );
+        let keys = (original, key.first(), key.node(bound), limit_of(limit));
+        let mut found = self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?;
+        // The original is the oldest version, and names no position.
+        if found.len() < limit && original < bound {
+            found.extend(self.node_at(original)?);
+        }
+        Ok(found)
+    }
+
+    fn read_version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, StoreError> {
+        let (Some(original), key) = (self.number(position)?, self.tree.key) else { return Ok(None) };
+        let id = |row: &Row<'_>| Ok(NodeId::from_bytes(id16(row, 0)?));
+        let version = self.db.one(
+            "SELECT id FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3 AND content_hash = ?4
+             ORDER BY pk DESC LIMIT 1",
+            (original, key.first(), key.last(), content.0),
+            id,
+        )?;
+        match version {
+            Some(version) => Ok(Some(version)),
+            None => {
+                let sql = "SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2";
+                self.db.one(sql, (key.node(original), content.0), id)
+            }
+        }
+    }
+
+    fn read_children(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<Position>, StoreError> {
+        let (Some(parent), key) = (self.number(position)?, self.tree.key) else { return Ok(Vec::new()) };
+        let bound = key.node(self.bound(before)?);
+        position::children(self.db, self.tree, parent, bound, limit)
+    }
+
+    /// Counts the rows of one table that name a position.
+    fn count(&self, sql: &str, position: PositionId) -> Result<u64, StoreError> {
+        let (Some(number), key) = (self.number(position)?, self.tree.key) else { return Ok(0) };
+        let found = self.db.one(sql, (number, key.first(), key.last()), |row| unsigned(row, 0))?;
+        Ok(found.unwrap_or_default())
+    }
+
+    fn read_upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, StoreError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let number = self.number(from)?.ok_or_else(|| RowError::missing("position", from))?;
+        position::upwards(self.db, self.tree, number, limit)
+    }
+
+    fn read_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+        let sql = format!(
+            "SELECT {} FROM {} WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3",
+            node::COLUMNS,
+            node::TABLES
+        );
+        let key = self.tree.key;
+        let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
+        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+        let found = self.db.all_of(&sql, &sets, |row| node::read(self.db, self.tree, row))?;
+        let missing = ids.iter().zip(&found).find(|(id, row)| row.node.id != **id).map(|(id, _)| *id);
+        match missing.or_else(|| ids.get(found.len()).copied()) {
+            Some(id) => Err(RowError::missing("node", id).into()),
+            None => Ok(found),
+        }
+    }
+
+    fn read_node(&self, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
+        let sql = format!(
+            "SELECT {} FROM {} WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3",
+            node::COLUMNS,
+            node::TABLES
+        );
+        let keys = (id.to_bytes(), self.tree.key.first(), self.tree.key.last());
+        self.db.one(&sql, keys, |row| node::read(self.db, self.tree, row))
+    }
+
+    fn read_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, StoreError> {
+        let bound = match after {
+            None => 0,
+            Some((seq, place)) => self.bound(Some((seq, place.saturating_add(1))))?,
+        };
+        let sql = format!(
+            "SELECT {} FROM {} WHERE n.pk >= ?1 AND n.pk <= ?2 ORDER BY n.pk LIMIT ?3",
+            node::COLUMNS,
+            node::TABLES
+        );
+        let keys = (self.tree.key.node(bound), self.tree.key.last(), limit_of(limit));
+        self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))
+    }
+
+    fn read_generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, StoreError> {
+        let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
+        self.db.one(sql, (id.to_bytes(), self.tree.key.0), |row| trees::json(&get::<String>(row, 0)?))
+    }
+}
+
+impl Rows for StoredTree<'_, '_> {
+    fn tree(&self) -> Result<TreeRow, RowError> {
+        trees::read(self.db, self.tree.key).map_err(StoreError::into_row_error)
+    }
+
+    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
+        let read = || match self.number(id)? {
+            Some(number) => position::one(self.db, self.tree, number),
+            None => Ok(None),
+        };
+        read().map_err(StoreError::into_row_error)
+    }
+
+    fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
+        self.read_node(id).map_err(StoreError::into_row_error)
+    }
+
+    fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
+        cell::one(self.db, self.tree.key, key).map_err(StoreError::into_row_error)
+    }
+
+    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        cell::all(self.db, self.tree.key, scope).map_err(StoreError::into_row_error)
+    }
+
+    fn versions(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<NodeRow>, RowError> {
+        self.read_versions(position, before, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
+        self.count("SELECT 1 + count(*) FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3", position)
+            .map_err(StoreError::into_row_error)
+    }
+
+    fn version_with_content(
+        &self,
+        position: PositionId,
+        content: Digest,
+    ) -> Result<Option<NodeId>, RowError> {
+        self.read_version_with_content(position, content).map_err(StoreError::into_row_error)
+    }
+
+    fn children(
+        &self,
+        position: PositionId,
+        before: Option<Order>,
+        limit: usize,
+    ) -> Result<Vec<Position>, RowError> {
+        self.read_children(position, before, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
+        let sql = "SELECT (SELECT count(*) FROM positions WHERE parent = ?1 AND pk > ?2 AND pk < ?3)
+            - (SELECT count(*) FROM positions WHERE parent = ?1 AND kind <> 0 AND pk > ?2 AND pk < ?3)";
+        self.count(sql, position).map_err(StoreError::into_row_error)
+    }
+
+    fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
+        self.read_upwards(from, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
+        let read = || {
+            let Some(from) = self.number(from)? else { return Ok(Vec::new()) };
+            position::texts(self.db, self.tree, from, limit)
+        };
+        read().map_err(StoreError::into_row_error)
+    }
+
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
+        self.read_nodes(ids).map_err(StoreError::into_row_error)
+    }
+
+    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
+        let Some(before) = seq.0.checked_sub(1) else { return Ok(None) };
+        let found = operation::after(self.db, self.tree, Seq(before), 1);
+        let found = found.map_err(StoreError::into_row_error)?;
+        Ok(found.into_iter().find(|record| record.seq == seq))
+    }
+
+    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
+        operation::after(self.db, self.tree, after, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
+        self.read_in_order(after, limit).map_err(StoreError::into_row_error)
+    }
+
+    fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {
+        trees::timeline(self.db, self.tree.key, view).map_err(StoreError::into_row_error)
+    }
+
+    fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError> {
+        draft::one(self.db, self.tree.key, view, slot).map_err(StoreError::into_row_error)
+    }
+
+    fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError> {
+        draft::all(self.db, self.tree.key, view).map_err(StoreError::into_row_error)
+    }
+
+    fn seals(&self) -> Result<Vec<Seal>, RowError> {
+        let sql = "SELECT seal FROM seals WHERE tree = ?1 ORDER BY n";
+        let read = self.db.all(sql, [self.tree.key.0], |row| trees::json(&get::<String>(row, 0)?));
+        read.map_err(StoreError::into_row_error)
+    }
+
+    fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
+        self.read_generation(id).map_err(StoreError::into_row_error)
+    }
+
+    fn generations(
+        &self,
+        after: Option<GenerationId>,
+        limit: usize,
+    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
+        generations::of_tree(self.db, self.tree, after, limit_of(limit)).map_err(StoreError::into_row_error)
+    }
+
+    fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
+        optional(generations::answer(self.db, self.who, self.tree, generation))
+    }
+
+    fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
+        if !self.who.sees_context() {
+            return Ok(Vec::new());
+        }
+        injections::between(self.db, self.tree, from, before).map_err(StoreError::into_row_error)
+    }
+
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        optional(generations::manifest(self.db, self.who, digest))
+    }
+
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        optional(generations::body(self.db, self.who, digest))
+    }
+
+    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        optional(generations::response(self.db, self.who, node))
+    }
+}

@@ -1,0 +1,134 @@
+//! Sessions as rows.
+
+use crate::engine::params;
+
+use super::trees::{ENTRY, read_entry, seen};
+use crate::db::{Db, get};
+use crate::error::StoreError;
+use crate::listing::TreeEntry;
+use crate::principal::Principal;
+use crate::session::{NewSession, Session, SessionFilter, SessionId, SessionKind};
+
+const fn code(kind: SessionKind) -> i64 {
+    match kind {
+        SessionKind::Main => 0,
+        SessionKind::Temporary => 1,
+        SessionKind::Isolated => 2,
+    }
+}
+
+fn kind(code: i64) -> Result<SessionKind, StoreError> {
+    match code {
+        0 => Ok(SessionKind::Main),
+        1 => Ok(SessionKind::Temporary),
+        2 => Ok(SessionKind::Isolated),
+        other => Err(StoreError::Damaged(format!("a session of kind {other}"))),
+    }
+}
+
+/// Writes a session that begins.
+pub(crate) fn begin(db: &Db<'_>, who: &Principal, new: &NewSession) -> Result<(), StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("sessions"));
+    }
+    let same = db.one("SELECT 1 FROM sessions WHERE id = ?1", [&new.id.0], |_| Ok(()))?;
+    if same.is_some() || taken(db, &new.workspace, &new.name, &new.id)? {
+        return Err(StoreError::Exists("session"));
+    }
+    db.run(
+        "INSERT INTO sessions (id, workspace, name, kind, created) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![&new.id.0, &new.workspace, &new.name, code(new.kind), new.at.0],
+    )?;
+    Ok(())
+}
+
+/// Whether another session that is not archived has this name.
+fn taken(db: &Db<'_>, workspace: &str, name: &str, but: &SessionId) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM sessions WHERE workspace = ?1 AND name = ?2 AND archived = 0 AND id <> ?3";
+    Ok(db.one(sql, (workspace, name, &but.0), |_| Ok(()))?.is_some())
+}
+
+/// As [`crate::Store::sessions`].
+pub(crate) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
+    let all = db.all(
+        "SELECT id, workspace, name, kind, archived, created FROM sessions
+         WHERE (?1 IS NULL OR workspace = ?1) AND (?2 IS NULL OR name = ?2) AND (archived = 0 OR ?3 = 1)",
+        params![filter.workspace.as_deref(), filter.name.as_deref(), filter.archived],
+        |row| {
+            Ok(Session {
+                id: SessionId(get(row, 0)?),
+                workspace: get(row, 1)?,
+                name: get(row, 2)?,
+                kind: kind(get(row, 3)?)?,
+                archived: get(row, 4)?,
+                created_at: loom::Millis(get(row, 5)?),
+                trees: Vec::new(),
+            })
+        },
+    )?;
+    let mut found = Vec::new();
+    for mut session in all {
+        if who.sees_all() || who.session() == Some(session.id.0.as_str()) {
+            session.trees = trees(db, who, &session.id)?;
+            found.push(session);
+        }
+    }
+    found.sort_by(|a, b| b.updated_at().cmp(&a.updated_at()).then_with(|| b.id.cmp(&a.id)));
+    Ok(found)
+}
+
+/// The trees of a session that were not purged, the oldest first.
+fn trees(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<Vec<TreeEntry>, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT {ENTRY} FROM trees t WHERE t.session = ?2 AND t.purged = 0 AND ({seen}) ORDER BY t.id"
+    );
+    db.all(&sql, (param, &id.0), read_entry)
+}
+
+/// The workspace and name of a session the principal may change.
+fn find(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(String, String), StoreError> {
+    let found = if who.sees_all() {
+        let sql = "SELECT workspace, name FROM sessions WHERE id = ?1";
+        db.one(sql, [&id.0], |row| Ok((get(row, 0)?, get(row, 1)?)))?
+    } else {
+        None
+    };
+    found.ok_or(StoreError::NotFound("session"))
+}
+
+/// As [`crate::Store::rename_session`].
+pub(crate) fn rename(db: &Db<'_>, who: &Principal, id: &SessionId, name: &str) -> Result<(), StoreError> {
+    let (workspace, _) = find(db, who, id)?;
+    if taken(db, &workspace, name, id)? {
+        return Err(StoreError::Exists("session"));
+    }
+    db.run("UPDATE sessions SET name = ?2 WHERE id = ?1", (&id.0, name))?;
+    Ok(())
+}
+
+/// As [`crate::Store::archive_session`].
+pub(crate) fn archive(
+    db: &Db<'_>,
+    who: &Principal,
+    id: &SessionId,
+    archived: bool,
+) -> Result<(), StoreError> {
+    let (workspace, name) = find(db, who, id)?;
+    if !archived && taken(db, &workspace, &name, id)? {
+        return Err(StoreError::Exists("session"));
+    }
+    db.run("UPDATE sessions SET archived = ?2 WHERE id = ?1", (&id.0, archived))?;
+    Ok(())
+}
+
+/// As [`crate::Store::remove_session`].
+pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(), StoreError> {
+    find(db, who, id)?;
+    let left = "SELECT 1 FROM trees WHERE session = ?1 AND purged = 0";
+    if db.one(left, [&id.0], |_| Ok(()))?.is_some() {
+        return Err(StoreError::Exists("tree of the session"));
+    }
+    db.run("DELETE FROM sessions WHERE id = ?1", [&id.0])?;
+    Ok(())
+}

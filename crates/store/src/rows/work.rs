@@ -1,0 +1,222 @@
+//! Leases and jobs as rows.
+
+use std::time::Duration;
+
+use crate::engine::{NONE, Row, Value, params};
+use loom::{Millis, TreeId};
+
+use super::trees::{find_mut, seen};
+use crate::db::{Db, get, optional_id16, unsigned};
+use crate::error::StoreError;
+use crate::fence::end_of;
+use crate::fence::{Fence, Guard, Holder, Lease, Tenure};
+use crate::job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
+use crate::principal::Principal;
+use crate::principal::only_owner;
+
+/// A lease as it stands.
+pub(crate) fn lease(db: &Db<'_>, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError> {
+    if !who.may_lease(name) {
+        return Ok(None);
+    }
+    db.one("SELECT holder, fence, expires FROM leases WHERE name = ?1", [name], |row| {
+        let holder: Option<String> = get(row, 0)?;
+        let (fence, expires) = (Fence(unsigned(row, 1)?), Millis(get(row, 2)?));
+        Ok(Lease { name: name.to_owned(), holder: holder.map(Holder), fence, expires })
+    })
+}
+
+/// As [`crate::Store::acquire_lease`].
+pub(crate) fn acquire(
+    db: &Db<'_>,
+    who: &Principal,
+    name: &str,
+    holder: &Holder,
+    ttl: Duration,
+    now: Millis,
+) -> Result<Fence, StoreError> {
+    if !who.may_lease(name) {
+        return Err(StoreError::NotFound("lease"));
+    }
+    let fresh = Lease { name: name.to_owned(), holder: None, fence: Fence::default(), expires: now };
+    let lease = lease(db, who, name)?.unwrap_or(fresh);
+    let Some(fence) = lease.granted(holder, now) else {
+        let holder = lease.holder.unwrap_or_else(|| holder.clone());
+        return Err(StoreError::Held { name: name.to_owned(), holder });
+    };
+    write_lease(db, name, Some(holder), fence, end_of(now, ttl))?;
+    Ok(fence)
+}
+
+fn write_lease(
+    db: &Db<'_>,
+    name: &str,
+    holder: Option<&Holder>,
+    fence: Fence,
+    expires: Millis,
+) -> Result<(), StoreError> {
+    db.run(
+        "INSERT INTO leases (name, holder, fence, expires) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = excluded.fence,
+            expires = excluded.expires",
+        params![name, holder.map(|holder| &holder.0), fence.0 as i64, expires.0],
+    )?;
+    Ok(())
+}
+
+/// A lease whose newest tenure has this number.
+fn current(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) -> Result<Lease, StoreError> {
+    let lease = lease(db, who, name)?.ok_or(StoreError::NotFound("lease"))?;
+    if lease.is_current(fence) { Ok(lease) } else { Err(StoreError::Fenced { what: name.to_owned() }) }
+}
+
+/// As [`crate::Store::renew_lease`].
+pub(crate) fn renew(
+    db: &Db<'_>,
+    who: &Principal,
+    name: &str,
+    fence: Fence,
+    ttl: Duration,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let lease = current(db, who, name, fence)?;
+    write_lease(db, name, lease.holder.as_ref(), fence, end_of(now, ttl))
+}
+
+/// As [`crate::Store::release_lease`].
+pub(crate) fn release(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError> {
+    let lease = current(db, who, name, fence)?;
+    write_lease(db, name, None, fence, lease.expires)
+}
+
+/// Refuses a write whose leases were lost.
+pub(crate) fn check_guards(db: &Db<'_>, who: &Principal, guards: &[Guard]) -> Result<(), StoreError> {
+    for guard in guards {
+        let held = lease(db, who, &guard.lease)?.is_some_and(|lease| lease.is_current(guard.fence));
+        if !held {
+            return Err(StoreError::Fenced { what: guard.lease.clone() });
+        }
+    }
+    Ok(())
+}
+
+const JOB: &str = "j.pk, j.kind, j.key, t.id, j.payload, j.due, j.state, j.owner, j.fence, j.result";
+
+/// Jobs a principal sees, of the states up to a last one; more conditions may follow.
+fn jobs_sql(who: &Principal) -> (String, Value<'static>) {
+    let (seen, param) = seen(who);
+    (format!("SELECT {JOB} FROM jobs j LEFT JOIN trees t ON t.pk = j.tree WHERE {seen}"), param)
+}
+
+fn read_job(row: &Row<'_>) -> Result<Job, StoreError> {
+    let result = || get::<String>(row, 9);
+    let state = match get::<i64>(row, 6)? {
+        0 => JobState::Queued,
+        1 => JobState::Claimed(Holder(get(row, 7)?)),
+        2 => JobState::Done(result()?),
+        3 => JobState::Failed(result()?),
+        other => return Err(StoreError::Damaged(format!("a job of an unknown state {other}"))),
+    };
+    let job = NewJob {
+        kind: get(row, 1)?,
+        key: get(row, 2)?,
+        tree: optional_id16(row, 3)?.map(TreeId::from_bytes),
+        payload: get(row, 4)?,
+        due: Millis(get(row, 5)?),
+    };
+    Ok(Job { id: JobId(get(row, 0)?), job, state, fence: Fence(unsigned(row, 8)?) })
+}
+
+/// As [`crate::Store::enqueue`].
+pub(crate) fn enqueue(db: &Db<'_>, who: &Principal, job: &NewJob) -> Result<(JobId, bool), StoreError> {
+    let tree = match job.tree {
+        Some(tree) => Some(find_mut(db, who, tree)?.key.0),
+        None => {
+            only_owner(who, "enqueue")?;
+            None
+        }
+    };
+    if let Some(key) = &job.key
+        && let Some(pk) = db.one("SELECT pk FROM jobs WHERE key = ?1", [key], |row| get(row, 0))?
+    {
+        return Ok((JobId(pk), false));
+    }
+    let number = db.insert(
+        "INSERT INTO jobs (kind, key, tree, payload, due, state, owner, fence, result)
+         VALUES (?1, ?2, ?3, ?4, ?5, 0, '', 0, '') RETURNING pk",
+        params![&job.kind, job.key.as_deref(), tree, &job.payload, job.due.0],
+    )?;
+    Ok((JobId(number), true))
+}
+
+/// As [`crate::Store::claim`].
+pub(crate) fn claim(
+    db: &Db<'_>,
+    who: &Principal,
+    kinds: &[String],
+    owner: &Holder,
+    now: Millis,
+) -> Result<Option<Job>, StoreError> {
+    if !who.may_write() {
+        return Err(StoreError::Denied("write"));
+    }
+    let (sql, param) = jobs_sql(who);
+    let sql = format!("{sql} AND j.state = 0 AND j.due <= ?2 ORDER BY j.pk");
+    let mut found = None;
+    db.each(&sql, (param, now.0), |row| {
+        let job = read_job(row)?;
+        if kinds.contains(&job.job.kind) {
+            found = Some(job);
+        }
+        Ok(found.is_none())
+    })?;
+    let Some(mut job) = found else { return Ok(None) };
+    job.fence = job.fence.next();
+    job.state = JobState::Claimed(owner.clone());
+    db.run(
+        "UPDATE jobs SET state = 1, owner = ?2, fence = ?3 WHERE pk = ?1",
+        (job.id.0, &owner.0, job.fence.0 as i64),
+    )?;
+    Ok(Some(job))
+}
+
+/// As [`crate::Store::finish`].
+pub(crate) fn finish(
+    db: &Db<'_>,
+    who: &Principal,
+    id: JobId,
+    tenure: &Tenure,
+    end: &JobEnd,
+) -> Result<(), StoreError> {
+    let (sql, param) = jobs_sql(who);
+    let job = db.one(&format!("{sql} AND j.pk = ?2"), (param, id.0), read_job)?;
+    let job = job.ok_or(StoreError::NotFound("job"))?;
+    if !who.may_write() {
+        return Err(StoreError::Denied("write"));
+    }
+    if job.tenure().as_ref() != Some(tenure) {
+        return Err(StoreError::Fenced { what: format!("job {}", id.0) });
+    }
+    let (state, result) = match end {
+        JobEnd::Again => (0, ""),
+        JobEnd::Done(result) => (2, result.as_str()),
+        JobEnd::Failed(reason) => (3, reason.as_str()),
+    };
+    db.run("UPDATE jobs SET state = ?2, result = ?3 WHERE pk = ?1", (id.0, state, result))?;
+    Ok(())
+}
+
+/// As [`crate::Store::jobs`].
+pub(crate) fn jobs(db: &Db<'_>, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+    let (sql, param) = jobs_sql(who);
+    let open = if filter == JobFilter::Open { "AND j.state < 2" } else { "" };
+    db.all(&format!("{sql} {open} ORDER BY j.pk"), [param], read_job)
+}
+
+/// Fences everything that was running when the store was copied.
+pub(crate) fn fence_everything(db: &Db<'_>) -> Result<(), StoreError> {
+    db.run("UPDATE leases SET fence = fence + 1, holder = NULL", NONE)?;
+    db.run("UPDATE generations SET fence = fence + 1 WHERE state = 0", NONE)?;
+    db.run("UPDATE jobs SET fence = fence + 1 WHERE state = 1", NONE)?;
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Answers about workspaces as rows. Paths are bytes: not every one is text.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use crate::engine::{NONE, params};
+use loom::Millis;
+
+use crate::db::{Db, get};
+use crate::error::StoreError;
+use crate::principal::Principal;
+use crate::workspace::WorkspaceRecord;
+
+/// As [`crate::Store::workspaces`].
+pub(crate) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("workspaces"));
+    }
+    let sql = "SELECT path, device, inode, trusted, inventory, at FROM workspaces";
+    let mut found = db.all(sql, NONE, |row| {
+        Ok(WorkspaceRecord {
+            path: PathBuf::from(OsString::from_vec(get(row, 0)?)),
+            device: get::<i64>(row, 1)?.cast_unsigned(),
+            inode: get::<i64>(row, 2)?.cast_unsigned(),
+            trusted: get(row, 3)?,
+            inventory: get(row, 4)?,
+            at: Millis(get(row, 5)?),
+        })
+    })?;
+    // By components, as paths compare, not by bytes.
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// As [`crate::Store::keep_workspace`].
+pub(crate) fn keep(db: &Db<'_>, who: &Principal, record: &WorkspaceRecord) -> Result<(), StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("workspaces"));
+    }
+    db.run(
+        "INSERT INTO workspaces (path, device, inode, trusted, inventory, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (path) DO UPDATE SET device = excluded.device, inode = excluded.inode,
+            trusted = excluded.trusted, inventory = excluded.inventory, at = excluded.at",
+        params![
+            record.path.as_os_str().as_bytes(),
+            record.device.cast_signed(),
+            record.inode.cast_signed(),
+            record.trusted,
+            &record.inventory,
+            record.at.0
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! One SQLite connection within a transaction.
+
+use std::cell::Cell;
+
+use loom::Millis;
+use rusqlite::{Connection, ErrorCode, ffi, types, types::ToSqlOutput};
+use text::bigrams::{Query, Term};
+
+use super::faults::Faults;
+use crate::db::{Caches, Db};
+use crate::engine::{Row, Transaction, Value, ValueRef, Visit};
+use crate::error::StoreError;
+
+/// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
+pub(crate) fn failure(error: rusqlite::Error) -> StoreError {
+    // The index of the log could not grow: no room, though SQLite does not call it that.
+    if error.sqlite_error().is_some_and(|found| found.extended_code == ffi::SQLITE_IOERR_SHMSIZE) {
+        return StoreError::DiskFull;
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
+        Some(ErrorCode::DiskFull) => StoreError::DiskFull,
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged(error.to_string()),
+        Some(ErrorCode::NotADatabase) => StoreError::Damaged("it does not begin like a store".to_owned()),
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
+        Some(ErrorCode::OperationInterrupted) => StoreError::TooLong(0),
+        _ => StoreError::Sqlite(error),
+    }
+}
+
+/// A column of a row of SQLite.
+pub(crate) fn column<'r>(row: &'r rusqlite::Row<'_>, index: usize) -> Result<ValueRef<'r>, StoreError> {
+    let damaged = |what: &str| StoreError::Damaged(format!("column {index} {what}"));
+    Ok(match row.get_ref(index).map_err(failure)? {
+        types::ValueRef::Null => ValueRef::Null,
+        types::ValueRef::Integer(number) => ValueRef::Integer(number),
+        types::ValueRef::Blob(bytes) => ValueRef::Blob(bytes),
+        types::ValueRef::Text(bytes) => {
+            ValueRef::Text(str::from_utf8(bytes).map_err(|_| damaged("is no text"))?)
+        }
+        types::ValueRef::Real(_) => return Err(damaged("is of a type that no column has")),
+    })
+}
+
+impl rusqlite::ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => types::ValueRef::Null,
+            Self::Integer(number) => types::ValueRef::Integer(*number),
+            Self::Text(text) => types::ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => types::ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// A connection within a transaction.
+pub(crate) struct SqliteTransaction<'c> {
+    conn: &'c Connection,
+    /// Of writes only.
+    faults: Option<&'c Faults>,
+    /// Bytes of text that came into the search index.
+    indexed: Cell<u64>,
+}
+
+impl<'c> SqliteTransaction<'c> {
+    pub(crate) const fn reading(conn: &'c Connection) -> Self {
+        Self { conn, faults: None, indexed: Cell::new(0) }
+    }
+
+    pub(crate) const fn writing(conn: &'c Connection, faults: &'c Faults) -> Self {
+        Self { conn, faults: Some(faults), indexed: Cell::new(0) }
+    }
+
+    /// Bytes of text that came into the search index here.
+    pub(crate) const fn indexed(&self) -> u64 {
+        self.indexed.get()
+    }
+}
+
+/// Calls `visit` with the rows of an answer; whether it wants more.
+fn each(rows: &mut rusqlite::Rows<'_>, visit: Visit<'_>) -> Result<bool, StoreError> {
+    while let Some(row) = rows.next().map_err(failure)? {
+        if !visit(&Row::Sqlite(row))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Transaction for SqliteTransaction<'_> {
+    fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+        if let Some(faults) = self.faults {
+            faults.step()?;
+        }
+        let params = rusqlite::params_from_iter(params);
+        let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));
+        done.map(|rows| rows as u64).map_err(failure)
+    }
+
+    fn query(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError> {
+        self.query_each(sql, &[params], visit)
+    }
+
+    fn query_each(&self, sql: &str, sets: &[&[Value<'_>]], visit: Visit<'_>) -> Result<(), StoreError> {
+        let mut statement = self.conn.prepare_cached(sql).map_err(failure)?;
+        if let Some(faults) = self.faults.filter(|_| !statement.readonly()) {
+            faults.step()?;
+        }
+        for params in sets {
+            let mut rows = statement.query(rusqlite::params_from_iter(*params)).map_err(failure)?;
+            if !each(&mut rows, visit)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A transaction that writes is the only one.
+    fn lock_tree(&self, _tree: i64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn index(&self, node: i64, text: &str) -> Result<(), StoreError> {
+        self.execute("INSERT INTO search (rowid, text) VALUES (?1, ?2)", &[node.into(), text.into()])?;
+        self.indexed.set(self.indexed.get() + text.len() as u64);
+        Ok(())
+    }
+
+    fn unindex(&self, node: i64, text: &str) -> Result<(), StoreError> {
+        let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
+        self.execute(sql, &[node.into(), text.into()]).map(drop)
+    }
+
+    /// The index says which nodes have all the tokens, newest first; it keeps no places, which would double its size.
+    fn candidates(&self, query: &Query, first: i64, last: i64, visit: Visit<'_>) -> Result<(), StoreError> {
+        let sql =
+            "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC";
+        self.query(sql, &[expression(query).into(), first.into(), last.into()], visit)
+    }
+
+    fn now(&self) -> Result<Millis, StoreError> {
+        let sql = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+        self.conn
+            .prepare_cached(sql)
+            .and_then(|mut now| now.query_row([], |row| row.get(0)))
+            .map(Millis)
+            .map_err(failure)
+    }
+
+    fn problems(&self) -> Result<Vec<String>, StoreError> {
+        let mut problems = Vec::new();
+        self.query("PRAGMA integrity_check", &[], &mut |row| {
+            problems.push(crate::db::get::<String>(row, 0)?);
+            Ok(true)
+        })?;
+        problems.retain(|line| line != "ok");
+        Ok(problems)
+    }
+}
+
+/// What the index is asked: that every token stands in the text, in any order.
+fn expression(query: &Query) -> String {
+    let mut terms = Vec::new();
+    for term in &query.terms {
+        match term {
+            Term::Word(word) => terms.push(format!("\"{word}\"")),
+            Term::Prefix(beginning) => terms.push(format!("\"{beginning}\" *")),
+            Term::Phrase { tokens, prefix } => {
+                terms.extend(tokens.iter().map(|token| format!("\"{token}\"")));
+                if let Some(last) = terms.last_mut().filter(|_| *prefix) {
+                    last.push_str(" *");
+                }
+            }
+        }
+    }
+    terms.join(" AND ")
+}
+
+/// Runs a read on a connection, in a snapshot of its own.
+pub(crate) fn snapshot<T>(
+    conn: &Connection,
+    caches: &Caches,
+    work: impl FnOnce(&Db<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    conn.execute_batch("BEGIN").map_err(failure)?;
+    let answer = work(&Db::new(&SqliteTransaction::reading(conn), caches));
+    conn.execute_batch("ROLLBACK").map_err(failure)?;
+    answer
+}

@@ -1,0 +1,80 @@
+//! The tables in SQLite, and the steps that lead to them from older files.
+
+use rusqlite::Connection;
+
+use super::connection::failure;
+use super::version_3;
+use crate::error::StoreError;
+use crate::schema::{TABLES, VERSION};
+
+/// Marks the file as ours (`DrLm`).
+pub(super) const APPLICATION_ID: i32 = 0x4472_4c6d;
+
+/// One step.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    /// The version it leads to, from the one before.
+    pub(super) to: u32,
+    /// The oldest program that may read the result, by the version it writes.
+    pub(super) min_reader: u32,
+    /// The oldest program that may write it.
+    pub(super) min_writer: u32,
+    /// What is done.
+    pub(super) run: fn(&Connection) -> Result<(), StoreError>,
+}
+
+/// The steps, each from the version before it. A step that was released is never changed.
+pub(super) const STEPS: &[Step] = &[
+    Step { to: 2, min_reader: 1, min_writer: 2, run: |conn| batch(conn, INJECTIONS) },
+    Step { to: VERSION, min_reader: 3, min_writer: 3, run: version_3::migrate },
+];
+
+/// Makes the newest tables in an empty file.
+pub(super) fn create(conn: &Connection) -> Result<(), StoreError> {
+    batch(conn, META)?;
+    batch(conn, TABLES)?;
+    batch(conn, SEARCH)
+}
+
+pub(super) fn batch(conn: &Connection, sql: &str) -> Result<(), StoreError> {
+    conn.execute_batch(sql).map_err(failure)
+}
+
+const META: &str = "CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;";
+
+/// Of version 2.
+const INJECTIONS: &str = "
+-- What was shown to a model with a node, and is sent with it again.
+CREATE TABLE injections (
+    tree INTEGER NOT NULL, node INTEGER NOT NULL, ordinal INTEGER NOT NULL, source TEXT NOT NULL,
+    trust INTEGER NOT NULL, text BLOB NOT NULL,
+    PRIMARY KEY (tree, node, ordinal)
+) WITHOUT ROWID;
+";
+
+/// The search index. The text of a node stands once, in its row: the index holds no copy and no places of words.
+pub(super) const SEARCH: &str = r#"
+CREATE VIRTUAL TABLE search USING fts5(
+    text, content='', detail=none, columnsize=0, tokenize="unicode61 remove_diacritics 2 categories 'L* M* N* Co'"
+);
+INSERT INTO search (search, rank) VALUES ('secure-delete', 1);
+-- Merges are the writer's: by itself the index does them in heaps, within the commits they happen to fall on.
+INSERT INTO search (search, rank) VALUES ('automerge', 0);
+INSERT INTO search (search, rank) VALUES ('usermerge', 16);
+INSERT INTO search (search, rank) VALUES ('crisismerge', 256);
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_splits_words_as_the_text_crate_says() {
+        assert!(SEARCH.contains(text::bigrams::FTS5_TOKENIZER));
+    }
+
+    #[test]
+    fn the_last_step_leads_to_the_version_this_program_writes() {
+        assert_eq!(STEPS.last().map(|step| step.to), Some(VERSION));
+    }
+}

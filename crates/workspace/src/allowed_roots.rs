@@ -1,0 +1,84 @@
+//! Roots that a session's file tools may access.
+
+use std::io;
+use std::path::Path;
+
+use crate::error::FileError;
+use crate::guard::StoreGuard;
+use crate::path::{PathProblem, RelativePath, check_text};
+use crate::root::Root;
+
+/// The roots of a session: its workspace first, further folders by name after it, or, where the
+/// owner lifted the restriction, everything (spec: agent §4).
+#[derive(Debug)]
+pub struct AllowedRoots {
+    roots: Vec<Root>,
+    everywhere: Option<Root>,
+}
+
+/// A path and the root it lies beneath.
+#[derive(Debug)]
+pub struct RootedPath<'a> {
+    /// The root to open it through.
+    pub root: &'a Root,
+    /// The path below that root.
+    pub path: RelativePath,
+}
+
+/// Reason why a path lies beneath no root.
+#[derive(Debug, thiserror::Error)]
+pub enum RootLookupError {
+    /// Tools are restricted, and there is no workspace to restrict them to.
+    #[error("no workspace is configured: name one with --workspace DIR")]
+    NotConfigured,
+    #[error(transparent)]
+    Path(#[from] PathProblem),
+}
+
+/// "Not configured" is of the not-found kind, so that callers of `std::io` see what they expect.
+impl From<RootLookupError> for io::Error {
+    fn from(error: RootLookupError) -> Self {
+        let kind = match error {
+            RootLookupError::NotConfigured => io::ErrorKind::NotFound,
+            RootLookupError::Path(_) => io::ErrorKind::PermissionDenied,
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl AllowedRoots {
+    /// Tools work beneath these roots alone. Relative paths are taken in the first.
+    pub fn within(roots: Vec<Root>) -> Self {
+        Self { roots, everywhere: None }
+    }
+
+    /// The owner lifted the restriction: absolute paths lead anywhere but to the store's files,
+    /// relative ones stay in the first of `roots`.
+    ///
+    /// # Errors
+    /// If `/` cannot be opened.
+    pub fn unrestricted(roots: Vec<Root>, guard: &StoreGuard) -> Result<Self, FileError> {
+        Ok(Self { roots, everywhere: Some(Root::open(Path::new("/"), guard)?) })
+    }
+
+    /// Finds the root of a path as a tool was given it.
+    ///
+    /// # Errors
+    /// [`RootLookupError::NotConfigured`] without any root; otherwise the named refusal of the path.
+    pub fn place(&self, text: &str) -> Result<RootedPath<'_>, RootLookupError> {
+        check_text(text)?;
+        if !text.starts_with('/') {
+            let root = self.roots.first().ok_or(RootLookupError::NotConfigured)?;
+            return Ok(RootedPath { root, path: RelativePath::parse(text)? });
+        }
+        let inside = self.roots.iter().chain(&self.everywhere).find_map(|root| {
+            let path = root.relative(Path::new(text)).ok()?;
+            Some(RootedPath { root, path })
+        });
+        match inside {
+            Some(place) => Ok(place),
+            None if self.roots.is_empty() => Err(RootLookupError::NotConfigured),
+            None => Err(PathProblem::Outside.into()),
+        }
+    }
+}
