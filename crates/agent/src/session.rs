@@ -24,6 +24,7 @@ use crate::error::AgentError;
 use crate::questions::{Decision, QuestionId};
 use crate::runtime::Runtime;
 use crate::steering::RemoteInput;
+use task::Task;
 
 pub use entry::{Chosen, Entered, Name, title};
 pub use inbox::MAX_WAITING;
@@ -143,7 +144,7 @@ pub fn spawn(runtime: &Runtime, id: &SessionId) -> Handle {
     let handle = Handle { id: id.clone(), inputs, log: EventLog::default(), task: Arc::default() };
     all.insert(id.clone(), handle.clone());
     drop(all);
-    let task = tokio::spawn(task::run(runtime.clone(), handle.clone(), received));
+    let task = tokio::spawn(task::run(Task { runtime: runtime.clone(), handle: handle.clone() }, received));
     // It was not set before: the handle is new.
     let _ = handle.task.set(task.abort_handle());
     handle

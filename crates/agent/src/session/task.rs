@@ -14,8 +14,8 @@ use crate::runtime::Runtime;
 
 /// Runs the turns of a session, one after the other, until it is closed. Operations are taken in whatever a turn
 /// waits for.
-pub(super) async fn run(runtime: Runtime, handle: Handle, mut inputs: mpsc::Receiver<Input>) {
-    let ending = Ending { runtime: runtime.clone(), handle: handle.clone() };
+pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
+    let Task { runtime, handle } = &task;
     let (log, inbox) = (&handle.log, Inbox::default());
     let mut last: Option<Arc<TurnConfig>> = None;
     while !inbox.is_closing() {
@@ -25,7 +25,7 @@ pub(super) async fn run(runtime: Runtime, handle: Handle, mut inputs: mpsc::Rece
         loop {
             let (stop, cancel) = Cancel::new();
             let Some(first) = inbox.next_turn(|| stop) else { break };
-            let turn = Turn { runtime: &runtime, session: &handle.id, inbox: &inbox, log, cancel };
+            let turn = Turn { runtime, session: &handle.id, inbox: &inbox, log, cancel };
             let mut turn = pin!(turn.run(first, last.clone()));
             last = loop {
                 tokio::select! {
@@ -42,16 +42,15 @@ pub(super) async fn run(runtime: Runtime, handle: Handle, mut inputs: mpsc::Rece
             log.push(Event::Idle);
         }
     }
-    drop(ending);
 }
 
-/// Ends the events and takes the session off the list, however the task ends.
-struct Ending {
-    runtime: Runtime,
-    handle: Handle,
+/// What a task works with. However it ends, even if it never ran, its events end and it is taken off the list.
+pub(super) struct Task {
+    pub(super) runtime: Runtime,
+    pub(super) handle: Handle,
 }
 
-impl Drop for Ending {
+impl Drop for Task {
     fn drop(&mut self) {
         self.runtime.sessions.remove(&self.handle);
         self.handle.log.close();
