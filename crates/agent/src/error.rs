@@ -1,14 +1,19 @@
 //! Why work was not done.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use context::ContextError;
 use loom::content::NotCanonical;
-use loom::{Refusal, RowError};
+use loom::{NodeId, Refusal, RowError};
 use model::EncodeError;
+use serde::{Deserialize, Serialize};
 use store::StoreError;
+use store::blobs::BlobError;
 use store::instance::InstanceId;
 use text::mask::Masker;
 
-use crate::purse::Limit;
+use crate::spend::Limit;
 
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +64,7 @@ pub enum AgentError {
     Spool(String),
     /// A picture or a sound could not be kept, read or removed.
     #[error(transparent)]
-    Blobs(#[from] store::blobs::BlobError),
+    Blobs(#[from] BlobError),
     /// The home cannot be used.
     #[error("the home cannot be used: {0}")]
     Home(String),
@@ -86,6 +91,33 @@ pub enum AgentError {
     /// The process that holds the session did not take what was said.
     #[error("the process that holds the session did not take it: {0}")]
     Refused(String),
+    /// The turn under way in another process is of another tree, asks another model, or asks it otherwise.
+    #[error("the session is busy: {by} has it, with another model or other settings than these")]
+    Differs {
+        /// Process and command, for people.
+        by: String,
+    },
+    /// The process that holds the session was not waited for any longer.
+    #[error("{by} has the session and was not waited for")]
+    NotWaitedFor {
+        /// Process and command, for people.
+        by: String,
+    },
+    /// The process that had taken what was said ended before it gave an answer.
+    #[error("the process that answered ended; what you said is kept as node {said}")]
+    Cut {
+        /// Node of what was said.
+        said: NodeId,
+    },
+    /// What another process did not do, as it says it.
+    #[error("{0}")]
+    Remote(Failure),
+    /// The session takes nothing any more: it is being closed.
+    #[error("the session is being closed")]
+    Closed,
+    /// A question that does not stand, or not any more.
+    #[error("no question {0} stands")]
+    NoQuestion(String),
     /// A name no session can have.
     #[error("{0} cannot be the name of a session")]
     Name(String),
@@ -94,7 +126,87 @@ pub enum AgentError {
     NotCanonical(#[from] NotCanonical),
 }
 
+/// An error as a person or a program is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A stable name.
+    pub code: Cow<'static, str>,
+    /// What and why.
+    pub message: String,
+    /// What to do; may be empty.
+    pub hint: String,
+    /// Exit code of a program that ends with it.
+    pub exit: u8,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl AgentError {
+    /// The error as a person or a program is told of it.
+    pub fn failure(&self) -> Failure {
+        let (code, exit, hint) = match self {
+            Self::Remote(failure) => return failure.clone(),
+            Self::Model { code, hint, .. } => (*code, exit_of_model(code), hint.clone()),
+            Self::Budget { limit, .. } => {
+                let hint =
+                    format!("nothing was sent; raise {} in config.toml, or ask a local model", limit.key());
+                ("budget_spent", 4, hint)
+            }
+            other => {
+                let (code, exit, hint) = other.plain();
+                (code, exit, hint.to_owned())
+            }
+        };
+        Failure { code: code.into(), message: self.to_string(), hint, exit }
+    }
+
+    /// Code, exit code and hint of an error whose hint is always the same.
+    fn plain(&self) -> (&'static str, u8, &'static str) {
+        match self {
+            Self::Context(error) => (error.code(), 5, "say less at once, or begin anew with --new"),
+            Self::Encode(error) => (error.code(), 5, error.hint()),
+            Self::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
+            Self::DiskFull { .. } => {
+                ("disk_full", 6, "free some, or lower limits.free_space; what was written is safe")
+            }
+            Self::Spool(_) => ("spool", 6, "check the disk that holds the home; nothing was sent"),
+            Self::Blobs(BlobError::Full { .. }) => {
+                ("disk_full", 6, "free some space and say it again; nothing was sent")
+            }
+            Self::Blobs(_) => ("blobs", 6, "run `drawloom store check`"),
+            Self::Home(_) => ("home", 6, "run `drawloom doctor`"),
+            Self::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
+            Self::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was said"),
+            Self::Differs { .. } => {
+                ("busy", 6, "wait for it, or say it as it is asked there; nothing was said")
+            }
+            Self::NotWaitedFor { .. } => (
+                "cancelled",
+                130,
+                "what you said may still be answered there; `drawloom tree show` has it then",
+            ),
+            Self::Cut { .. } => {
+                ("interrupted", 5, "say it again, or go on: an answer that had begun is kept as well")
+            }
+            Self::TakenOver { .. } => {
+                ("fenced", 6, "the next command keeps it as a node; say it again, or go on")
+            }
+            Self::Refused(_) => ("busy", 6, "try again in a moment"),
+            Self::Closed => ("busy", 6, "say it again"),
+            Self::Socket(_) => ("home", 6, "check the home's folder"),
+            Self::Name(_) => {
+                ("usage", 2, "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot")
+            }
+            Self::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows those that stand"),
+            Self::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
+            _ => ("store", 6, "run `drawloom store check`"),
+        }
+    }
+
     pub(crate) fn socket(error: &std::io::Error) -> Self {
         Self::Socket(error.to_string())
     }
@@ -134,4 +246,9 @@ impl From<&model::ModelError> for AgentError {
             elsewhere: error.is_of_the_model(),
         }
     }
+}
+
+/// Exit code of a call that failed, by the code of [`model::ModelError`]: 5, or 6 where the disk of the home failed it.
+pub fn exit_of_model(code: &str) -> u8 {
+    if code == "spool_failed" { 6 } else { 5 }
 }

@@ -3,15 +3,17 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{Call, Event, Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
+use model::{Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
 use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
 
-use crate::desk::Desk;
+use crate::call::Call;
 use crate::error::AgentError;
+use crate::event::Event;
 use crate::masking::MaskedDeltas;
-use crate::request::{Ask, Begun, Prepared};
+use crate::request::{GenerationRequest, Prepared, StartedGeneration};
+use crate::runtime::Runtime;
 
 /// Lets the first of several requests go ahead until its first token.
 pub enum Gate<'a> {
@@ -53,34 +55,42 @@ impl Drop for Passed<'_> {
 }
 
 /// What was heard of a request: the response or why there is none, and the spool that still holds its bytes.
-pub(crate) struct Heard {
+pub(crate) struct ReceivedStream {
     pub(crate) result: Result<RawResponse, ModelError>,
     pub(crate) spool: Option<Spool>,
 }
 
 /// Sends a request and keeps what comes.
 pub(crate) async fn send(
-    desk: &Desk,
-    ask: &Ask,
+    (runtime, call): (&Runtime, &Call),
+    ask: &GenerationRequest,
     prepared: &Prepared,
-    begun: &Begun,
+    begun: &StartedGeneration,
     slot: SiblingSlot,
     gate: &Passed<'_>,
-) -> Result<Heard, AgentError> {
-    let mut spool = Spooling::create(desk, prepared, begun)?;
-    let call = Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
-    let mut deltas = MaskedDeltas::new(desk.client.as_ref(), &desk.masker, &begun.row.reserved);
-    let mut listener = |event: Event| {
-        if matches!(event, Event::Text { .. } | Event::Thinking { .. }) {
+) -> Result<ReceivedStream, AgentError> {
+    let mut spool = Spooling::create(runtime, prepared, begun)?;
+    let to = model::Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
+    let info = ask.model.info();
+    call.events.emit(Event::Started {
+        generation: begun.row.id,
+        nodes: begun.row.reserved.clone(),
+        model: info.full_name(),
+        place: info.place,
+        manifest: begun.row.manifest,
+    });
+    let mut deltas = MaskedDeltas::new(call.events.as_ref(), &runtime.masker, &begun.row.reserved);
+    let mut listener = |event: model::Event| {
+        if matches!(event, model::Event::Text { .. } | model::Event::Thinking { .. }) {
             gate.open();
         }
         deltas.event(&event);
     };
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: ask.cancel.clone() };
-    let result = ask.model.send(&prepared.encoded, &call, exchange).await;
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: call.cancel.clone() };
+    let result = ask.model.send(&prepared.encoded, &to, exchange).await;
     deltas.finish();
     spool.finish();
-    Ok(Heard { result, spool: spool.spool })
+    Ok(ReceivedStream { result, spool: spool.spool })
 }
 
 /// The spool as a model writes to it.
@@ -91,11 +101,12 @@ struct Spooling {
 }
 
 impl Spooling {
-    fn create(desk: &Desk, prepared: &Prepared, begun: &Begun) -> Result<Self, AgentError> {
-        let dir = desk.home.dir(HomeDir::Spool).map_err(spool_failed)?;
+    fn create(runtime: &Runtime, prepared: &Prepared, begun: &StartedGeneration) -> Result<Self, AgentError> {
+        let dir = runtime.home.dir(HomeDir::Spool).map_err(spool_failed)?;
         let name = GenerationName::try_from(begun.row.id.to_string()).map_err(spool_failed)?;
         let dialect = prepared.encoded.dialect().as_str();
-        let mut header = SpoolHeader::new(name, desk.instance, begun.tenure.fence.0, dialect, desk.now().0);
+        let mut header =
+            SpoolHeader::new(name, runtime.instance, begun.tenure.fence.0, dialect, runtime.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
         let spool = Spool::create(&dir, &header).map_err(spool_failed)?;

@@ -10,13 +10,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::{Model, ModelInfo, Place, SiblingSlot};
-use store::Principal;
 
-use crate::desk::Desk;
+use crate::call::Call;
+use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::exchange::Passed;
-use crate::request::Ask;
-use crate::settle::Answered;
+use crate::request::GenerationRequest;
+use crate::runtime::Runtime;
 
 /// A model of the list as it was found: its name, and why it cannot be asked, if it cannot.
 pub type Found = (String, Result<Arc<dyn Model>, String>);
@@ -54,23 +54,23 @@ impl fmt::Debug for Fallbacks {
 }
 
 /// Asks, and asks the next ones while nobody answers.
-pub(crate) async fn ask(
-    ask: &Ask,
-    desk: &Desk,
-    who: &Principal,
+pub(crate) async fn send_with_fallback(
+    ask: &GenerationRequest,
+    runtime: &Runtime,
+    call: &Call,
     slot: SiblingSlot,
     gate: Passed<'_>,
-) -> Result<Answered, AgentError> {
-    let first = ask.attempt(desk, who, slot.clone(), &gate).await?;
+) -> Result<GenerationOutcome, AgentError> {
+    let first = ask.send_to_one(runtime, call, slot.clone(), &gate).await?;
     let Some(why) = unanswered(&first) else { return Ok(first) };
     let from = ask.model.info();
     let mut why = why.to_owned();
     let mut asked = vec![from.full_name()];
-    for (name, found) in (desk.fallbacks.find)() {
+    for (name, found) in (runtime.fallbacks.find)() {
         let model = match found {
             Ok(model) => model,
             Err(problem) => {
-                desk.client.note(&format!("{name} is not asked instead: {problem}"));
+                call.note(format!("{name} is not asked instead: {problem}"));
                 continue;
             }
         };
@@ -78,8 +78,8 @@ pub(crate) async fn ask(
         if asked.contains(&to.full_name()) {
             continue;
         }
-        if !desk.fallbacks.allows(from, to) {
-            desk.client.note(&format!(
+        if !runtime.fallbacks.allows(from, to) {
+            call.note(format!(
                 "{name} is not asked instead: text would leave this machine (model.fallback_remote allows it)"
             ));
             continue;
@@ -90,11 +90,10 @@ pub(crate) async fn ask(
             (Place::Local, _) => String::new(),
         };
         let last = asked.last().map_or("", String::as_str);
-        desk.client
-            .note(&format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));
+        call.note(format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));
         asked.push(to.full_name());
-        let next = Ask { model: Arc::clone(&model), ..ask.clone() };
-        match next.attempt(desk, who, slot.clone(), &gate).await {
+        let next = GenerationRequest { model: Arc::clone(&model), ..ask.clone() };
+        match next.send_to_one(runtime, call, slot.clone(), &gate).await {
             Ok(answered) => match unanswered(&answered) {
                 None => return Ok(answered),
                 Some(problem) => problem.clone_into(&mut why),
@@ -107,7 +106,7 @@ pub(crate) async fn ask(
 }
 
 /// Why another model may be asked: nothing came, for a reason that is this model's alone.
-fn unanswered(answered: &Answered) -> Option<&str> {
+fn unanswered(answered: &GenerationOutcome) -> Option<&str> {
     match &answered.error {
         Some(AgentError::Model { elsewhere: true, message, .. }) if answered.nodes.is_empty() => {
             Some(message)

@@ -11,10 +11,10 @@ use store::instance::{InstanceId, Instances};
 use store::{Fence, Guard, Holder, Lease, Principal, SessionId, StoreError};
 use tokio::task::JoinHandle;
 
-use crate::desk::Desk;
 use crate::error::AgentError;
+use crate::runtime::Runtime;
 
-/// How long a lease lasts that is not renewed, unless the desk says otherwise.
+/// How long a lease lasts that is not renewed, unless the runtime says otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);
 /// A lease is renewed this often in its time.
 const RENEWALS: u32 = 3;
@@ -23,12 +23,13 @@ const TRIES: u32 = 30;
 
 /// A session that is held for a turn.
 pub(crate) struct Held {
-    desk: Desk,
+    runtime: Runtime,
     who: Principal,
     name: String,
     fence: Fence,
     /// Cancelled when the turn is, and when the lease is lost.
     cancel: Cancel,
+    stop: CancelHandle,
     renewal: JoinHandle<()>,
     released: bool,
 }
@@ -39,31 +40,41 @@ impl Held {
     /// # Errors
     /// [`AgentError::Busy`] with who has it.
     pub(crate) async fn take(
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         session: &SessionId,
         mut stopped: Cancel,
     ) -> Result<Self, AgentError> {
         let name = session.lease();
         // A turn is a holder of its own: two turns of one process are two.
-        let holder = Holder::new(format!("{}/{}", desk.instance, desk.new_id::<loom::GenerationId>()?));
+        let holder = Holder::new(format!("{}/{}", runtime.instance, runtime.new_id::<loom::GenerationId>()?));
         let fence = loop {
-            match desk.store.acquire_lease(who, &name, &holder, desk.lease, desk.now()).await {
+            match runtime.store.acquire_lease(who, &name, &holder, runtime.lease, runtime.now()).await {
                 Ok(fence) => break fence,
-                Err(StoreError::Held { holder, .. }) => desk.free(who, &name, &holder).await?,
+                Err(StoreError::Held { holder, .. }) => runtime.free(who, &name, &holder).await?,
                 Err(error) => return Err(error.into()),
             }
         };
         let (stop, cancel) = Cancel::new();
-        let renewed = renew(desk.clone(), who.clone(), name.clone(), fence, stop.clone());
+        let renewed = renew(runtime.clone(), who.clone(), name.clone(), fence, stop.clone());
+        let stops = stop.clone();
         let renewal = tokio::spawn(async move {
             let forward = async {
                 stopped.cancelled().await;
-                stop.cancel();
+                stops.cancel();
             };
             tokio::join!(renewed, forward);
         });
-        Ok(Self { desk: desk.clone(), who: who.clone(), name, fence, cancel, renewal, released: false })
+        Ok(Self {
+            runtime: runtime.clone(),
+            who: who.clone(),
+            name,
+            fence,
+            cancel,
+            stop,
+            renewal,
+            released: false,
+        })
     }
 
     /// The number of this tenure.
@@ -76,6 +87,11 @@ impl Held {
         self.cancel.clone()
     }
 
+    /// The lease is lost: nothing more is asked for under it.
+    pub(crate) fn lose(&self) {
+        self.stop.cancel();
+    }
+
     /// What a write of the turn depends on.
     pub(crate) fn guard(&self) -> Guard {
         Guard { lease: self.name.clone(), fence: self.fence }
@@ -85,7 +101,7 @@ impl Held {
     pub(crate) async fn release(mut self) {
         self.renewal.abort();
         self.released = true;
-        release(&self.desk, &self.who, &self.name, self.fence).await;
+        release(&self.runtime, &self.who, &self.name, self.fence).await;
     }
 }
 
@@ -96,33 +112,33 @@ impl Drop for Held {
         if self.released {
             return;
         }
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (desk, who, name, fence) =
-                (self.desk.clone(), self.who.clone(), self.name.clone(), self.fence);
-            runtime.spawn(async move { release(&desk, &who, &name, fence).await });
+        if let Ok(tasks) = tokio::runtime::Handle::try_current() {
+            let (runtime, who, name, fence) =
+                (self.runtime.clone(), self.who.clone(), self.name.clone(), self.fence);
+            tasks.spawn(async move { release(&runtime, &who, &name, fence).await });
         }
     }
 }
 
 /// Gives a lease back. One that was taken over meanwhile is not ours to give.
-async fn release(desk: &Desk, who: &Principal, name: &str, fence: Fence) {
-    if let Err(error) = desk.store.release_lease(who, name, fence).await {
+async fn release(runtime: &Runtime, who: &Principal, name: &str, fence: Fence) {
+    if let Err(error) = runtime.store.release_lease(who, name, fence).await {
         tracing::debug!(%error, "a lease was gone before it was given back");
     }
 }
 
 /// Renews a lease until it is lost, and stops the turn then. While the store does not take it, it is tried more often.
-async fn renew(desk: Desk, who: Principal, name: String, fence: Fence, stop: CancelHandle) {
-    let mut wait = desk.lease / RENEWALS;
+async fn renew(runtime: Runtime, who: Principal, name: String, fence: Fence, stop: CancelHandle) {
+    let mut wait = runtime.lease / RENEWALS;
     loop {
         tokio::time::sleep(wait).await;
-        wait = match desk.store.renew_lease(&who, &name, fence, desk.lease, desk.now()).await {
-            Ok(()) => desk.lease / RENEWALS,
+        wait = match runtime.store.renew_lease(&who, &name, fence, runtime.lease, runtime.now()).await {
+            Ok(()) => runtime.lease / RENEWALS,
             // The turn's writes are refused from now on: nobody needs what would still come.
             Err(StoreError::Fenced { .. }) => return stop.cancel(),
             Err(error) => {
                 tracing::warn!(%error, "a lease could not be renewed; it is tried again");
-                desk.lease / TRIES
+                runtime.lease / TRIES
             }
         };
     }
@@ -133,7 +149,7 @@ pub(crate) fn instance_of(holder: &Holder) -> Option<InstanceId> {
     holder.0.split('/').next().and_then(|instance| instance.parse().ok())
 }
 
-impl Desk {
+impl Runtime {
     /// Whether the process that holds a lease lives, running or not. One that cannot be asked about does: nothing
     /// living is ever taken.
     ///

@@ -2,45 +2,48 @@
 //!
 //! Every request to a model takes one way, whoever asks for it: it is assembled and encoded ([`request`]), made
 //! durable with its manifest, sent with every received byte in a spool first ([`exchange`]), and turned into nodes
-//! together with its response and usage ([`settle`]). What a process that died had received is made a node by the
-//! next one ([`recover`]). A command that continues a document and a turn of a conversation differ only in what is
-//! around that way.
+//! together with its response and usage ([`commit`]). What a process that died had received is made a node by the
+//! next one ([`recover`]). A command that continues a document and a turn of a conversation ([`session`]) differ only
+//! in what is around that way.
 //!
 //! Invariants: no model call without a durable manifest and generation row; no received byte is looked at before it
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
-pub mod boot;
-pub mod desk;
-mod earlier;
+pub mod bootstrap;
+pub mod calibration;
+pub mod call;
+pub mod commit;
 pub mod error;
+pub mod event;
 pub mod exchange;
 pub mod fallback;
-pub mod fits;
-pub mod form;
-mod gallery;
-pub mod handover;
 mod lease;
 mod masking;
-pub mod once;
-pub mod purse;
+mod media;
+mod previous_request;
+pub mod questions;
 mod recover;
 pub mod replay;
 pub mod request;
+pub mod runtime;
+pub mod send;
 pub mod session;
-pub mod settle;
+pub mod spend;
+pub mod steering;
 pub mod stored;
-pub mod turn;
+pub mod variant;
 
-pub use desk::{Client, Desk};
-pub use error::AgentError;
+pub use self::media::{MediaHold, Shown};
+pub use call::Call;
+pub use commit::{CommittedNode, GenerationOutcome};
+pub use error::{AgentError, Failure, exit_of_model};
+pub use event::{Event, EventSink, SayId, TurnOutcome};
 pub use exchange::Gate;
 pub use fallback::Fallbacks;
-pub use form::Form;
-pub use gallery::{Keeping, Shown};
 pub use lease::LEASE;
-pub use once::again;
-pub use purse::{Budget, Limit, Purse};
-pub use request::{Ask, Prepared};
-pub use session::{Chosen, Entered};
-pub use settle::{Answered, Made};
-pub use turn::{Kept, Manner, Replied, Said, Turn, Turned};
+pub use request::{GenerationRequest, Prepared};
+pub use runtime::Runtime;
+pub use send::resend;
+pub use session::{Chosen, Entered, TurnConfig};
+pub use spend::{Budget, Limit, SpendLimiter};
+pub use variant::RequestVariant;

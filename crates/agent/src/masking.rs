@@ -9,14 +9,14 @@ mod frames;
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::NodeId;
-use model::{DialectName, Event, ParsedResponse, Piece, reparse};
+use model::{DialectName, ParsedResponse, Piece, reparse};
 use text::mask::{MaskTextStream, Masker};
 
-use crate::desk::Client;
+use crate::event::{Event, EventSink};
 
 /// Deltas of the nodes of one request, masked on their way to a client.
 pub(crate) struct MaskedDeltas<'a> {
-    client: &'a dyn Client,
+    events: &'a dyn EventSink,
     masker: &'a Masker,
     nodes: &'a [NodeId],
     choices: BTreeMap<u32, Streams>,
@@ -26,29 +26,32 @@ pub(crate) struct MaskedDeltas<'a> {
 struct Streams {
     text: Option<MaskTextStream>,
     thinking: Option<MaskTextStream>,
+    /// Bytes of text that were passed on.
+    written: u64,
 }
 
 impl<'a> MaskedDeltas<'a> {
     /// `nodes` are those of the choices, by index.
-    pub(crate) fn new(client: &'a dyn Client, masker: &'a Masker, nodes: &'a [NodeId]) -> Self {
-        Self { client, masker, nodes, choices: BTreeMap::new() }
+    pub(crate) fn new(events: &'a dyn EventSink, masker: &'a Masker, nodes: &'a [NodeId]) -> Self {
+        Self { events, masker, nodes, choices: BTreeMap::new() }
     }
 
     /// Passes on what a delta completes. Thinking ends where text begins.
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, event: &model::Event) {
         match event {
-            Event::Text { choice, text } => {
+            model::Event::Text { choice, text } => {
                 let Some(node) = self.node(*choice) else { return };
                 let streams = self.choices.entry(*choice).or_default();
-                finish(streams.thinking.take(), |rest| self.client.thinking(node, rest));
+                finish(streams.thinking.take(), |text| self.events.emit(Event::Thinking { node, text }));
                 let stream = streams.text.get_or_insert_with(|| self.masker.text_stream());
-                pass(&stream.push(text), |text| self.client.delta(node, text));
+                let text = stream.push(text);
+                pass(text, |text| self.events.emit(streams.delta(node, text)));
             }
-            Event::Thinking { choice, text } => {
+            model::Event::Thinking { choice, text } => {
                 let Some(node) = self.node(*choice) else { return };
                 let streams = self.choices.entry(*choice).or_default();
                 let stream = streams.thinking.get_or_insert_with(|| self.masker.text_stream());
-                pass(&stream.push(text), |text| self.client.thinking(node, text));
+                pass(stream.push(text), |text| self.events.emit(Event::Thinking { node, text }));
             }
             _ => {}
         }
@@ -56,10 +59,10 @@ impl<'a> MaskedDeltas<'a> {
 
     /// Passes on what was held back as the possible beginning of a secret.
     pub(crate) fn finish(mut self) {
-        for (choice, streams) in std::mem::take(&mut self.choices) {
+        for (choice, mut streams) in std::mem::take(&mut self.choices) {
             let Some(node) = self.node(choice) else { continue };
-            finish(streams.thinking, |rest| self.client.thinking(node, rest));
-            finish(streams.text, |rest| self.client.delta(node, rest));
+            finish(streams.thinking.take(), |text| self.events.emit(Event::Thinking { node, text }));
+            finish(streams.text.take(), |text| self.events.emit(streams.delta(node, text)));
         }
     }
 
@@ -68,13 +71,22 @@ impl<'a> MaskedDeltas<'a> {
     }
 }
 
-fn finish(stream: Option<MaskTextStream>, show: impl FnOnce(&str)) {
-    if let Some(stream) = stream {
-        pass(&stream.finish().rest, show);
+impl Streams {
+    /// More text of a node.
+    fn delta(&mut self, node: NodeId, text: String) -> Event {
+        let offset = self.written;
+        self.written += text.len() as u64;
+        Event::Delta { node, offset, text }
     }
 }
 
-fn pass(text: &str, show: impl FnOnce(&str)) {
+fn finish(stream: Option<MaskTextStream>, show: impl FnOnce(String)) {
+    if let Some(stream) = stream {
+        pass(stream.finish().rest, show);
+    }
+}
+
+fn pass(text: String, show: impl FnOnce(String)) {
     if !text.is_empty() {
         show(text);
     }

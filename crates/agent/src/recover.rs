@@ -14,10 +14,11 @@ use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
 use store::{GenerationFilter, GenerationState, Holder, Principal, StoreError, Tenure};
 
-use crate::desk::Desk;
+use crate::commit::{Origin, ReceivedResponse, outcome, store_response};
 use crate::error::AgentError;
-use crate::request::Begun;
-use crate::settle::{Origin, Reading, outcome, store_reading};
+use crate::event::{Event, EventSink};
+use crate::request::StartedGeneration;
+use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
 /// The longest response read back, in bytes.
@@ -42,12 +43,12 @@ impl Left {
     }
 }
 
-impl Desk {
+impl Runtime {
     /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
     ///
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
-    pub async fn recover(&self) -> Result<u64, AgentError> {
+    pub async fn recover(&self, events: &dyn EventSink) -> Result<u64, AgentError> {
         let owner = Principal::Owner;
         let dir = self.home.dir(HomeDir::Spool).map_err(failed)?;
         let instances = Instances::of(&self.home).map_err(failed)?;
@@ -57,28 +58,28 @@ impl Desk {
             match found {
                 // One that fails does not keep the others from being recovered.
                 Ok(Recovered::Spooled(spooled)) => {
-                    match self.recover_one(&owner, spooled, Left::ByTheDead).await {
+                    match self.recover_one((&owner, events), spooled, Left::ByTheDead).await {
                         Ok(made) => recovered += u64::from(made),
-                        Err(error) => self.client.note(&format!(
+                        Err(error) => events.emit(Event::notice(format!(
                             "what a process that died had received is not recovered yet: {error}"
-                        )),
+                        ))),
                     }
                 }
                 Ok(Recovered::Torn(torn)) => {
-                    self.client.note(&format!(
+                    events.emit(Event::notice(format!(
                         "{} holds no answer: {}",
                         torn.path().display(),
                         torn.reason()
-                    ));
+                    )));
                     // Without a whole header nothing was received. Anything else may hold an answer, and stays.
                     if matches!(torn.reason(), TornHeader::Cut) {
                         torn.discard().map_err(failed)?;
                     }
                 }
-                Err(error) => self.client.note(&format!("a spool could not be read: {error}")),
+                Err(error) => events.emit(Event::notice(format!("a spool could not be read: {error}"))),
             }
         }
-        self.bury(&owner, &instances, &dir).await?;
+        self.cancel_orphans((&owner, events), &instances, &dir).await?;
         Ok(recovered)
     }
 
@@ -97,7 +98,7 @@ impl Desk {
             // Others than those nobody here writes any more are locked, and not found.
             let done = match found {
                 Ok(Recovered::Spooled(spooled)) => {
-                    self.recover_one(&Principal::Owner, spooled, Left::Here).await.map(drop)
+                    self.recover_one((&Principal::Owner, &()), spooled, Left::Here).await.map(drop)
                 }
                 Ok(Recovered::Torn(_)) => Ok(()),
                 Err(error) => Err(failed(error)),
@@ -110,7 +111,12 @@ impl Desk {
 
     /// Ends what instances that are gone had begun and never heard of, however they went, and removes the files of
     /// those that left nothing.
-    async fn bury(&self, owner: &Principal, instances: &Instances, spools: &Path) -> Result<(), AgentError> {
+    async fn cancel_orphans(
+        &self,
+        (owner, events): (&Principal, &dyn EventSink),
+        instances: &Instances,
+        spools: &Path,
+    ) -> Result<(), AgentError> {
         // An owner that cannot be asked about counts as alive.
         let is_gone = |id: InstanceId| id != self.instance && !instances.is_alive(id).unwrap_or(true);
         let filter =
@@ -133,7 +139,7 @@ impl Desk {
                 Err(StoreError::Fenced { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let begun = Begun { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
+            let begun = StartedGeneration { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
             let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
             self.apply_rows(owner, begun.row.tree, with).await?;
         }
@@ -150,7 +156,7 @@ impl Desk {
         // Before the files of the dead are gone: those say that there may be a temporary session of theirs.
         let forgotten = self.forget_left(owner, is_gone).await?;
         if forgotten > 0 {
-            self.client.note("a temporary conversation that was not closed is forgotten");
+            events.emit(Event::notice("a temporary conversation that was not closed is forgotten"));
         }
         instances
             .remove_dead(|found| dead.contains(&found.id) && !left.contains(&found.id))
@@ -161,7 +167,7 @@ impl Desk {
     /// One spool. Returns whether a node was made of it.
     async fn recover_one(
         &self,
-        owner: &Principal,
+        (owner, events): (&Principal, &dyn EventSink),
         mut spooled: Spooled,
         left: Left,
     ) -> Result<bool, AgentError> {
@@ -177,7 +183,7 @@ impl Desk {
         let to = Holder::new(self.instance.to_string());
         let row = generation.row;
         let fence = self.store.take_over(owner, row.id, &generation.tenure, &to).await?;
-        let begun = Begun { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
+        let begun = StartedGeneration { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
         let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
         let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
         let streamed =
@@ -203,7 +209,7 @@ impl Desk {
                 model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
             };
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
-            let mut reading = Reading::new(self, body, None, meta, &held)?;
+            let mut reading = ReceivedResponse::new(self, body, None, meta, &held)?;
             let made = self.made(owner, &begun.row).await?;
             reading.choices.retain(|(index, ..)| !made.contains(index));
             Some(reading)
@@ -228,16 +234,17 @@ impl Desk {
         };
         // The conversation of a session that was taken over stays where it went.
         let follow = left == Left::ByTheDead;
-        let nodes = store_reading(self, owner, &begun, origin, reading, None, follow).await?;
+        let (nodes, _) = store_response(self, owner, &begun, origin, reading, None, follow).await?;
         spooled.committed().map_err(failed)?;
         if let Some(node) = nodes.first() {
-            self.client.note(&format!("an answer that was cut off is kept as node {}", node.short_id));
+            events
+                .emit(Event::notice(format!("an answer that was cut off is kept as node {}", node.short_id)));
         }
         Ok(!nodes.is_empty())
     }
 }
 
-impl Desk {
+impl Runtime {
     /// The choices of a generation that are nodes already: its writer died between two of them.
     async fn made(&self, owner: &Principal, row: &GenerationRow) -> Result<BTreeSet<u32>, AgentError> {
         let reserved = row.reserved.clone();

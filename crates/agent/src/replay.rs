@@ -10,20 +10,20 @@ use std::sync::Arc;
 
 use context::Manifest;
 use loom::{GenerationId, GenerationRow, NodeId, OriginRole};
-use model::{Cancel, DialectName, Model, Params, SiblingSlot};
+use model::{DialectName, Model, Params, SiblingSlot};
 use serde_json::Value;
-use store::Principal;
 use tokio::sync::watch;
 
-use crate::desk::Desk;
+use crate::call::Call;
+use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::exchange::Gate;
-use crate::form::Form;
-use crate::request::Ask;
-use crate::settle::Answered;
+use crate::request::GenerationRequest;
+use crate::runtime::Runtime;
+use crate::variant::RequestVariant;
 
 /// An earlier request, as far as it is known.
-pub struct Earlier<'a> {
+pub struct RecordedRequest<'a> {
     /// Its generation.
     pub generation: &'a GenerationRow,
     /// Its manifest.
@@ -36,16 +36,16 @@ pub struct Earlier<'a> {
     pub inputs: &'a [(OriginRole, NodeId)],
 }
 
-impl Earlier<'_> {
+impl RecordedRequest<'_> {
     /// The same question for another model. The view does not follow its answer.
-    pub fn for_model(self, model: Arc<dyn Model>, cancel: Cancel) -> Ask {
+    pub fn for_model(self, model: Arc<dyn Model>) -> GenerationRequest {
         let named = |role: OriginRole| {
             let of_role = self.inputs.iter().filter(move |(is, _)| *is == role);
             of_role.map(|(_, node)| *node).collect::<Vec<_>>()
         };
         let sampling =
             self.body.map(|body| sampling(body, self.manifest.model.dialect, model.info().dialect));
-        Ask {
+        GenerationRequest {
             tree: self.generation.tree,
             view: self.generation.view.clone(),
             from: Some(self.generation.parent),
@@ -56,32 +56,31 @@ impl Earlier<'_> {
             bootstrap: Arc::default(),
             context: named(OriginRole::Context),
             instruction: named(OriginRole::Instruction),
-            form: Form { again: Some(Arc::new(self.manifest)), ..Form::default() },
+            variant: RequestVariant { again: Some(Arc::new(self.manifest)), ..RequestVariant::default() },
             part_of: None,
             guards: Vec::new(),
             model,
-            cancel,
         }
     }
 }
 
-impl Ask {
+impl GenerationRequest {
     /// Asks this one model, whoever else might answer.
     ///
     /// # Errors
     /// When nothing was sent, nothing came, or the answer was empty.
-    pub async fn of_this_one(&self, desk: &Desk, who: &Principal) -> Result<NodeId, AgentError> {
-        desk.require_space()?;
-        let group = desk.new_id::<GenerationId>()?.to_string();
+    pub async fn of_this_one(&self, runtime: &Runtime, call: &Call) -> Result<NodeId, AgentError> {
+        runtime.require_space()?;
+        let group = runtime.new_id::<GenerationId>()?.to_string();
         let (warm, _) = watch::channel(false);
         let gate = Gate::Opens(&warm).pass().await;
         let slot = SiblingSlot { group, index: 0, count: 1 };
-        node_of(self.attempt(desk, who, slot, &gate).await?)
+        node_of(self.send_to_one(runtime, call, slot, &gate).await?)
     }
 }
 
 /// The node that came of a request.
-pub(crate) fn node_of(answered: Answered) -> Result<NodeId, AgentError> {
+pub(crate) fn node_of(answered: GenerationOutcome) -> Result<NodeId, AgentError> {
     match (answered.nodes.first(), answered.error) {
         (Some(node), _) => Ok(node.id),
         (None, Some(error)) => Err(error),

@@ -15,23 +15,24 @@ use loom::{
     Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq,
     TreeId, ViewName, render, resolve,
 };
-use model::{Cancel, Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
+use model::{Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
 use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
 
-use crate::desk::Desk;
-use crate::earlier::Earlier;
+use crate::calibration;
+use crate::call::Call;
 use crate::error::AgentError;
-use crate::fits;
-use crate::form::Form;
-use crate::gallery::Gallery;
+use crate::media::StoredMedia;
+use crate::previous_request::PreviousRequest;
+use crate::runtime::Runtime;
 use crate::stored;
+use crate::variant::RequestVariant;
 
 /// Characters of a key by which a provider finds its cache.
 const CACHE_KEY: usize = 32;
 
 /// What is asked, of whom, where.
 #[derive(Clone)]
-pub struct Ask {
+pub struct GenerationRequest {
     /// The tree.
     pub tree: TreeId,
     /// The view.
@@ -55,13 +56,11 @@ pub struct Ask {
     /// Nodes sent besides the path, as instructions.
     pub instruction: Vec<NodeId>,
     /// How it departs from plainly going on.
-    pub form: Form,
+    pub variant: RequestVariant,
     /// The operation that committed the drafts before it.
     pub part_of: Option<Seq>,
     /// Leases the work depends on: nothing is written once one is lost.
     pub guards: Vec<Guard>,
-    /// Stops it.
-    pub cancel: Cancel,
 }
 
 /// A request, ready to be made durable and sent.
@@ -83,7 +82,7 @@ pub struct Prepared {
 }
 
 /// A request that is durable.
-pub(crate) struct Begun {
+pub(crate) struct StartedGeneration {
     pub(crate) row: GenerationRow,
     pub(crate) tenure: Tenure,
     /// Leases its results depend on.
@@ -95,22 +94,22 @@ struct Read {
     assembled: Result<Assembled, ContextError>,
     parent: PositionId,
     parent_node: NodeId,
-    base: Option<Earlier>,
+    base: Option<PreviousRequest>,
 }
 
-impl Ask {
+impl GenerationRequest {
     /// Assembles and encodes the request. Nothing is written.
     ///
     /// # Errors
     /// When it does not fit, there is nothing to continue, or the model cannot take it.
-    pub async fn prepare(&self, desk: &Desk, who: &Principal) -> Result<Prepared, AgentError> {
-        self.prepare_within(desk, who, None).await
+    pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<Prepared, AgentError> {
+        self.prepare_within(runtime, who, None).await
     }
 
     /// The same, for a window that has refused a request of so many tokens by this estimate.
     pub(crate) async fn prepare_within(
         &self,
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         refused: Option<u64>,
     ) -> Result<Prepared, AgentError> {
@@ -118,11 +117,11 @@ impl Ask {
         let asked = self.params.max_tokens.map(u64::from);
         let budget = Budget::new(u64::from(info.window), u64::from(info.output_limit), asked);
         let budget = refused.map_or(budget, |tokens| budget.without(tokens));
-        let estimator = fits::known(&desk.home, info).estimator();
-        let (ask, now, fit) = (self.clone(), desk.now(), estimator.clone());
-        let gallery = Gallery::of(Arc::clone(&desk.home));
+        let estimator = calibration::known(&runtime.home, info).estimator();
+        let (ask, now, fit) = (self.clone(), runtime.now(), estimator.clone());
+        let gallery = StoredMedia::of(Arc::clone(&runtime.home));
         let read =
-            desk.read(who, self.tree, move |rows| ask.read(rows, budget, now, (&fit, &gallery))).await?;
+            runtime.read(who, self.tree, move |rows| ask.read(rows, budget, now, (&fit, &gallery))).await?;
         let assembled = read.assembled?;
         let encoded = self.model.encode(&assembled.prompt, &self.asked(&assembled.prompt, budget))?;
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
@@ -201,19 +200,19 @@ impl Ask {
         rows: &dyn Rows,
         budget: Budget,
         now: Millis,
-        (estimator, pictures): (&Estimator, &Gallery),
+        (estimator, pictures): (&Estimator, &StoredMedia),
     ) -> Result<Read, RowError> {
         let parent = match self.from {
             Some(from) => from,
             None => render::tip(rows, &self.view)?,
         };
         let parent_node = resolve::shown(rows, &self.view, parent)?;
-        let base = Earlier::read(rows, parent)?;
+        let base = PreviousRequest::read(rows, parent)?;
         let (view, from) = (self.view.clone(), self.from);
         let (context, instruction) = (self.context.clone(), self.instruction.clone());
         let target = Target::of(self.model.info());
-        let repeated = self.form.again(rows, &view, parent);
-        let repeated = repeated.and_then(|again| Ok((again, self.form.previous(rows, &target)?)));
+        let repeated = self.variant.again(rows, &view, parent);
+        let repeated = repeated.and_then(|again| Ok((again, self.variant.previous(rows, &target)?)));
         let (again, previous) = match repeated {
             Ok(repeated) => repeated,
             Err(error) => return Ok(Read { assembled: Err(error), parent, parent_node, base }),
@@ -234,10 +233,10 @@ impl Ask {
                     from,
                     bootstrap: Arc::clone(&self.bootstrap),
                     previous,
-                    strategy: again.as_ref().map_or(self.form.strategy, Again::strategy),
+                    strategy: again.as_ref().map_or(self.variant.strategy, Again::strategy),
                     context,
                     instruction,
-                    said: self.form.said.clone(),
+                    said: self.variant.said.clone(),
                     again,
                     ..DialogueRequest::new(view, target, budget)
                 };
@@ -264,16 +263,16 @@ fn frozen(prefix: &Prefix) -> Result<Vec<u8>, NotCanonical> {
 
 impl Prepared {
     /// A request that was sent before, with a generation of its own under the same manifest.
-    pub(crate) async fn again(
-        desk: &Desk,
+    pub(crate) async fn of_recorded(
+        runtime: &Runtime,
         who: &Principal,
         encoded: Encoded,
         earlier: GenerationRow,
         manifest: Manifest,
-    ) -> Result<(Self, Begun), AgentError> {
+    ) -> Result<(Self, StartedGeneration), AgentError> {
         let digest = earlier.manifest;
         let tree = earlier.tree;
-        let (bytes, middle, prefix, cited) = desk
+        let (bytes, middle, prefix, cited) = runtime
             .read(who, tree, {
                 let manifest = manifest.clone();
                 move |rows| {
@@ -314,23 +313,23 @@ impl Prepared {
             cited,
             manifest,
         };
-        let begun = prepared.durable(desk, who, earlier, &[]).await?;
+        let begun = prepared.durable(runtime, who, earlier, &[]).await?;
         Ok((prepared, begun))
     }
 
     /// Writes manifest and generation row, with ids of its own.
     async fn durable(
         &self,
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
         like: GenerationRow,
         guards: &[Guard],
-    ) -> Result<Begun, AgentError> {
-        let mut row = GenerationRow { id: desk.new_id::<GenerationId>()?, ..like };
+    ) -> Result<StartedGeneration, AgentError> {
+        let mut row = GenerationRow { id: runtime.new_id::<GenerationId>()?, ..like };
         for node in &mut row.reserved {
-            *node = desk.new_id()?;
+            *node = runtime.new_id()?;
         }
-        let tenure = Tenure { owner: Holder::new(desk.instance.to_string()), fence: Fence(1) };
+        let tenure = Tenure { owner: Holder::new(runtime.instance.to_string()), fence: Fence(1) };
         let generation = NewGeneration {
             row: row.clone(),
             tenure: tenure.clone(),
@@ -347,22 +346,27 @@ impl Prepared {
         let injections = self.assembled.injected.clone();
         let with =
             With { generations: vec![generation], injections, guards: guards.clone(), ..With::nothing() };
-        desk.apply_rows(who, row.tree, with).await?;
-        Ok(Begun { row, tenure, guards })
+        runtime.apply_rows(who, row.tree, with).await?;
+        Ok(StartedGeneration { row, tenure, guards })
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
-    pub(crate) async fn begin(&self, desk: &Desk, who: &Principal, ask: &Ask) -> Result<Begun, AgentError> {
+    pub(crate) async fn begin(
+        &self,
+        runtime: &Runtime,
+        call: &Call,
+        ask: &GenerationRequest,
+    ) -> Result<StartedGeneration, AgentError> {
         for notice in &self.assembled.notices {
-            desk.client.note(notice);
+            call.note(notice);
         }
         if let Some(place) = self.assembled.new_start {
             let op = Op::Compact { to: Some(place), by_hand: false };
             let with = With { guards: ask.guards.clone(), ..With::nothing() };
-            desk.change(who, ask.tree, &ask.view, op, with).await?;
+            runtime.change(&call.who, ask.tree, &ask.view, op, with).await?;
         }
         let like = GenerationRow {
-            id: desk.new_id::<GenerationId>()?,
+            id: runtime.new_id::<GenerationId>()?,
             tree: ask.tree,
             view: ask.view.clone(),
             purpose: Purpose::Turn,
@@ -373,6 +377,6 @@ impl Prepared {
             reserved: vec![self.parent_node; ask.params.n.max(1) as usize],
             runs: self.assembled.loom_runs(),
         };
-        self.durable(desk, who, like, &ask.guards).await
+        self.durable(runtime, &call.who, like, &ask.guards).await
     }
 }

@@ -1,237 +1,151 @@
-//! Sessions: which tree a conversation goes on in.
+//! Sessions: each is one task that owns its lease, its input queue, the loop of a turn and every commit of it (spec:
+//! agent §1).
+//!
+//! Whoever shows or drives a session, here or in another process, sends operations and renders events; nobody else
+//! runs a turn. The lease is held from before the first write of a turn until after the last. What is said meanwhile
+//! joins the turn at its next model call, waits for the next turn, or is rejected: a text is never answered by another
+//! model than the one it was said to.
 
-use std::fmt;
+mod entry;
+mod inbox;
+mod log;
+mod operation;
+mod task;
+mod turn;
 
-use loom::plan::NewTree;
-use loom::{Mode, Op, TreeId, ViewName};
-use store::instance::InstanceId;
-use store::{NewSession, Principal, Session, SessionFilter, SessionId, SessionKind, StoreError, With};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::desk::Desk;
+use store::SessionId;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
 use crate::error::AgentError;
+use crate::questions::{Decision, QuestionId};
+use crate::runtime::Runtime;
+use crate::steering::RemoteInput;
+use task::Task;
 
-/// What names of temporary sessions begin with.
-const TEMPORARY: &str = "temp-";
-/// Most characters of a session's name.
-const MAX_NAME: usize = 64;
-/// Most characters of the title a session's tree gets from what was said first.
-const MAX_TITLE: usize = 60;
+pub use entry::{Chosen, Entered, Name, title};
+pub use inbox::MAX_WAITING;
+pub use log::{EventLog, EventStream, Numbered};
+pub use operation::{Operation, Say, Text, TreeChoice, TurnInput};
+pub use turn::{TurnConfig, TurnIdentity};
 
-/// The name of a session: unique in its workspace, and good as the name of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name(String);
-
-impl Name {
-    /// A name that was typed.
-    ///
-    /// # Errors
-    /// [`AgentError::Name`] unless it has 1 to 64 letters, digits, `-`, `_` and `.`, and does not begin with a dot.
-    pub fn new(name: &str) -> Result<Self, AgentError> {
-        let fits = (1..=MAX_NAME).contains(&name.chars().count()) && !name.starts_with('.');
-        if fits && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(AgentError::Name(text::terminal::one_line(name).into_owned()))
-        }
-    }
-
-    /// A name of a temporary session, which says whose it is: once its process is gone it is forgotten.
-    pub fn temporary(instance: InstanceId, id: TreeId) -> Self {
-        Self(format!("{TEMPORARY}{instance}.{id}"))
-    }
-
-    /// The process a temporary session belongs to.
-    fn holder(name: &str) -> Option<InstanceId> {
-        name.strip_prefix(TEMPORARY)?.split_once('.')?.0.parse().ok()
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+/// What a task takes from its channel.
+#[derive(Debug)]
+enum Input {
+    Operation(Operation),
+    /// Something another process says.
+    Remote(Box<RemoteInput>),
 }
 
-impl Default for Name {
-    fn default() -> Self {
-        Self("main".to_owned())
-    }
+/// A session's task: operations in, events out. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    id: SessionId,
+    inputs: mpsc::Sender<Input>,
+    log: EventLog,
+    task: Arc<OnceLock<AbortHandle>>,
 }
 
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Which session is meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
-    /// The key of its workspace; empty for none.
-    pub workspace: String,
-    /// Its name.
-    pub name: Name,
-    /// What it is, if it begins now.
-    pub kind: SessionKind,
-}
-
-/// Where a conversation goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entered {
+impl Handle {
     /// The session.
-    pub session: SessionId,
-    /// Its name.
-    pub name: String,
-    /// The tree it goes on in.
-    pub tree: TreeId,
-    /// The view.
-    pub view: ViewName,
-}
-
-impl Desk {
-    /// The session of this name, if there is one that is not archived.
-    ///
-    /// # Errors
-    /// As the store says.
-    pub async fn session(&self, who: &Principal, chosen: &Chosen) -> Result<Option<Session>, AgentError> {
-        let filter = SessionFilter {
-            workspace: Some(chosen.workspace.clone()),
-            name: Some(chosen.name.to_string()),
-            archived: false,
-        };
-        Ok(self.store.sessions(who, filter).await?.into_iter().next())
+    pub fn id(&self) -> &SessionId {
+        &self.id
     }
 
-    /// Where a session goes on: in its newest tree, or, if it has none or `anew` is asked for, in a new one that
-    /// is called after what is said first.
-    ///
-    /// # Errors
-    /// As the store says.
-    pub async fn enter(
-        &self,
-        who: &Principal,
-        chosen: &Chosen,
-        anew: bool,
-        said: &str,
-    ) -> Result<Entered, AgentError> {
-        loop {
-            let found = self.session(who, chosen).await?;
-            if let (Some(session), false) = (&found, anew)
-                && let Some(tree) = session.tree()
-            {
-                return Ok(entered(session.id.clone(), session.name.clone(), tree));
-            }
-            let id = match &found {
-                Some(session) => session.id.clone(),
-                None => SessionId(self.new_id::<TreeId>()?.to_string()),
-            };
-            let begins = found.is_none().then(|| NewSession {
-                id: id.clone(),
-                workspace: chosen.workspace.clone(),
-                name: chosen.name.to_string(),
-                kind: chosen.kind,
-                at: self.now(),
-            });
-            let with = With { begins, session: Some(id.0.clone()), ..With::nothing() };
-            let tree = self.new_id::<TreeId>()?;
-            let op = Op::Create(NewTree { mode: Mode::Dialogue, title: title(said), origin: None });
-            match self.change(who, tree, &ViewName::default(), op, with).await {
-                Ok(_) => return Ok(entered(id, chosen.name.to_string(), tree)),
-                // Another process began it in this moment: it goes on in that one.
-                Err(AgentError::Store(StoreError::Exists("session"))) => {}
-                Err(error) => return Err(error),
-            }
-        }
+    /// Events from a number on, the first being 1.
+    pub fn events(&self, from: u64) -> EventStream {
+        self.log.stream(from)
     }
 
-    /// Forgets a temporary session with everything said in it.
-    ///
-    /// # Errors
-    /// As the store says. Asked again, it goes on.
-    pub async fn forget_session(&self, who: &Principal, chosen: &Chosen) -> Result<(), AgentError> {
-        match self.session(who, chosen).await? {
-            Some(session) => self.forget(who, &session).await,
-            None => Ok(()),
-        }
+    /// Number of the next event.
+    pub fn next_event(&self) -> u64 {
+        self.log.next_number()
     }
 
-    /// Forgets temporary sessions whose processes ended without doing so. Returns how many.
+    /// Sends an operation. What comes of it is an event.
     ///
     /// # Errors
-    /// As the store says. Asked again, it goes on.
-    pub(crate) async fn forget_left(
-        &self,
-        who: &Principal,
-        is_dead: impl Fn(InstanceId) -> bool,
-    ) -> Result<u64, AgentError> {
-        let filter = SessionFilter { workspace: None, name: None, archived: true };
-        let mut forgotten = 0;
-        for session in self.store.sessions(who, filter).await? {
-            let left =
-                session.kind == SessionKind::Temporary && Name::holder(&session.name).is_some_and(&is_dead);
-            if left {
-                self.forget(who, &session).await?;
-                forgotten += 1;
-            }
-        }
-        if forgotten > 0 {
-            self.sweep_blobs(who).await?;
-        }
-        Ok(forgotten)
+    /// [`AgentError::Closed`] when the task has ended.
+    pub async fn send(&self, operation: Operation) -> Result<(), AgentError> {
+        let sent = self.inputs.send(Input::Operation(operation)).await;
+        sent.map_err(|_| AgentError::Closed)
     }
 
-    async fn forget(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
-        for tree in &session.trees {
-            let purged = self.store.purge(who, tree.id, self.now()).await?;
-            self.remove_blobs(who, &purged.blobs).await?;
+    /// Answers a question of the session's work.
+    ///
+    /// # Errors
+    /// As [`Handle::send`].
+    pub async fn answer(&self, question: QuestionId, decision: Decision) -> Result<(), AgentError> {
+        self.send(Operation::Answer { question, decision }).await
+    }
+
+    /// Takes in what another process says, unless 64 wait already.
+    pub(crate) fn take_remote(&self, remote: RemoteInput) -> Result<(), RemoteInput> {
+        self.inputs.try_send(Input::Remote(Box::new(remote))).map_err(|unsent| match unsent.into_inner() {
+            Input::Remote(remote) => *remote,
+            Input::Operation(_) => unreachable!("what was sent comes back"),
+        })
+    }
+
+    /// Drops the task where it waits, as the end of the process would: what a model had said until then is recovered.
+    pub fn abort(&self) {
+        self.task.get().into_iter().for_each(AbortHandle::abort);
+    }
+
+    /// Ends the session's work here: what is under way is finished, what waits is rejected. Returns once the task
+    /// has ended.
+    pub async fn close(&self) {
+        if self.send(Operation::Close).await.is_ok() {
+            self.inputs.closed().await;
         }
-        self.store.remove_session(who, &session.id).await?;
-        Ok(())
     }
 }
 
-fn entered(session: SessionId, name: String, tree: TreeId) -> Entered {
-    Entered { session, name, tree, view: ViewName::default() }
-}
+/// The sessions whose tasks run in this process.
+#[derive(Debug, Clone, Default)]
+pub struct Sessions(Arc<Mutex<HashMap<SessionId, Handle>>>);
 
-/// The first line of what was said, cut at a word.
-fn title(said: &str) -> String {
-    let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let line = text::terminal::one_line(line);
-    if line.chars().count() <= MAX_TITLE {
-        return line.into_owned();
+impl Sessions {
+    /// The task of a session, if it runs here.
+    pub fn get(&self, id: &SessionId) -> Option<Handle> {
+        self.lock().get(id).filter(|handle| !handle.inputs.is_closed()).cloned()
     }
-    let cut: String = line.chars().take(MAX_TITLE).collect();
-    let words = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(words, _)| words);
-    format!("{words} …")
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_fit_for_a_file() {
-        for good in ["main", "fix-3", "Überfahrt", "a.b_c"] {
-            assert!(Name::new(good).is_ok(), "{good}");
-        }
-        for bad in ["", ".", "..", ".hidden", "a/b", "a b", "a\nb", "a:b", &"x".repeat(65)] {
-            assert!(Name::new(bad).is_err(), "{bad}");
+    /// Closes all of them, and waits for their ends.
+    pub async fn close_all(&self) {
+        let all: Vec<Handle> = self.lock().values().cloned().collect();
+        for handle in all {
+            handle.close().await;
         }
     }
 
-    #[test]
-    fn a_temporary_name_says_whose_it_is() {
-        let instance = InstanceId::generate(1).unwrap();
-        let name = Name::temporary(instance, TreeId::from_bytes([1; 16]));
-        assert_eq!(Name::new(name.as_str()).unwrap(), name);
-        assert_eq!(Name::holder(name.as_str()), Some(instance));
-        assert_eq!(Name::holder("main"), None);
+    fn remove(&self, handle: &Handle) {
+        let mut all = self.lock();
+        if all.get(&handle.id).is_some_and(|found| found.inputs.same_channel(&handle.inputs)) {
+            all.remove(&handle.id);
+        }
     }
 
-    #[test]
-    fn a_title_is_the_first_line_cut_at_a_word() {
-        assert_eq!(title("\n  What is a loom?\nAnd why?"), "What is a loom?");
-        let long = title(&"word ".repeat(40));
-        assert!(long.ends_with("word …") && long.chars().count() <= 62, "{long}");
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The task of a session; it is started, unless it runs in this process already.
+pub fn spawn(runtime: &Runtime, id: &SessionId) -> Handle {
+    let mut all = runtime.sessions.lock();
+    if let Some(found) = all.get(id).filter(|handle| !handle.inputs.is_closed()) {
+        return found.clone();
+    }
+    let (inputs, received) = mpsc::channel(MAX_WAITING);
+    let handle = Handle { id: id.clone(), inputs, log: EventLog::default(), task: Arc::default() };
+    all.insert(id.clone(), handle.clone());
+    drop(all);
+    let task = tokio::spawn(task::run(Task { runtime: runtime.clone(), handle: handle.clone() }, received));
+    // It was not set before: the handle is new.
+    let _ = handle.task.set(task.abort_handle());
+    handle
 }

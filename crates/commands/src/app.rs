@@ -3,27 +3,23 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use agent::fallback::{Fallbacks, Found};
-use agent::handover::Doors;
-use agent::{Client, Desk, Purse};
+use agent::{Call, Runtime};
 use loom::plan::{MAX_NODE_BYTES, Request};
 use loom::{Author, Millis, NodeId, Op, PositionId, TreeId, Trust, ViewName};
-use model::{Cancel, Clock, Model, ModelInfo};
-use store::Ids;
-use store::home::{Home, SpaceLimits};
-use store::instance::InstanceId;
-use store::{Applied, Store, With};
+use model::{Cancel, Model, ModelInfo};
+use store::{Applied, With};
 use workspace::discovery::DiscoveryContext;
 use workspace::trust::{Accepted, WorkspaceOrigin};
-use workspace::{Accept, FileArgument, FileError, FileProblem, StoreGuard, check_output};
+use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
 use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
+use crate::frontend::{Frontend, Shown};
 use crate::results::Outcome;
 use crate::rights::{Asker, Right};
 use crate::settings::{Settings, size};
@@ -59,21 +55,6 @@ pub trait Models: Send + Sync {
     }
 }
 
-/// What a person sees while a command works, and what they are asked.
-pub trait Talk: Client {
-    /// Whether deltas are the answer as the person reads it, so that it need not be printed again.
-    fn shows_answers(&self) -> bool {
-        false
-    }
-    /// Whether the person says yes. Nobody there means no.
-    fn confirm(&self, question: &str) -> bool;
-    /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
-    ///
-    /// # Errors
-    /// When it is one of the files of `guard`, or cannot be read.
-    fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError>;
-}
-
 /// The workspace of an invocation.
 #[derive(Debug, Default)]
 pub struct Workspace {
@@ -91,65 +72,52 @@ pub struct Workspace {
     pub surroundings: Option<DiscoveryContext>,
 }
 
-/// A home that is open, with everything its commands need.
+/// What commands work on: the services of an open home, and what an invocation of the program chose.
 pub struct App {
-    /// The store.
-    pub store: Arc<Store>,
-    /// Ids of this process.
-    pub ids: Arc<Ids>,
-    /// The home.
-    pub home: Arc<Home>,
-    /// The files of its store, which nothing else here may open.
+    /// Services of the home.
+    pub runtime: Runtime,
+    /// Files of the store, which nothing else here may open.
     pub guard: StoreGuard,
-    /// This process, as an owner of running work.
-    pub instance: InstanceId,
-    /// The wall clock.
-    pub clock: Clock,
     /// Models.
     pub models: Arc<dyn Models>,
     /// The workspace.
     pub workspace: Workspace,
-    /// Doors of the sessions whose turns run in this process.
-    pub doors: Doors,
     /// Presets, limits.
     pub settings: Settings,
-    /// Known secrets, to be masked on entry.
-    pub masker: Arc<text::mask::Masker>,
     /// The person, if there is one.
-    pub talk: Arc<dyn Talk>,
+    pub frontend: Arc<dyn Frontend>,
     /// Stops what is asked of models.
     pub cancel: Cancel,
-    /// What may be spent.
-    pub purse: Arc<Purse>,
+}
+
+/// The models that are asked where another one does not answer, looked up when they are needed.
+pub fn fallbacks(models: &Arc<dyn Models>) -> Fallbacks {
+    let (list, remote) = (Arc::clone(models), models.fallback_remote());
+    Fallbacks::new(move || list.fallbacks(), remote)
 }
 
 impl App {
-    /// What the turn engine works with.
-    pub fn desk(&self) -> Desk {
-        let client: Arc<dyn Client> = self.talk.clone();
-        let models = self.models.clone();
-        let fallbacks = Fallbacks::new(move || models.fallbacks(), self.models.fallback_remote());
-        Desk {
-            store: self.store.clone(),
-            ids: self.ids.clone(),
-            home: self.home.clone(),
-            instance: self.instance,
-            clock: self.clock.clone(),
-            masker: self.masker.clone(),
-            space: SpaceLimits { minimum_free: self.settings.limits.free_space, ..SpaceLimits::default() },
-            lease: agent::LEASE,
-            client,
-            purse: self.purse.clone(),
-            fallbacks,
-        }
-    }
-
     /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
     ///
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
     pub async fn recover(&self) -> Result<u64, CommandError> {
-        Ok(self.desk().recover().await?)
+        Ok(self.runtime.recover(&self.shown()).await?)
+    }
+
+    /// Work of someone, which the frontend shows.
+    pub(crate) fn call(&self, asker: &Asker) -> Call {
+        Call {
+            who: asker.principal.clone(),
+            events: Arc::new(self.shown()),
+            cancel: self.cancel.clone(),
+            attended: self.frontend.is_attended(),
+            ..Call::owner(Arc::new(()))
+        }
+    }
+
+    fn shown(&self) -> Shown {
+        Shown { frontend: self.frontend.clone(), questions: self.runtime.questions.clone() }
     }
 
     /// Runs a command for someone. This is where rights are checked.
@@ -175,10 +143,10 @@ impl App {
             Command::Backup(args) => care::backup(self, asker, args).await,
             Command::Restore(args) => {
                 let options = store::home::HomeOptions::default();
-                let home = self.home.root().to_owned();
+                let home = self.runtime.home.root().to_owned();
                 let guard = self.guard.clone();
                 let into = care::RestoreTo { home, options, guard, now: self.now().0 };
-                care::restore(&args, into, self.talk.as_ref()).await
+                care::restore(&args, into, self.frontend.as_ref()).await
             }
             Command::Store(_) => care::check(self, asker).await,
             // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
@@ -222,7 +190,7 @@ impl App {
 
     /// Now, in ms since 1970.
     pub fn now(&self) -> Millis {
-        Millis(self.clock.now())
+        self.runtime.now()
     }
 
     /// The tree and view an argument names.
@@ -238,7 +206,7 @@ impl App {
     /// # Errors
     /// Not found, or ambiguous with the candidates.
     pub async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
-        self.store.resolve(&asker.principal, name).await.map_err(|error| match error {
+        self.runtime.store.resolve(&asker.principal, name).await.map_err(|error| match error {
             store::StoreError::NotFound(_) => {
                 CommandError::not_found("tree", name, "`drawloom tree list` shows the trees")
             }
@@ -284,7 +252,7 @@ impl App {
             let hint = "`drawloom tree show TREE` shows the nodes with their short ids";
             CommandError::not_found("node", name, hint)
         };
-        let found = self.store.resolve_node(&asker.principal, tree, name).await;
+        let found = self.runtime.store.resolve_node(&asker.principal, tree, name).await;
         let found = found.map_err(|error| match error {
             store::StoreError::NotFound(_) => missing(),
             other => other.into(),
@@ -336,8 +304,14 @@ impl App {
             now: self.now(),
             op,
         };
-        let done =
-            Box::pin(store::change(self.store.as_ref(), &asker.principal, request, with, &self.ids)).await;
+        let done = Box::pin(store::change(
+            self.runtime.store.as_ref(),
+            &asker.principal,
+            request,
+            with,
+            &self.runtime.ids,
+        ))
+        .await;
         Ok(done?)
     }
 
@@ -351,7 +325,7 @@ impl App {
         tree: TreeId,
         f: impl FnOnce(&dyn loom::Rows) -> Result<T, loom::RowError> + Send + 'static,
     ) -> Result<T, CommandError> {
-        Ok(store::read(self.store.as_ref(), &asker.principal, tree, f).await?)
+        Ok(store::read(self.runtime.store.as_ref(), &asker.principal, tree, f).await?)
     }
 
     /// A text argument: itself, or standard input for `-`; known secrets masked.
@@ -400,7 +374,7 @@ impl App {
     ) -> Result<Box<dyn Read + Send>, CommandError> {
         let timeout = self.settings.limits.input_wait;
         let opened = if path == Path::new("-") && accept == Accept::RegularOrPipe {
-            self.talk.input(&self.guard, timeout)
+            self.frontend.input(&self.guard, timeout)
         } else {
             let opened = FileArgument::open(path, &self.guard, accept, timeout);
             opened.map(|file| Box::new(file) as Box<dyn Read + Send>)
@@ -413,7 +387,7 @@ impl App {
     /// # Errors
     /// `in_home`, or what keeps its folder from being entered.
     pub(crate) fn check_output(&self, path: &Path) -> Result<(), CommandError> {
-        check_output(path, self.home.root()).map_err(|error| match error.problem {
+        check_output(path, self.runtime.home.root()).map_err(|error| match error.problem {
             FileProblem::InHome => CommandError::refused(
                 "in_home",
                 format!("{} would lie in the home", text::terminal::one_line(&path.to_string_lossy())),
@@ -471,9 +445,9 @@ impl App {
 
     /// A text with known secrets masked, whatever it says: `-` is a dash here.
     pub(crate) fn masked(&self, text: &str) -> String {
-        let masked = self.masker.mask(text);
+        let masked = self.runtime.masker.mask(text);
         if !masked.spans.is_empty() {
-            self.talk.note("a known secret was masked in the text");
+            self.frontend.note("a known secret was masked in the text");
         }
         masked.text.into_owned()
     }

@@ -24,9 +24,9 @@ use crate::rights::Asker;
 
 /// `store check`.
 pub(crate) async fn check(app: &App, asker: &Asker) -> Result<Outcome, CommandError> {
-    let mut problems = app.store.check(&asker.principal).await?;
-    let shown = app.store.blobs(&asker.principal).await?;
-    problems.extend(missing_blobs(&app.home.root().join(HomeDir::Blobs.name()), &shown));
+    let mut problems = app.runtime.store.check(&asker.principal).await?;
+    let shown = app.runtime.store.blobs(&asker.principal).await?;
+    problems.extend(missing_blobs(&app.runtime.home.root().join(HomeDir::Blobs.name()), &shown));
     Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems }))
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use agent::purse::{start_of_day, start_of_month};
+use agent::spend::{start_of_day, start_of_month};
 use context::Manifest;
 use loom::{Digest, Millis, TreeId};
 use model::Money;
@@ -33,7 +33,7 @@ pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Outcome
     let (mut sums, mut after) = (BTreeMap::<String, Sum>::new(), None);
     let (mut total, mut of_day, mut of_month, mut unpriced) = (Money::ZERO, Money::ZERO, Money::ZERO, 0);
     loop {
-        let page = app.store.spent(&asker.principal, since.min(month), after, PAGE).await?;
+        let page = app.runtime.store.spent(&asker.principal, since.min(month), after, PAGE).await?;
         for spent in &page {
             let (at, usage) = (spent.row.at, spent.row.usage);
             let known = Money(usage.micro_cost.unwrap_or_default().saturating_mul(1_000));
@@ -59,7 +59,7 @@ pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Outcome
         let worth = |row: &CostRow| row.cost.unwrap_or(f64::INFINITY);
         worth(b).total_cmp(&worth(a)).then_with(|| a.key.cmp(&b.key))
     });
-    let budget = app.purse.budget();
+    let budget = app.runtime.spend.budget();
     let share = |spent: Money, limit: Money| (limit > Money::ZERO).then(|| spent.dollars() / limit.dollars());
     Ok(Outcome::Cost(Costs {
         period: args.period,
@@ -131,7 +131,7 @@ impl Keys {
             By::Model => Ok(Self::Models),
             By::Session => {
                 let all = SessionFilter { workspace: None, name: None, archived: true };
-                let sessions = app.store.sessions(&asker.principal, all).await?;
+                let sessions = app.runtime.store.sessions(&asker.principal, all).await?;
                 let trees = sessions
                     .iter()
                     .flat_map(|session| session.trees.iter().map(|tree| (tree.id, session.name.clone())));
@@ -153,7 +153,7 @@ impl Keys {
 
 /// The model of a request, as its manifest has it; a request that was forgotten has none.
 async fn model_of(app: &App, asker: &Asker, manifest: Digest) -> String {
-    let bytes = app.store.manifest(&asker.principal, manifest).await.ok();
+    let bytes = app.runtime.store.manifest(&asker.principal, manifest).await.ok();
     let manifest = bytes.and_then(|bytes| Manifest::from_bytes(&bytes).ok());
     manifest.map_or_else(
         || "unknown".to_owned(),

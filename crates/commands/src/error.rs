@@ -1,6 +1,8 @@
 //! One error for every command: a code, what and why, what to do, and the exit code (spec: cli §1).
 
-use agent::AgentError;
+use std::borrow::Cow;
+
+use agent::{AgentError, Failure};
 use context::ContextError;
 use loom::{Refusal, RowError};
 use model::{EncodeError, ModelError};
@@ -95,7 +97,13 @@ impl CommandError {
 
 impl From<Refusal> for CommandError {
     fn from(refusal: Refusal) -> Self {
-        let (code, exit) = match &refusal {
+        Self::from(&refusal)
+    }
+}
+
+impl From<&Refusal> for CommandError {
+    fn from(refusal: &Refusal) -> Self {
+        let (code, exit) = match refusal {
             Refusal::NoPosition(_) | Refusal::NoNode(_) | Refusal::NoView(_) => ("not_found", 3),
             Refusal::NothingToUndo => ("nothing_to_undo", 3),
             Refusal::NothingToRedo => ("nothing_to_redo", 3),
@@ -103,7 +111,7 @@ impl From<Refusal> for CommandError {
             _ => ("refused", 2),
         };
         let error = split(code, exit, &refusal.to_string());
-        if error.hint.is_empty() { Self { hint: hint_of(&refusal).to_owned(), ..error } } else { error }
+        if error.hint.is_empty() { Self { hint: hint_of(refusal).to_owned(), ..error } } else { error }
     }
 }
 
@@ -120,11 +128,14 @@ const fn hint_of(refusal: &Refusal) -> &'static str {
 
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        let (code, exit) = match &error {
-            StoreError::Refused(_) => {
-                let StoreError::Refused(refusal) = error else { return split("refused", 2, "refused") };
-                return refusal.into();
-            }
+        Self::from(&error)
+    }
+}
+
+impl From<&StoreError> for CommandError {
+    fn from(error: &StoreError) -> Self {
+        let (code, exit) = match error {
+            StoreError::Refused(refusal) => return refusal.into(),
             StoreError::NotFound(_) | StoreError::Rows(RowError::Missing { what: "view", .. }) => {
                 ("not_found", 3)
             }
@@ -152,57 +163,66 @@ impl From<StoreError> for CommandError {
 
 impl From<AgentError> for CommandError {
     fn from(error: AgentError) -> Self {
-        let message = error.to_string();
+        Self::from(&error)
+    }
+}
+
+impl From<&AgentError> for CommandError {
+    fn from(error: &AgentError) -> Self {
         match error {
             AgentError::Store(error) => error.into(),
             AgentError::Context(error) => error.into(),
             AgentError::Encode(error) => error.into(),
-            AgentError::Model { code, message, hint, .. } => {
-                Self::new(code, exit_of_model(code), message, hint)
-            }
-            AgentError::Budget { limit, message } => Self::refused(
-                "budget_spent",
-                message,
-                format!("nothing was sent; raise {} in config.toml, or ask a local model", limit.key()),
-            ),
-            AgentError::Empty => {
-                Self::new("empty_completion", 5, message, "ask again, or change the end of the text")
-            }
             AgentError::DiskFull { free, minimum } => {
-                let (free, minimum) = (size(free), size(minimum));
+                let (free, minimum) = (size(*free), size(*minimum));
                 let hint = format!(
                     "free some; {free} are left, limits.free_space is {minimum}, and what was written is safe"
                 );
-                Self::new("disk_full", 6, message, hint)
+                Self::new("disk_full", 6, error.to_string(), hint)
             }
-            AgentError::Spool(_) => {
-                Self::new("spool", 6, message, "check the disk that holds the home; nothing was sent")
+            AgentError::Blobs(blobs) if !matches!(blobs, BlobError::Full { .. }) => {
+                split("blobs", 6, &error.to_string())
             }
-            AgentError::Blobs(BlobError::Full { .. }) => {
-                Self::new("disk_full", 6, message, "free some space and say it again; nothing was sent")
-            }
-            AgentError::Blobs(_) => split("blobs", 6, &message),
-            AgentError::Home(_) => Self::new("home", 6, message, "run `drawloom doctor`"),
-            AgentError::Recovery(_) => {
-                Self::new("recovery", 6, message, "run `drawloom doctor`; what was received is kept")
-            }
-            AgentError::Busy { .. } => {
-                Self::new("busy", 6, message, "wait for it, or stop it; nothing was said")
-            }
-            AgentError::TakenOver { .. } => {
-                Self::new("fenced", 6, message, "the next command keeps it as a node; say it again, or go on")
-            }
-            AgentError::Refused(_) => Self::new("busy", 6, message, "try again in a moment"),
-            AgentError::Socket(_) => Self::new("home", 6, message, "check the home's folder"),
-            AgentError::Name(_) => Self::usage(
-                message,
-                "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot",
-            ),
-            AgentError::NotCanonical(why) => Refusal::from(why).into(),
-            _ => Self::new("agent", 6, message, ""),
+            other => other.failure().into(),
         }
     }
 }
+
+impl From<Failure> for CommandError {
+    fn from(failure: Failure) -> Self {
+        let Failure { code, message, hint, exit } = failure;
+        let code = match code {
+            Cow::Borrowed(code) => code,
+            Cow::Owned(code) => CODES.into_iter().find(|known| *known == code).unwrap_or("elsewhere"),
+        };
+        Self::new(code, exit, message, hint)
+    }
+}
+
+/// Codes that a turn of another process may end with.
+const CODES: [&str; 21] = [
+    "budget_spent",
+    "busy",
+    "cancelled",
+    "connection_failed",
+    "connection_refused",
+    "context_too_long",
+    "disk_full",
+    "empty_completion",
+    "fenced",
+    "first_byte_timeout",
+    "garbage",
+    "idle_timeout",
+    "model_not_found",
+    "quota_exceeded",
+    "rate_limited",
+    "request_rejected",
+    "script_exhausted",
+    "server_unavailable",
+    "spool_failed",
+    "stream_cut",
+    "unauthorized",
+];
 
 impl From<RowError> for CommandError {
     fn from(error: RowError) -> Self {
@@ -212,6 +232,12 @@ impl From<RowError> for CommandError {
 
 impl From<ContextError> for CommandError {
     fn from(error: ContextError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&ContextError> for CommandError {
+    fn from(error: &ContextError) -> Self {
         let exit = match error {
             ContextError::TooLong { .. } => 5,
             ContextError::Empty | ContextError::Changed => 2,
@@ -223,6 +249,12 @@ impl From<ContextError> for CommandError {
 
 impl From<EncodeError> for CommandError {
     fn from(error: EncodeError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&EncodeError> for CommandError {
+    fn from(error: &EncodeError) -> Self {
         Self::new(error.code(), 5, error.to_string(), error.hint())
     }
 }
@@ -230,13 +262,8 @@ impl From<EncodeError> for CommandError {
 impl From<&ModelError> for CommandError {
     fn from(error: &ModelError) -> Self {
         let message = text::terminal::visible(&error.to_string()).into_owned();
-        Self::new(error.code(), exit_of_model(error.code()), message, error.hint())
+        Self::new(error.code(), agent::exit_of_model(error.code()), message, error.hint())
     }
-}
-
-/// Exit code of a call that failed, by the code of [`ModelError`]: 5, or 6 where the disk of the home failed it.
-fn exit_of_model(code: &str) -> u8 {
-    if code == "spool_failed" { 6 } else { 5 }
 }
 
 /// The messages of our crates end in what to do, behind the last colon.

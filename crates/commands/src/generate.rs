@@ -3,7 +3,7 @@
 //! One generation is one request. Several siblings are several requests, unless the model honours `n`: the
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
-use agent::{AgentError, Answered, Ask, Gate, Prepared};
+use agent::{AgentError, Gate, GenerationOutcome, GenerationRequest, Prepared};
 use futures_util::future::join_all;
 use loom::{Mode, Op, PositionId, Seq, TreeId, ViewName};
 use model::{Model, Params};
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::args::think::Think;
 use crate::args::tree::{Generate, Regenerate, Sampling};
-use crate::departure;
+use crate::egress_notice;
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
@@ -72,7 +72,7 @@ async fn run(
     }
     for share in &shares {
         if let Some(notice) = thinking::unheard(share.model.info(), share.params.thinking, sampling.think) {
-            app.talk.note(&notice);
+            app.frontend.note(&notice);
         }
     }
     let mut inputs = (Vec::new(), Vec::new());
@@ -81,34 +81,37 @@ async fn run(
             nodes.push(app.node_named(asker, Some(tree), name).await?.0);
         }
     }
-    let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| Ask {
-        tree,
-        view: view.clone(),
-        from,
-        follow: !drafts,
-        drafts,
-        model: share.model.clone(),
-        agent: share.agent.clone(),
-        params: share.params.clone(),
-        bootstrap: std::sync::Arc::default(),
-        context: inputs.0.clone(),
-        instruction: inputs.1.clone(),
-        form: agent::Form { strategy: app.settings.strategy, ..agent::Form::default() },
-        part_of,
-        guards: Vec::new(),
-        cancel: app.cancel.clone(),
-    };
+    let ask =
+        |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| GenerationRequest {
+            tree,
+            view: view.clone(),
+            from,
+            follow: !drafts,
+            drafts,
+            model: share.model.clone(),
+            agent: share.agent.clone(),
+            params: share.params.clone(),
+            bootstrap: std::sync::Arc::default(),
+            context: inputs.0.clone(),
+            instruction: inputs.1.clone(),
+            variant: agent::RequestVariant {
+                strategy: app.settings.strategy,
+                ..agent::RequestVariant::default()
+            },
+            part_of,
+            guards: Vec::new(),
+        };
     if sampling.dry_run {
         let share = &shares[0];
-        let prepared = ask(share, from, None, true).prepare(&app.desk(), &asker.principal).await?;
+        let prepared = ask(share, from, None, true).prepare(&app.runtime, &asker.principal).await?;
         return Ok(Outcome::Estimate(estimate(&prepared, &shares)));
     }
     if !sampling.yes && requests > 0 {
         let prepared = ask(&shares[0], from, None, true);
         ask_first(app, asker, prepared, &shares).await?;
     }
-    app.desk().require_space()?;
-    departure::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
+    app.runtime.require_space()?;
+    egress_notice::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
     // Drafts first: what was typed is a node before anything is asked.
     let committed = match from {
         None => app.change(asker, tree, &view, Op::Generate).await?.seq,
@@ -120,7 +123,7 @@ async fn run(
         app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
     };
     let at = from.unwrap_or(tip);
-    let group = app.desk().new_id::<loom::GenerationId>()?.to_string();
+    let group = app.runtime.new_id::<loom::GenerationId>()?.to_string();
     let (warm, cold) = watch::channel(false);
     let mut slots = Vec::new();
     for share in &shares {
@@ -135,12 +138,12 @@ async fn run(
             slots.push(ask);
         }
     }
-    let desk = app.desk();
+    let (runtime, call) = (&app.runtime, app.call(asker));
     let count = slots.len() as u32;
     let asked = slots.iter().enumerate().map(|(index, ask)| {
         let slot = model::SiblingSlot { group: group.clone(), index: index as u32, count };
         let gate = if index == 0 { Gate::Opens(&warm) } else { Gate::Waits(cold.clone()) };
-        ask.once(&desk, &asker.principal, slot, gate)
+        ask.send_among(runtime, &call, slot, gate)
     });
     let answers = join_all(asked).await;
     collect(app, answers)
@@ -150,13 +153,18 @@ async fn run(
 pub(crate) const MANY_TOKENS: u64 = 50_000;
 
 /// Shows what many tokens of a model elsewhere would come to, and asks. What runs here costs nothing but time.
-async fn ask_first(app: &App, asker: &Asker, ask: Ask, shares: &[Share]) -> Result<(), CommandError> {
+async fn ask_first(
+    app: &App,
+    asker: &Asker,
+    ask: GenerationRequest,
+    shares: &[Share],
+) -> Result<(), CommandError> {
     if shares.iter().all(|share| share.model.info().place == model::Place::Local) {
         return Ok(());
     }
-    let prepared = ask.prepare(&app.desk(), &asker.principal).await?;
+    let prepared = ask.prepare(&app.runtime, &asker.principal).await?;
     let found = estimate(&prepared, shares);
-    let expected = prepared.manifest.budget.reserved_output.min(agent::purse::EXPECTED_OUTPUT);
+    let expected = prepared.manifest.budget.reserved_output.min(agent::spend::EXPECTED_OUTPUT);
     let tokens = (found.input_tokens + expected) * u64::from(found.requests);
     if tokens <= MANY_TOKENS {
         return Ok(());
@@ -169,7 +177,7 @@ async fn ask_first(app: &App, asker: &Asker, ask: Ask, shares: &[Share]) -> Resu
         "{} requests of {} tokens each, {cost}, to {}",
         found.requests, found.input_tokens, found.model
     );
-    if app.talk.confirm(&format!("{what}: go on?")) {
+    if app.frontend.confirm(&format!("{what}: go on?")) {
         return Ok(());
     }
     Err(CommandError::refused(
@@ -179,7 +187,7 @@ async fn ask_first(app: &App, asker: &Asker, ask: Ask, shares: &[Share]) -> Resu
     ))
 }
 
-fn collect(app: &App, answers: Vec<Result<Answered, AgentError>>) -> Result<Outcome, CommandError> {
+fn collect(app: &App, answers: Vec<Result<GenerationOutcome, AgentError>>) -> Result<Outcome, CommandError> {
     let mut nodes = Vec::new();
     let mut manifest = None;
     let mut usage = UsageShown::default();
@@ -212,7 +220,7 @@ fn collect(app: &App, answers: Vec<Result<Answered, AgentError>>) -> Result<Outc
         }
         (error, Some(manifest)) => {
             if let Some(error) = error {
-                app.talk.note(&format!("one of the requests failed: {error}"));
+                app.frontend.note(&format!("one of the requests failed: {error}"));
             }
             Ok(Outcome::Generated(Generated { nodes, manifest, usage }))
         }

@@ -131,7 +131,7 @@ fn page_size(app: &App, limit: usize) -> Result<usize, CommandError> {
     match limit {
         0 => Err(CommandError::usage("a page has at least one row", "give --limit a number above 0")),
         limit if limit > most => {
-            app.talk.note(&format!("a page has at most {most} rows (limits.show_all)"));
+            app.frontend.note(&format!("a page has at most {most} rows (limits.show_all)"));
             Ok(most)
         }
         limit => Ok(limit),

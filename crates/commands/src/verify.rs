@@ -24,7 +24,7 @@ pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Out
         None => None,
         Some(name) => Some(app.node_named(asker, Some(tree), name).await?.0),
     };
-    let mut report = report(app.store.as_ref(), &asker.principal, tree).await?;
+    let mut report = report(app.runtime.store.as_ref(), &asker.principal, tree).await?;
     if let Some(node) = node {
         report.problems.retain(|problem| problem.node == Some(node));
         report.status = loom::verify::status(&report.problems);
@@ -67,7 +67,7 @@ pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<Outc
     let secret = secret(app)?;
     let seal = sign(&secret, tree, seq, head, app.now());
     let key = seal.key.clone();
-    app.store.add_seal(&asker.principal, tree, seal).await?;
+    app.runtime.store.add_seal(&asker.principal, tree, seal).await?;
     Ok(Outcome::Sealed(Sealed { seq, head, key }))
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<Outc
 fn secret(app: &App) -> Result<[u8; 32], CommandError> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let path = app.home.seal_key();
+    let path = app.runtime.home.seal_key();
     let failed = |error: std::io::Error| CommandError::file("cannot use", &path, &error);
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     match made {
@@ -83,7 +83,7 @@ fn secret(app: &App) -> Result<[u8; 32], CommandError> {
             let mut secret = [0; 32];
             getrandom::fill(&mut secret).map_err(|error| failed(error.into()))?;
             file.write_all(&secret).and_then(|()| file.sync_all()).map_err(failed)?;
-            app.talk.note("a seal key was made for this home: keep a copy of it, apart from the store");
+            app.frontend.note("a seal key was made for this home: keep a copy of it, apart from the store");
             Ok(secret)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

@@ -117,7 +117,7 @@ pub(crate) async fn workspaces(
 }
 
 async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandError> {
-    let records = app.store.workspaces(&asker.principal).await?;
+    let records = app.runtime.store.workspaces(&asker.principal).await?;
     let mut found = Vec::new();
     for record in &records {
         let (record, at) = read(record)?;
@@ -131,7 +131,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
         && !found.iter().any(|shown| shown.current)
         && let Ok(looked) = Looked::at(folder, &app.guard)
     {
-        let elsewhere = answered(app.store.as_ref(), &asker.principal, &looked.id).await?;
+        let elsewhere = answered(app.runtime.store.as_ref(), &asker.principal, &looked.id).await?;
         found.push(shown(app, looked, elsewhere.map(|record| (record, Millis(0)))));
         found.sort_by(|a, b| a.path.cmp(&b.path));
     }
@@ -160,7 +160,7 @@ async fn answer(
     let looked = Looked::at(&canonical, &app.guard)
         .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
     let now = app.now();
-    keep(app.store.as_ref(), &asker.principal, &looked, answer, now).await?;
+    keep(app.runtime.store.as_ref(), &asker.principal, &looked, answer, now).await?;
     let record = TrustRecord { id: looked.id.clone(), answer, inventory: looked.inventory.clone() };
     Ok(shown(app, looked, Some((record, now))))
 }

@@ -11,13 +11,13 @@ use async_trait::async_trait;
 use drawloom_commands::args::chat::Chat;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::Slashed;
-use drawloom_commands::{Asker, CommandError};
+use drawloom_commands::{Asker, CommandError, Outcome};
 use home::{TestHome, field, homes};
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
 use model::{
-    Call, Cancel, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt,
-    RawResponse, ScriptModel,
+    Call, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt, RawResponse,
+    ScriptModel,
 };
 use serde_json::{Value, json};
 
@@ -39,19 +39,30 @@ impl<'a> Talk<'a> {
     }
 
     async fn take(&mut self, line: &str) -> Result<Slashed, CommandError> {
-        self.conversation.take(&self.home.app, &Asker::owner(), line, Cancel::never()).await
+        self.conversation.take(&self.home.app, &Asker::owner(), line).await
+    }
+
+    /// What comes of a line, of a text its answer.
+    async fn done(&mut self, line: &str) -> Result<Slashed, CommandError> {
+        match self.take(line).await? {
+            Slashed::Turn => {
+                let done = self.conversation.answer(&self.home.app, &Asker::owner()).await?;
+                Ok(Slashed::Done(Box::new(Outcome::Chatted(done))))
+            }
+            other => Ok(other),
+        }
     }
 
     /// The result of a line, as JSON.
     async fn ok(&mut self, line: &str) -> Value {
-        match self.take(line).await {
+        match self.done(line).await {
             Ok(Slashed::Done(outcome)) => serde_json::to_value(outcome).unwrap(),
             other => panic!("{line}: {other:?}"),
         }
     }
 
     async fn err(&mut self, line: &str) -> CommandError {
-        self.take(line).await.unwrap_err()
+        self.done(line).await.unwrap_err()
     }
 
     /// What was said and answered, as the conversation shows it.

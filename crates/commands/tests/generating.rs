@@ -244,7 +244,7 @@ async fn one_byte_of_the_store_changed_by_hand_is_found_and_named() {
     home.ok(&["tree", "generate", &tree]).await;
     let node = field(&home.nodes(&tree, &[]).await[1], "id");
     assert_eq!(home.ok(&["tree", "verify", &tree]).await["status"], "valid");
-    let path = home.app.home.database();
+    let path = home.app.runtime.home.database();
     let TestHome { app, dir, .. } = home;
     // The last connection folds the log into the file.
     drop(app);

@@ -17,8 +17,8 @@ use drawloom_commands::{Asker, CommandError};
 use home::{TestHome, field, homes};
 use model::script::ScriptOptions;
 use model::{
-    Call, Cancel, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt,
-    RawResponse, ScriptModel,
+    Call, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt, RawResponse,
+    ScriptModel,
 };
 use serde_json::Value;
 
@@ -107,10 +107,11 @@ fn name(home: &mut TestHome, named: Option<&str>) {
 /// Says something in `main`; the node of the answer.
 async fn say(home: &TestHome, text: &str) -> (String, String) {
     let mut talk = Conversation::open(&home.app, &Chat::default()).unwrap();
-    let taken = talk.take(&home.app, &Asker::owner(), text, Cancel::never()).await.unwrap();
-    let Slashed::Done(outcome) = taken else { panic!("{taken:?}") };
+    let taken = talk.take(&home.app, &Asker::owner(), text).await.unwrap();
+    assert_eq!(taken, Slashed::Turn);
+    let outcome = talk.answer(&home.app, &Asker::owner()).await.unwrap();
     talk.close(&home.app, &Asker::owner()).await.unwrap();
-    let said = serde_json::to_value(*outcome).unwrap();
+    let said = serde_json::to_value(outcome).unwrap();
     (field(&said, "node"), field(&said, "tree"))
 }
 

@@ -11,15 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
-use commands::app::{Models, Talk};
+use commands::app::Models;
+use commands::frontend::Frontend;
 use commands::settings::Settings;
 use commands::{App, Asker, Command, CommandError, Outcome};
 use loom::NodeId;
 use model::script::ScriptOptions;
 use model::{Cancel, Clock, Model, ScriptModel};
+use store::Store;
 use store::home::{Home, HomeOptions};
 use store::instance::{About, InstanceId, Instances};
-use store::{Ids, Store};
 use text::mask::{Masker, Secret};
 use workspace::{FileError, StoreGuard};
 
@@ -59,21 +60,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         let id = InstanceId::generate(u64::try_from(clock.now())?)?;
         let about = About::this_process("resident", env!("CARGO_PKG_VERSION"), clock.now());
         let instance = Instances::of(&home)?.start(id, &about)?;
-        let app = App {
-            store: Arc::new(Store::open(&home.database())?),
-            ids: Ids::new(),
-            guard: StoreGuard::of(&home.database())?,
-            home: Arc::new(home),
-            instance: instance.id(),
+        let guard = StoreGuard::of(&home.database())?;
+        let runtime = agent::Runtime::new(
+            Arc::new(Store::open(&home.database())?),
+            Arc::new(home),
+            instance.id(),
             clock,
+            Arc::new(Masker::new(&[Secret::new("KEY", "sk-soak-secret-0123456789")?])?),
+        );
+        let app = App {
+            runtime,
+            guard,
             models: Arc::new(Scripted(arguments.script)),
             workspace: commands::app::Workspace::default(),
-            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
-            masker: Arc::new(Masker::new(&[Secret::new("KEY", "sk-soak-secret-0123456789")?])?),
-            talk: Arc::new(Silent),
+            frontend: Arc::new(Silent),
             cancel: Cancel::never(),
-            purse: Arc::default(),
         };
         let mut worker = Worker { app, tree: arguments.name.clone() };
         let mut round = 0_u64;
@@ -149,13 +151,11 @@ impl Models for Scripted {
 /// Nobody to talk to.
 struct Silent;
 
-impl agent::Client for Silent {
+impl Frontend for Silent {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
-}
 
-impl Talk for Silent {
     fn confirm(&self, _: &str) -> bool {
         false
     }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use agent::Purse;
-use agent::handover::{Doors, Listener};
-use commands::app::Workspace;
+use agent::steering::Listener;
+use agent::{Runtime, SpendLimiter};
+use commands::app::{Models, Workspace, fallbacks};
 use commands::settings::{Settings, size};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{Ids, ServerOptions, Store, StoreError, StoreId};
+use store::{ServerOptions, Store, StoreError, StoreId};
 use text::terminal::visible;
-use tokio::runtime::Runtime;
 
 use crate::config::Config;
 use crate::context_windows::ContextWindows;
@@ -35,24 +34,24 @@ impl OpenHome {
     pub(crate) async fn recover(&self) {
         let app = &self.app;
         let cleared = match app.recover().await {
-            Ok(_) => Instances::of(&app.home)
+            Ok(_) => Instances::of(&app.runtime.home)
                 .and_then(|instances| instances.remove_dead(|_| true))
                 .map(|_| ())
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.message),
         };
         if let Err(why) = cleared {
-            app.talk.note(&format!("what another process left could not be recovered: {why}"));
+            app.frontend.note(&format!("what another process left could not be recovered: {why}"));
         }
     }
 
     /// Listens for what other processes say to sessions whose turns run here. Without a socket they wait.
     pub(crate) async fn listen(&self) -> Option<Listener> {
         let app = &self.app;
-        match Listener::start(&app.home, app.instance, &app.doors) {
+        match Listener::start(&app.runtime.home, app.runtime.instance, &app.runtime.sessions) {
             Ok(listener) => Some(listener),
             Err(error) => {
-                app.talk.note(&error.to_string());
+                app.frontend.note(&error.to_string());
                 None
             }
         }
@@ -64,7 +63,8 @@ impl OpenHome {
             return error;
         }
         let own = self.instance.id();
-        let all = Instances::of(&self.app.home).and_then(|instances| instances.list()).unwrap_or_default();
+        let all =
+            Instances::of(&self.app.runtime.home).and_then(|instances| instances.list()).unwrap_or_default();
         let others: Vec<String> =
             all.iter().filter(|found| found.alive && found.id != own).map(ToString::to_string).collect();
         if !others.is_empty() {
@@ -97,7 +97,9 @@ pub(crate) struct Invocation<'a> {
     pub(crate) paths: &'a InvocationPaths,
     /// What it needs of the workspace.
     pub(crate) need: WorkspaceNeed,
-    pub(crate) runtime: &'a Runtime,
+    /// What it waits on.
+    pub(crate) runtime: &'a tokio::runtime::Runtime,
+    /// What `--model` says.
     pub(crate) named: Option<&'a str>,
 }
 
@@ -160,28 +162,20 @@ pub(crate) fn open(
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
     let embedded = Embedded::of_home(home.root(), closed, auto_pull, asking, cancel.clone());
     let windows = ContextWindows::of_home(&home, clock.clone());
-    let app = App {
-        store: Arc::new(store),
-        ids: Ids::new(),
-        home: Arc::new(home),
-        guard: guard.clone(),
-        instance: instance.id(),
-        clock,
-        models: Arc::new(
-            ConfiguredModels::new(config, named)
-                .guarding(guard)
-                .with(embedded)
-                .telling(Arc::clone(&person))
-                .asking(windows),
-        ),
-        workspace,
-        doors: Doors::default(),
-        settings,
-        masker: Arc::new(masker),
-        talk: person,
-        cancel,
-        purse: Arc::new(Purse::new(budget)),
+    let models: Arc<dyn Models> = Arc::new(
+        ConfiguredModels::new(config, named)
+            .guarding(guard.clone())
+            .with(embedded)
+            .telling(Arc::clone(&person))
+            .asking(windows),
+    );
+    let runtime = Runtime {
+        spend: Arc::new(SpendLimiter::new(budget)),
+        space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
+        fallbacks: fallbacks(&models),
+        ..Runtime::new(Arc::new(store), Arc::new(home), instance.id(), clock, Arc::new(masker))
     };
+    let app = App { runtime, guard, models, workspace, settings, frontend: person, cancel };
     Ok(OpenHome { app: Arc::new(app), instance })
 }
 

@@ -17,11 +17,11 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
-use commands::chat::Conversation;
+use commands::chat::{Conversation, Step};
 use commands::results::chat::Chatted;
 use commands::slash::{Slashed, as_text};
 use commands::{App, Asker, CommandError, Outcome};
-use model::{Cancel, ModelInfo, Place};
+use model::{ModelInfo, Place};
 use text::terminal::one_line;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -35,7 +35,7 @@ use crate::render;
 use crate::talk::Person;
 use editor::{Editor, Typed};
 use ending::{Endings, Terminal};
-use meanwhile::{Meanwhile, Waiting};
+use meanwhile::Meanwhile;
 use prompt::Standing;
 
 /// Refuses a conversation where nobody can type, or nobody would read.
@@ -101,6 +101,7 @@ pub(crate) fn hold(
         let repl = Repl { app, person, output, paths, layers };
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
+        repl.app.runtime.sessions.close_all().await;
         let code = code?;
         closed.map(|()| code)
     });
@@ -116,17 +117,17 @@ impl Repl<'_> {
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
         let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output.color())?;
-        let mut waiting = VecDeque::<Waiting>::new();
+        let mut waiting = VecDeque::<String>::new();
         let code = loop {
             let line = match waiting.pop_front() {
-                Some(Waiting { line, .. }) => {
+                Some(line) => {
                     self.person.notice(&format!("{}> {line}", conversation.name()));
                     line
                 }
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    waiting.extend(ahead::lines_there().into_iter().map(Waiting::in_order));
+                    waiting.extend(ahead::lines_there());
                     if !waiting.is_empty() {
                         continue;
                     }
@@ -153,24 +154,23 @@ impl Repl<'_> {
         Ok(code)
     }
 
-    /// Does what a line asks for, and shows what comes of it; then what joins the turn that it began.
+    /// Does what a line asks for, and shows what comes of it: of a turn also what joins it, until nothing of the
+    /// session is under way.
     async fn turn(
         &self,
         conversation: &mut Conversation,
         line: &str,
-        waiting: &mut VecDeque<Waiting>,
+        waiting: &mut VecDeque<String>,
         endings: &mut Endings,
     ) -> Result<Flow, CommandError> {
-        let (stop, cancel) = Cancel::new();
         let (app, owner) = (&self.app, Asker::owner());
-        let beside = conversation.beside(waiting.iter().any(|waiting| !waiting.queued));
-        let mut meanwhile = Meanwhile::listen(self, beside, stop, endings, waiting)?;
-        let done = meanwhile.during(conversation.take(app, &owner, line, cancel)).await;
-        let (mut next, mut quits) = (Vec::new(), false);
-        match done {
+        let mut meanwhile = Meanwhile::listen(self, conversation.steering(true), endings, waiting)?;
+        let (mut next, mut quits) = (None, false);
+        match meanwhile.during(conversation.take(app, &owner, line)).await {
             Ok(Slashed::Done(outcome)) => self.show(&outcome)?,
+            Ok(Slashed::Turn) => meanwhile.follow(conversation).await,
             // Nothing is under way: it is its turn.
-            Ok(Slashed::Queue(text)) => next.push(as_text(&text)),
+            Ok(Slashed::Queue(text)) => next = Some(as_text(&text)),
             Ok(Slashed::Stop) => self.person.notice("nothing is under way"),
             Ok(Slashed::Doctor) => match self.examine() {
                 Ok(outcome) => self.show(&outcome)?,
@@ -179,20 +179,18 @@ impl Repl<'_> {
             Ok(Slashed::Quit) => quits = true,
             Err(error) => self.failed(&error),
         }
-        while let Some(kept) = meanwhile.during(conversation.next()).await {
-            let by = if kept.is_of_another() { " (another process)" } else { "" };
-            for text in &kept.joined {
-                self.person.notice(&format!("{}>{by} {text}", conversation.name()));
-            }
-            match meanwhile.during(conversation.answer(app, kept)).await {
-                Ok(done) => self.show(&Outcome::Chatted(done))?,
-                Err(error) => self.failed(&error),
+        while let Some(step) = meanwhile.during(conversation.next(app, &owner)).await {
+            match step {
+                Step::Joined { text, remote } => {
+                    let by = if remote { " (another process)" } else { "" };
+                    self.person.notice(&format!("{}>{by} {text}", conversation.name()));
+                }
+                Step::Done(Ok(done)) => self.show(&Outcome::Chatted(done))?,
+                Step::Done(Err(error)) => self.failed(&error),
             }
         }
-        next.extend(conversation.end_turn().await.iter().map(|text| as_text(text)));
         let flow = meanwhile.end();
-        // What was stopped before it could be said goes before what was to wait.
-        next.into_iter().rev().for_each(|line| waiting.push_front(Waiting::in_order(line)));
+        next.into_iter().for_each(|line| waiting.push_front(line));
         Ok(if quits { Flow::Ends(0) } else { flow })
     }
 

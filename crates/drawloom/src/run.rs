@@ -92,14 +92,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 opened.close();
                 return ended;
             }
-            match with_store(command, &paths, config, model.as_deref(), person)? {
-                CommandEnd::Done(outcome) => outcome,
-                CommandEnd::Interrupted(partial) => {
-                    // What was kept is said; that it was interrupted, by the exit code.
-                    partial.map_or(Ok(()), |partial| output.outcome(&partial))?;
-                    return Ok(INTERRUPTED);
-                }
-            }
+            return with_store(command, (&paths, config), model.as_deref(), person, output);
         }
     };
     output.outcome(&outcome)?;
@@ -156,14 +149,15 @@ fn named_file(file: &Path) -> Result<String, CommandError> {
     }
 }
 
-/// Opens the home, runs a command in it as its owner, and closes it.
+/// Opens the home, runs a command in it as its owner, prints what came of it, and closes the home. Returns the exit
+/// code.
 fn with_store(
     command: Command,
-    paths: &InvocationPaths,
-    config: config::Config,
+    (paths, config): (&InvocationPaths, config::Config),
     model: Option<&str>,
     person: Arc<Person>,
-) -> Result<CommandEnd<Outcome>, CommandError> {
+    output: &Output,
+) -> Result<u8, CommandError> {
     let spec = command.spec();
     let runtime = interrupt::runtime()?;
     let (stop, cancel) = Cancel::new();
@@ -183,11 +177,32 @@ fn with_store(
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
+    let sessions = app.runtime.sessions.clone();
     let work = async move { app.run(&Asker::owner(), command).await };
-    let ended = interrupt::run(&runtime, work, stop).map_err(|error| opened.name_others(error));
+    let code = match interrupt::run(&runtime, work, stop) {
+        Ok(CommandEnd::Done(outcome)) => output.outcome(&outcome).map(|()| outcome.exit()),
+        // What was kept is said; that it was interrupted, by the exit code.
+        Ok(CommandEnd::Interrupted(partial)) => {
+            partial.map_or(Ok(()), |partial| output.outcome(&partial)).map(|()| INTERRUPTED)
+        }
+        Err(error) => {
+            let error = opened.name_others(error);
+            output.failure(&error);
+            Ok(error.exit)
+        }
+    };
+    // What another process said in a turn that runs here is answered before this one ends, or until Ctrl-C.
+    let closed = async move {
+        sessions.close_all().await;
+        Ok(())
+    };
+    let closed = interrupt::run(&runtime, closed, None);
     drop(listening);
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();
-    ended
+    match closed? {
+        CommandEnd::Done(()) => code,
+        CommandEnd::Interrupted(_) => Ok(INTERRUPTED),
+    }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use agent::Client;
-use commands::app::Talk;
+use agent::questions::Decision;
+use commands::frontend::Frontend;
 use loom::NodeId;
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::{VisibleStream, explicit, one_line};
@@ -167,15 +167,16 @@ pub(crate) fn is_asking() -> bool {
     ASKING.load(Ordering::SeqCst)
 }
 
-impl Client for Person {
-    fn go_on(&self, question: &str) -> bool {
-        if self.unattended {
-            return false;
-        }
+impl Frontend for Person {
+    fn is_attended(&self) -> bool {
+        !self.unattended && (io::stdin().is_terminal() || io::stderr().is_terminal())
+    }
+
+    fn decide(&self, question: &str) -> Decision {
         ASKING.store(true, Ordering::SeqCst);
         let answer = self.answer(&[], question);
         ASKING.store(false, Ordering::SeqCst);
-        answer == Some(true)
+        if answer == Some(true) { Decision::Approved } else { Decision::Denied }
     }
 
     fn note(&self, line: &str) {
@@ -203,9 +204,7 @@ impl Client for Person {
             end.to_owned() + &stream.thoughts.more(text, self.dims)
         });
     }
-}
 
-impl Talk for Person {
     fn shows_answers(&self) -> bool {
         self.answers
     }

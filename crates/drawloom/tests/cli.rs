@@ -45,6 +45,8 @@ mod seer;
 mod server;
 #[path = "cli/server_windows.rs"]
 mod server_windows;
+#[path = "cli/sharing.rs"]
+mod sharing;
 #[path = "cli/spending.rs"]
 mod spending;
 #[path = "cli/streams.rs"]

@@ -79,10 +79,12 @@ fn a_body_without_a_secret_stays_byte_for_byte() {
 #[derive(Default)]
 struct Heard(Mutex<String>);
 
-impl Client for Heard {
-    fn note(&self, _: &str) {}
-    fn delta(&self, _: NodeId, text: &str) {
-        self.0.lock().unwrap().push_str(text);
+impl EventSink for Heard {
+    fn emit(&self, event: Event) {
+        let Event::Delta { offset, text, .. } = event else { panic!("{event:?}") };
+        let mut heard = self.0.lock().unwrap();
+        assert_eq!(offset, heard.len() as u64, "it goes on where it was");
+        heard.push_str(&text);
     }
 }
 
@@ -111,7 +113,7 @@ proptest! {
         let (heard, masker, nodes) = (Heard::default(), masker(), [NodeId::from_bytes([1; 16])]);
         let mut shown = MaskedDeltas::new(&heard, &masker, &nodes);
         for delta in &deltas {
-            shown.event(&Event::Text { choice: 0, text: (*delta).to_owned() });
+            shown.event(&model::Event::Text { choice: 0, text: (*delta).to_owned() });
         }
         shown.finish();
         prop_assert_eq!(heard.0.into_inner().unwrap(), stored);

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use context::segment::{Decision, Source};
 use context::{Manifest, Zone};
-use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Manner, boot};
-use loom::plan::NewText;
+use drawloom_agent::session::TurnInput;
+use drawloom_agent::{AgentError, TurnConfig, bootstrap};
 use loom::{Finish, Role};
 use model::Cancel;
 use store::{GenerationState, SessionKind};
@@ -15,7 +14,7 @@ use text::mask::Masker;
 use workspace::trust::Accepted;
 use workspace::{Root, StoreGuard};
 
-use crate::support::{Gated, House, WHO, manner, script};
+use crate::support::{Gated, House, WHO, config, script};
 
 #[tokio::test]
 async fn what_was_said_and_the_request_are_durable_before_a_model_is_asked() {
@@ -30,7 +29,7 @@ async fn what_was_said_and_the_request_are_durable_before_a_model_is_asked() {
         assert_eq!(generation.state, GenerationState::Started);
         let digest = generation.row.manifest;
         let tree = generation.row.tree;
-        let manifest = process.desk.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
+        let manifest = process.runtime.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
         assert!(Manifest::from_bytes(&manifest.unwrap()).is_ok());
         assert_eq!(process.spools(), 1);
         drop(asked);
@@ -48,7 +47,7 @@ async fn an_empty_answer_makes_no_node_and_its_response_is_kept() {
     let turned = process.say(&script(r#"{"text": ""}"#), "Is it raining?").await.unwrap();
     let reply = turned.reply.unwrap();
     assert!(reply.answer.is_none());
-    assert!(matches!(reply.error, Some(AgentError::Empty)), "{:?}", reply.error);
+    assert!(matches!(reply.error.as_deref(), Some(AgentError::Empty)), "{:?}", reply.error);
     assert_eq!(process.texts().await, ["Is it raining?"]);
     let [generation] = process.generations().await.try_into().unwrap();
     assert_eq!(generation.state, GenerationState::Done);
@@ -62,10 +61,10 @@ async fn a_model_that_fails_leaves_what_was_said_and_the_error_is_named() {
     let turned = process.say(&script(r#"{"fault": "context_too_long"}"#), "Is it raining?").await.unwrap();
     let reply = turned.reply.unwrap();
     assert!(reply.answer.is_none());
-    let Some(AgentError::Model { code, message, hint, .. }) = reply.error else {
+    let Some(AgentError::Model { code, message, hint, .. }) = reply.error.as_deref() else {
         panic!("{:?}", reply.error)
     };
-    assert_eq!(code, "context_too_long");
+    assert_eq!(*code, "context_too_long");
     assert!(!message.is_empty() && !hint.is_empty());
     assert_eq!(process.path().await, [(Role::User, "Is it raining?".to_owned(), None)]);
     // The session is free, and goes on.
@@ -83,7 +82,7 @@ async fn an_answer_that_breaks_off_is_kept_as_far_as_it_came() {
     let made = reply.answer.unwrap();
     assert_eq!(made.text, "It rains and");
     assert!(matches!(made.finish, Finish::Interrupted(_)), "{:?}", made.finish);
-    assert!(matches!(reply.error, Some(AgentError::Model { .. })));
+    assert!(matches!(reply.error.as_deref(), Some(AgentError::Model { .. })));
     assert_eq!(process.texts().await, ["Is it raining?", "It rains and"]);
 }
 
@@ -106,7 +105,7 @@ async fn stopping_keeps_what_came_and_takes_less_than_a_tenth_of_a_second() {
     let made = reply.answer.unwrap();
     assert_eq!(made.text, "one two");
     assert!(matches!(made.finish, Finish::Interrupted(_)), "{:?}", made.finish);
-    assert!(matches!(reply.error, Some(AgentError::Model { .. })));
+    assert!(matches!(reply.error.as_deref(), Some(AgentError::Model { .. })));
     assert_eq!(process.spools(), 0);
 }
 
@@ -132,17 +131,16 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     std::fs::write(folder.path().join("USER.md"), b"\xff\xfe").unwrap();
     let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
     let bootstrap =
-        boot::bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[]).unwrap());
+        bootstrap::bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[]).unwrap());
     let house = House::new();
     let process = house.process("chat");
-    let manner = Manner { bootstrap: Arc::new(bootstrap), ..manner(&script(r#"{"text": "Yes."}"#)) };
+    let asked = TurnConfig { bootstrap: Arc::new(bootstrap), ..config(&script(r#"{"text": "Yes."}"#)) };
     let entered = process.enter().await;
-    let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
-    let (turned, _, _) =
-        process.run(&manner, Said::New { texts: said, media: Vec::new() }, Cancel::never()).await.unwrap();
+    let talk = process.talk(asked, TurnInput::text("Is it raining?")).await;
+    let turned = talk.to_its_end(Cancel::never()).await.remove(0).1.unwrap();
     let digest = turned.reply.unwrap().manifest;
     let bytes =
-        process.desk.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();
+        process.runtime.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();
     let manifest = Manifest::from_bytes(&bytes).unwrap();
     let of = |name: &str| {
         let named = |source: &Source| match source {

@@ -10,7 +10,7 @@ use model::{Connection, DialectName, HttpModel, Model, ModelInfo, Place, Quirks}
 use serde_json::Value;
 use store::With;
 
-use crate::support::{House, Process, WHO, manner};
+use crate::support::{House, Process, WHO, config};
 
 /// A cache mark, as the dialect writes it.
 const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -23,25 +23,25 @@ fn model(dialect: DialectName, place: Place, cache: CacheForm) -> Arc<dyn Model>
 }
 
 async fn tree(process: &Process) -> TreeId {
-    let tree = process.desk.new_id::<TreeId>().unwrap();
+    let tree = process.runtime.new_id::<TreeId>().unwrap();
     let op = Op::Create(NewTree { mode: Mode::Dialogue, title: "talk".to_owned(), origin: None });
-    process.desk.change(&WHO, tree, &ViewName::default(), op, With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &ViewName::default(), op, With::nothing()).await.unwrap();
     tree
 }
 
 /// Says something, or has it answered.
 async fn add(process: &Process, tree: TreeId, role: Role, text: &str) {
     let op = Op::Append(NewText::owner(text.to_owned(), Some(role)));
-    process.desk.change(&WHO, tree, &ViewName::default(), op, With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &ViewName::default(), op, With::nothing()).await.unwrap();
 }
 
 /// What would be sent now.
 async fn sent(process: &Process, model: &Arc<dyn Model>, tree: TreeId) -> String {
     let (text, digest) = ("Be kind.\n".to_owned(), Digest::of(b"Be kind.\n"));
     let file = BootFile { name: "AGENTS.md".to_owned(), text, digest, trust: Trust::Workspace };
-    let mut ask = manner(model).next(tree, &ViewName::default());
+    let mut ask = config(model).request(tree, &ViewName::default());
     ask.bootstrap = Arc::new(Bootstrap { files: vec![file], ..Bootstrap::default() });
-    let prepared = ask.prepare(&process.desk, &WHO).await.unwrap();
+    let prepared = ask.prepare(&process.runtime, &WHO).await.unwrap();
     String::from_utf8(prepared.encoded.body().to_vec()).unwrap()
 }
 

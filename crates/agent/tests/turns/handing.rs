@@ -4,8 +4,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-use drawloom_agent::handover::{HandedOver, hand_over};
-use drawloom_agent::{AgentError, Entered, LEASE};
+use drawloom_agent::session::{EventLog, TurnIdentity};
+use drawloom_agent::steering::{HandedOver, hand_over};
+use drawloom_agent::{AgentError, Entered, Event, LEASE, SayId, TurnConfig};
 use loom::plan::NewText;
 use loom::{NodeId, Op, Role};
 use model::Cancel;
@@ -14,7 +15,7 @@ use store::home::HomeDir;
 use store::{Fence, Holder, With};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Gated, House, Process, WHO};
+use crate::support::{Gated, House, Process, WHO, config, script};
 
 const PAST: i64 = LEASE.as_millis() as i64 + 1;
 
@@ -36,9 +37,15 @@ async fn what_is_said_in_the_middle_of_a_turn_is_answered_after_it_in_order() {
             // It waits behind those before it.
             drop(requests.recv().await.unwrap());
             let node = said.hears("keeping").await["node"].clone();
-            assert_eq!(said.hears("kept").await["node"], node);
-            let answer = said.hears("answered").await;
-            assert_eq!((&answer["said"], &answer["node"][2]), (&node, &json!("one two three")));
+            assert_eq!(said.happens("accepted").await["node"], node);
+            said.happens("started").await;
+            for text in ["one two", " three"] {
+                assert_eq!(said.happens("delta").await["text"], text);
+            }
+            let answer = said.happens("committed").await["node"]["id"].clone();
+            let outcome = said.happens("finished").await["outcome"].clone();
+            assert_eq!((&outcome["said"], &outcome["answer"]["text"]), (&node, &json!("one two three")));
+            assert_eq!(outcome["answer"]["id"], answer);
         }
     });
     assert!(turned.unwrap().reply.unwrap().error.is_none());
@@ -51,27 +58,72 @@ async fn what_is_said_in_the_middle_of_a_turn_is_answered_after_it_in_order() {
 #[tokio::test]
 async fn what_waits_when_the_turn_is_stopped_is_given_back_unsaid() {
     let house = House::new();
-    let (owner, other) = (house.process("chat"), house.process("chat"));
+    let owner = house.process("chat");
     let _listener = owner.listen();
     let (model, mut requests) = Gated::gated();
     let entered = owner.enter().await;
     let (stop, cancel) = Cancel::new();
-    let (turned, handed, ()) = tokio::join!(
-        owner.say_until(&model, "one?", cancel),
-        async {
-            until_held(&owner, &entered).await;
-            hand_over(&other.desk, &WHO, &entered, "two?").await
-        },
-        async {
-            let asked = requests.recv().await.unwrap();
-            stop.cancel();
-            drop(asked);
-        }
-    );
+    let (turned, mut said) = tokio::join!(owner.say_until(&model, "one?", cancel), async {
+        let asked = requests.recv().await.unwrap();
+        let said = Said::by_hand(&owner, &entered, "two?").await;
+        stop.cancel();
+        (said, asked)
+    });
     assert!(turned.is_ok());
-    // Taken in or too late for that: it is not said, and its sender knows.
-    assert_eq!(handed.unwrap(), HandedOver::NotTaken);
+    said.0.hears("closed").await;
     assert!(!owner.texts().await.contains(&"two?".to_owned()));
+}
+
+/// Another process says the same text by its own model, or with other settings: it is for no turn of this kind.
+#[tokio::test]
+async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
+    let house = House::new();
+    let (owner, other) = (house.process("chat"), house.process("chat"));
+    let _listener = owner.listen();
+    let (model, mut requests) = Gated::gated();
+    let entered = owner.enter().await;
+    let (turned, ()) = tokio::join!(owner.say(&model, "one?"), async {
+        let asked = requests.recv().await.unwrap();
+        let mine = config(&model).identity(entered.tree);
+        let near = script(r#"{"text": "near"}"#);
+        let warmer = TurnConfig {
+            params: model::Params { temperature: Some(0.1), ..config(&model).params },
+            ..config(&model)
+        };
+        let thoughtful = TurnConfig {
+            params: model::Params { thinking: Some(model::Thinking::High), ..config(&model).params },
+            ..config(&model)
+        };
+        let elsewhere = TurnIdentity { tree: loom::TreeId::from_bytes([9; 16]), ..mine.clone() };
+        let remote = TurnIdentity { place: model::Place::Remote, ..mine.clone() };
+        for differs in [
+            config(&near).identity(entered.tree),
+            warmer.identity(entered.tree),
+            thoughtful.identity(entered.tree),
+            elsewhere,
+            remote,
+        ] {
+            let handed = handed_as(&other, &entered, differs, "two?").await;
+            assert_eq!(handed.unwrap(), HandedOver::Differs);
+        }
+        let session = drawloom_agent::session::spawn(&owner.runtime, &entered.session);
+        let mut events = session.events(session.next_event());
+        let control = tokio::spawn({
+            let (runtime, entered) = (other.runtime.clone(), entered.clone());
+            async move {
+                let key: SayId = runtime.new_id().unwrap();
+                let log = EventLog::default();
+                let place = (&entered.session, &entered.view, mine);
+                hand_over(&runtime, &WHO, place, (&key, "two?"), &log).await
+            }
+        });
+        while !matches!(events.next().await.unwrap().event, Event::Queued { .. }) {}
+        drop(asked);
+        drop(requests.recv().await.unwrap());
+        assert_eq!(control.await.unwrap().unwrap(), HandedOver::Answered);
+    });
+    assert!(turned.is_ok());
+    assert_eq!(owner.texts().await, ["one?", "one two three", "two?", "one two three"]);
 }
 
 #[tokio::test]
@@ -79,7 +131,7 @@ async fn what_is_longer_than_a_node_may_be_is_not_sent() {
     let house = House::new();
     let process = house.process("chat");
     let entered = process.enter().await;
-    let refused = hand_over(&process.desk, &WHO, &entered, &"x".repeat(17 * 1024 * 1024)).await;
+    let refused = handed(&process, &entered, &"x".repeat(17 * 1024 * 1024)).await;
     assert!(matches!(refused, Err(AgentError::Refused(why)) if why.contains("16 MiB")));
 }
 
@@ -90,7 +142,7 @@ async fn a_process_that_does_not_greet_is_sent_nothing() {
     let other = house.process("chat");
     let owner = Fake::new(&house, &other).await;
     let listener = owner.bind();
-    let handed = hand_over(&other.desk, &WHO, &owner.entered, "hello").await.unwrap();
+    let handed = handed(&other, &owner.entered, "hello").await.unwrap();
     assert_eq!(handed, HandedOver::NotHeard);
     let (stream, _) = listener.accept().unwrap();
     let mut heard = String::new();
@@ -112,8 +164,7 @@ async fn a_process_that_dies_before_it_wrote_what_it_took_in_has_not_said_it() {
         message
     });
     let entered = owner.entered.clone();
-    let (handed, ()) =
-        tokio::join!(hand_over(&other.desk, &WHO, &entered, "hello"), owner.dies_after(&other, played));
+    let (handed, ()) = tokio::join!(handed(&other, &entered, "hello"), owner.dies_after(&other, played));
     assert_eq!(handed.unwrap(), HandedOver::NotTaken);
 }
 
@@ -133,8 +184,7 @@ async fn a_process_that_dies_before_it_could_say_what_it_wrote_has_said_it() {
         message
     });
     let entered = owner.entered.clone();
-    let (handed, ()) =
-        tokio::join!(hand_over(&other.desk, &WHO, &entered, "hello"), owner.dies_after(&other, played));
+    let (handed, ()) = tokio::join!(handed(&other, &entered, "hello"), owner.dies_after(&other, played));
     assert_eq!(handed.unwrap(), HandedOver::Cut { said });
     assert_eq!(other.texts().await, ["hello"], "it is not said twice");
 }
@@ -146,7 +196,7 @@ async fn a_message_to_one_who_then_sleeps_is_not_said_once_its_lease_is_past() {
     let owner = Fake::new(&house, &other).await;
     let listener = owner.bind();
     let entered = owner.entered.clone();
-    let (handed, stream) = tokio::join!(hand_over(&other.desk, &WHO, &entered, "hello"), async {
+    let (handed, stream) = tokio::join!(handed(&other, &entered, "hello"), async {
         let taken = tokio::task::spawn_blocking(move || take(&listener)).await.unwrap();
         // It took it in, and stands still with the connection open.
         house.pass(PAST);
@@ -159,7 +209,7 @@ async fn a_message_to_one_who_then_sleeps_is_not_said_once_its_lease_is_past() {
         ..With::nothing()
     };
     let said = Op::Append(NewText::owner("hello", Some(Role::User)));
-    let late = owner.process.desk.change(&WHO, entered.tree, &entered.view, said, with).await;
+    let late = owner.process.runtime.change(&WHO, entered.tree, &entered.view, said, with).await;
     assert!(late.is_err(), "it was said after it was given up");
     drop(stream);
 }
@@ -170,16 +220,28 @@ struct Said(tokio::io::Lines<tokio::io::BufReader<tokio::net::UnixStream>>);
 impl Said {
     /// Says something to the turn that runs, and waits until it is taken in.
     async fn by_hand(owner: &Process, entered: &Entered, text: &str) -> Self {
-        let lease = owner.desk.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
-        let run = owner.desk.home.dir(HomeDir::Run).unwrap();
-        let socket = run.join(format!("{}.sock", owner.desk.instance));
+        let lease = owner.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
+        let run = owner.runtime.home.dir(HomeDir::Run).unwrap();
+        let socket = run.join(format!("{}.sock", owner.runtime.instance));
         let stream = tokio::net::UnixStream::connect(socket).await.unwrap();
         let mut said = Self(tokio::io::BufReader::new(stream).lines());
         said.hears("ready").await;
-        let message = json!({"session": entered.session, "fence": lease.fence.0, "text": text});
+        let (model, _) = Gated::gated();
+        let key: SayId = owner.runtime.new_id().unwrap();
+        let message = json!({
+            "session": entered.session, "view": entered.view, "fence": lease.fence.0, "key": key,
+            "identity": config(&model).identity(entered.tree), "text": text,
+        });
         said.0.get_mut().write_all(format!("{message}\n").as_bytes()).await.unwrap();
         said.hears("waits").await;
         said
+    }
+
+    /// The next event, which is of this kind.
+    async fn happens(&mut self, event: &str) -> Value {
+        let line = self.hears("happened").await;
+        assert_eq!(line["event"], event, "{line}");
+        line
     }
 
     /// The next line, which is of this kind.
@@ -190,16 +252,21 @@ impl Said {
     }
 }
 
-/// Waits until a turn has the session.
-async fn until_held(process: &Process, entered: &Entered) {
-    let name = entered.session.lease();
-    loop {
-        let lease = process.desk.store.lease(&WHO, &name).await.unwrap();
-        if lease.is_some_and(|lease| lease.holder.is_some()) && !process.texts().await.is_empty() {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
+/// Hands a text to the process that holds the session, for a turn of a gated model.
+async fn handed(process: &Process, entered: &Entered, text: &str) -> Result<HandedOver, AgentError> {
+    let (model, _) = Gated::gated();
+    handed_as(process, entered, config(&model).identity(entered.tree), text).await
+}
+
+async fn handed_as(
+    process: &Process,
+    entered: &Entered,
+    identity: TurnIdentity,
+    text: &str,
+) -> Result<HandedOver, AgentError> {
+    let key: SayId = process.runtime.new_id().unwrap();
+    let place = (&entered.session, &entered.view, identity);
+    hand_over(&process.runtime, &WHO, place, (&key, text), &EventLog::default()).await
 }
 
 /// A process that holds the session and whose side of the protocol the test plays.
@@ -213,23 +280,23 @@ impl Fake {
     async fn new(house: &House, other: &Process) -> Self {
         let process = house.process("chat");
         let entered = other.enter().await;
-        let holder = Holder::new(format!("{}/1", process.desk.instance));
+        let holder = Holder::new(format!("{}/1", process.runtime.instance));
         let name = entered.session.lease();
-        let now = process.desk.now();
-        let fence = process.desk.store.acquire_lease(&WHO, &name, &holder, LEASE, now).await.unwrap();
+        let now = process.runtime.now();
+        let fence = process.runtime.store.acquire_lease(&WHO, &name, &holder, LEASE, now).await.unwrap();
         Self { process, entered, fence }
     }
 
     fn bind(&self) -> UnixListener {
-        let run: PathBuf = self.process.desk.home.dir(HomeDir::Run).unwrap();
-        UnixListener::bind(run.join(format!("{}.sock", self.process.desk.instance))).unwrap()
+        let run: PathBuf = self.process.runtime.home.dir(HomeDir::Run).unwrap();
+        UnixListener::bind(run.join(format!("{}.sock", self.process.runtime.instance))).unwrap()
     }
 
     /// Writes a node as the turn would.
     async fn says(&self, other: &Process, text: &str) -> NodeId {
         let said = Op::Append(NewText::owner(text, Some(Role::User)));
         let (tree, view) = (self.entered.tree, &self.entered.view);
-        let applied = other.desk.change(&WHO, tree, view, said, With::nothing()).await.unwrap();
+        let applied = other.runtime.change(&WHO, tree, view, said, With::nothing()).await.unwrap();
         applied.nodes.first().unwrap().0
     }
 
@@ -245,7 +312,7 @@ impl Fake {
 /// Greets whoever connects, and reads what they say.
 fn take(listener: &UnixListener) -> (UnixStream, Value) {
     let (mut stream, _) = listener.accept().unwrap();
-    tell(&mut stream, &json!({"reply": "ready"}));
+    tell(&mut stream, &json!({"reply": "ready", "version": 2}));
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
     (stream, serde_json::from_str(&line).unwrap())

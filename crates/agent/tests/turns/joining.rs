@@ -1,140 +1,152 @@
-//! What is said in this process while a turn runs: it joins the same turn, through the same door (spec: agent §1
-//! *Steering*).
+//! What is said in this process while a turn runs: it joins the same turn (spec: agent §1 *Steering*).
 
 use std::sync::Arc;
 
-use drawloom_agent::handover::MAX_WAITING;
-use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Entered, Turn, Turned};
-use loom::plan::NewText;
-use loom::{Finish, Role, ViewName};
-use model::{Cancel, Model};
+use drawloom_agent::AgentError;
+use drawloom_agent::session::{MAX_WAITING, Operation, TurnInput, spawn};
+use loom::Finish;
+use model::Cancel;
 
-use crate::support::{FIRST, Gated, House, Process, WHO, manner, script};
+use crate::support::{FIRST, Gated, House, WHO, config, script};
 
-async fn run(
-    process: &Process,
-    model: &Arc<dyn Model>,
-    text: &str,
-    cancel: Cancel,
-) -> (Turned, Vec<(Vec<String>, Turned)>, Vec<String>) {
-    let said = vec![NewText::owner(text, Some(Role::User))];
-    process.run(&manner(model), Said::New { texts: said, media: Vec::new() }, cancel).await.unwrap()
-}
-
-fn join(process: &Process, entered: &Entered, text: &str) -> Result<(), String> {
-    process.doors.join(&entered.session, &ViewName::default(), text.to_owned())
-}
-
-#[tokio::test]
+/// By the clock of the runtime: another process waits a while for the session.
+#[tokio::test(start_paused = true)]
 async fn what_is_said_in_mid_turn_is_answered_by_the_next_call_of_the_same_turn() {
     let house = House::new();
     let (process, other) = (house.process("chat"), house.process("chat"));
     let entered = process.enter().await;
-    assert!(join(&process, &entered, "too early").is_err(), "no turn runs");
     let (model, mut requests) = Gated::gated();
-    let lease = async || process.desk.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
-    let ((first, further, unsaid), fences) =
-        tokio::join!(run(&process, &model, "one", Cancel::never()), async {
-            let asked = requests.recv().await.unwrap();
-            for text in ["two", "three"] {
-                join(&process, &entered, text).unwrap();
-            }
-            assert_eq!(process.texts().await, ["one"], "not before the call that runs has ended");
-            let fence = lease().await.fence;
-            drop(asked);
-            let asked = requests.recv().await.unwrap();
-            assert!(asked.body.contains("two") && asked.body.contains("three"), "{}", asked.body);
-            let refused = other.say(&script(r#"{"text": "no"}"#), "between").await;
-            assert!(matches!(refused, Err(AgentError::Busy { .. })), "one lease over all: {refused:?}");
-            let again = lease().await.fence;
-            drop(asked);
-            (fence, again)
-        });
-    assert_eq!(fences.0, fences.1);
-    assert!(first.reply.unwrap().error.is_none());
-    let [(joined, turned)] = further.try_into().unwrap();
-    assert_eq!(joined, ["two", "three"], "lines are answered together");
-    assert!(turned.reply.unwrap().error.is_none());
-    assert!(unsaid.is_empty());
+    let lease = async || process.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
+    let talk = process.talk(config(&model), TurnInput::text("one")).await;
+    let asked = requests.recv().await.unwrap();
+    for text in ["two", "three"] {
+        talk.steer(text).await;
+    }
+    assert_eq!(process.texts().await, ["one"], "not before the call that runs has ended");
+    let fence = lease().await.fence;
+    drop(asked);
+    let asked = requests.recv().await.unwrap();
+    assert!(asked.body.contains("two") && asked.body.contains("three"), "{}", asked.body);
+    let refused = other.say(&script(r#"{"text": "no"}"#), "between").await.unwrap_err();
+    assert!(matches!(refused.as_ref(), AgentError::Busy { .. }), "one lease over all: {refused:?}");
+    assert_eq!(lease().await.fence, fence);
+    drop(asked);
+    let ended = talk.to_its_end(Cancel::never()).await;
+    assert!(ended.iter().all(|(_, turned)| turned.as_ref().unwrap().reply.as_ref().unwrap().error.is_none()));
+    let texts: Vec<_> = ended.into_iter().map(|(texts, _)| texts).collect();
+    assert_eq!(texts, [vec!["one"], vec!["two", "three"]], "lines are answered together");
     assert_eq!(process.texts().await, ["one", "one two three", "two", "three", "one two three"]);
-    assert!(join(&process, &entered, "too late").is_err());
 }
 
 #[tokio::test]
-async fn what_joined_a_turn_that_is_stopped_is_given_back_unsaid_and_what_came_is_kept() {
+async fn what_joined_a_turn_that_is_stopped_is_said_in_the_next_one_and_what_came_is_kept() {
     let house = House::new();
     let process = house.process("chat");
-    let entered = process.enter().await;
     let (model, mut requests) = Gated::gated();
-    let (stop, cancel) = Cancel::new();
-    let ((first, further, unsaid), held) = tokio::join!(run(&process, &model, "one", cancel), async {
-        let asked = requests.recv().await.unwrap();
-        join(&process, &entered, "two").unwrap();
-        stop.cancel();
-        asked
-    });
+    let talk = process.talk(config(&model), TurnInput::text("one")).await;
+    let held = requests.recv().await.unwrap();
+    talk.steer("two").await;
+    talk.session.send(Operation::Stop).await.unwrap();
+    drop(requests.recv().await.unwrap());
     drop(held);
-    assert!(first.reply.unwrap().error.is_some());
-    assert!(further.is_empty());
-    assert_eq!(unsaid, ["two"]);
+    let ended = talk.to_its_end(Cancel::never()).await;
+    let [(_, first), (texts, second)] = ended.try_into().unwrap();
+    assert!(first.unwrap().reply.unwrap().error.is_some());
+    assert_eq!(texts, ["two"]);
+    assert!(second.unwrap().reply.unwrap().error.is_none(), "the stop was for the turn before");
     let path = process.path().await;
-    let [(_, _, None), (_, text, Some(Finish::Interrupted(_)))] = path.as_slice() else { panic!("{path:?}") };
+    let [(_, _, None), (_, text, Some(Finish::Interrupted(_))), _, _] = path.as_slice() else {
+        panic!("{path:?}")
+    };
     assert_eq!(text, FIRST);
 }
 
 #[tokio::test]
-async fn the_sixty_fifth_waits_outside() {
+async fn the_sixty_fifth_is_rejected_by_name() {
+    let house = House::new();
+    let process = house.process("chat");
+    let (model, mut requests) = Gated::gated();
+    let talk = process.talk(config(&model), TurnInput::text("one")).await;
+    let asked = requests.recv().await.unwrap();
+    for number in 0..=MAX_WAITING {
+        talk.steer(&number.to_string()).await;
+    }
+    // The task takes them in while its model waits.
+    let mut events = talk.session.events(1);
+    let rejected = loop {
+        if let drawloom_agent::Event::Rejected { error, .. } = events.next().await.unwrap().event {
+            break error;
+        }
+    };
+    assert!(rejected.to_string().contains("64 messages wait"), "{rejected}");
+    drop(asked);
+    drop(requests.recv().await.unwrap());
+    let ended = talk.to_its_end(Cancel::never()).await;
+    assert_eq!(ended.last().unwrap().0.len(), MAX_WAITING);
+}
+
+#[tokio::test]
+async fn a_turn_asks_a_model_forty_times_and_the_rest_is_another_turn() {
     let house = House::new();
     let process = house.process("chat");
     let entered = process.enter().await;
     let (model, mut requests) = Gated::gated();
-    let ((_, further, _), ()) = tokio::join!(run(&process, &model, "one", Cancel::never()), async {
+    let fence =
+        async || process.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap().fence;
+    let talk = process.talk(config(&model), TurnInput::text("0")).await;
+    let mut fences = Vec::new();
+    for number in 1..=40 {
         let asked = requests.recv().await.unwrap();
-        for number in 0..MAX_WAITING {
-            join(&process, &entered, &number.to_string()).unwrap();
-        }
-        assert_eq!(join(&process, &entered, "too many"), Err("too many".to_owned()));
+        fences.push(fence().await);
+        talk.steer(&number.to_string()).await;
         drop(asked);
-        drop(requests.recv().await.unwrap());
-    });
-    assert_eq!(further[0].0.len(), MAX_WAITING);
+    }
+    let asked = requests.recv().await.unwrap();
+    assert!(fences.iter().all(|of_call| *of_call == fences[0]));
+    assert_ne!(fence().await, fences[0], "the forty-first call is under a lease of its own");
+    drop(asked);
+    assert_eq!(talk.to_its_end(Cancel::never()).await.len(), 41);
 }
 
 #[tokio::test]
-async fn a_turn_asks_a_model_forty_times_and_gives_back_the_rest() {
+async fn a_task_that_is_dropped_gives_its_session_back_and_ends_its_events() {
     let house = House::new();
     let process = house.process("chat");
     let entered = process.enter().await;
-    let (model, mut requests) = Gated::gated();
-    let ((_, further, unsaid), ()) = tokio::join!(run(&process, &model, "0", Cancel::never()), async {
-        for number in 1..=40 {
-            let asked = requests.recv().await.unwrap();
-            join(&process, &entered, &number.to_string()).unwrap();
-            drop(asked);
-        }
-    });
-    assert_eq!(further.len(), 39);
-    assert_eq!(unsaid, ["40"]);
-}
-
-#[tokio::test]
-async fn a_turn_that_is_dropped_between_two_calls_gives_its_session_back() {
-    let house = House::new();
-    let process = house.process("chat");
-    let entered = process.enter().await;
-    let model = script(r#"{"text": "yes", "loop": true}"#);
-    let said = Said::New { texts: vec![NewText::owner("one", Some(Role::User))], media: Vec::new() };
-    let (asked, never) = (manner(&model), Cancel::never());
-    let begun = Turn::begin(&process.desk, &WHO, &entered, &asked, said, &process.doors, never);
-    let (mut turn, kept) = begun.await.unwrap();
-    turn.answer(kept).await;
-    join(&process, &entered, "two").unwrap();
-    drop(turn);
-    assert!(join(&process, &entered, "three").is_err(), "its door is closed");
-    let lease = async || process.desk.store.lease(&WHO, &entered.session.lease()).await.unwrap();
+    let (gated, mut requests) = Gated::gated();
+    let talk = process.talk(config(&gated), TurnInput::text("one")).await;
+    let held = requests.recv().await.unwrap();
+    talk.steer("two").await;
+    let mut events = talk.session.events(1);
+    talk.session.abort();
+    while events.next().await.is_some() {}
+    drop(held);
+    let lease = async || process.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap();
     while lease().await.is_some_and(|lease| lease.holder.is_some()) {
         tokio::task::yield_now().await;
     }
-    assert!(process.say(&model, "four").await.is_ok());
+    let model = script(r#"{"text": "yes", "loop": true}"#);
+    assert!(process.say(&model, "four").await.is_ok(), "a new task");
+}
+
+#[tokio::test]
+async fn what_is_said_twice_under_one_key_is_said_once() {
+    let house = House::new();
+    let process = house.process("chat");
+    let model = script(r#"{"text": "yes", "loop": true}"#);
+    let entered = process.enter().await;
+    let session = spawn(&process.runtime, &entered.session);
+    let key: drawloom_agent::SayId = process.runtime.new_id().unwrap();
+    let mut events = session.events(1);
+    for _ in 0..2 {
+        let say = crate::support::said(key.clone(), Arc::new(config(&model)), TurnInput::text("once"));
+        session.send(Operation::Say(Box::new(say))).await.unwrap();
+    }
+    session.close().await;
+    let mut accepted = 0;
+    while let Some(event) = events.next().await {
+        accepted += usize::from(matches!(event.event, drawloom_agent::Event::Accepted { .. }));
+    }
+    assert_eq!(accepted, 1);
+    assert_eq!(process.texts().await, ["once", "yes"]);
 }

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use drawloom_agent::session::TurnInput;
 use drawloom_agent::{AgentError, LEASE};
 use loom::{Finish, Role};
 use store::{GenerationState, Holder, StoreError};
 
-use crate::support::{FIRST, Gated, House, REST, WHO, script};
+use crate::support::{FIRST, Gated, House, REST, WHO, config, script};
 
 const PAST: i64 = LEASE.as_millis() as i64 + 1;
 
-#[tokio::test]
+/// By the clock of the runtime: the session is waited for a while.
+#[tokio::test(start_paused = true)]
 async fn a_session_that_a_living_process_holds_is_busy_and_says_whose_it_is() {
     let house = House::new();
     let (holder, other) = (house.process("up"), house.process("chat"));
@@ -18,9 +20,10 @@ async fn a_session_that_a_living_process_holds_is_busy_and_says_whose_it_is() {
     let (turned, ()) = tokio::join!(holder.say(&model, "hello"), async {
         let asked = requests.recv().await.unwrap();
         let refused = other.say(&script(r#"{"text": "no"}"#), "me too").await;
-        let Err(AgentError::Busy { instance, by }) = refused else { panic!("{refused:?}") };
-        assert_eq!(instance, Some(holder.desk.instance));
-        assert_eq!(by, format!("process {} (drawloom up)", std::process::id()));
+        let refused = refused.unwrap_err();
+        let AgentError::Busy { instance, by } = refused.as_ref() else { panic!("{refused:?}") };
+        assert_eq!(*instance, Some(holder.runtime.instance));
+        assert_eq!(*by, format!("process {} (drawloom up)", std::process::id()));
         assert_eq!(other.texts().await, ["hello"], "nothing was written");
         drop(asked);
     });
@@ -30,16 +33,18 @@ async fn a_session_that_a_living_process_holds_is_busy_and_says_whose_it_is() {
     assert_eq!(other.texts().await, ["hello", "one two three", "me too", "yes"]);
 }
 
-#[tokio::test]
+/// By the clock of the runtime, as above.
+#[tokio::test(start_paused = true)]
 async fn a_session_whose_process_is_dead_is_free_at_once() {
     let house = House::new();
     let (dead, other) = (house.process("chat"), house.process("chat"));
     let entered = other.enter().await;
-    let holder = Holder::new(format!("{}/1", dead.desk.instance));
+    let holder = Holder::new(format!("{}/1", dead.runtime.instance));
     let lease = entered.session.lease();
-    dead.desk.store.acquire_lease(&WHO, &lease, &holder, LEASE, dead.desk.now()).await.unwrap();
+    dead.runtime.store.acquire_lease(&WHO, &lease, &holder, LEASE, dead.runtime.now()).await.unwrap();
     let model = script("{\"text\": \"yes\"}\n{\"text\": \"yes\"}");
-    assert!(matches!(other.say(&model, "hello").await, Err(AgentError::Busy { .. })));
+    let refused = other.say(&model, "hello").await.unwrap_err();
+    assert!(matches!(refused.as_ref(), AgentError::Busy { .. }), "{refused:?}");
     dead.die();
     assert!(other.say(&model, "hello").await.unwrap().reply.unwrap().error.is_none());
 }
@@ -56,11 +61,13 @@ async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_n
         let turned = other.say(&script(r#"{"text": "I am here"}"#), "anybody?").await.unwrap();
         assert!(turned.reply.unwrap().error.is_none());
         assert_eq!(other.spools(), 1);
-        assert_eq!(other.desk.recover().await.unwrap(), 0, "nothing is taken while it lives");
+        assert_eq!(other.runtime.recover(&()).await.unwrap(), 0, "nothing is taken while it lives");
         drop(asked);
     });
     let refused = turned.unwrap().reply;
-    let Err(AgentError::TakenOver { by }) = &refused else { panic!("{refused:?}") };
+    let Some(AgentError::TakenOver { by }) = refused.as_ref().err().map(AsRef::as_ref) else {
+        panic!("{refused:?}")
+    };
     assert!(!by.is_empty());
     let path = ["hello", "anybody?", "I am here"];
     assert_eq!(other.texts().await, path, "the tip stays where the conversation went");
@@ -69,7 +76,7 @@ async fn a_sleeper_is_refused_when_it_wakes_and_what_it_had_received_becomes_a_n
     assert_eq!(text, format!("{FIRST}{REST}"));
     assert_eq!(other.spools(), 0);
     sleeper.die();
-    assert_eq!(other.desk.recover().await.unwrap(), 0, "once");
+    assert_eq!(other.runtime.recover(&()).await.unwrap(), 0, "once");
 }
 
 /// By both clocks: when a sleeper wakes, its renewal is due at once.
@@ -86,7 +93,8 @@ async fn who_lost_the_session_stops_what_they_asked_for_and_keeps_what_came_besi
         // The model never goes on by itself.
         asked
     });
-    assert!(matches!(turned.unwrap().reply, Err(AgentError::TakenOver { .. })));
+    let error = turned.unwrap().reply.unwrap_err();
+    assert!(matches!(error.as_ref(), AgentError::TakenOver { .. }), "{error:?}");
     assert_eq!(other.texts().await, ["hello", "anybody?", "I am here"]);
     let reserved = sleeper.generations().await.first().unwrap().row.reserved.clone();
     let (text, finish) = other.node(*reserved.first().unwrap()).await.unwrap();
@@ -101,17 +109,17 @@ async fn a_request_that_was_never_sent_is_ended_even_if_its_process_left_in_orde
     let house = House::new();
     let (left, other) = (house.process("chat"), house.process("chat"));
     let (model, mut requests) = Gated::gated();
-    tokio::select! {
-        turned = left.say(&model, "hello") => panic!("{turned:?}"),
-        asked = requests.recv() => std::mem::forget(asked),
-    }
+    let talk = left.talk(config(&model), TurnInput::text("hello")).await;
+    let asked = requests.recv().await;
+    talk.dies().await;
+    std::mem::forget(asked);
     left.forget_spools();
-    assert_eq!(other.desk.recover().await.unwrap(), 0);
+    assert_eq!(other.runtime.recover(&()).await.unwrap(), 0);
     let states = async || other.generations().await.into_iter().map(|found| found.state).collect::<Vec<_>>();
     assert_eq!(states().await, [GenerationState::Started], "the control: its process lives");
     // It leaves nothing that says that it was there.
     left.die();
-    assert_eq!(other.desk.recover().await.unwrap(), 0);
+    assert_eq!(other.runtime.recover(&()).await.unwrap(), 0);
     assert_eq!(states().await, [GenerationState::Cancelled]);
     assert_eq!(other.texts().await, ["hello"], "no node is made of nothing");
 }
@@ -121,17 +129,17 @@ async fn what_a_turn_that_is_dropped_had_received_is_recovered_where_it_was_aske
     let house = House::new();
     let (dropped, other) = (house.process("chat"), house.process("chat"));
     let (model, mut requests) = Gated::gated();
-    tokio::select! {
-        turned = dropped.say(&model, "hello") => panic!("{turned:?}"),
-        asked = requests.recv() => std::mem::forget(asked),
-    }
+    let talk = dropped.talk(config(&model), TurnInput::text("hello")).await;
+    let asked = requests.recv().await;
+    talk.dies().await;
+    std::mem::forget(asked);
     dropped.die();
-    assert_eq!(other.desk.recover().await.unwrap(), 1);
+    assert_eq!(other.runtime.recover(&()).await.unwrap(), 1);
     let path = other.path().await;
     let [(_, _, _), (role, text, finish)] = path.as_slice() else { panic!("{path:?}") };
     assert_eq!((role, text.as_str()), (&Role::Assistant, FIRST));
     assert!(matches!(finish, Some(Finish::Interrupted(_))), "{finish:?}");
-    assert_eq!(other.desk.recover().await.unwrap(), 0, "once");
+    assert_eq!(other.runtime.recover(&()).await.unwrap(), 0, "once");
 }
 
 #[tokio::test]
@@ -139,12 +147,12 @@ async fn a_turn_that_is_dropped_gives_its_session_back() {
     let house = House::new();
     let process = house.process("chat");
     let (model, mut requests) = Gated::gated();
-    tokio::select! {
-        turned = process.say(&model, "hello") => panic!("{turned:?}"),
-        asked = requests.recv() => std::mem::forget(asked),
-    }
+    let talk = process.talk(config(&model), TurnInput::text("hello")).await;
+    let asked = requests.recv().await;
+    talk.dies().await;
+    std::mem::forget(asked);
     let lease = process.enter().await.session.lease();
-    let held = async || process.desk.store.lease(&WHO, &lease).await.unwrap().unwrap().holder.is_some();
+    let held = async || process.runtime.store.lease(&WHO, &lease).await.unwrap().unwrap().holder.is_some();
     while held().await {
         tokio::task::yield_now().await;
     }
@@ -162,16 +170,8 @@ async fn turns_of_one_process_never_overlap() {
     for number in 0..8 {
         let (process, model) = (std::sync::Arc::clone(&process), model.clone());
         turns.spawn(async move {
-            loop {
-                match process.say(&model, &format!("question {number}")).await {
-                    Ok(turned) => break assert!(turned.reply.unwrap().error.is_none()),
-                    Err(AgentError::Busy { instance, .. }) => {
-                        assert_eq!(instance, Some(process.desk.instance));
-                    }
-                    Err(error) => panic!("{error}"),
-                }
-                tokio::task::yield_now().await;
-            }
+            let talk = process.talk(config(&model), TurnInput::text(format!("question {number}"))).await;
+            assert!(talk.finished().await.unwrap().reply.unwrap().error.is_none());
         });
     }
     turns.join_all().await;
@@ -190,7 +190,7 @@ async fn a_turn_that_takes_long_keeps_its_session() {
     let (holder, other) = (house.process("chat"), house.process("chat"));
     let (model, mut requests) = Gated::gated();
     let entered = holder.enter().await;
-    let store = &holder.desk.store;
+    let store = &holder.runtime.store;
     let expires = async || store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap().expires;
     let (turned, ()) = tokio::join!(holder.say(&model, "hello"), async {
         let asked = requests.recv().await.unwrap();
@@ -201,7 +201,8 @@ async fn a_turn_that_takes_long_keeps_its_session() {
             assert!(expires().await > before, "it was not renewed");
         }
         let refused = other.say(&script(r#"{"text": "no"}"#), "me too").await;
-        assert!(matches!(refused, Err(AgentError::Busy { .. })), "{refused:?}");
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused.as_ref(), AgentError::Busy { .. }), "{refused:?}");
         drop(asked);
     });
     assert!(turned.unwrap().reply.unwrap().error.is_none());
@@ -214,9 +215,9 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
     let process = house.process("chat");
     let entered = process.enter().await;
     let name = entered.session.lease();
-    let store = &process.desk.store;
+    let store = &process.runtime.store;
     let take = async |who: &str| {
-        store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE, process.desk.now()).await
+        store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE, process.runtime.now()).await
     };
     let first = take("a").await.unwrap();
     assert!(matches!(take("b").await, Err(StoreError::Held { .. })));
@@ -226,10 +227,10 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
         ..store::With::nothing()
     };
     // Nobody took it: the one who slept goes on.
-    assert!(process.desk.apply_rows(&WHO, entered.tree, with(first)).await.is_ok());
+    assert!(process.runtime.apply_rows(&WHO, entered.tree, with(first)).await.is_ok());
     let second = take("b").await.unwrap();
-    let refused = process.desk.apply_rows(&WHO, entered.tree, with(first)).await;
+    let refused = process.runtime.apply_rows(&WHO, entered.tree, with(first)).await;
     assert!(matches!(refused, Err(AgentError::Store(StoreError::Fenced { .. }))), "{refused:?}");
-    assert!(process.desk.apply_rows(&WHO, entered.tree, with(second)).await.is_ok());
-    assert!(process.desk.apply_rows(&WHO, entered.tree, store::With::nothing()).await.is_ok());
+    assert!(process.runtime.apply_rows(&WHO, entered.tree, with(second)).await.is_ok());
+    assert!(process.runtime.apply_rows(&WHO, entered.tree, store::With::nothing()).await.is_ok());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drawloom_agent::Ask;
+use drawloom_agent::GenerationRequest;
 use loom::plan::{NewText, NewTree};
 use loom::{Mode, Op, Role, TreeId, ViewName};
 use model::quirks::{LimitField, ThinkingForm};
@@ -10,7 +10,7 @@ use model::{Connection, DialectName, Encoded, HttpModel, Model, ModelInfo, Quirk
 use serde_json::Value;
 use store::With;
 
-use crate::support::{House, Process, WHO, manner};
+use crate::support::{House, Process, WHO, config};
 
 /// A model of a server that is never asked.
 fn model(dialect: DialectName, window: u32, output_limit: u32, quirks: Quirks) -> Arc<dyn Model> {
@@ -35,24 +35,29 @@ fn limit(encoded: &Encoded) -> u64 {
 
 /// A tree with more in it than any window here holds.
 async fn long(process: &Process, mode: Mode) -> TreeId {
-    let tree = process.desk.new_id::<TreeId>().unwrap();
+    let tree = process.runtime.new_id::<TreeId>().unwrap();
     let view = ViewName::default();
     let op = Op::Create(NewTree { mode, title: "long".to_owned(), origin: None });
-    process.desk.change(&WHO, tree, &view, op, With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &view, op, With::nothing()).await.unwrap();
     for turn in 0..60 {
         let role =
             (mode == Mode::Dialogue).then_some(if turn % 2 == 0 { Role::User } else { Role::Assistant });
         let text =
             NewText::owner(format!("{turn}. {}\n\n", "A tide came in and went out again. ".repeat(40)), role);
-        process.desk.change(&WHO, tree, &view, Op::Append(text), With::nothing()).await.unwrap();
+        process.runtime.change(&WHO, tree, &view, Op::Append(text), With::nothing()).await.unwrap();
     }
     let last = NewText::owner("And then?".to_owned(), (mode == Mode::Dialogue).then_some(Role::User));
-    process.desk.change(&WHO, tree, &view, Op::Append(last), With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &view, Op::Append(last), With::nothing()).await.unwrap();
     tree
 }
 
-fn ask(model: &Arc<dyn Model>, tree: TreeId, max_tokens: Option<u32>, thinking: Option<Thinking>) -> Ask {
-    let mut ask = manner(model).next(tree, &ViewName::default());
+fn ask(
+    model: &Arc<dyn Model>,
+    tree: TreeId,
+    max_tokens: Option<u32>,
+    thinking: Option<Thinking>,
+) -> GenerationRequest {
+    let mut ask = config(model).request(tree, &ViewName::default());
     (ask.params.max_tokens, ask.params.thinking) = (max_tokens, thinking);
     ask
 }
@@ -80,7 +85,7 @@ async fn no_answer_can_grow_beyond_the_window_in_any_dialect() {
             let model = model(dialect, window, output, quirks);
             for thinking in [None, Some(Thinking::High)] {
                 let prepared =
-                    ask(&model, dialogue, asked, thinking).prepare(&process.desk, &WHO).await.unwrap();
+                    ask(&model, dialogue, asked, thinking).prepare(&process.runtime, &WHO).await.unwrap();
                 assert_eq!(limit(&prepared.encoded), kept, "{dialect} {window} {asked:?} {thinking:?}");
                 let (tokens, window) = (prepared.manifest.tokens, u64::from(window));
                 assert!(tokens * 2 > window / 2, "the window is in use: {tokens} of {window}");
@@ -102,7 +107,7 @@ async fn a_document_asks_for_what_was_kept_as_well() {
         (raw, Some(96), 96),
         (model(DialectName::AnthropicMessages, 8_192, 4_096, Quirks::default()), None, 2_048),
     ] {
-        let prepared = ask(&model, document, asked, None).prepare(&process.desk, &WHO).await.unwrap();
+        let prepared = ask(&model, document, asked, None).prepare(&process.runtime, &WHO).await.unwrap();
         assert_eq!(limit(&prepared.encoded), kept);
         assert!(prepared.manifest.tokens + kept <= 8_192);
     }

@@ -10,6 +10,7 @@ mod handing;
 mod joining;
 mod leases;
 mod limits;
+mod schedules;
 mod sending;
 mod spending;
 mod support;

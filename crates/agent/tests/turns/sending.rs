@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use context::{BootFile, Bootstrap, Manifest, PathRun};
-use drawloom_agent::Manner;
-use drawloom_agent::turn::Said;
-use loom::plan::NewText;
+use drawloom_agent::TurnConfig;
+use drawloom_agent::session::TurnInput;
 use loom::rows::Injection;
-use loom::{Digest, Role, Trust};
+use loom::{Digest, Trust};
 use model::{Cancel, Model};
 
-use crate::support::{House, Process, WHO, manner, script};
+use crate::support::{House, Process, WHO, config, script};
 
 fn rules(text: &str) -> Arc<Bootstrap> {
     let (text, digest) = (text.to_owned(), Digest::of(text.as_bytes()));
@@ -21,20 +20,23 @@ fn rules(text: &str) -> Arc<Bootstrap> {
 /// Says something below these rules, and returns what was sent.
 async fn say(process: &Process, model: &Arc<dyn Model>, bootstrap: Arc<Bootstrap>) -> Manifest {
     let tree = process.enter().await.tree;
-    let said = vec![NewText::owner("Is it raining?", Some(Role::User))];
-    let manner = Manner { bootstrap, ..manner(model) };
-    let (turned, ..) =
-        process.run(&manner, Said::New { texts: said, media: Vec::new() }, Cancel::never()).await.unwrap();
+    let asked = TurnConfig { bootstrap, ..config(model) };
+    let talk = process.talk(asked, TurnInput::text("Is it raining?")).await;
+    let turned = talk.to_its_end(Cancel::never()).await.remove(0).1.unwrap();
     let reply = turned.reply.unwrap();
     assert!(reply.error.is_none(), "{:?}", reply.error);
     let digest = reply.manifest;
-    let bytes = process.desk.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
+    let bytes = process.runtime.read(&WHO, tree, move |rows| rows.manifest(digest)).await.unwrap();
     Manifest::from_bytes(&bytes.unwrap()).unwrap()
 }
 
 async fn shown(process: &Process) -> Vec<Injection> {
     let tree = process.enter().await.tree;
-    process.desk.read(&WHO, tree, |rows| rows.injections(rows.tree()?.root.original(), None)).await.unwrap()
+    process
+        .runtime
+        .read(&WHO, tree, |rows| rows.injections(rows.tree()?.root.original(), None))
+        .await
+        .unwrap()
 }
 
 const YES: &str = r#"{"text": "Yes.", "loop": true}"#;

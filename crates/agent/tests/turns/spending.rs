@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use drawloom_agent::{AgentError, Budget, Fallbacks, Limit, Purse};
+use drawloom_agent::{AgentError, Budget, Fallbacks, Limit, SpendLimiter};
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
 use model::{
@@ -76,17 +76,17 @@ fn dear() -> Option<Prices> {
 
 fn with_budget(process: &mut Process, turn: f64, day: f64) {
     let budget = Budget { turn: dollars(turn), day: dollars(day), ..Budget::default() };
-    process.desk.purse = Arc::new(Purse::new(budget));
+    process.runtime.spend = Arc::new(SpendLimiter::new(budget));
 }
 
 fn with_fallbacks(process: &mut Process, models: Vec<Arc<dyn Model>>, remote: bool) {
     let found =
         move || models.iter().map(|model| (model.info().full_name(), Ok(Arc::clone(model)))).collect();
-    process.desk.fallbacks = Fallbacks::new(found, remote);
+    process.runtime.fallbacks = Fallbacks::new(found, remote);
 }
 
 async fn usage(process: &Process) -> Vec<UsageRow> {
-    process.desk.store.usage(&Principal::Owner, None, loom::Millis(0)).await.unwrap()
+    process.runtime.store.usage(&Principal::Owner, None, loom::Millis(0)).await.unwrap()
 }
 
 /// A local model that is not there any more.
@@ -110,7 +110,7 @@ async fn what_was_spent_counts_against_the_day_and_the_refusal_names_the_key() {
     assert!(turned.reply.unwrap().error.is_none());
     assert_eq!(usage(&process).await[0].usage.micro_cost, Some(1_000_000));
     let refused = process.say(&model, "two").await.unwrap().reply.unwrap_err();
-    assert!(matches!(refused, AgentError::Budget { limit: Limit::Day, .. }), "{refused}");
+    assert!(matches!(refused.as_ref(), AgentError::Budget { limit: Limit::Day, .. }), "{refused}");
     assert!(refused.to_string().contains("$5.00"), "{refused}");
     assert_eq!(far.asked(), 1, "nothing was sent");
     assert_eq!(process.generations().await.len(), 1);
@@ -127,7 +127,7 @@ async fn a_turn_has_a_budget_of_its_own_and_a_local_model_none() {
     let far = Far::new("dear", ANSWERS, dear());
     let model: Arc<dyn Model> = far.clone();
     let refused = process.say(&model, "one").await.unwrap().reply.unwrap_err();
-    assert!(matches!(refused, AgentError::Budget { limit: Limit::Turn, .. }), "{refused}");
+    assert!(matches!(refused.as_ref(), AgentError::Budget { limit: Limit::Turn, .. }), "{refused}");
     assert_eq!(far.asked(), 0);
     let near = local(ANSWERS);
     assert!(process.say(&near, "two").await.unwrap().reply.is_ok(), "control");

@@ -1,26 +1,28 @@
-//! Processes of one home, each with a desk of its own, and a model that says what the test tells it to.
+//! Processes of one home, each with a runtime of its own, and a model that says what the test tells it to.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use context::Bootstrap;
-use drawloom_agent::handover::{Doors, Listener};
-use drawloom_agent::session::Name;
-use drawloom_agent::turn::Said;
-use drawloom_agent::{AgentError, Chosen, Client, Desk, Entered, Fallbacks, LEASE, Manner, Turn, Turned};
+use context::{Bootstrap, Zone};
+use drawloom_agent::session::{
+    EventStream, Handle, Name, Operation, Say, Text, TreeChoice, TurnInput, spawn,
+};
+use drawloom_agent::steering::Listener;
+use drawloom_agent::{
+    AgentError, Chosen, CommittedNode, Entered, Event, Runtime, SayId, TurnConfig, TurnOutcome,
+};
 use loom::path::Exceptions;
-use loom::plan::NewText;
 use loom::render::{Passage, tip, window};
-use loom::{Finish, NodeId, Role};
+use loom::{Author, Digest, Finish, NodeId, Role, Trust};
 use model::script::ScriptOptions;
 use model::{
-    Call, Cancel, Clock, Dialect, EncodeError, Encoded, Event, Exchange, Model, ModelError, ModelInfo,
+    Call, Cancel, Clock, Dialect, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo,
     PARSER_VERSION, Params, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
 };
-use store::home::{Home, HomeOptions, SpaceLimits};
+use store::home::{Home, HomeOptions};
 use store::instance::{About, Instance, InstanceId, Instances};
-use store::{Generation, GenerationFilter, Ids, Principal, SessionKind, Store};
+use store::{Generation, GenerationFilter, Principal, SessionKind, Store};
 use text::mask::Masker;
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,27 +63,20 @@ impl House {
         let instance = Instances::of(&self.home).unwrap().start(id, &about).unwrap();
         let heard = Arc::<Heard>::default();
         let now = Arc::clone(&self.now);
-        let desk = Desk {
-            store: Arc::clone(&self.store),
-            ids: Ids::new(),
-            home: Arc::clone(&self.home),
-            instance: id,
-            clock: Clock::new(move || now.load(Ordering::SeqCst)),
-            masker: Arc::new(Masker::new(&[]).unwrap()),
-            space: SpaceLimits::default(),
-            lease: LEASE,
-            client: Arc::clone(&heard) as Arc<dyn Client>,
-            purse: Arc::default(),
-            fallbacks: Fallbacks::default(),
-        };
-        Process { desk, doors: Doors::default(), heard, instance }
+        let runtime = Runtime::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.home),
+            id,
+            Clock::new(move || now.load(Ordering::SeqCst)),
+            Arc::new(Masker::new(&[]).unwrap()),
+        );
+        Process { runtime, heard, instance }
     }
 }
 
 /// A process. It is dead once it is dropped.
 pub(crate) struct Process {
-    pub(crate) desk: Desk,
-    pub(crate) doors: Doors,
+    pub(crate) runtime: Runtime,
     pub(crate) heard: Arc<Heard>,
     instance: Instance,
 }
@@ -90,11 +85,11 @@ impl Process {
     /// The session `main`.
     pub(crate) async fn enter(&self) -> Entered {
         let chosen = Chosen { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
-        self.desk.enter(&WHO, &chosen, false, "hello").await.unwrap()
+        self.runtime.enter(&WHO, &chosen, "hello").await.unwrap()
     }
 
-    /// Says something and waits for the answer.
-    pub(crate) async fn say(&self, model: &Arc<dyn Model>, text: &str) -> Result<Turned, AgentError> {
+    /// Says something, and waits until nothing of the session is under way. What came of it.
+    pub(crate) async fn say(&self, model: &Arc<dyn Model>, text: &str) -> Result<Turned, Arc<AgentError>> {
         self.say_until(model, text, Cancel::never()).await
     }
 
@@ -104,39 +99,30 @@ impl Process {
         model: &Arc<dyn Model>,
         text: &str,
         cancel: Cancel,
-    ) -> Result<Turned, AgentError> {
-        let said = vec![NewText::owner(text.to_owned(), Some(Role::User))];
-        Ok(self.run(&manner(model), Said::New { texts: said, media: Vec::new() }, cancel).await?.0)
+    ) -> Result<Turned, Arc<AgentError>> {
+        let talk = self.talk(config(model), TurnInput::text(text)).await;
+        talk.to_its_end(cancel).await.remove(0).1
     }
 
-    /// A turn to its end: what came of the first call, of those for what joined, and what was given back.
-    pub(crate) async fn run(
-        &self,
-        manner: &Manner,
-        said: Said,
-        cancel: Cancel,
-    ) -> Result<(Turned, Vec<(Vec<String>, Turned)>, Vec<String>), AgentError> {
-        let entered = self.enter().await;
-        let begun = Turn::begin(&self.desk, &WHO, &entered, manner, said, &self.doors, cancel).await;
-        let (mut turn, kept) = begun?;
-        let first = turn.answer(kept).await;
-        let mut further = Vec::new();
-        while let Some(kept) = turn.next().await {
-            let joined = kept.joined.clone();
-            further.push((joined, turn.answer(kept).await));
-        }
-        Ok((first, further, turn.end().await))
+    /// Says something; its turn begins.
+    pub(crate) async fn talk(&self, config: TurnConfig, input: TurnInput) -> Talk<'_> {
+        let session = spawn(&self.runtime, &self.enter().await.session);
+        let events = session.events(session.next_event());
+        let key: SayId = self.runtime.new_id().unwrap();
+        let say = said(key.clone(), Arc::new(config), input);
+        session.send(Operation::Say(Box::new(say))).await.unwrap();
+        Talk { process: self, session, events, key }
     }
 
     /// Listens for what other processes say.
     pub(crate) fn listen(&self) -> Listener {
-        Listener::start(&self.desk.home, self.desk.instance, &self.doors).unwrap()
+        Listener::start(&self.runtime.home, self.runtime.instance, &self.runtime.sessions).unwrap()
     }
 
     /// The conversation: who said what, and how it ended.
     pub(crate) async fn path(&self) -> Vec<(Role, String, Option<Finish>)> {
         let tree = self.enter().await.tree;
-        let read = self.desk.read(&WHO, tree, |rows| {
+        let read = self.runtime.read(&WHO, tree, |rows| {
             let view = loom::ViewName::default();
             let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
             window(rows, &view, &path, None, 1_000)
@@ -156,38 +142,52 @@ impl Process {
     /// The text and end of a node, wherever it stands.
     pub(crate) async fn node(&self, node: NodeId) -> Option<(String, Option<Finish>)> {
         let tree = self.enter().await.tree;
-        let read = self.desk.read(&WHO, tree, move |rows| rows.node(node));
+        let read = self.runtime.read(&WHO, tree, move |rows| rows.node(node));
         read.await.unwrap().map(|row| (row.node.text().into_owned(), row.node.finish))
     }
 
     /// All generations, the oldest first.
     pub(crate) async fn generations(&self) -> Vec<Generation> {
-        self.desk.store.generations(&WHO, GenerationFilter::default()).await.unwrap()
+        self.runtime.store.generations(&WHO, GenerationFilter::default()).await.unwrap()
     }
 
     /// How many answers lie aside.
     pub(crate) fn spools(&self) -> usize {
-        let spool = self.desk.home.dir(store::home::HomeDir::Spool).unwrap();
+        let spool = self.runtime.home.dir(store::home::HomeDir::Spool).unwrap();
         std::fs::read_dir(spool).unwrap().count()
     }
 
     /// Nothing was received: it had come to the row, and not to the spool.
     pub(crate) fn forget_spools(&self) {
-        let spool = self.desk.home.dir(store::home::HomeDir::Spool).unwrap();
+        let spool = self.runtime.home.dir(store::home::HomeDir::Spool).unwrap();
         for found in std::fs::read_dir(spool).unwrap() {
             std::fs::remove_file(found.unwrap().path()).unwrap();
         }
     }
 
-    /// The process ends without a word, as far as its leases go.
+    /// The process ends without a word: what it was doing, and its hold on its leases.
     pub(crate) fn die(self) {
         drop(self.instance);
     }
 }
 
+/// Something the owner says in the session's tree.
+pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say {
+    Say {
+        key,
+        input,
+        tree: TreeChoice::Current,
+        view: loom::ViewName::default(),
+        config,
+        author: Author::owner(),
+        trust: Trust::Owner,
+        attended: false,
+    }
+}
+
 /// How a model is asked here.
-pub(crate) fn manner(model: &Arc<dyn Model>) -> Manner {
-    Manner {
+pub(crate) fn config(model: &Arc<dyn Model>) -> TurnConfig {
+    TurnConfig {
         model: Arc::clone(model),
         agent: "main".to_owned(),
         params: Params { n: 1, ..Params::default() },
@@ -201,21 +201,115 @@ pub(crate) fn script(lines: &str) -> Arc<dyn Model> {
     Arc::new(ScriptModel::from_text("script", lines, ScriptOptions::default()).unwrap())
 }
 
-/// What a client heard.
+/// What came of something said.
+#[derive(Debug)]
+pub(crate) struct Turned {
+    pub(crate) reply: Result<Reply, Arc<AgentError>>,
+}
+
+/// What came of its model call.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) answer: Option<CommittedNode>,
+    pub(crate) manifest: Digest,
+    pub(crate) share: f64,
+    pub(crate) zone: Zone,
+    pub(crate) error: Option<Arc<AgentError>>,
+}
+
+impl Turned {
+    fn of(outcome: TurnOutcome) -> Self {
+        let error = outcome.error.map(|error| error.0);
+        let reply = match (outcome.manifest, error) {
+            (None, Some(error)) => Err(error),
+            (manifest, error) => Ok(Reply {
+                answer: outcome.answer,
+                manifest: manifest.unwrap(),
+                share: outcome.share,
+                zone: Zone::of(outcome.share),
+                error,
+            }),
+        };
+        Self { reply }
+    }
+}
+
+/// Something said, and the events since.
+pub(crate) struct Talk<'a> {
+    process: &'a Process,
+    pub(crate) session: Handle,
+    events: EventStream,
+    key: SayId,
+}
+
+impl Talk<'_> {
+    /// What came of what was said here.
+    pub(crate) async fn finished(mut self) -> Result<Turned, Arc<AgentError>> {
+        loop {
+            match self.events.next().await.unwrap().event {
+                Event::Finished { says, outcome } if says.contains(&self.key) => {
+                    return Ok(Turned::of(*outcome));
+                }
+                Event::Rejected { say, error } if say == self.key => return Err(error.0),
+                _ => {}
+            }
+        }
+    }
+
+    /// The task is dropped where it waits.
+    pub(crate) async fn dies(mut self) {
+        self.session.abort();
+        while self.events.next().await.is_some() {}
+    }
+
+    /// Says something in the turn under way.
+    pub(crate) async fn steer(&self, text: &str) {
+        let text = Text {
+            key: self.process.runtime.new_id().unwrap(),
+            text: text.to_owned(),
+            view: loom::ViewName::default(),
+        };
+        self.session.send(Operation::Steer(text)).await.unwrap();
+    }
+
+    /// What came of each model call until nothing was under way, and the texts it answered: first that of what was
+    /// said here.
+    pub(crate) async fn to_its_end(
+        mut self,
+        mut cancel: Cancel,
+    ) -> Vec<(Vec<String>, Result<Turned, Arc<AgentError>>)> {
+        let (mut ended, mut texts, mut stopped) = (Vec::new(), Vec::new(), false);
+        loop {
+            let event = tokio::select! {
+                event = self.events.next() => event.unwrap().event,
+                () = cancel.cancelled(), if !stopped => {
+                    stopped = true;
+                    self.session.send(Operation::Stop).await.unwrap();
+                    continue;
+                }
+            };
+            match event {
+                Event::Notice { text } => self.process.heard.notes.lock().unwrap().push(text),
+                Event::Delta { text, .. } => self.process.heard.text.lock().unwrap().push_str(&text),
+                Event::Accepted { text, .. } => texts.push(text),
+                Event::Finished { outcome, .. } => {
+                    ended.push((std::mem::take(&mut texts), Ok(Turned::of(*outcome))));
+                }
+                Event::Rejected { error, .. } => {
+                    ended.push((Vec::new(), Err(error.0)));
+                }
+                Event::Idle if !ended.is_empty() => return ended,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What was heard.
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) notes: Mutex<Vec<String>>,
     pub(crate) text: Mutex<String>,
-}
-
-impl Client for Heard {
-    fn note(&self, line: &str) {
-        self.notes.lock().unwrap().push(line.to_owned());
-    }
-
-    fn delta(&self, _: NodeId, text: &str) {
-        self.text.lock().unwrap().push_str(text);
-    }
 }
 
 /// A request that waits. Dropping it lets the model go on.
@@ -279,7 +373,7 @@ impl Model for Gated {
             body.extend_from_slice(&bytes);
             let mut events = Vec::new();
             parser.feed(&bytes, &mut events).unwrap();
-            events.into_iter().for_each(|event: Event| listener.event(event));
+            events.into_iter().for_each(|event| listener.event(event));
         };
         say(event(FIRST, None));
         let (held, let_go) = oneshot::channel();

@@ -31,18 +31,19 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     app.check_output(&target)?;
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
-    let copy = app.home.root().join(format!(".backup-{}.db", now.0));
-    let made = app.store.backup(&asker.principal, &copy).await;
-    let shown = app.store.blobs(&asker.principal).await;
+    let copy = app.runtime.home.root().join(format!(".backup-{}.db", now.0));
+    let made = app.runtime.store.backup(&asker.principal, &copy).await;
+    let shown = app.runtime.store.blobs(&asker.principal).await;
     let result = (|| {
         let made = made?;
         let mut files = vec![("loom.db".to_owned(), copy.clone())];
-        let config = app.home.config();
+        let config = app.runtime.home.config();
         if config.is_file() {
             files.push(("config.toml".to_owned(), config));
         }
-        let problems = missing_blobs(&app.home.root().join(HomeDir::Blobs.name()), &shown?);
-        let blobs = app.home.dir(HomeDir::Blobs).map_err(|error| failed(std::io::Error::other(error)))?;
+        let problems = missing_blobs(&app.runtime.home.root().join(HomeDir::Blobs.name()), &shown?);
+        let blobs =
+            app.runtime.home.dir(HomeDir::Blobs).map_err(|error| failed(std::io::Error::other(error)))?;
         collect(&blobs, Path::new("blobs"), &mut files).map_err(failed)?;
         let mut contents = Contents {
             format: "drawloom-backup".to_owned(),
@@ -80,13 +81,13 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     if let Err(error) = std::fs::remove_file(&copy)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        app.talk.note(&format!("{} could not be removed: {error}", copy.display()));
+        app.frontend.note(&format!("{} could not be removed: {error}", copy.display()));
     }
     let made = result?;
     let file = std::path::absolute(&target).unwrap_or(target);
-    let remembered = remember(app.home.root(), BackupMade::new(now.0, file, made.bytes, made.seq));
+    let remembered = remember(app.runtime.home.root(), BackupMade::new(now.0, file, made.bytes, made.seq));
     if let Err(error) = remembered {
-        app.talk.note(&format!("the backup is good, but the home could not note it: {error}"));
+        app.frontend.note(&format!("the backup is good, but the home could not note it: {error}"));
     }
     Ok(Outcome::BackedUp(made))
 }

@@ -32,7 +32,7 @@ pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result
             Forget::Node { tree: named.tree, node: named.node }
         }
     };
-    let places = app.store.forget_preview(&asker.principal, &what).await?;
+    let places = app.runtime.store.forget_preview(&asker.principal, &what).await?;
     if places.is_empty() {
         return Err(CommandError::not_found("place", "with that text", "nothing was removed"));
     }
@@ -40,14 +40,14 @@ pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result
         return Ok(Outcome::Removed(removed(&places, true)));
     }
     asked_twice(app, args.yes, &places, "forget")?;
-    let forgotten = app.store.forget(&asker.principal, &what, app.now()).await?;
+    let forgotten = app.runtime.store.forget(&asker.principal, &what, app.now()).await?;
     finish(app, asker, &forgotten).await
 }
 
 /// `tree purge`.
 pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outcome, CommandError> {
     let tree = app.tree_named(asker, &args.tree).await?;
-    let entry = app.store.tree(&asker.principal, tree).await?;
+    let entry = app.runtime.store.tree(&asker.principal, tree).await?;
     if args.dry_run {
         let nodes =
             PlaceShown { place: "nodes of the tree, and what cites them".to_owned(), count: entry.nodes };
@@ -58,15 +58,16 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
         }));
     }
     let title = text::terminal::one_line(&entry.title).into_owned();
-    app.talk.note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
+    app.frontend
+        .note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge")?;
-    let forgotten = app.store.purge(&asker.principal, tree, app.now()).await?;
+    let forgotten = app.runtime.store.purge(&asker.principal, tree, app.now()).await?;
     finish(app, asker, &forgotten).await
 }
 
 fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), CommandError> {
     for place in removed(places, true).removed {
-        app.talk.note(&format!("{what}: {} × {}", place.count, place.place));
+        app.frontend.note(&format!("{what}: {} × {}", place.count, place.place));
     }
     confirm(app, yes, what)
 }
@@ -74,7 +75,7 @@ fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), C
 fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
     let questions = [format!("{what} this for good?"), format!("really {what}? This cannot be undone.")];
     for question in questions.iter().skip(usize::from(yes)) {
-        if !app.talk.confirm(question) {
+        if !app.frontend.confirm(question) {
             return Err(CommandError::refused(
                 "not_confirmed",
                 format!("{what} was not confirmed; nothing was removed"),
@@ -88,12 +89,12 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 /// Removes the files of blobs that nothing shows any more, and says what was done.
 async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<Outcome, CommandError> {
     let mut outcome = removed(&forgotten.places, false);
-    let count = app.desk().remove_blobs(&asker.principal, &forgotten.blobs).await?;
+    let count = app.runtime.remove_blobs(&asker.principal, &forgotten.blobs).await?;
     if count > 0 {
         outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count });
     }
-    if let Some(what) = app.store.beyond_reach() {
-        app.talk
+    if let Some(what) = app.runtime.store.beyond_reach() {
+        app.frontend
             .note(&format!("what was forgotten may still stand in {what}: they are its owner's to clear"));
     }
     Ok(Outcome::Removed(outcome))

@@ -19,9 +19,9 @@ use text::terminal::one_line;
 use workspace::{Accept, FileArgument, StoreGuard};
 
 use super::archive::{self, ArchiveError, Contents};
-use crate::app::Talk;
 use crate::args::care::Restore;
 use crate::error::CommandError;
+use crate::frontend::Frontend;
 use crate::results::Outcome;
 use crate::results::care::Restored;
 
@@ -47,7 +47,7 @@ pub struct RestoreTo {
 /// # Errors
 /// `not_empty` where a store is already; `backup` for a file that is none or is damaged; `restore` when what was
 /// in it does not open. No store is there then.
-pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Talk) -> Result<Outcome, CommandError> {
+pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Frontend) -> Result<Outcome, CommandError> {
     let to = args.to.clone().unwrap_or(into.home);
     let to = std::path::absolute(&to).map_err(|error| CommandError::file("cannot find", &to, &error))?;
     if to.join(STORE).symlink_metadata().is_ok() {
@@ -78,7 +78,7 @@ async fn staged(
     file: File,
     stage: &Path,
     home: &Path,
-    talk: &dyn Talk,
+    talk: &dyn Frontend,
 ) -> Result<Restored, CommandError> {
     let contents = archive::unpack(file, stage).map_err(|error| unpacking(&args.file, &error))?;
     let (trees, problems) = verified(&stage.join(STORE)).await?;
@@ -111,7 +111,7 @@ async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
 }
 
 /// Gives everything its name in the home, the store last.
-fn publish(contents: &Contents, stage: &Path, home: &Path, talk: &dyn Talk) -> Result<(), CommandError> {
+fn publish(contents: &Contents, stage: &Path, home: &Path, talk: &dyn Frontend) -> Result<(), CommandError> {
     for name in contents.files.keys().filter(|name| *name != STORE) {
         let there = place(&stage.join(name), &home.join(name))
             .map_err(|error| CommandError::file("cannot write", &home.join(name), &error))?;

@@ -127,7 +127,7 @@ impl Conversation {
     pub(crate) fn attach(&mut self, app: &App, path: Option<&Path>) -> Result<(), CommandError> {
         let Some(path) = path else {
             let count = std::mem::take(&mut self.attached).len();
-            app.talk.note(&format!("files taken back: {count}"));
+            app.frontend.note(&format!("files taken back: {count}"));
             return Ok(());
         };
         // A pipe or standard input would be waited for while nothing else is heard.
@@ -137,7 +137,7 @@ impl Conversation {
         }
         let text = loom::content::plain_text(&file.text.content);
         let first = text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
-        app.talk.note(&format!("{} goes along with the next thing you say", one_line(&first)));
+        app.frontend.note(&format!("{} goes along with the next thing you say", one_line(&first)));
         self.attached.push(file);
         Ok(())
     }

@@ -8,7 +8,7 @@ use loom::cell::CellScope;
 use loom::{CellKey, RowError, Rows, ViewName};
 use store::{Session, SessionFilter, SessionKind, StoreError};
 
-use super::stand::stand;
+use super::position::stand;
 use crate::app::App;
 use crate::args::chat::SessionsCommand;
 use crate::error::CommandError;
@@ -26,7 +26,7 @@ pub(crate) async fn sessions(
         SessionsCommand::List { archived, all } => {
             let workspace = (!all).then(|| app.workspace.key.clone());
             let filter = SessionFilter { workspace, name: None, archived };
-            let mut found = app.store.sessions(&asker.principal, filter).await?;
+            let mut found = app.runtime.store.sessions(&asker.principal, filter).await?;
             found.retain(|session| session.kind != SessionKind::Temporary);
             let mut sessions = Vec::new();
             for session in found {
@@ -41,13 +41,13 @@ pub(crate) async fn sessions(
         SessionsCommand::Rename { name, to } => {
             let session = session_named(app, asker, &name, false).await?;
             let to = session_name(app, &to)?;
-            let renamed = app.store.rename_session(&asker.principal, &session.id, to.as_str()).await;
+            let renamed = app.runtime.store.rename_session(&asker.principal, &session.id, to.as_str()).await;
             renamed.map_err(|error| taken(error, to.as_str()))?;
             Ok(Done::outcome())
         }
         SessionsCommand::Archive { name, undo } => {
             let session = session_named(app, asker, &name, undo).await?;
-            let done = app.store.archive_session(&asker.principal, &session.id, !undo).await;
+            let done = app.runtime.store.archive_session(&asker.principal, &session.id, !undo).await;
             done.map_err(|error| taken(error, &name))?;
             Ok(Done::outcome())
         }
@@ -73,11 +73,11 @@ pub(super) fn session_name(app: &App, typed: &str) -> Result<Name, CommandError>
 
 /// A name, or several with colons between, with known secrets masked.
 pub(super) fn masked_name<'a>(app: &App, typed: &'a str) -> Cow<'a, str> {
-    let masked = app.masker.mask(typed);
+    let masked = app.runtime.masker.mask(typed);
     if masked.spans.is_empty() {
         return Cow::Borrowed(typed);
     }
-    app.talk.note("a known secret was masked in the name");
+    app.frontend.note("a known secret was masked in the name");
     let (mut name, mut copied) = (String::new(), 0);
     for span in &masked.spans {
         name.push_str(&masked.text[copied..span.output.start]);
@@ -106,9 +106,14 @@ async fn session_named(
             name: Some(chosen.name.to_string()),
             archived: true,
         };
-        app.store.sessions(&asker.principal, filter).await?.into_iter().find(|session| session.archived)
+        app.runtime
+            .store
+            .sessions(&asker.principal, filter)
+            .await?
+            .into_iter()
+            .find(|session| session.archived)
     } else {
-        app.desk().session(&asker.principal, &chosen).await?
+        app.runtime.session(&asker.principal, &chosen).await?
     };
     found.ok_or_else(|| {
         CommandError::not_found("session", name.as_str(), "`drawloom sessions list` shows them")

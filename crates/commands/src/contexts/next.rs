@@ -1,7 +1,7 @@
 //! `context show --next`: the request that would be sent next, or once a text were said. It is prepared as a real one
 //! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
 
-use agent::{Ask, Form};
+use agent::{GenerationRequest, RequestVariant};
 use loom::plan::{NewText, Request};
 use loom::render::Passage;
 use loom::{Author, Mode, NodeRow, Op, Role, TreeId, Trust, ViewName};
@@ -40,16 +40,21 @@ pub(super) async fn next(
             Some(text) => Some(unsaid(app, asker, tree, &view, text).await?),
             None => None,
         };
-        let form = Form { said, strategy: app.settings.strategy, ..Form::default() };
+        let variant = RequestVariant { said, strategy: app.settings.strategy, ..RequestVariant::default() };
         let model = app.models.find(app.settings.model.as_deref())?;
-        ask(app, tree, view, model, form).prepare(&app.desk(), &asker.principal).await?
+        ask(tree, view, model, variant).prepare(&app.runtime, &asker.principal).await?
     };
     let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
     Ok(Outcome::Context(ContextShown { map: args.map, ..shown }))
 }
 
-fn ask(app: &App, tree: TreeId, view: ViewName, model: std::sync::Arc<dyn model::Model>, form: Form) -> Ask {
-    Ask {
+fn ask(
+    tree: TreeId,
+    view: ViewName,
+    model: std::sync::Arc<dyn model::Model>,
+    variant: RequestVariant,
+) -> GenerationRequest {
+    GenerationRequest {
         tree,
         view,
         from: None,
@@ -61,10 +66,9 @@ fn ask(app: &App, tree: TreeId, view: ViewName, model: std::sync::Arc<dyn model:
         bootstrap: std::sync::Arc::default(),
         context: Vec::new(),
         instruction: Vec::new(),
-        form,
+        variant,
         part_of: None,
         guards: Vec::new(),
-        cancel: app.cancel.clone(),
     }
 }
 
@@ -79,7 +83,7 @@ pub(crate) async fn unsaid(
     view: &ViewName,
     text: String,
 ) -> Result<Passage, CommandError> {
-    if app.store.tree(&asker.principal, tree).await?.mode == Mode::Buffer {
+    if app.runtime.store.tree(&asker.principal, tree).await?.mode == Mode::Buffer {
         return Err(CommandError::usage(
             "a document is continued, and nothing is said to it",
             "leave out -m: drafts are part of what is shown; `drawloom tree draft` sets one",
@@ -93,7 +97,8 @@ pub(crate) async fn unsaid(
         now: app.now(),
         op: Op::Append(NewText::owner(text.clone(), Some(Role::User))),
     };
-    let planned = store::prepare(app.store.as_ref(), &asker.principal, request, &app.ids).await?.plan;
+    let planned =
+        store::prepare(app.runtime.store.as_ref(), &asker.principal, request, &app.runtime.ids).await?.plan;
     let (Some(position), Some(node)) = (planned.positions.last(), planned.nodes.last()) else {
         return Err(loom::Refusal::Empty.into());
     };

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use agent::replay::Earlier;
-use agent::{Ask, Prepared};
+use agent::replay::RecordedRequest;
+use agent::{GenerationRequest, Prepared};
 use context::{Manifest, ModelRef};
 use loom::{Digest, NodeId};
 use model::{DialectName, Encoded, Model, ModelInfo, PartId, PartKind, PartRange, Place};
@@ -48,9 +48,9 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Out
     let dialect = sent.manifest.model.dialect;
     let encoded =
         Encoded::new(dialect, endpoint.path.clone(), body.into(), ranges(&sent.manifest), endpoint.stream)?;
-    let (desk, cancel) = (app.desk(), app.cancel.clone());
+    let (runtime, call) = (&app.runtime, app.call(asker));
     let (generation, manifest) = (sent.generation, sent.manifest);
-    let node = agent::again(&desk, &asker.principal, model, encoded, generation, manifest, cancel).await?;
+    let node = agent::resend(runtime, &call, model, encoded, generation, manifest).await?;
     Ok(as_stored(read, name, Some(node)))
 }
 
@@ -116,7 +116,7 @@ fn admit(app: &App, manifest: &Manifest, to: &ModelInfo) -> Result<(), CommandEr
         Place::Remote => format!("went to {}/{}", from.provider, from.name),
     };
     let what = format!("that request {went}, and {} is at {host} ({})", to.full_name(), to.provider);
-    if app.talk.confirm(&format!("{what}: send it there?")) {
+    if app.frontend.confirm(&format!("{what}: send it there?")) {
         return Ok(());
     }
     Err(CommandError::refused(
@@ -139,7 +139,7 @@ fn confirm(app: &App, args: &Replay, info: &ModelInfo, tokens: u64) -> Result<()
         |prices| format!("about {} without its answer", prices.estimate(tokens, 0)),
     );
     let what = format!("a request of about {tokens} tokens, {price}, to {}", info.full_name());
-    if app.talk.confirm(&format!("{what}: go on?")) {
+    if app.frontend.confirm(&format!("{what}: go on?")) {
         return Ok(());
     }
     let message = format!("nothing was sent: {what}");
@@ -156,18 +156,19 @@ async fn anew(
 ) -> Result<Outcome, CommandError> {
     let full = model.info().full_name();
     let Sent { generation, manifest, body, agent, inputs, .. } = &sent;
-    let earlier = Earlier { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
-    let ask: Ask = earlier.for_model(model.clone(), app.cancel.clone());
-    let desk = app.desk();
-    let prepared = ask.prepare(&desk, &asker.principal).await?;
-    app.talk.note(&told(manifest, &prepared, model.info()));
+    let earlier =
+        RecordedRequest { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
+    let ask: GenerationRequest = earlier.for_model(model.clone());
+    let runtime = &app.runtime;
+    let prepared = ask.prepare(runtime, &asker.principal).await?;
+    app.frontend.note(&told(manifest, &prepared, model.info()));
     let sha256 = prepared.manifest.body.sha256;
     let done = |node| Outcome::Replayed(Replayed { sha256, identical: false, model: full, anew: true, node });
     if args.dry_run {
         return Ok(done(None));
     }
     confirm(app, args, model.info(), prepared.manifest.tokens)?;
-    let node = ask.of_this_one(&desk, &asker.principal).await?;
+    let node = ask.of_this_one(runtime, &app.call(asker)).await?;
     Ok(done(Some(node)))
 }
 

@@ -208,8 +208,8 @@ pub struct GeneratedNode {
     pub finish: Finish,
 }
 
-impl From<agent::Made> for GeneratedNode {
-    fn from(made: agent::Made) -> Self {
+impl From<agent::CommittedNode> for GeneratedNode {
+    fn from(made: agent::CommittedNode) -> Self {
         Self { id: made.id, short_id: made.short_id, text: made.text, finish: made.finish }
     }
 }

@@ -1,7 +1,6 @@
 //! What slash commands do. None but `/edit` asks a model.
 
 use loom::{Op, TreeId, ViewName};
-use model::Cancel;
 
 use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
@@ -10,7 +9,7 @@ use crate::args::chat::SessionsCommand;
 use crate::args::think::Think;
 use crate::args::tree::{Compact, Step, Verify};
 use crate::args::{TreeArg, ViewArg};
-use crate::chat::stand::{Last, stand};
+use crate::chat::position::{Last, stand};
 use crate::chat::{self, Conversation};
 use crate::error::CommandError;
 use crate::results::context::ContextShown;
@@ -24,6 +23,8 @@ use crate::{contexts, cost, tree, verify};
 pub enum Slashed {
     /// It is done.
     Done(Box<Outcome>),
+    /// Something was said: its turn is shown by [`Conversation::next`].
+    Turn,
     /// This is to be said once what is under way is done; now, if nothing is.
     Queue(String),
     /// What is under way is to be stopped.
@@ -44,7 +45,6 @@ impl App {
         asker: &Asker,
         conversation: &mut Conversation,
         command: SlashCommand,
-        cancel: Cancel,
     ) -> Result<Slashed, CommandError> {
         let row = command.row();
         Self::require(asker, &format!("/{}", row.name), row.right)?;
@@ -71,8 +71,8 @@ impl App {
             }
             SlashCommand::Edit { node, text } => {
                 let text = self.masked(&text);
-                let done = conversation.edit(self, asker, node.as_deref(), text, cancel).await?;
-                Outcome::Chatted(done)
+                conversation.edit(self, asker, node.as_deref(), text).await?;
+                return Ok(Slashed::Turn);
             }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
@@ -86,7 +86,7 @@ impl App {
                 conversation.attach(self, path.as_deref())?;
                 Done::outcome()
             }
-            SlashCommand::Zone => Outcome::Zone(conversation.fill(self, asker).await?),
+            SlashCommand::Zone => Outcome::Zone(conversation.window_usage(self, asker).await?),
             SlashCommand::Think { think } => {
                 Outcome::Think(conversation.ask_to_think(self, think.map(Think::wish))?)
             }
@@ -187,7 +187,7 @@ async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result
         let view = entered.view;
         let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
         status.tree = Some(entered.tree);
-        status.title = app.store.tree(&asker.principal, entered.tree).await?.title;
+        status.title = app.runtime.store.tree(&asker.principal, entered.tree).await?.title;
         status.tip = Some(stand.short_id);
         if let Some(last) = stand.last {
             (status.used, status.share, status.zone) =
@@ -210,7 +210,7 @@ async fn standing(
     };
     let view = entered.view.clone();
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
-    let next = conversation.request(app, &entered)?.prepare(&app.desk(), &asker.principal).await?;
+    let next = conversation.request(app, &entered)?.prepare(&app.runtime, &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
     let last = stand.last.as_ref().map(|last| Box::new(sent(last)));
     Ok(Standing { last, next: Some(Box::new(next)), form })

@@ -35,7 +35,7 @@ impl App {
     /// # Errors
     /// As the store says.
     pub(crate) async fn imports(&self, asker: &Asker, tree: TreeId) -> Result<Vec<Import>, CommandError> {
-        Ok(self.store.imports(&asker.principal, tree).await?)
+        Ok(self.runtime.store.imports(&asker.principal, tree).await?)
     }
 }
 

@@ -15,9 +15,10 @@ use super::authors::naming;
 use super::contents::Told;
 use super::source::StoreSource;
 use super::target::Target;
-use crate::app::{App, Talk};
+use crate::app::App;
 use crate::args::tree::{Export, FormatArg};
 use crate::error::CommandError;
+use crate::frontend::Frontend;
 use crate::results::Outcome;
 use crate::results::care::Exported;
 use crate::rights::Asker;
@@ -42,8 +43,8 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
             _ => ExportVariant::Full,
         },
         format: args.format,
-        masker: Arc::clone(&app.masker),
-        talk: Arc::clone(&app.talk),
+        masker: Arc::clone(&app.runtime.masker),
+        talk: Arc::clone(&app.frontend),
         blobs: blobs(app)?,
         imports: app.imports(asker, tree).await?,
     };
@@ -52,7 +53,8 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
         let told = work.write(rows, &mut target);
         Ok(told.map(|told| (told, target)))
     };
-    let (told, target) = app.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
+    let (told, target) =
+        app.runtime.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
     let (file, body) = target.finish()?;
     Ok(Outcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
 }
@@ -62,7 +64,7 @@ fn blobs(app: &App) -> Result<Blobs, CommandError> {
     let failed = |error: &dyn std::fmt::Display| {
         CommandError::new("blobs", 6, error.to_string(), "run `drawloom doctor`")
     };
-    let dir = app.home.dir(HomeDir::Blobs).map_err(|error| failed(&error))?;
+    let dir = app.runtime.home.dir(HomeDir::Blobs).map_err(|error| failed(&error))?;
     Blobs::open(&dir, MAX_BLOB_BYTES).map_err(|error| failed(&error))
 }
 
@@ -71,7 +73,7 @@ struct Work {
     variant: ExportVariant,
     format: FormatArg,
     masker: Arc<Masker>,
-    talk: Arc<dyn Talk>,
+    talk: Arc<dyn Frontend>,
     blobs: Blobs,
     imports: Vec<Import>,
 }

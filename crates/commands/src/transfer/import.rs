@@ -23,7 +23,7 @@ const TRIES: usize = 8;
 /// Takes in a file: a new tree, what is new of a known one, or a copy. `--dry-run` goes as far as it can without
 /// writing, refusals included.
 pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Outcome, CommandError> {
-    app.desk().require_space()?;
+    app.runtime.require_space()?;
     let format = args.format.as_deref().map(named).transpose()?;
     let input = app.open_file(&args.path, Accept::RegularOrPipe)?;
     let path = args.path.clone();
@@ -55,7 +55,7 @@ impl Importing<'_> {
         let (tree, trees, nodes) = if copy { self.copy().await? } else { self.same().await? };
         if nodes > 0 && !self.dry_run {
             let author = Provenance { file: self.file.digest }.author(&Author::owner());
-            self.app.talk.note(&format!(
+            self.app.frontend.note(&format!(
                 "its authors count as strangers, as {author}: `drawloom tree trust {tree}` trusts them"
             ));
         }
@@ -80,7 +80,7 @@ impl Importing<'_> {
     /// Under its own ids.
     async fn same(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
         let tree = self.file.header.tree.id;
-        match self.app.store.tree(&self.asker.principal, tree).await {
+        match self.app.runtime.store.tree(&self.asker.principal, tree).await {
             Ok(_) => self.add(tree).await.map(|nodes| (tree, 0, nodes)),
             Err(StoreError::NotFound(_)) => self.adopt().await.map(|nodes| (tree, 1, nodes)),
             Err(error) => Err(error.into()),
@@ -104,7 +104,7 @@ impl Importing<'_> {
         let nodes = adopted.nodes.len() as u64;
         if !self.dry_run {
             let _keeping = self.keep_blobs().await?;
-            Box::pin(self.app.store.adopt(&self.asker.principal, adopted)).await?;
+            Box::pin(self.app.runtime.store.adopt(&self.asker.principal, adopted)).await?;
         }
         Ok(nodes)
     }
@@ -131,7 +131,7 @@ impl Importing<'_> {
             }
             let _keeping = self.keep_blobs().await?;
             let with = self.with(&added.nodes)?;
-            match Box::pin(self.app.store.apply(&self.asker.principal, tree, *added, with)).await {
+            match Box::pin(self.app.runtime.store.apply(&self.asker.principal, tree, *added, with)).await {
                 Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
                 done => return Ok(done.map(|_| nodes)?),
             }
@@ -166,10 +166,10 @@ impl Importing<'_> {
     /// Under new ids.
     async fn copy(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
         let (file, now) = (Arc::clone(&self.file), self.now());
-        let copy = self.app.ids.with(|entropy| plan_copy(&file, Author::OWNER, now, entropy))?;
+        let copy = self.app.runtime.ids.with(|entropy| plan_copy(&file, Author::OWNER, now, entropy))?;
         let copy = copy.map_err(refused)?;
         let tree = copy.tree;
-        self.app.talk.note("it is a copy with new ids: what models wrote in it is unattested");
+        self.app.frontend.note("it is a copy with new ids: what models wrote in it is unattested");
         let adopted = adopted::copied(copy, self.note())?;
         Ok((tree, 1, self.take(adopted).await?))
     }
@@ -190,7 +190,7 @@ impl Importing<'_> {
     }
 
     fn tell(&self, plan: &ImportPlan) {
-        let talk = &self.app.talk;
+        let talk = &self.app.frontend;
         if plan.skipped > 0 {
             talk.note(&format!("{} texts of the file are here already", plan.skipped));
         }
@@ -208,10 +208,10 @@ impl Importing<'_> {
 
     /// Secrets are masked where text is typed; the hashes of a file would no longer fit, so here they are named.
     fn warn_of_secrets(&self) -> Result<(), CommandError> {
-        let holds = |row: &loom::NodeRow| self.app.masker.finds_in(row.node.text().as_bytes());
+        let holds = |row: &loom::NodeRow| self.app.runtime.masker.finds_in(row.node.text().as_bytes());
         let found = adopted::nodes(&self.file)?.iter().filter(|row| holds(row)).count();
         if found > 0 {
-            self.app.talk.note(&format!(
+            self.app.frontend.note(&format!(
                 "{found} texts of the file hold a known secret: `drawloom forget --text` removes it"
             ));
         }
@@ -219,9 +219,9 @@ impl Importing<'_> {
     }
 
     /// Pictures and sounds, before the nodes that show them: one without a node is in nobody's way.
-    async fn keep_blobs(&self) -> Result<agent::Keeping, CommandError> {
+    async fn keep_blobs(&self) -> Result<agent::MediaHold, CommandError> {
         let all: Vec<&[u8]> = self.file.materials.blobs.values().map(|bytes| &bytes[..]).collect();
-        Ok(self.app.desk().keep_blobs(&all).await?)
+        Ok(self.app.runtime.keep_blobs(&all).await?)
     }
 }
 

@@ -81,14 +81,14 @@ impl Beside {
         let shown = text::terminal::one_line(&path.to_string_lossy()).into_owned();
         let replaces = there.is_some();
         if let Some(there) = there
-            && !(there.is_file() && app.talk.confirm(&format!("{shown} exists. Replace it?")))
+            && !(there.is_file() && app.frontend.confirm(&format!("{shown} exists. Replace it?")))
         {
             return Err(exists(&shown));
         }
         let name = path.file_name().ok_or_else(|| {
             CommandError::usage(format!("{shown} names no file"), "name the file to write with -o")
         })?;
-        let part = format!(".{}.{}.part", name.to_string_lossy(), app.desk().new_id::<loom::NodeId>()?);
+        let part = format!(".{}.{}.part", name.to_string_lossy(), app.runtime.new_id::<loom::NodeId>()?);
         let part = path.with_file_name(part);
         let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
         Ok(Self { path: path.to_owned(), part, file: BufWriter::new(file), replaces })

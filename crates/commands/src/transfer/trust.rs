@@ -20,7 +20,7 @@ const PAGE: usize = 256;
 /// what was made of it: a text is believed no further than what was sent for it, what it quotes or what it edits.
 pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<Outcome, CommandError> {
     let (tree, _) = app.tree(asker, &args).await?;
-    let imports = app.store.imports(&asker.principal, tree).await?;
+    let imports = app.runtime.store.imports(&asker.principal, tree).await?;
     if imports.is_empty() {
         return Err(CommandError::refused(
             "not_imported",
@@ -30,12 +30,12 @@ pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<Out
     }
     let found = app.read(asker, tree, move |rows| raised(rows, &imports)).await?;
     if found.kept > 0 {
-        app.talk.note(&format!(
+        app.frontend.note(&format!(
             "{} texts stay outside: tools wrote them, or it is not known that nothing from outside was sent for them",
             found.kept
         ));
     }
-    app.store.set_trust(&asker.principal, tree, found.raised.into_iter().collect()).await?;
+    app.runtime.store.set_trust(&asker.principal, tree, found.raised.into_iter().collect()).await?;
     Ok(Outcome::TreeNamed(TreeNamed { tree }))
 }
 

@@ -32,7 +32,11 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     let asked = model.map(|model| {
         let info = model.info();
         let budget = Budget::new(info.window.into(), info.output_limit.into(), None);
-        Asked { budget, target: Target::of(info), estimator: agent::fits::known(&app.home, info).estimator() }
+        Asked {
+            budget,
+            target: Target::of(info),
+            estimator: agent::calibration::known(&app.runtime.home, info).estimator(),
+        }
     });
     let name = view.clone();
     let found = look(app, asker, tree, &view, move |rows, tip| {
@@ -48,7 +52,7 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     let (leaves, chars) = left.map_or((0, 0), |run| (run.count, run.chars));
     let compacted = Compacted { leaves, chars, covered_by, start: start.position, dry_run: args.dry_run };
     if !args.dry_run {
-        app.talk.note(&beforehand(&compacted));
+        app.frontend.note(&beforehand(&compacted));
         // The genesis holds no text: a window that starts there starts at the top.
         let to = (start.at > 0 || !is_root(app, asker, tree, start.position).await?).then_some(start);
         app.change(asker, tree, &view, Op::Compact { to, by_hand: true }).await?;

@@ -27,7 +27,7 @@ pub(crate) async fn step(app: &App, asker: &Asker, args: Step, op: Op) -> Result
 pub(super) async fn log(app: &App, asker: &Asker, args: Log) -> Result<Outcome, CommandError> {
     let limit = page_size(app, args.limit)? as u64;
     let tree = app.tree_named(asker, &args.tree.tree).await?;
-    let newest = app.store.tree(&asker.principal, tree).await?.seq.0;
+    let newest = app.runtime.store.tree(&asker.principal, tree).await?.seq.0;
     let last = args.before.map_or(newest, |before| before.saturating_sub(1).min(newest));
     let after = last.saturating_sub(limit);
     let operations = app.read(asker, tree, move |rows| {

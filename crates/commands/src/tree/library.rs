@@ -25,7 +25,7 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<Outcome, 
         None => String::new(),
     };
     let text = first_text(app, &args, mode)?;
-    let tree = app.ids.with(|entropy| entropy.next::<TreeId>(app.now()))?;
+    let tree = app.runtime.ids.with(|entropy| entropy.next::<TreeId>(app.now()))?;
     let main = ViewName::default();
     app.change(asker, tree, &main, Op::Create(NewTree { mode, title, origin: None })).await?;
     if let Some(text) = text {
@@ -33,7 +33,7 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<Outcome, 
         app.change(asker, tree, &main, Op::Append(NewText::owner(text, role))).await?;
     }
     let tip = look(app, asker, tree, &main, |_, tip| Ok(tip)).await?;
-    let short_id = app.store.tree(&asker.principal, tree).await?.short_id;
+    let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
     Ok(Outcome::TreeMade(TreeMade { tree, short_id, tip }))
 }
 
@@ -58,7 +58,7 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
 /// Lists trees.
 pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<Outcome, CommandError> {
     let filter = if args.archived { TreeFilter::Archived } else { TreeFilter::Current };
-    let trees = app.store.trees(&asker.principal, filter).await?;
+    let trees = app.runtime.store.trees(&asker.principal, filter).await?;
     let lines = trees.into_iter().map(|entry| TreeLine {
         tree: entry.id,
         short_id: entry.short_id,

@@ -31,13 +31,13 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Out
         Some(name) => SearchScope::Tree(app.tree_named(asker, name).await?),
         None => SearchScope::All,
     };
-    let found = app.store.search(&asker.principal, &args.query, scope, limit).await?;
+    let found = app.runtime.store.search(&asker.principal, &args.query, scope, limit).await?;
     if found.truncated {
-        app.talk.note("the query was too long: its end was left out");
+        app.frontend.note("the query was too long: its end was left out");
     }
     if found.partial && !found.newest_only {
         let seconds = app.settings.limits.search.as_secs_f64();
-        app.talk.note(&format!(
+        app.frontend.note(&format!(
             "the search was ended after {seconds} s (limits.search): a rarer word finds more"
         ));
     }
@@ -48,7 +48,7 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Out
     let mut titles = BTreeMap::new();
     let mut snippets = BTreeMap::new();
     for (tree, nodes) in by_tree {
-        titles.insert(tree, app.store.tree(&asker.principal, tree).await?.title);
+        titles.insert(tree, app.runtime.store.tree(&asker.principal, tree).await?.title);
         let query = query.clone();
         let read = app.read(asker, tree, move |rows| {
             let cut = rows.nodes(&nodes)?.into_iter().map(|row| {

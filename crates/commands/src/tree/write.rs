@@ -70,7 +70,7 @@ async fn set_draft(app: &App, asker: &Asker, name: &DraftName, text: &str) -> Re
         });
         let (expected, base) = start.await??;
         let edit = DraftEdit::Set { base, text: text.to_owned() };
-        match app.store.edit_draft(&asker.principal, name.clone(), expected, edit).await {
+        match app.runtime.store.edit_draft(&asker.principal, name.clone(), expected, edit).await {
             Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
             done => return Ok(done?.revision),
         }

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Parser;
-use drawloom_commands::app::{Models, Talk};
+use drawloom_commands::app::Models;
+use drawloom_commands::frontend::Frontend;
 use drawloom_commands::settings::Settings;
 use drawloom_commands::{App, Asker, Command, CommandError, Outcome};
 use model::script::{ScriptModel, ScriptOptions};
 use model::{Cancel, Clock, Model};
 use serde_json::Value;
+use store::Store;
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
-use store::{Ids, Store};
 use text::mask::{Masker, Secret};
 use workspace::{FileError, StoreGuard};
 
@@ -42,21 +43,22 @@ impl TestHome {
         let store = Arc::new(Store::open(&home.database()).unwrap());
         let talk = Arc::<Recorder>::default();
         let ticks = Arc::new(AtomicI64::new(now));
-        let app = App {
+        let guard = StoreGuard::of(&home.database()).unwrap();
+        let runtime = agent::Runtime::new(
             store,
-            ids: Ids::new(),
-            guard: StoreGuard::of(&home.database()).unwrap(),
-            home: Arc::new(home),
-            instance: InstanceId::generate(1_760_000_000_000).unwrap(),
-            clock: Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+            Arc::new(home),
+            InstanceId::generate(1_760_000_000_000).unwrap(),
+            Clock::new(move || ticks.fetch_add(1, Ordering::Relaxed)),
+            Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
+        );
+        let app = App {
+            runtime,
+            guard,
             models: Arc::new(Echo),
             workspace: drawloom_commands::app::Workspace::default(),
-            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
-            masker: Arc::new(Masker::new(&[Secret::new("KEY", SECRET).unwrap()]).unwrap()),
-            talk: Arc::clone(&talk) as Arc<dyn Talk>,
+            frontend: Arc::clone(&talk) as Arc<dyn Frontend>,
             cancel: Cancel::never(),
-            purse: Arc::default(),
         };
         Self { app, talk, dir }
     }
@@ -183,15 +185,13 @@ pub(crate) struct Recorder {
     pub(crate) yes: Mutex<bool>,
 }
 
-impl agent::Client for Recorder {
+impl Frontend for Recorder {
     fn note(&self, line: &str) {
         self.notes.lock().unwrap().push(line.to_owned());
     }
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
-}
 
-impl Talk for Recorder {
     fn confirm(&self, _: &str) -> bool {
         *self.yes.lock().unwrap()
     }

@@ -100,7 +100,7 @@ async fn a_copy_has_ids_of_its_own() {
     let other = here.import(&file, &["--copy"]).await.unwrap();
     assert_ne!(field(&other, "tree"), copy);
     let row = store::read(
-        here.app.store.as_ref(),
+        here.app.runtime.store.as_ref(),
         &store::Principal::Owner,
         copy.parse().unwrap(),
         |rows: &dyn loom::Rows| rows.tree(),
@@ -176,7 +176,7 @@ async fn nothing_of_a_file_runs_or_can_be_undone() {
         state: Some(store::GenerationState::Started),
         ..store::GenerationFilter::default()
     };
-    assert!(there.app.store.generations(&store::Principal::Owner, started).await.unwrap().is_empty());
+    assert!(there.app.runtime.store.generations(&store::Principal::Owner, started).await.unwrap().is_empty());
     assert_eq!(there.app.recover().await.unwrap(), 0);
     assert_eq!(there.run(&["tree", "undo", &tree]).await.unwrap_err().code, "nothing_to_undo");
     there.ok(&["tree", "append", &tree, " x"]).await;

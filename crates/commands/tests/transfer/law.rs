@@ -20,7 +20,7 @@ async fn an_export_comes_back_byte_for_byte() {
         for view in ["main", "second"] {
             assert_eq!(home.text(&tree, view).await, here.text(&tree, view).await);
         }
-        assert!(home.app.store.check(&store::Principal::Owner).await.unwrap().is_empty());
+        assert!(home.app.runtime.store.check(&store::Principal::Owner).await.unwrap().is_empty());
     }
     // The log goes on at its last number.
     let file = here.exported(&[&tree]).await;
@@ -45,7 +45,10 @@ async fn an_answer_keeps_what_was_sent_and_what_came_back() {
     assert_eq!(there.ok(&words).await, here.ok(&words).await);
     let id = node.parse::<loom::NodeId>().unwrap();
     let owner = store::Principal::Owner;
-    let (a, b) = (here.app.store.response(&owner, id).await, there.app.store.response(&owner, id).await);
+    let (a, b) = (
+        here.app.runtime.store.response(&owner, id).await,
+        there.app.runtime.store.response(&owner, id).await,
+    );
     assert_eq!(a.unwrap(), b.unwrap());
     assert_eq!(there.verify(&tree).await, "valid");
 }
@@ -92,7 +95,7 @@ async fn a_picture_travels_with_its_node() {
     let tree = here.tree("Look: ").await;
     let bytes = [0x89, b'P', b'N', b'G', 0xff, 0];
     let kept = |home: &TestHome| {
-        let dir = home.app.home.dir(store::home::HomeDir::Blobs).unwrap();
+        let dir = home.app.runtime.home.dir(store::home::HomeDir::Blobs).unwrap();
         store::blobs::Blobs::open(&dir, 1 << 20).unwrap()
     };
     let blob = loom::Digest(*kept(&here).put(&bytes).unwrap().as_bytes());
@@ -159,7 +162,7 @@ async fn what_was_shown_with_a_node_comes_along() {
     let injections = vec![shown(0, "[The window fills.]"), shown(1, "[It is \"full\".]")];
     let with = store::With { injections: injections.clone(), ..store::With::nothing() };
     let owner = store::Principal::Owner;
-    here.app.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
+    here.app.runtime.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
     let file = here.exported(&[&tree]).await;
     assert_eq!(String::from_utf8_lossy(&file).matches("\"record\":\"injection\"").count(), 2);
     let shared = here.exported(&[&tree, "--share"]).await;
@@ -169,7 +172,7 @@ async fn what_was_shown_with_a_node_comes_along() {
     there.import(&file, &[]).await.unwrap();
     assert!(file == there.exported(&[&tree]).await, "the export differs");
     let read = async |home: &TestHome| {
-        let rows = store::read(&home.app.store, &store::Principal::Owner, id, move |rows| {
+        let rows = store::read(&home.app.runtime.store, &store::Principal::Owner, id, move |rows| {
             rows.injections(rows.tree()?.root.original(), None)
         });
         rows.await.unwrap()
@@ -191,7 +194,7 @@ async fn what_was_shown_with_a_node_comes_along() {
     let new = there.ok(&["tree", "append", &tree, "Then again. "]).await;
     let added = loom::rows::Injection { node: field(&new, "node").parse().unwrap(), ..shown(0, "[More.]") };
     let with = store::With { injections: vec![added.clone()], ..store::With::nothing() };
-    there.app.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
+    there.app.runtime.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
     here.import(&there.exported(&[&tree]).await, &[]).await.unwrap();
     assert_eq!(read(&here).await, [&injections[..], &[outside(&added)]].concat());
 }

@@ -29,7 +29,7 @@ async fn the_window_starts_where_it_is_told() {
         assert!(home.talk.notes.lock().unwrap().is_empty(), "a dry run is its own answer");
         let newest = |home: &TestHome| {
             let tree = tree.clone();
-            let run = home.app.store.clone();
+            let run = home.app.runtime.store.clone();
             async move {
                 let tree = tree.parse().unwrap();
                 run.tree(&store::Principal::Owner, tree).await.unwrap().seq

@@ -4,8 +4,8 @@ use drawloom_commands::args::chat::Chat;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::{Input, TABLE, parse};
 use drawloom_commands::{Asker, Right};
+use model::ScriptModel;
 use model::script::ScriptOptions;
-use model::{Cancel, ScriptModel};
 use store::Scope;
 
 use crate::home::{TestHome, command_line, field, homes, parsed};
@@ -191,7 +191,7 @@ async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
             for (name, asker, rights) in callers() {
                 if !rights.contains(&right) {
                     let command = command.clone();
-                    let done = home.app.slash(&asker, &mut conversation, command, Cancel::never()).await;
+                    let done = home.app.slash(&asker, &mut conversation, command).await;
                     let error = done.unwrap_err();
                     assert_eq!((error.code, error.exit), ("denied", 4), "{name}: {line}");
                 }
@@ -199,7 +199,7 @@ async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
         }
         // Neither is a text said for someone who may not ask a model.
         for reader in [Asker::reader(), callers().pop().unwrap().1] {
-            let error = conversation.take(&home.app, &reader, "hello", Cancel::never()).await.unwrap_err();
+            let error = conversation.take(&home.app, &reader, "hello").await.unwrap_err();
             assert_eq!(error.code, "denied");
         }
         assert!(home.ok(&["sessions", "list"]).await["sessions"].as_array().unwrap().is_empty());

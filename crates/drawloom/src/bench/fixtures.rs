@@ -67,7 +67,7 @@ pub(super) async fn build_tree(
     });
     let (position, chain) = root.await?;
     let mut builder = TreeBuilder::new(tree, corpus, Anchor { position, chain, jump_depth: 0 });
-    let mut queue = Queue::new(Arc::clone(&harness.app.store), tree, shape.per_operation);
+    let mut queue = Queue::new(Arc::clone(&harness.app.runtime.store), tree, shape.per_operation);
     while builder.made < shape.nodes {
         let left = shape.nodes - builder.made;
         builder.grow_trunk(left <= shape.answered && left.is_multiple_of(2))?;

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use commands::app::{Models, Talk};
+use commands::app::Models;
 use commands::args::tree::{Show, TreeCommand, Verify};
 use commands::args::{TreeArg, ViewArg};
+use commands::frontend::Frontend;
 use commands::results::tree::{Shown, Verified};
 use commands::settings::Settings;
 use commands::{App, Asker, Command, CommandError, Outcome};
@@ -16,7 +17,7 @@ use loom::{Mode, NodeId, Op, RowError, Rows, TreeId, ViewName};
 use model::{Cancel, Clock, Model};
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
-use store::{Applied, Ids, Store};
+use store::{Applied, Store};
 use text::mask::Masker;
 use workspace::{FileError, StoreGuard};
 
@@ -35,28 +36,29 @@ impl Harness {
         let instance = InstanceId::generate(u64::try_from(clock.now()).unwrap_or_default())
             .map_err(|error| failed("name this run", error))?;
         let masker = Masker::new(&[]).map_err(|error| failed("prepare masking", error))?;
-        let app = App {
-            store: Arc::new(Store::open(&home.database())?),
-            ids: Ids::new(),
-            guard: StoreGuard::of(&home.database()).map_err(|error| failed("guard a store", error))?,
-            home: Arc::new(home),
+        let guard = StoreGuard::of(&home.database()).map_err(|error| failed("guard a store", error))?;
+        let runtime = agent::Runtime::new(
+            Arc::new(Store::open(&home.database())?),
+            Arc::new(home),
             instance,
             clock,
+            Arc::new(masker),
+        );
+        let app = App {
+            runtime,
+            guard,
             models: Arc::new(NoModels),
             workspace: commands::app::Workspace::default(),
-            doors: agent::handover::Doors::default(),
             settings: Settings::default(),
-            masker: Arc::new(masker),
-            talk: Arc::new(NoModels),
+            frontend: Arc::new(NoModels),
             cancel: Cancel::never(),
-            purse: Arc::default(),
         };
         Ok(Self { app, asker: Asker::owner() })
     }
 
     pub(super) async fn new_tree(&self, title: &str) -> Result<TreeId, CommandError> {
         let now = self.app.now();
-        let tree: TreeId = self.app.ids.with(|entropy| entropy.next(now))?;
+        let tree: TreeId = self.app.runtime.ids.with(|entropy| entropy.next(now))?;
         let new = NewTree { mode: Mode::Buffer, title: title.to_owned(), origin: None };
         self.change(tree, Op::Create(new)).await?;
         Ok(tree)
@@ -115,13 +117,11 @@ impl Models for NoModels {
     }
 }
 
-impl agent::Client for NoModels {
+impl Frontend for NoModels {
     fn note(&self, _: &str) {}
 
     fn delta(&self, _: NodeId, _: &str) {}
-}
 
-impl Talk for NoModels {
     fn confirm(&self, _: &str) -> bool {
         false
     }

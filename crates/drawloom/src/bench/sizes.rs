@@ -248,7 +248,7 @@ async fn search(
         let mut asked = queries.iter();
         let times = repeat(queries.len(), async || {
             let query = asked.next().map_or("", String::as_str);
-            Ok(harness.app.store.search(&Principal::Owner, query, SearchScope::All, 20).await?)
+            Ok(harness.app.runtime.store.search(&Principal::Owner, query, SearchScope::All, 20).await?)
         });
         let times = times.await?;
         let name = format!("search for {what} in {nodes} nodes");

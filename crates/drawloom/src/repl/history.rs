@@ -34,7 +34,7 @@ pub(super) fn of(
     let lines = if conversation.is_temporary() {
         FileBackedHistory::new(LINES)
     } else {
-        let dir = app.home.dir(HomeDir::Cache).map_err(|error| failed(error.to_string()))?;
+        let dir = app.runtime.home.dir(HomeDir::Cache).map_err(|error| failed(error.to_string()))?;
         let file = dir.join("history");
         // Opening a FIFO would wait for its other end.
         if file.metadata().is_ok_and(|found| !found.is_file()) {
@@ -43,7 +43,7 @@ pub(super) fn of(
         FileBackedHistory::with_file(LINES, file)
     };
     let lines = lines.map_err(|error| failed(error.to_string()))?;
-    Ok(Box::new(Masked { lines, masker: Arc::clone(&app.masker) }))
+    Ok(Box::new(Masked { lines, masker: Arc::clone(&app.runtime.masker) }))
 }
 
 /// A history that never holds a known secret.

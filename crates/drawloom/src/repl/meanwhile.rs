@@ -3,57 +3,50 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 
-use commands::chat::{Beside, Steered};
+use commands::chat::{Conversation, Steered, Steering};
 use commands::{Asker, CommandError};
-use model::CancelHandle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::ahead::Ahead;
 use super::ending::{self, Endings};
 use super::{Flow, Repl};
 
-/// An input line of the time after the turn that runs.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) line: String,
-    /// Whether it was queued on purpose: what is typed later may overtake it.
-    pub(super) queued: bool,
-}
-
-impl Waiting {
-    /// One that keeps its place.
-    pub(super) const fn in_order(line: String) -> Self {
-        Self { line, queued: false }
-    }
-}
-
 /// The terminal while a turn runs.
 pub(super) struct Meanwhile<'a> {
     repl: &'a Repl<'a>,
-    beside: Beside,
-    stop: CancelHandle,
+    steering: Steering,
     ahead: Ahead,
     interrupts: Signal,
     endings: &'a mut Endings,
-    waiting: &'a mut VecDeque<Waiting>,
+    /// Input lines of the time after the turn.
+    waiting: &'a mut VecDeque<String>,
+    /// Whether the turn was to be stopped before there was one.
+    is_stopped: bool,
     flow: Flow,
 }
 
 impl<'a> Meanwhile<'a> {
-    /// Listens from now on; `stop` stops the turn.
+    /// Listens from now on.
     ///
     /// # Errors
     /// When the system lets nobody listen to Ctrl-C.
     pub(super) fn listen(
         repl: &'a Repl<'a>,
-        beside: Beside,
-        stop: CancelHandle,
+        steering: Steering,
         endings: &'a mut Endings,
-        waiting: &'a mut VecDeque<Waiting>,
+        waiting: &'a mut VecDeque<String>,
     ) -> Result<Self, CommandError> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let ahead = Ahead::of_terminal();
-        Ok(Self { repl, beside, stop, ahead, interrupts, endings, waiting, flow: Flow::GoesOn })
+        let (ahead, is_stopped, flow) = (Ahead::of_terminal(), false, Flow::GoesOn);
+        Ok(Self { repl, steering, ahead, interrupts, endings, waiting, is_stopped, flow })
+    }
+
+    /// A turn runs: what is typed from now on is for it.
+    pub(super) async fn follow(&mut self, conversation: &Conversation) {
+        self.steering = conversation.steering(!self.waiting.is_empty());
+        if self.is_stopped {
+            self.steering.stop().await;
+        }
     }
 
     /// Waits for a step of the turn, and does meanwhile what is asked for at the terminal.
@@ -63,10 +56,10 @@ impl<'a> Meanwhile<'a> {
             tokio::select! {
                 biased;
                 // Before the step: a model that never pauses keeps nobody from stopping it.
-                _ = self.interrupts.recv() => self.stop.cancel(),
+                _ = self.interrupts.recv() => self.stop().await,
                 code = self.endings.next() => {
-                    self.stop.cancel();
                     self.flow = Flow::Ends(code);
+                    self.steering.end().await;
                 }
                 done = &mut step => return done,
                 typed = self.ahead.line() => self.typed(typed).await,
@@ -76,8 +69,13 @@ impl<'a> Meanwhile<'a> {
 
     /// The turn is done: lines that nobody looked at wait behind the others.
     pub(super) fn end(self) -> Flow {
-        self.waiting.extend(self.ahead.finish().into_iter().map(Waiting::in_order));
+        self.waiting.extend(self.ahead.finish());
         self.flow
+    }
+
+    async fn stop(&mut self) {
+        self.is_stopped = true;
+        self.steering.stop().await;
     }
 
     async fn typed(&mut self, line: String) {
@@ -86,20 +84,18 @@ impl<'a> Meanwhile<'a> {
         if line.trim().is_empty() {
             return;
         }
-        match self.beside.take(&self.repl.app, &Asker::owner(), &line).await {
+        match self.steering.take(&self.repl.app, &Asker::owner(), &line).await {
             Ok(Steered::Joins) => person.notice("this joins the turn, and is answered next"),
-            Ok(Steered::Waits(line)) => self.waits(Waiting::in_order(line)),
-            Ok(Steered::Queued(line)) => self.waits(Waiting { line, queued: true }),
-            Ok(Steered::Stop) => self.stop.cancel(),
+            Ok(Steered::Queued) => person.notice("this waits until the turn is done"),
+            Ok(Steered::Waits(line)) => {
+                person.notice("this waits until the turn is done");
+                self.waiting.push_back(line);
+            }
+            Ok(Steered::Stop) => self.is_stopped = true,
             Err(error) => {
                 person.end_line();
                 output.failure(&error);
             }
         }
-    }
-
-    fn waits(&mut self, waiting: Waiting) {
-        self.repl.person.notice("this waits until the turn is done");
-        self.waiting.push_back(waiting);
     }
 }

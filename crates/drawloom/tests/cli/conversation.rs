@@ -401,7 +401,7 @@ fn s5_what_another_process_says_is_never_a_command() {
     terminal.at_prompt();
     terminal.types("go\r");
     terminal.shows("w1 ");
-    let other = world.fed(&["--model", "script:echo", "chat", "-m", "-"], b"/quit");
+    let other = world.fed(&["--model", &model, "chat", "-m", "-"], b"/quit");
     assert_eq!((other.code, other.out.as_str()), (Some(0), "that was text\n"), "{other:?}");
     terminal.says("/status\r");
     terminal.types("\u{4}");

@@ -8,10 +8,9 @@ use context::{Load, Manifest, Wrap, WrapMode, Zone};
 use loom::{RowError, Rows, ViewName};
 use store::SessionKind;
 
-use super::{Conversation, Either, stand};
+use super::{Conversation, position};
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::chat::Chatted;
 use crate::results::slash::{SourceShown, ZoneShown};
 use crate::rights::Asker;
 
@@ -19,7 +18,7 @@ use crate::rights::Asker;
 const SOURCES: usize = 3;
 
 /// How full a window is.
-struct Fill {
+struct WindowUsage {
     load: Load,
     measured: bool,
     sources: Vec<SourceShown>,
@@ -27,10 +26,10 @@ struct Fill {
     before: Option<Zone>,
 }
 
-impl Fill {
+impl WindowUsage {
     /// At the last request of a view; none where there was none.
     fn read(rows: &dyn Rows, view: &ViewName) -> Result<Option<Self>, RowError> {
-        let requests = stand::requests(rows, view)?;
+        let requests = position::requests(rows, view)?;
         let Some((last, earlier)) = requests.split_first() else { return Ok(None) };
         let load = Load {
             window: last.manifest.budget.window,
@@ -43,7 +42,7 @@ impl Fill {
             load,
             measured: last.is_measured(),
             sources: sources(&last.manifest),
-            before: earlier.iter().map(stand::Last::zone).max(),
+            before: earlier.iter().map(position::Last::zone).max(),
         }))
     }
 
@@ -83,29 +82,13 @@ impl Conversation {
         }
     }
 
-    /// What came of a turn. Whoever answered it says how full the window is.
-    pub(super) async fn ended(
-        &self,
-        app: &App,
-        asker: &Asker,
-        entered: &Entered,
-        done: Either,
-    ) -> Result<Chatted, CommandError> {
-        let is_here = matches!(done, Either::Here(_));
-        let done = self.result(app, entered, done)?;
-        if is_here {
-            self.heed(app, asker, entered).await;
-        }
-        Ok(done)
-    }
-
     /// Says, once, that the window is filling. What cannot be read is not said: the answer is there.
     pub(super) async fn heed(&self, app: &App, asker: &Asker, entered: &Entered) {
         let view = entered.view.clone();
-        match app.read(asker, entered.tree, move |rows| Fill::read(rows, &view)).await {
+        match app.read(asker, entered.tree, move |rows| WindowUsage::read(rows, &view)).await {
             Ok(fill) => {
                 if let Some(notice) = fill.and_then(|fill| fill.notice(self.mode())) {
-                    app.talk.note(&notice);
+                    app.frontend.note(&notice);
                 }
             }
             Err(error) => tracing::debug!(%error, "how full the window is could not be read"),
@@ -116,13 +99,13 @@ impl Conversation {
     ///
     /// # Errors
     /// When no model was asked yet.
-    pub(crate) async fn fill(&self, app: &App, asker: &Asker) -> Result<ZoneShown, CommandError> {
+    pub(crate) async fn window_usage(&self, app: &App, asker: &Asker) -> Result<ZoneShown, CommandError> {
         let missing =
             || CommandError::not_found("request", "of this session", "say something first: then it is known");
         let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
         let view = entered.view;
-        let fill = app.read(asker, entered.tree, move |rows| Fill::read(rows, &view)).await?;
-        let Fill { load, measured, sources, .. } = fill.ok_or_else(missing)?;
+        let fill = app.read(asker, entered.tree, move |rows| WindowUsage::read(rows, &view)).await?;
+        let WindowUsage { load, measured, sources, .. } = fill.ok_or_else(missing)?;
         Ok(ZoneShown {
             zone: load.zone(),
             share: load.share(),
@@ -170,15 +153,15 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn fill(used: u64, fresh: u64, before: Option<Zone>) -> Fill {
+    fn fill(used: u64, fresh: u64, before: Option<Zone>) -> WindowUsage {
         let load = Load { window: 1_000, used, fresh, finished_turns: 4, since_wrap: None };
         let sources = vec![SourceShown { name: "AGENTS.md".to_owned(), tokens: fresh }];
-        Fill { load, measured: true, sources, before }
+        WindowUsage { load, measured: true, sources, before }
     }
 
     #[test]
     fn a_zone_is_told_of_once_and_says_what_helps() {
-        let told = |fill: Fill| fill.notice(WrapMode::Ask);
+        let told = |fill: WindowUsage| fill.notice(WrapMode::Ask);
         assert_eq!(told(fill(390, 100, None)), None);
         assert!(told(fill(450, 100, Some(Zone::Yellow))).unwrap().contains("45 %"));
         assert_eq!(told(fill(450, 100, Some(Zone::Orange))), None);

@@ -4,8 +4,9 @@ use agent::Chosen;
 use loom::{Author, Op, ViewName};
 use store::SessionKind;
 
+use super::Conversation;
+use super::conversation::{fork_name, place};
 use super::sessions::{forks_of, session_name, taken};
-use super::{Conversation, fork_name, place};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::Went;
@@ -36,7 +37,7 @@ impl Conversation {
         self.keeps_a_name()?;
         let (name, view) = place(app, to)?;
         let chosen = Chosen { name, ..self.chosen.clone() };
-        let session = app.desk().session(&asker.principal, &chosen).await?;
+        let session = app.runtime.session(&asker.principal, &chosen).await?;
         let hint = "/sessions lists them; /new NAME begins one";
         let missing = || CommandError::not_found("session", to, hint);
         let tree = session.and_then(|session| session.tree()).ok_or_else(missing)?;
@@ -52,10 +53,13 @@ impl Conversation {
     pub(crate) async fn rename(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
         self.keeps_a_name()?;
         let chosen = Chosen { name: session_name(app, to)?, ..self.chosen.clone() };
-        match app.desk().session(&asker.principal, &self.chosen).await? {
+        match app.runtime.session(&asker.principal, &self.chosen).await? {
             Some(session) => {
-                let renamed =
-                    app.store.rename_session(&asker.principal, &session.id, chosen.name.as_str()).await;
+                let renamed = app
+                    .runtime
+                    .store
+                    .rename_session(&asker.principal, &session.id, chosen.name.as_str())
+                    .await;
                 renamed.map_err(|error| taken(error, chosen.name.as_str()))?;
             }
             None => self.is_free(app, asker, &chosen).await?,
@@ -105,7 +109,7 @@ impl Conversation {
             name: None,
             archived: false,
         };
-        let found = app.store.sessions(&asker.principal, filter).await.unwrap_or_default();
+        let found = app.runtime.store.sessions(&asker.principal, filter).await.unwrap_or_default();
         let named = found.into_iter().filter(|session| session.kind != SessionKind::Temporary);
         let mut sessions: Vec<String> = named.map(|session| session.name).collect();
         if let Ok(Some(entered)) = self.entered(app, asker).await {
@@ -130,7 +134,7 @@ impl Conversation {
     }
 
     async fn is_free(&self, app: &App, asker: &Asker, chosen: &Chosen) -> Result<(), CommandError> {
-        match app.desk().session(&asker.principal, chosen).await? {
+        match app.runtime.session(&asker.principal, chosen).await? {
             Some(_) => Err(taken(store::StoreError::Exists("session"), chosen.name.as_str())),
             None => Ok(()),
         }

@@ -8,7 +8,7 @@ use loom::{PositionId, RowError, Rows, ViewName};
 
 /// How a request departs from plainly going on.
 #[derive(Debug, Clone, Default)]
-pub struct Form {
+pub struct RequestVariant {
     /// How a conversation that is too long is cut.
     pub strategy: Strategy,
     /// What would be said next, behind all of it: a look at a request that is not made.
@@ -17,7 +17,7 @@ pub struct Form {
     pub again: Option<Arc<Manifest>>,
 }
 
-impl Form {
+impl RequestVariant {
     /// What is held to of the request that is repeated, if one is.
     pub(crate) fn again(
         &self,

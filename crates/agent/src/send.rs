@@ -4,74 +4,74 @@ use std::sync::Arc;
 
 use context::{ContextError, Manifest};
 use loom::{GenerationId, GenerationRow, NodeId};
-use model::{Cancel, Encoded, Model, Params, SiblingSlot};
-use store::Principal;
+use model::{Encoded, Model, Params, SiblingSlot};
 use tokio::sync::watch;
 
-use crate::desk::Desk;
+use crate::call::Call;
+use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
 use crate::exchange::{self, Gate, Passed};
 use crate::fallback;
-use crate::form::Form;
 use crate::replay::node_of;
-use crate::request::{Ask, Prepared};
-use crate::settle::{self, Answered};
+use crate::request::{GenerationRequest, Prepared};
+use crate::runtime::Runtime;
+use crate::variant::RequestVariant;
 
-impl Ask {
+impl GenerationRequest {
     /// Asks, keeps what comes and makes its nodes. A sibling waits at its gate until the first has its first token.
     /// What the provider finds too long is shortened and sent once more.
     ///
     /// # Errors
     /// When nothing was sent. What went wrong afterwards is in the answer, beside what was received.
-    pub async fn once(
+    pub async fn send_among(
         &self,
-        desk: &Desk,
-        who: &Principal,
+        runtime: &Runtime,
+        call: &Call,
         slot: SiblingSlot,
         gate: Gate<'_>,
-    ) -> Result<Answered, AgentError> {
+    ) -> Result<GenerationOutcome, AgentError> {
         let gate = gate.pass().await;
-        fallback::ask(self, desk, who, slot, gate).await
+        fallback::send_with_fallback(self, runtime, call, slot, gate).await
     }
 
     /// Asks this one model. What it finds too long is shortened and sent once more.
-    pub(crate) async fn attempt(
+    pub(crate) async fn send_to_one(
         &self,
-        desk: &Desk,
-        who: &Principal,
+        runtime: &Runtime,
+        call: &Call,
         slot: SiblingSlot,
         gate: &Passed<'_>,
-    ) -> Result<Answered, AgentError> {
-        let first = self.try_once(desk, who, slot.clone(), gate, None).await?;
+    ) -> Result<GenerationOutcome, AgentError> {
+        let first = self.try_send(runtime, call, slot.clone(), gate, None).await?;
         if !(first.nodes.is_empty() && first.is_too_long()) {
             return Ok(first);
         }
-        match self.try_once(desk, who, slot, gate, Some(first.tokens)).await {
+        match self.try_send(runtime, call, slot, gate, Some(first.tokens)).await {
             // Nothing is left that could leave: what the provider said stands.
             Err(AgentError::Context(ContextError::TooLong { .. } | ContextError::Empty)) => Ok(first),
             second => second,
         }
     }
 
-    async fn try_once(
+    async fn try_send(
         &self,
-        desk: &Desk,
-        who: &Principal,
+        runtime: &Runtime,
+        call: &Call,
         slot: SiblingSlot,
         gate: &Passed<'_>,
         refused: Option<u64>,
-    ) -> Result<Answered, AgentError> {
-        let prepared = self.prepare_within(desk, who, refused).await?;
-        let reserved = desk.purse.admit(desk, self, &prepared).await?;
+    ) -> Result<GenerationOutcome, AgentError> {
+        let prepared = self.prepare_within(runtime, &call.who, refused).await?;
+        let reserved = runtime.spend.admit(runtime, call, self, &prepared).await?;
         if let Some(tokens) = refused {
-            desk.client.note(&format!(
+            call.note(format!(
                 "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \
                  and sent once more"
             ));
         }
-        let begun = prepared.begin(desk, who, self).await?;
-        let heard = exchange::send(desk, self, &prepared, &begun, slot, gate).await;
-        let answered = settle::settle(desk, who, self, &prepared, begun, heard).await?;
+        let begun = prepared.begin(runtime, call, self).await?;
+        let heard = exchange::send((runtime, call), self, &prepared, &begun, slot, gate).await;
+        let answered = commit::commit(runtime, call, self, &prepared, begun, heard).await?;
         reserved.spent(answered.cost);
         Ok(answered)
     }
@@ -79,11 +79,11 @@ impl Ask {
     /// Asks alone, with no siblings.
     ///
     /// # Errors
-    /// As [`Ask::once`].
-    pub async fn alone(&self, desk: &Desk, who: &Principal) -> Result<Answered, AgentError> {
-        let group = desk.new_id::<GenerationId>()?.to_string();
+    /// As [`GenerationRequest::send_among`].
+    pub async fn send(&self, runtime: &Runtime, call: &Call) -> Result<GenerationOutcome, AgentError> {
+        let group = runtime.new_id::<GenerationId>()?.to_string();
         let (warm, _) = watch::channel(false);
-        self.once(desk, who, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
+        self.send_among(runtime, call, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
     }
 }
 
@@ -91,17 +91,16 @@ impl Ask {
 ///
 /// # Errors
 /// When nothing was sent, nothing came, or the answer was empty.
-pub async fn again(
-    desk: &Desk,
-    who: &Principal,
+pub async fn resend(
+    runtime: &Runtime,
+    call: &Call,
     model: Arc<dyn Model>,
     encoded: Encoded,
     earlier: GenerationRow,
     manifest: Manifest,
-    cancel: Cancel,
 ) -> Result<NodeId, AgentError> {
-    desk.require_space()?;
-    let ask = Ask {
+    runtime.require_space()?;
+    let ask = GenerationRequest {
         tree: earlier.tree,
         view: earlier.view.clone(),
         from: Some(earlier.parent),
@@ -113,22 +112,21 @@ pub async fn again(
         bootstrap: Arc::default(),
         context: Vec::new(),
         instruction: Vec::new(),
-        form: Form::default(),
+        variant: RequestVariant::default(),
         part_of: None,
         guards: Vec::new(),
-        cancel,
     };
-    let (prepared, begun) = Prepared::again(desk, who, encoded, earlier, manifest).await?;
+    let (prepared, begun) = Prepared::of_recorded(runtime, &call.who, encoded, earlier, manifest).await?;
     let (warm, _) = watch::channel(false);
     let gate = Gate::Opens(&warm).pass().await;
     let slot = SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
-    let reserved = desk.purse.admit(desk, &ask, &prepared).await;
+    let reserved = runtime.spend.admit(runtime, call, &ask, &prepared).await;
     let reserved = match reserved {
         Ok(reserved) => reserved,
-        Err(error) => return settle::unsent(desk, who, &ask, &begun, error).await,
+        Err(error) => return commit::unsent(runtime, &call.who, &ask, &begun, error).await,
     };
-    let heard = exchange::send(desk, &ask, &prepared, &begun, slot, &gate).await;
-    let answered = settle::settle(desk, who, &ask, &prepared, begun, heard).await?;
+    let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;
+    let answered = commit::commit(runtime, call, &ask, &prepared, begun, heard).await?;
     reserved.spent(answered.cost);
     node_of(answered)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{Desk, Form, Prepared};
+use agent::{Prepared, RequestVariant, Runtime};
 use loom::plan::NewText;
 use loom::{Op, Role, ViewName};
 use store::{Store, With};
@@ -35,16 +35,16 @@ impl Conversation {
             let mut ask = self.request(app, &entered)?;
             if let Some(text) = said {
                 let said = unsaid(app, asker, entered.tree, &entered.view, text).await?;
-                ask.form = Form { said: Some(said), ..ask.form };
+                ask.variant = RequestVariant { said: Some(said), ..ask.variant };
             }
-            return Ok(ask.prepare(&app.desk(), who).await?);
+            return Ok(ask.prepare(&app.runtime, who).await?);
         }
         let text = said.ok_or_else(|| {
             let hint = "say something first, or give -m TEXT";
             CommandError::not_found("conversation of the session", &self.name(), hint)
         })?;
-        let scratch = Desk { store: Arc::new(Store::in_memory()?), ..app.desk() };
-        let entered = scratch.enter(who, &self.chosen, true, &text).await?;
+        let scratch = Runtime { store: Arc::new(Store::in_memory()?), ..app.runtime.clone() };
+        let entered = scratch.enter(who, &self.chosen, &text).await?;
         let op = Op::Append(NewText::owner(text, Some(Role::User)));
         scratch.change(who, entered.tree, &entered.view, op, With::nothing()).await?;
         Ok(self.request(app, &entered)?.prepare(&scratch, who).await?)

@@ -3,38 +3,41 @@
 use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
 use model::{FinishReason, ModelError, Money, ParsedResponse, Piece, Prices, RawResponse, Usage};
-use store::{Bytes, GenerationState, Outcome as GenerationOutcome, Principal, Received, With};
+use serde::{Deserialize, Serialize};
+use store::{Bytes, GenerationState, Outcome, Principal, Received, With};
 
-use crate::desk::Desk;
+use crate::calibration;
+use crate::call::Call;
 use crate::error::AgentError;
-use crate::exchange::Heard;
-use crate::fits;
+use crate::event::Event;
+use crate::exchange::ReceivedStream;
 use crate::masking::MaskedResponse;
-use crate::request::{Ask, Begun, Prepared};
+use crate::request::{GenerationRequest, Prepared, StartedGeneration};
+use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
 /// What came of one request.
 #[derive(Debug)]
-pub struct Answered {
+pub struct GenerationOutcome {
     /// Digest of its manifest.
     pub manifest: Digest,
     /// The nodes made, in order of their choices.
-    pub nodes: Vec<Made>,
+    pub nodes: Vec<CommittedNode>,
     /// Tokens of its request, estimated.
     pub tokens: u64,
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     /// What the model reported.
     pub usage: Option<Usage>,
-    /// What it came to; none where the price is not known.
-    pub cost: Option<Money>,
+    /// What it came to: nothing where nothing was billed, or the price is not known.
+    pub cost: Money,
     /// The window of the model that answered, in tokens.
     pub window: u64,
     /// Why it did not end well; what was received is in `nodes`.
     pub error: Option<AgentError>,
 }
 
-impl Answered {
+impl GenerationOutcome {
     /// Whether the model found the request too long for it.
     pub(crate) fn is_too_long(&self) -> bool {
         matches!(self.error, Some(AgentError::Model { code: "context_too_long", .. }))
@@ -42,8 +45,8 @@ impl Answered {
 }
 
 /// A node a model made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedNode {
     /// Its id.
     pub id: NodeId,
     /// Its short id.
@@ -56,36 +59,43 @@ pub struct Made {
     pub finish: Finish,
 }
 
+/// Nodes of a response, and what was booked for it.
+pub(crate) type Stored = (Vec<CommittedNode>, Option<store::Usage>);
+
 /// Stores what came of a request, and makes its nodes.
-pub(crate) async fn settle(
-    desk: &Desk,
-    who: &Principal,
-    ask: &Ask,
+pub(crate) async fn commit(
+    runtime: &Runtime,
+    call: &Call,
+    ask: &GenerationRequest,
     prepared: &Prepared,
-    begun: Begun,
-    heard: Result<Heard, AgentError>,
-) -> Result<Answered, AgentError> {
+    begun: StartedGeneration,
+    heard: Result<ReceivedStream, AgentError>,
+) -> Result<GenerationOutcome, AgentError> {
     let heard = match heard {
         Ok(heard) => heard,
-        Err(error) => return unsent(desk, who, ask, &begun, error).await,
+        Err(error) => return unsent(runtime, &call.who, ask, &begun, error).await,
     };
     let (raw, failure) = match &heard.result {
         Ok(raw) => (Some(raw), None),
         Err(error) => (error.response(), Some(error)),
     };
-    let received = raw.map(|raw| Reading::of(desk, raw, failure, prepared, ask)).transpose()?;
+    let received =
+        raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
-    let nodes = commit(desk, who, &begun, &source, received, ask.part_of).await?;
+    let (nodes, booked) = make_nodes(runtime, &call.who, &begun, &source, received, ask.part_of).await?;
     if let Some(spool) = heard.spool
         && let Err(error) = spool.committed()
     {
         // It is found again by recovery, which sees that its generation has ended.
         tracing::warn!(%error, "a spool could not be removed");
     }
+    for node in &nodes {
+        call.events.emit(Event::Committed { node: node.clone(), usage });
+    }
     let empty = nodes.is_empty() && failure.is_none();
     let error = match failure {
-        Some(error) => Some(AgentError::from(error).masked(&desk.masker)),
+        Some(error) => Some(AgentError::from(error).masked(&runtime.masker)),
         None if empty => Some(AgentError::Empty),
         None => None,
     };
@@ -93,15 +103,16 @@ pub(crate) async fn settle(
     if let Some(features) = Features::of(&prepared.assembled.prompt) {
         match (&usage, &error) {
             (_, Some(AgentError::Model { code: "context_too_long", .. })) => {
-                fits::too_long(&desk.home, info, &features);
+                calibration::too_long(&runtime.home, info, &features);
             }
-            (Some(usage), _) => fits::learn(&desk.home, info, &features, usage),
+            (Some(usage), _) => calibration::learn(&runtime.home, info, &features, usage),
             (None, _) => {}
         }
     }
-    let cost = usage.and_then(|usage| Some(info.prices?.cost(&usage)));
+    let billed = booked.and_then(|usage| usage.micro_cost).unwrap_or_default();
+    let cost = Money(billed.saturating_mul(1_000));
     let window = u64::from(info.window);
-    Ok(Answered {
+    Ok(GenerationOutcome {
         manifest: prepared.digest,
         nodes,
         tokens: prepared.manifest.tokens,
@@ -115,19 +126,19 @@ pub(crate) async fn settle(
 
 /// Nothing was sent: the generation ends with nothing, for this reason.
 pub(crate) async fn unsent<T>(
-    desk: &Desk,
+    runtime: &Runtime,
     who: &Principal,
-    ask: &Ask,
-    begun: &Begun,
+    ask: &GenerationRequest,
+    begun: &StartedGeneration,
     why: AgentError,
 ) -> Result<T, AgentError> {
-    let with = outcome(desk, begun, GenerationState::Cancelled, None, None);
-    desk.apply_rows(who, ask.tree, with).await?;
+    let with = outcome(runtime, begun, GenerationState::Cancelled, None, None);
+    runtime.apply_rows(who, ask.tree, with).await?;
     Err(why)
 }
 
 /// A response as read.
-pub(crate) struct Reading {
+pub(crate) struct ReceivedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
     pub(crate) usage: Option<Usage>,
@@ -137,13 +148,14 @@ pub(crate) struct Reading {
     pub(crate) choices: Vec<(u32, Vec<loom::Block>, Finish)>,
 }
 
-impl Reading {
+impl ReceivedResponse {
     fn of(
-        desk: &Desk,
+        runtime: &Runtime,
+        call: &Call,
         raw: &RawResponse,
         failure: Option<&ModelError>,
         prepared: &Prepared,
-        ask: &Ask,
+        ask: &GenerationRequest,
     ) -> Result<Self, AgentError> {
         let (manifest, info) = (&prepared.manifest, ask.model.info());
         let mut meta = ResponseMeta::of(raw, &manifest.model.name, |usage| {
@@ -153,28 +165,28 @@ impl Reading {
                 || usage.is_plausible(&prepared.encoded, raw.body.len(), limit, choices)
         });
         if meta.implausible_usage.is_some() {
-            desk.client.note("the server's count of tokens is not plausible; what it cost is estimated");
+            call.note("the server's count of tokens is not plausible; what it cost is estimated");
         }
         meta.interrupted = failure.map(|error| error.code().to_owned());
-        Self::new(desk, raw.body.to_vec(), Some(raw.parsed.clone()), meta, &manifest.held)
+        Self::new(runtime, raw.body.to_vec(), Some(raw.parsed.clone()), meta, &manifest.held)
     }
 
     /// Reads a body, with known secrets masked in it. What was parsed while it arrived holds where nothing is masked.
     pub(crate) fn new(
-        desk: &Desk,
+        runtime: &Runtime,
         body: Vec<u8>,
         parsed: Option<ParsedResponse>,
         mut meta: ResponseMeta,
         held: &str,
     ) -> Result<Self, AgentError> {
         let MaskedResponse { body, parsed, names } =
-            MaskedResponse::of(&desk.masker, meta.dialect, body, meta.streamed, parsed);
+            MaskedResponse::of(&runtime.masker, meta.dialect, body, meta.streamed, parsed);
         meta.masked = names.into_iter().collect();
         if meta.implausible_usage.is_none() {
             meta.usage = parsed.usage;
         }
         for (_, value) in &mut meta.headers {
-            *value = desk.masker.mask(value).text.into_owned();
+            *value = runtime.masker.mask(value).text.into_owned();
         }
         let interrupted = meta.interrupted.clone();
         let choices = parsed
@@ -213,17 +225,17 @@ fn finish(reason: &FinishReason) -> Finish {
 /// Where nodes come from.
 pub(crate) struct Source<'a> {
     pub(crate) prepared: &'a Prepared,
-    pub(crate) ask: &'a Ask,
+    pub(crate) ask: &'a GenerationRequest,
 }
 
-async fn commit(
-    desk: &Desk,
+async fn make_nodes(
+    runtime: &Runtime,
     who: &Principal,
-    begun: &Begun,
+    begun: &StartedGeneration,
     source: &Source<'_>,
-    reading: Option<Reading>,
+    reading: Option<ReceivedResponse>,
     part_of: Option<loom::Seq>,
-) -> Result<Vec<Made>, AgentError> {
+) -> Result<Stored, AgentError> {
     let info = source.ask.model.info();
     let origin = Origin {
         provider: info.provider.clone(),
@@ -236,7 +248,7 @@ async fn commit(
         prices: info.prices,
         sent: source.prepared.manifest.tokens,
     };
-    store_reading(desk, who, begun, origin, reading, part_of, source.ask.follow).await
+    store_response(runtime, who, begun, origin, reading, part_of, source.ask.follow).await
 }
 
 /// What the hashed record of a model node says of its origin.
@@ -256,7 +268,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// What a request came to. Where a remote model does not say, it is estimated: what was broken off is paid for.
-    fn usage(&self, reading: &Reading) -> Option<store::Usage> {
+    fn usage(&self, reading: &ReceivedResponse) -> Option<store::Usage> {
         let estimate = || {
             let chars = |blocks: &[loom::Block]| loom::content::plain_text(blocks).chars().count() as u64;
             let written: u64 = reading.choices.iter().map(|(_, blocks, _)| chars(blocks)).sum();
@@ -282,37 +294,41 @@ impl Origin {
 const CHARS_OF_A_TOKEN: u64 = 3;
 
 /// Stores a reading with the nodes made of it. The view follows the first one, if `follow`.
-pub(crate) async fn store_reading(
-    desk: &Desk,
+pub(crate) async fn store_response(
+    runtime: &Runtime,
     who: &Principal,
-    begun: &Begun,
+    begun: &StartedGeneration,
     origin: Origin,
-    reading: Option<Reading>,
+    reading: Option<ReceivedResponse>,
     part_of: Option<loom::Seq>,
     follow: bool,
-) -> Result<Vec<Made>, AgentError> {
+) -> Result<Stored, AgentError> {
     let (tree, view) = (begun.row.tree, begun.row.view.clone());
     let Some(reading) = reading else {
-        desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Cancelled, None, None)).await?;
-        return Ok(Vec::new());
+        runtime
+            .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Cancelled, None, None))
+            .await?;
+        return Ok((Vec::new(), None));
     };
     let usage = origin.usage(&reading);
     let body = Bytes::new(reading.body);
     let response = body.digest;
     let mut received = Some(Received { body, metadata: reading.metadata });
     if reading.choices.is_empty() {
-        desk.apply_rows(who, tree, outcome(desk, begun, GenerationState::Done, received, usage)).await?;
-        return Ok(Vec::new());
+        runtime
+            .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Done, received, usage))
+            .await?;
+        return Ok((Vec::new(), usage));
     }
     // Not removed by whoever forgets the same ones, before the nodes that show them are there.
-    let _keeping = desk.keep_blobs(&reading.media).await?;
+    let _keeping = runtime.keep_blobs(&reading.media).await?;
     let last = reading.choices.len() - 1;
     let mut nodes = Vec::new();
     for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {
         // A server may give more choices than were asked for, or count them from 1.
         let node = match begun.row.reserved.get(index as usize) {
             Some(node) => *node,
-            None => desk.new_id()?,
+            None => runtime.new_id()?,
         };
         let text = loom::content::plain_text(&content).into_owned();
         let media = content.iter().filter_map(|block| match block {
@@ -342,30 +358,30 @@ pub(crate) async fn store_reading(
         };
         // The response goes with the first node, the end of the generation with the last.
         let state = if place == last { GenerationState::Done } else { GenerationState::Started };
-        let usage = if place == last { usage } else { None };
-        let with = outcome(desk, begun, state, received.take(), usage);
-        let applied = desk.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
+        let booked = if place == last { usage } else { None };
+        let with = outcome(runtime, begun, state, received.take(), booked);
+        let applied = runtime.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
-        nodes.push(Made { id: node, short_id, text, media, finish });
+        nodes.push(CommittedNode { id: node, short_id, text, media, finish });
     }
-    Ok(nodes)
+    Ok((nodes, usage))
 }
 
 /// The end of a generation as rows of a change.
 pub(crate) fn outcome(
-    desk: &Desk,
-    begun: &Begun,
+    runtime: &Runtime,
+    begun: &StartedGeneration,
     state: GenerationState,
     response: Option<Received>,
     usage: Option<store::Usage>,
 ) -> With {
-    let outcome = GenerationOutcome {
+    let outcome = Outcome {
         generation: begun.row.id,
         tenure: begun.tenure.clone(),
         state,
         response,
         usage,
-        at: desk.now(),
+        at: runtime.now(),
     };
     With { outcomes: vec![outcome], guards: begun.guards.clone(), ..With::nothing() }
 }

@@ -18,8 +18,8 @@ use store::Principal;
 use store::blobs::{BlobError, BlobId, Blobs};
 use store::home::{Home, HomeDir};
 
-use crate::desk::Desk;
 use crate::error::AgentError;
+use crate::runtime::Runtime;
 
 /// The lock of those who keep and remove blobs.
 const LOCK: &str = "blobs.lock";
@@ -27,11 +27,11 @@ const LOCK: &str = "blobs.lock";
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The pictures and sounds of a home, as they are sent. The folder is not looked for before one is asked for.
-pub(crate) struct Gallery {
+pub(crate) struct StoredMedia {
     home: Arc<Home>,
 }
 
-impl Gallery {
+impl StoredMedia {
     pub(crate) const fn of(home: Arc<Home>) -> Self {
         Self { home }
     }
@@ -43,7 +43,7 @@ impl Gallery {
     }
 }
 
-impl Pictures for Gallery {
+impl Pictures for StoredMedia {
     fn size(&self, blob: Digest) -> Option<u64> {
         self.ask(blob, |blobs| blobs.size(blob.0.into())).flatten()
     }
@@ -81,26 +81,26 @@ pub struct Shown {
 
 /// Holds off the removal of blobs until the nodes that show them are durable.
 #[must_use = "what is kept may be removed once this is dropped"]
-pub struct Keeping {
+pub struct MediaHold {
     _lock: Option<File>,
 }
 
-impl Desk {
+impl Runtime {
     /// Keeps pictures and sounds: they survive a loss of power when this returns, and are not removed before the
     /// guard is dropped.
     ///
     /// # Errors
     /// [`AgentError::Blobs`].
-    pub async fn keep_blobs<B: AsRef<[u8]> + Sync>(&self, all: &[B]) -> Result<Keeping, AgentError> {
+    pub async fn keep_blobs<B: AsRef<[u8]> + Sync>(&self, all: &[B]) -> Result<MediaHold, AgentError> {
         if all.is_empty() {
-            return Ok(Keeping { _lock: None });
+            return Ok(MediaHold { _lock: None });
         }
         let lock = self.locked(File::try_lock_shared).await?;
         let blobs = blobs(&self.home)?;
         for bytes in all {
             blobs.put(bytes.as_ref())?;
         }
-        Ok(Keeping { _lock: Some(lock) })
+        Ok(MediaHold { _lock: Some(lock) })
     }
 
     /// Removes those of some blobs that no node shows. Returns how many there were.
@@ -126,7 +126,7 @@ impl Desk {
     /// the removal of the node and that of the bytes.
     ///
     /// # Errors
-    /// As [`Desk::remove_blobs`].
+    /// As [`Runtime::remove_blobs`].
     pub(crate) async fn sweep_blobs(&self, who: &Principal) -> Result<(), AgentError> {
         let _lock = self.locked(File::try_lock).await?;
         let blobs = blobs(&self.home)?;

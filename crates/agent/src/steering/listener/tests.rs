@@ -1,4 +1,3 @@
-use store::SessionId;
 use store::home::HomeOptions;
 use tokio::io::Lines;
 use tokio::net::unix::OwnedReadHalf;
@@ -8,7 +7,6 @@ use super::*;
 struct Listening {
     home: Home,
     instance: InstanceId,
-    doors: Doors,
     _listener: Listener,
     _folder: tempfile::TempDir,
 }
@@ -20,9 +18,8 @@ impl Listening {
         let path = folder.path().join("h".repeat(120));
         let home = Home::open(&path, HomeOptions::default()).unwrap();
         let instance = InstanceId::generate(1_760_000_000_000).unwrap();
-        let doors = Doors::default();
-        let listener = Listener::start(&home, instance, &doors).unwrap();
-        Self { home, instance, doors, _listener: listener, _folder: folder }
+        let listener = Listener::start(&home, instance, &Sessions::default()).unwrap();
+        Self { home, instance, _listener: listener, _folder: folder }
     }
 
     async fn says(&self, bytes: &[u8]) -> Lines<BufReader<OwnedReadHalf>> {
@@ -60,23 +57,27 @@ fn a_process_of_another_user_or_of_nobody_known_is_not_heard() {
 #[tokio::test]
 async fn what_is_no_message_is_refused_and_half_of_one_is_not_taken_in() {
     let listening = Listening::start();
-    let session = SessionId("s".to_owned());
-    let mut door = listening.doors.open(&session, store::Fence(3));
     let without_end = br#"{"session":"s","fence":3,"text":"hello"}"#;
     for nonsense in [&b"nonsense\n"[..], b"{}\n", b"\xff\xfe\n", b"{\"session\":\"s\",\"fe", without_end] {
         let mut lines = listening.says(nonsense).await;
-        assert_eq!(reply(&mut lines).await, Some(Reply::Ready));
+        assert_eq!(reply(&mut lines).await, Some(Reply::Ready { version: VERSION }));
         let after = reply(&mut lines).await;
         assert!(matches!(after, None | Some(Reply::Refused { .. })), "{after:?}");
     }
     let mut lines = listening.says(b"").await;
-    assert_eq!(reply(&mut lines).await, Some(Reply::Ready));
+    assert_eq!(reply(&mut lines).await, Some(Reply::Ready { version: VERSION }));
     assert_eq!(reply(&mut lines).await, None);
-    let mut lines = listening.says(b"{\"session\":\"s\",\"fence\":3,\"text\":\"hello\"}\n").await;
-    assert_eq!(reply(&mut lines).await, Some(Reply::Ready));
-    assert_eq!(reply(&mut lines).await, Some(Reply::Waits));
-    assert_eq!(door.next().map(|handed| handed.text).as_deref(), Some("hello"));
-    assert!(door.next().is_none(), "nonsense was taken in");
+    // The control: a whole message is read. No session is here to take it in.
+    let identity = serde_json::json!({
+        "tree": loom::TreeId::from_bytes([1; 16]), "model": "box/m", "place": "local",
+        "settings": loom::Digest::of(b""),
+    });
+    let message = serde_json::json!({
+        "session": "s", "view": "main", "fence": 3, "key": "k", "identity": identity, "text": "hello",
+    });
+    let mut lines = listening.says(format!("{message}\n").as_bytes()).await;
+    assert_eq!(reply(&mut lines).await, Some(Reply::Ready { version: VERSION }));
+    assert_eq!(reply(&mut lines).await, Some(Reply::Closed));
 }
 
 /// A crowd that connects and says nothing keeps nobody out for long, and does not grow without bound.

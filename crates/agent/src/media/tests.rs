@@ -26,7 +26,7 @@ fn what_fits_is_sent_as_it_is_kept_and_under_the_type_its_first_bytes_say() {
     let (_folder, home) = home();
     let picture = png(20, 10);
     let blob = put(&home, &picture);
-    let gallery = Gallery::of(home);
+    let gallery = StoredMedia::of(home);
     assert_eq!(gallery.size(blob), Some(picture.len() as u64));
     let media = gallery.media(blob).unwrap();
     assert_eq!((media.mime.as_str(), &media.data[..]), ("image/png", &picture[..]));
@@ -36,7 +36,7 @@ fn what_fits_is_sent_as_it_is_kept_and_under_the_type_its_first_bytes_say() {
 fn what_was_never_taken_in_is_scaled_when_it_is_sent() {
     let (_folder, home) = home();
     let blob = put(&home, &png(4_000, 1_000));
-    let media = Gallery::of(home).media(blob).unwrap();
+    let media = StoredMedia::of(home).media(blob).unwrap();
     let (_, measure) = media::dimensions(&media.data).unwrap();
     assert_eq!((measure.width, measure.height), (1_568, 392));
 }
@@ -49,7 +49,7 @@ fn what_is_missing_damaged_or_no_picture_is_not_there() {
     let damaged = put(&home, &png(4, 4));
     let path = blobs(&home).unwrap().path_of(BlobId::from(damaged.0));
     std::fs::write(path, b"other bytes").unwrap();
-    let gallery = Gallery::of(home);
+    let gallery = StoredMedia::of(home);
     for blob in [text, cut, damaged, Digest::of(b"never kept")] {
         assert_eq!(gallery.media(blob), None, "{blob}");
     }

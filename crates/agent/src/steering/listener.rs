@@ -10,13 +10,16 @@ use serde::Serialize;
 use store::home::{Home, HomeDir};
 use store::instance::InstanceId;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Doors, Message, Reply};
+use super::{Message, RemoteInput, Reply, VERSION};
 use crate::error::AgentError;
+use crate::event::Event;
+use crate::session::{Handle, Numbered, Sessions};
 
 /// Processes that are listened to at once; others wait to be greeted.
 pub const MAX_PEERS: usize = 128;
@@ -41,13 +44,13 @@ impl Listener {
     ///
     /// # Errors
     /// [`AgentError::Socket`] when the home's folder takes no socket.
-    pub fn start(home: &Home, instance: InstanceId, doors: &Doors) -> Result<Self, AgentError> {
+    pub fn start(home: &Home, instance: InstanceId, sessions: &Sessions) -> Result<Self, AgentError> {
         let (near, path) = socket(home, instance)?;
         let listener = UnixListener::bind(near.path()).map_err(|error| AgentError::socket(&error))?;
         // Its folder is open to this user alone; the socket says so once more (spec: security §7).
         std::fs::set_permissions(near.path(), std::fs::Permissions::from_mode(0o600))
             .map_err(|error| AgentError::socket(&error))?;
-        let accepting = tokio::spawn(accept(listener, doors.clone()));
+        let accepting = tokio::spawn(accept(listener, sessions.clone()));
         Ok(Self { path, accepting })
     }
 }
@@ -61,14 +64,14 @@ impl Drop for Listener {
 }
 
 /// Takes in whoever connects, a bounded number of them at once.
-async fn accept(listener: UnixListener, doors: Doors) {
+async fn accept(listener: UnixListener, sessions: Sessions) {
     let places = Arc::new(Semaphore::new(MAX_PEERS));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let doors = doors.clone();
+                let sessions = sessions.clone();
                 tokio::spawn(async move {
-                    serve(stream, &doors).await;
+                    serve(stream, &sessions).await;
                     drop(place);
                 });
             }
@@ -113,15 +116,15 @@ fn is_of(peer: Option<u32>, own: u32) -> bool {
     peer == Some(own)
 }
 
-/// Takes in one message and tells what becomes of it.
-async fn serve(stream: UnixStream, doors: &Doors) {
+/// Takes in one message, and tells what becomes of it.
+async fn serve(stream: UnixStream, sessions: &Sessions) {
     if !is_own(&stream) {
         return;
     }
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     let said = async {
-        send(&mut write, &Reply::Ready).await?;
+        send(&mut write, &Reply::Ready { version: VERSION }).await?;
         BufReader::new(read.take(MAX_LINE)).read_line(&mut line).await
     };
     // Whoever connects and says nothing, or goes away, takes nobody's place.
@@ -129,27 +132,64 @@ async fn serve(stream: UnixStream, doors: &Doors) {
     if !matches!(timeout(TO_SAY, said).await, Ok(Ok(1..))) || !line.ends_with('\n') {
         return;
     }
-    let put = match serde_json::from_str::<Message>(&line) {
-        Ok(message) => doors.put(message),
-        Err(error) => Err(Reply::Refused { why: format!("not a message: {error}") }),
-    };
-    drop(line);
-    let mut heard = match put {
-        Ok(heard) => heard,
-        Err(reply) => {
-            let _ = timeout(TO_READ, send(&mut write, &reply)).await;
-            return;
+    let refused = match serde_json::from_str::<Message>(&line) {
+        Ok(message) => {
+            drop(line);
+            match sessions.get(&message.session) {
+                Some(session) => return follow(write, &session, message).await,
+                None => Reply::Closed,
+            }
         }
+        Err(error) => Reply::Refused { why: format!("not a message: {error}") },
     };
-    if !matches!(timeout(TO_READ, send(&mut write, &Reply::Waits)).await, Ok(Ok(()))) {
+    let _ = timeout(TO_READ, send(&mut write, &refused)).await;
+}
+
+/// Says a message in its session, and passes on what happens there until it is answered. Whoever said it may be gone
+/// meanwhile: the message is dealt with all the same.
+async fn follow(mut write: OwnedWriteHalf, session: &Handle, message: Message) {
+    let (key, mut events) = (message.key.clone(), session.events(session.next_event()));
+    let (remote, mut replies) = RemoteInput::new(message);
+    if session.take_remote(remote).is_err() {
+        let _ = timeout(TO_READ, send(&mut write, &Reply::Closed)).await;
         return;
     }
-    while let Some(told) = heard.recv().await {
-        // Whoever said it may be gone: the message is dealt with all the same.
-        if !matches!(timeout(TO_READ, send(&mut write, &told.reply)).await, Ok(Ok(()))) {
+    let (mut accepted, mut replying) = (false, true);
+    loop {
+        let (reply, written) = tokio::select! {
+            biased;
+            receipt = replies.recv(), if replying => match receipt {
+                Some(receipt) => (receipt.reply, receipt.written),
+                None => {
+                    replying = false;
+                    continue;
+                }
+            },
+            event = events.next() => match event {
+                Some(Numbered { n, event }) => {
+                    accepted |= matches!(&event, Event::Accepted { say, .. } if *say == key);
+                    if !accepted {
+                        continue;
+                    }
+                    (Reply::Happened { n, event }, None)
+                }
+                None => return,
+            },
+        };
+        let last = match &reply {
+            Reply::Happened { event: Event::Finished { says, .. }, .. } => says.contains(&key),
+            Reply::Closed | Reply::Differs | Reply::Refused { .. } => true,
+            _ => false,
+        };
+        if !matches!(timeout(TO_READ, send(&mut write, &reply)).await, Ok(Ok(()))) {
             return;
         }
-        let _ = told.written.send(());
+        if let Some(written) = written {
+            let _ = written.send(());
+        }
+        if last {
+            return;
+        }
     }
 }
 

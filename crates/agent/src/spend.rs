@@ -14,9 +14,11 @@ use loom::{Millis, Seq, TreeId};
 use model::{Money, Place};
 use store::Principal;
 
-use crate::desk::Desk;
+use crate::call::Call;
 use crate::error::AgentError;
-use crate::request::{Ask, Prepared};
+use crate::questions::{Decision, QuestionKind};
+use crate::request::{GenerationRequest, Prepared};
+use crate::runtime::Runtime;
 
 /// Tokens a day of remote models whose price is not known.
 pub const UNPRICED_TOKENS: u64 = 2_000_000;
@@ -89,9 +91,9 @@ struct Cost {
 /// Which turn a request belongs to.
 type Turn = (TreeId, Option<Seq>);
 
-/// The purse of a process.
+/// Spending of a process, and what of it is reserved.
 #[derive(Debug, Default)]
-pub struct Purse {
+pub struct SpendLimiter {
     budget: Budget,
     state: Mutex<State>,
 }
@@ -108,10 +110,10 @@ struct State {
     told: HashSet<Limit>,
 }
 
-/// A request that fits; its share is kept for it until this is dropped.
+/// A request that calibration; its share is kept for it until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved<'a> {
-    purse: &'a Purse,
+pub(crate) struct Reservation<'a> {
+    limiter: &'a SpendLimiter,
     turn: Turn,
     cost: Cost,
 }
@@ -128,8 +130,8 @@ struct Against {
     most: u64,
 }
 
-impl Purse {
-    /// A purse with this budget.
+impl SpendLimiter {
+    /// Limits spending to a budget.
     pub fn new(budget: Budget) -> Self {
         Self { budget, state: Mutex::default() }
     }
@@ -149,10 +151,11 @@ impl Purse {
     /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
     pub(crate) async fn admit(
         &self,
-        desk: &Desk,
-        ask: &Ask,
+        runtime: &Runtime,
+        call: &Call,
+        ask: &GenerationRequest,
         prepared: &Prepared,
-    ) -> Result<Reserved<'_>, AgentError> {
+    ) -> Result<Reservation<'_>, AgentError> {
         let turn = (ask.tree, ask.part_of);
         let info = ask.model.info();
         let output = u64::from(ask.params.n.max(1)) * expected_output(ask, prepared);
@@ -162,23 +165,23 @@ impl Purse {
             (Place::Remote, None) => Cost { money: Money::ZERO, tokens: prepared.manifest.tokens + output },
         };
         if cost == Cost::default() {
-            return Ok(Reserved { purse: self, turn, cost });
+            return Ok(Reservation { limiter: self, turn, cost });
         }
-        let spent = Spent::read(desk).await?;
+        let spent = Spent::read(runtime).await?;
         loop {
             let (over, most_spent) = self.try_keep(turn, cost, &spent);
             for limit in most_spent {
-                desk.client.note(&format!("80 % of {limit} is spent ({} sets it)", limit.key()));
+                call.note(format!("80 % of {limit} is spent ({} sets it)", limit.key()));
             }
-            let Some(over) = over else { return Ok(Reserved { purse: self, turn, cost }) };
-            if !desk.client.go_on(&over.question()) {
+            let Some(over) = over else { return Ok(Reservation { limiter: self, turn, cost }) };
+            if runtime.ask(call, QuestionKind::Budget, over.question()).await? == Decision::Denied {
                 return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
             }
             *self.state().lifted.entry(over.limit).or_default() += over.steps();
         }
     }
 
-    /// Keeps a share if it fits; else says what it does not fit in. Also limits most of which are spent, once each.
+    /// Keeps a share if it calibration; else says what it does not fit in. Also limits most of which are spent, once each.
     fn try_keep(&self, turn: Turn, cost: Cost, spent: &Spent) -> (Option<Against>, Vec<Limit>) {
         let mut state = self.state();
         let under_way = |of: &dyn Fn(&Turn) -> bool| {
@@ -252,16 +255,16 @@ impl Against {
     }
 }
 
-impl Reserved<'_> {
+impl Reservation<'_> {
     /// What the request came to, for the rest of its turn.
-    pub(crate) fn spent(self, money: Option<Money>) {
-        *self.purse.state().turns.entry(self.turn).or_default() += money.unwrap_or(self.cost.money);
+    pub(crate) fn spent(self, money: Money) {
+        *self.limiter.state().turns.entry(self.turn).or_default() += money;
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if let Some(kept) = self.purse.state().under_way.get_mut(&self.turn) {
+        if let Some(kept) = self.limiter.state().under_way.get_mut(&self.turn) {
             kept.money = kept.money.less(self.cost.money);
             kept.tokens = kept.tokens.saturating_sub(self.cost.tokens);
         }
@@ -269,7 +272,7 @@ impl Drop for Reserved<'_> {
 }
 
 /// Tokens of the answer that are reckoned with.
-fn expected_output(ask: &Ask, prepared: &Prepared) -> u64 {
+fn expected_output(ask: &GenerationRequest, prepared: &Prepared) -> u64 {
     let reserved = prepared.manifest.budget.reserved_output;
     if ask.params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
 }
@@ -284,10 +287,10 @@ struct Spent {
 }
 
 impl Spent {
-    async fn read(desk: &Desk) -> Result<Self, AgentError> {
-        let now = desk.now();
+    async fn read(runtime: &Runtime) -> Result<Self, AgentError> {
+        let now = runtime.now();
         let (today, month) = (start_of_day(now), start_of_month(now));
-        let rows = desk.store.usage(&Principal::Owner, None, month).await?;
+        let rows = runtime.store.usage(&Principal::Owner, None, month).await?;
         let mut spent = Self { day: Money::ZERO, month: Money::ZERO, unpriced: 0 };
         for row in rows {
             let usage = row.usage;
@@ -341,8 +344,8 @@ mod tests {
         Cost { money: Money::from_dollars(dollars), tokens: 0 }
     }
 
-    fn limit(purse: &Purse, turn: Turn, cost: Cost, spent: &Spent) -> Option<Limit> {
-        purse.try_keep(turn, cost, spent).0.map(|over| over.limit)
+    fn limit(limiter: &SpendLimiter, turn: Turn, cost: Cost, spent: &Spent) -> Option<Limit> {
+        limiter.try_keep(turn, cost, spent).0.map(|over| over.limit)
     }
 
     #[test]
@@ -353,7 +356,7 @@ mod tests {
             month: Money::from_dollars(month),
             unpriced: 0,
         };
-        let fresh = Purse::default;
+        let fresh = SpendLimiter::default;
         assert_eq!(limit(&fresh(), turn, dollars(1.0), &nothing()), None);
         assert_eq!(limit(&fresh(), turn, dollars(1.01), &nothing()), Some(Limit::Turn));
         assert_eq!(limit(&fresh(), turn, dollars(0.5), &spent(4.6, 4.6)), Some(Limit::Day));
@@ -371,24 +374,24 @@ mod tests {
 
     #[test]
     fn what_is_under_way_counts_until_it_is_done() {
-        let purse = Purse::default();
+        let limiter = SpendLimiter::default();
         let turn = (tree(1), None);
-        assert_eq!(limit(&purse, turn, dollars(0.6), &nothing()), None);
+        assert_eq!(limit(&limiter, turn, dollars(0.6), &nothing()), None);
         assert_eq!(
-            limit(&purse, turn, dollars(0.6), &nothing()),
+            limit(&limiter, turn, dollars(0.6), &nothing()),
             Some(Limit::Turn),
             "two at once do not fit"
         );
         assert_eq!(
-            limit(&purse, (tree(2), None), dollars(0.6), &nothing()),
+            limit(&limiter, (tree(2), None), dollars(0.6), &nothing()),
             None,
             "another turn has its own"
         );
-        Reserved { purse: &purse, turn, cost: dollars(0.6) }.spent(Some(Money::from_dollars(0.1)));
-        assert_eq!(limit(&purse, turn, dollars(0.6), &nothing()), None, "it came to less");
-        drop(Reserved { purse: &purse, turn, cost: dollars(0.6) });
+        Reservation { limiter: &limiter, turn, cost: dollars(0.6) }.spent(Money::from_dollars(0.1));
+        assert_eq!(limit(&limiter, turn, dollars(0.6), &nothing()), None, "it came to less");
+        drop(Reservation { limiter: &limiter, turn, cost: dollars(0.6) });
         assert_eq!(
-            limit(&purse, turn, dollars(0.95), &nothing()),
+            limit(&limiter, turn, dollars(0.95), &nothing()),
             Some(Limit::Turn),
             "and what it came to counts"
         );
@@ -396,14 +399,14 @@ mod tests {
 
     #[test]
     fn four_fifths_are_said_once() {
-        let purse = Purse::default();
-        let told = |purse: &Purse| purse.try_keep((tree(1), None), dollars(0.4), &nothing()).1;
-        assert!(told(&purse).is_empty());
-        assert_eq!(told(&purse), [Limit::Turn]);
+        let limiter = SpendLimiter::default();
+        let told = |limiter: &SpendLimiter| limiter.try_keep((tree(1), None), dollars(0.4), &nothing()).1;
+        assert!(told(&limiter).is_empty());
+        assert_eq!(told(&limiter), [Limit::Turn]);
         let spent = Spent { day: Money::from_dollars(4.0), ..nothing() };
-        let other = |purse: &Purse| purse.try_keep((tree(2), None), dollars(0.1), &spent).1;
-        assert_eq!(other(&purse), [Limit::Day]);
-        assert!(other(&purse).is_empty());
+        let other = |limiter: &SpendLimiter| limiter.try_keep((tree(2), None), dollars(0.1), &spent).1;
+        assert_eq!(other(&limiter), [Limit::Day]);
+        assert!(other(&limiter).is_empty());
     }
 
     #[test]

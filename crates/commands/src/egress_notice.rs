@@ -31,7 +31,7 @@ pub(crate) async fn tell<'a>(
     let mut told = BTreeSet::new();
     for info in models.filter(|info| info.place == Place::Remote) {
         if told.insert(info.provider.clone()) && !was_asked(app, asker, tree, &info.provider).await? {
-            app.talk.note(&notice("document", info));
+            app.frontend.note(&notice("document", info));
         }
     }
     Ok(())
@@ -40,7 +40,7 @@ pub(crate) async fn tell<'a>(
 /// Whether a request of this tree went to this provider elsewhere, the newest looked at first.
 async fn was_asked(app: &App, asker: &Asker, tree: TreeId, provider: &str) -> Result<bool, CommandError> {
     let filter = GenerationFilter { tree: Some(tree), state: None };
-    let all = app.store.generations(&asker.principal, filter).await?;
+    let all = app.runtime.store.generations(&asker.principal, filter).await?;
     let manifests: Vec<_> = all.into_iter().rev().map(|generation| generation.row.manifest).collect();
     let provider = provider.to_owned();
     app.read(asker, tree, move |rows| {

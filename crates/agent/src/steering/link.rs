@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
-use loom::NodeId;
 use loom::plan::MAX_NODE_BYTES;
+use loom::{NodeId, TreeId, ViewName};
 use model::Cancel;
-use store::{Lease, Principal};
+use store::{Lease, Principal, SessionId};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::listener::{is_own, send, socket};
-use super::{Answer, Message, Reply};
-use crate::desk::Desk;
+use super::{Message, Reply, VERSION};
 use crate::error::AgentError;
+use crate::event::{Event, SayId};
 use crate::lease::{Held, instance_of};
-use crate::session::Entered;
+use crate::runtime::Runtime;
+use crate::session::{EventLog, TurnIdentity};
 
 /// How long a process may take to greet. One that does not stands still, or has too much to do.
 const TO_GREET: Duration = Duration::from_secs(2);
@@ -28,54 +29,62 @@ const LOOK: Duration = Duration::from_millis(250);
 const TO_DRAIN: Duration = Duration::from_millis(250);
 
 /// How handing over ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandedOver {
-    /// It was answered.
-    Answered(Box<Answer>),
+    /// It was answered, and its events are in the log.
+    Answered,
     /// Nobody listens there: nothing was sent. Whoever has the lease stands still, or takes in nothing.
     NotHeard,
     /// It was not said and will not be, as that turn has ended: take the lease.
     NotTaken,
+    /// It was not said: that turn is of another tree, model, place or settings.
+    Differs,
     /// The turn ended after it had kept the message, and gave no answer to it.
     Cut {
-        /// The node of what was said.
+        /// Node of what was said.
         said: NodeId,
     },
 }
 
-/// Hands a message to the process that holds a session, and waits for the answer.
+/// Hands a text to the process that holds a session, and passes the events of its answer on.
 ///
 /// # Errors
 /// [`AgentError::Refused`] with the other process's reason; as the store says.
 pub async fn hand_over(
-    desk: &Desk,
+    runtime: &Runtime,
     who: &Principal,
-    entered: &Entered,
-    text: &str,
+    (session, view, identity): (&SessionId, &ViewName, TurnIdentity),
+    (key, text): (&SayId, &str),
+    log: &EventLog,
 ) -> Result<HandedOver, AgentError> {
     if text.len() as u64 > MAX_NODE_BYTES {
         let why = format!("it is longer than {} MiB", MAX_NODE_BYTES / 1024 / 1024);
         return Err(AgentError::Refused(why));
     }
-    let name = entered.session.lease();
-    let Some(lease) = desk.store.lease(who, &name).await? else { return Ok(HandedOver::NotTaken) };
+    let Some(lease) = runtime.store.lease(who, &session.lease()).await? else {
+        return Ok(HandedOver::NotTaken);
+    };
     let Some(instance) = lease.holder.as_ref().and_then(instance_of) else {
         return Ok(HandedOver::NotTaken);
     };
-    let (near, _) = socket(&desk.home, instance)?;
+    let (near, _) = socket(&runtime.home, instance)?;
     let greeted =
         timeout(TO_GREET, async { Link::greeted(UnixStream::connect(near.path()).await.ok()?).await });
-    let Ok(Some(mut link)) = greeted.await else { return Ok(HandedOver::NotHeard) };
+    let Ok(Some((lines, mut write))) = greeted.await else { return Ok(HandedOver::NotHeard) };
+    let tree = identity.tree;
     let message = Message {
-        session: entered.session.clone(),
-        view: entered.view.clone(),
+        session: session.clone(),
+        view: view.clone(),
         fence: lease.fence.0,
+        key: key.clone(),
+        identity,
         text: text.to_owned(),
     };
     // Half a message is none: it has no end of line, and is not taken in.
-    if !matches!(timeout(TO_READ, send(&mut link.write, &message)).await, Ok(Ok(()))) {
+    if !matches!(timeout(TO_READ, send(&mut write, &message)).await, Ok(Ok(()))) {
         return Ok(HandedOver::NotHeard);
     }
+    let mut link = Link { lines, _write: write, key, log, announced: Vec::new() };
     loop {
         match timeout(LOOK, link.lines.next_line()).await {
             Ok(Ok(Some(line))) => match link.heard(&line)? {
@@ -86,22 +95,27 @@ pub async fn hand_over(
             Ok(Ok(None) | Err(_)) => tokio::time::sleep(LOOK / 5).await,
             Err(_) => {}
         }
-        if is_past(desk, who, entered, &lease).await? {
-            return link.outcome(desk, who, entered).await;
+        if is_past(runtime, who, session, &lease).await? {
+            return link.ended(runtime, who, tree).await;
         }
     }
 }
 
 /// Whether a turn can write nothing more. A lease that ran out, or whose process is dead, is taken for that.
-async fn is_past(desk: &Desk, who: &Principal, entered: &Entered, then: &Lease) -> Result<bool, AgentError> {
-    let now = desk.store.lease(who, &then.name).await?;
+async fn is_past(
+    runtime: &Runtime,
+    who: &Principal,
+    session: &SessionId,
+    then: &Lease,
+) -> Result<bool, AgentError> {
+    let now = runtime.store.lease(who, &then.name).await?;
     let Some(lease) = now.filter(|lease| lease.holder.is_some() && lease.fence == then.fence) else {
         return Ok(true);
     };
-    if desk.now() < lease.expires && desk.lives(&lease)? {
+    if runtime.now() < lease.expires && runtime.lives(&lease)? {
         return Ok(false);
     }
-    match Held::take(desk, who, &entered.session, Cancel::never()).await {
+    match Held::take(runtime, who, session, Cancel::never()).await {
         Ok(held) => {
             held.release().await;
             Ok(true)
@@ -112,47 +126,75 @@ async fn is_past(desk: &Desk, who: &Principal, entered: &Entered, then: &Lease) 
 }
 
 /// A connection on which a message went.
-struct Link {
+struct Link<'a> {
     lines: Lines<BufReader<OwnedReadHalf>>,
-    write: OwnedWriteHalf,
+    /// Open as long as the answer is waited for.
+    _write: OwnedWriteHalf,
+    key: &'a SayId,
+    log: &'a EventLog,
     /// Nodes the message was about to be, one a try.
     announced: Vec<NodeId>,
 }
 
-impl Link {
-    /// The connection, once the process at its other end has shown that it listens.
-    async fn greeted(stream: UnixStream) -> Option<Self> {
+impl Link<'_> {
+    /// The two halves of a connection, once the process at its other end has shown that it listens.
+    async fn greeted(stream: UnixStream) -> Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)> {
         if !is_own(&stream) {
             return None;
         }
         let (read, write) = stream.into_split();
         let mut lines = BufReader::new(read).lines();
         let line = lines.next_line().await.ok()??;
-        let ready = matches!(serde_json::from_str(&line), Ok(Reply::Ready));
-        ready.then_some(Self { lines, write, announced: Vec::new() })
+        let ready = matches!(serde_json::from_str(&line), Ok(Reply::Ready { version: VERSION }));
+        ready.then_some((lines, write))
     }
 
     /// What a line says of the end, if it says that.
     fn heard(&mut self, line: &str) -> Result<Option<HandedOver>, AgentError> {
         match serde_json::from_str::<Reply>(line) {
-            Ok(Reply::Ready | Reply::Waits) => Ok(None),
-            Ok(Reply::Keeping { node } | Reply::Kept { node }) => {
+            Ok(Reply::Ready { .. } | Reply::Waits) => Ok(None),
+            Ok(Reply::Keeping { node }) => {
                 self.announced.push(node);
                 Ok(None)
             }
             Ok(Reply::Closed) => Ok(Some(HandedOver::NotTaken)),
+            Ok(Reply::Differs) => Ok(Some(HandedOver::Differs)),
             Ok(Reply::Refused { why }) => Err(AgentError::Refused(why)),
-            Ok(Reply::Answered(answer)) => Ok(Some(HandedOver::Answered(answer))),
+            Ok(Reply::Happened { event, .. }) => Ok(self.happened(event)),
             Err(error) => Err(AgentError::Refused(format!("not a reply: {error}"))),
         }
     }
 
+    /// Passes an event on as one of this process, in which the text is not another's.
+    fn happened(&mut self, event: Event) -> Option<HandedOver> {
+        let (event, ended) = match event {
+            Event::Accepted { node, text, .. } => {
+                self.announced.push(node);
+                (Event::Accepted { say: self.key.clone(), node, text, remote: false }, None)
+            }
+            Event::Finished { mut outcome, .. } => {
+                outcome.elsewhere = true;
+                (Event::Finished { says: vec![self.key.clone()], outcome }, Some(HandedOver::Answered))
+            }
+            // It is asked where the turn runs.
+            Event::Question { question } => {
+                (Event::notice(format!("asked elsewhere: {}", question.text)), None)
+            }
+            Event::Answered { .. } | Event::Idle | Event::Queued { .. } | Event::Rejected { .. } => {
+                return None;
+            }
+            other => (other, None),
+        };
+        self.log.push(event);
+        ended
+    }
+
     /// What became of the message of a turn that can write nothing more.
-    async fn outcome(
+    async fn ended(
         mut self,
-        desk: &Desk,
+        runtime: &Runtime,
         who: &Principal,
-        entered: &Entered,
+        tree: TreeId,
     ) -> Result<HandedOver, AgentError> {
         while let Ok(Ok(Some(line))) = timeout(TO_DRAIN, self.lines.next_line()).await {
             if let Some(ended) = self.heard(&line)? {
@@ -160,7 +202,7 @@ impl Link {
             }
         }
         let announced = self.announced;
-        let written = desk.read(who, entered.tree, move |rows| {
+        let written = runtime.read(who, tree, move |rows| {
             for node in announced {
                 if rows.node(node)?.is_some() {
                     return Ok(Some(node));

@@ -1,10 +1,10 @@
-//! What work is done with: the store, this process's name in it, and who hears of it.
+//! Services of an open home.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::Request;
-use loom::{Author, Millis, NodeId, Op, RowError, Rows, TreeId, Trust, ViewName};
+use loom::{Author, Millis, Op, RowError, Rows, TreeId, Trust, ViewName};
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
@@ -13,36 +13,19 @@ use text::mask::Masker;
 
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
-use crate::handover::Handed;
-use crate::purse::Purse;
+use crate::lease::LEASE;
+use crate::questions::Questions;
+use crate::session::Sessions;
+use crate::spend::SpendLimiter;
+use crate::steering::RemoteInput;
 
 /// How often an announced change is planned again when something else was first: the turn holds its session, so that
 /// hardly anything is.
 const TRIES: usize = 64;
 
-/// Who hears of work while it is done.
-pub trait Client: Send + Sync {
-    /// One line of progress or notice.
-    fn note(&self, line: &str);
-    /// New text of a node that is being written.
-    fn delta(&self, node: NodeId, text: &str);
-    /// New thinking of a node that is being written: for whoever looks on, and never part of its text.
-    fn thinking(&self, _node: NodeId, _text: &str) {}
-    /// Whether whoever is there says to go on where a limit is met. Nobody there means no.
-    fn go_on(&self, _question: &str) -> bool {
-        false
-    }
-}
-
-/// Nobody.
-impl Client for () {
-    fn note(&self, _: &str) {}
-    fn delta(&self, _: NodeId, _: &str) {}
-}
-
-/// A home that is open, with everything work in it needs. Cheap to clone.
+/// Services of one open home, shared by every session of the process. Cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct Runtime {
     /// The store.
     pub store: Arc<Store>,
     /// Ids of this process.
@@ -59,15 +42,42 @@ pub struct Desk {
     pub space: SpaceLimits,
     /// How long a turn's lease lasts that is not renewed ([`crate::LEASE`]).
     pub lease: Duration,
-    /// Who hears of it.
-    pub client: Arc<dyn Client>,
     /// What may be spent.
-    pub purse: Arc<Purse>,
+    pub spend: Arc<SpendLimiter>,
+    /// Sessions whose tasks run in this process.
+    pub sessions: Sessions,
+    /// Questions that stand.
+    pub questions: Questions,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
 }
 
-impl Desk {
+impl Runtime {
+    /// A home that is open, with defaults for what a configuration decides: what may be spent, who answers instead,
+    /// how much space a turn needs.
+    pub fn new(
+        store: Arc<Store>,
+        home: Arc<Home>,
+        instance: InstanceId,
+        clock: Clock,
+        masker: Arc<Masker>,
+    ) -> Self {
+        Self {
+            store,
+            ids: Ids::new(),
+            home,
+            instance,
+            clock,
+            masker,
+            space: SpaceLimits::default(),
+            lease: LEASE,
+            spend: Arc::default(),
+            sessions: Sessions::default(),
+            questions: Questions::default(),
+            fallbacks: Fallbacks::default(),
+        }
+    }
+
     /// Now, in ms since 1970.
     pub fn now(&self) -> Millis {
         Millis(self.clock.now())
@@ -94,7 +104,22 @@ impl Desk {
         op: Op,
         with: With,
     ) -> Result<Applied, AgentError> {
-        let request = self.request(tree, view, op);
+        self.change_as((who, &Author::owner(), Trust::Owner), tree, view, op, with).await
+    }
+
+    /// Makes a change of a tree in the name of an author, whose trust what is written has.
+    ///
+    /// # Errors
+    /// As the store and the plan say.
+    pub(crate) async fn change_as(
+        &self,
+        (who, author, trust): (&Principal, &Author, Trust),
+        tree: TreeId,
+        view: &ViewName,
+        op: Op,
+        with: With,
+    ) -> Result<Applied, AgentError> {
+        let request = Request { author: author.clone(), trust, ..self.request(tree, view, op) };
         Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
     }
 
@@ -108,7 +133,7 @@ impl Desk {
         (tree, view): (TreeId, &ViewName),
         op: Op,
         with: With,
-        handed: &Handed,
+        remote: &RemoteInput,
     ) -> Result<Applied, AgentError> {
         let mut tries = 1;
         loop {
@@ -116,7 +141,7 @@ impl Desk {
             let Prepared { plan, basis } =
                 store::prepare(self.store.as_ref(), who, request, &self.ids).await?;
             for node in &plan.nodes {
-                handed.keeping(node.id).await;
+                remote.announce(node.id).await;
             }
             let with = With { basis: Some(basis), ..with.clone() };
             match self.store.apply(who, tree, plan, with).await {

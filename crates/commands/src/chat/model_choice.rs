@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agent::{Entered, Manner};
+use agent::{Entered, TurnConfig};
 use model::{Model, ModelInfo, Params, Place, Thinking};
 
 use super::Conversation;
 use crate::app::App;
 use crate::args::tree::Sampling;
-use crate::departure;
+use crate::egress_notice;
 use crate::error::CommandError;
 use crate::generate;
 use crate::results::slash::{ModelShown, ThinkShown};
@@ -20,33 +20,37 @@ impl Conversation {
     /// # Errors
     /// When none can be had.
     pub fn model(&mut self, app: &App) -> Result<&ModelInfo, CommandError> {
-        Ok(self.manner(app)?.model.info())
+        Ok(self.config(app)?.model.info())
     }
 
     /// The request that would be sent now.
     ///
     /// # Errors
     /// When there is no model to send it to.
-    pub(crate) fn request(&mut self, app: &App, entered: &Entered) -> Result<agent::Ask, CommandError> {
-        Ok(self.manner(app)?.next(entered.tree, &entered.view))
+    pub(crate) fn request(
+        &mut self,
+        app: &App,
+        entered: &Entered,
+    ) -> Result<agent::GenerationRequest, CommandError> {
+        Ok(self.config(app)?.request(entered.tree, &entered.view))
     }
 
     /// How a model is asked.
-    pub(super) fn manner(&mut self, app: &App) -> Result<&Manner, CommandError> {
-        let manner = match self.manner.take() {
-            Some(manner) => manner,
+    pub(super) fn config(&mut self, app: &App) -> Result<&TurnConfig, CommandError> {
+        let config = match self.config.take() {
+            Some(config) => config,
             None => {
                 let preset = generate::preset(app, self.preset.as_deref())?;
                 let name = app.settings.model.as_deref().or(preset.model.as_deref());
-                self.manner_with(app, app.models.find(name)?)?
+                self.config_with(app, app.models.find(name)?)?
             }
         };
-        Ok(self.manner.insert(manner))
+        Ok(self.config.insert(config))
     }
 
-    fn manner_with(&self, app: &App, model: Arc<dyn Model>) -> Result<Manner, CommandError> {
+    fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
-        Ok(Manner {
+        Ok(TurnConfig {
             model,
             agent: "main".to_owned(),
             params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &Sampling::default()) }),
@@ -68,12 +72,12 @@ impl Conversation {
     ) -> Result<ThinkShown, CommandError> {
         if let Some(think) = think {
             self.think = Some(think);
-            if let Some(manner) = &mut self.manner {
-                manner.params.thinking = Some(think);
+            if let Some(config) = &mut self.config {
+                config.params.thinking = Some(think);
             }
         }
         let thinking = self.thinks(app)?;
-        let info = self.manner.as_ref().map(|manner| manner.model.info());
+        let info = self.config.as_ref().map(|config| config.model.info());
         let notice = thinking.zip(info).and_then(|(thinking, info)| thinking::notice(info, thinking));
         self.told_thinking = thinking.zip(info).map(|(thinking, info)| (info.full_name(), thinking));
         Ok(ThinkShown { thinking, set: think.is_some(), notice })
@@ -84,8 +88,8 @@ impl Conversation {
     /// # Errors
     /// When there is no preset of the name that was given.
     pub(crate) fn thinks(&self, app: &App) -> Result<Option<Thinking>, CommandError> {
-        if let Some(manner) = &self.manner {
-            return Ok(manner.params.thinking);
+        if let Some(config) = &self.config {
+            return Ok(config.params.thinking);
         }
         let preset = generate::preset(app, self.preset.as_deref())?;
         Ok(self.thinking(app, generate::params(&preset, &Sampling::default())).thinking)
@@ -99,7 +103,7 @@ impl Conversation {
             return;
         }
         if let Some(notice) = thinking::notice(info, think) {
-            app.talk.note(&notice);
+            app.frontend.note(&notice);
         }
         self.told_thinking = told;
     }
@@ -108,7 +112,7 @@ impl Conversation {
     pub(super) fn bootstrap(&self, app: &App) -> Arc<context::Bootstrap> {
         let workspace = &app.workspace;
         let (root, kind) = (workspace.root.as_ref(), self.chosen.kind);
-        let read = agent::boot::bootstrap(root, &workspace.accepted, kind, &app.masker);
+        let read = agent::bootstrap::bootstrap(root, &workspace.accepted, kind, &app.runtime.masker);
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,
@@ -118,27 +122,27 @@ impl Conversation {
 
     /// Asks another model from now on, or shows which one is asked.
     pub(crate) fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelShown, CommandError> {
-        let place = |manner: &Manner| (manner.model.info().place, manner.model.info().provider.clone());
-        let before = self.manner.as_ref().map(place);
+        let place = |config: &TurnConfig| (config.model.info().place, config.model.info().provider.clone());
+        let before = self.config.as_ref().map(place);
         if let Some(name) = name {
             let model = app.models.find(Some(name))?;
-            self.manner = Some(match self.manner.take() {
-                Some(manner) => Manner { model, ..manner },
-                None => self.manner_with(app, model)?,
+            self.config = Some(match self.config.take() {
+                Some(config) => TurnConfig { model, ..config },
+                None => self.config_with(app, model)?,
             });
         }
-        let manner = self.manner(app)?;
-        let (now, info) = (place(manner), manner.model.info());
+        let config = self.config(app)?;
+        let (now, info) = (place(config), config.model.info());
         let mut model = shown(info);
         if name.is_some() && info.place == Place::Remote && before != Some(now) {
-            model.notice = Some(departure::notice("session", info));
+            model.notice = Some(egress_notice::notice("session", info));
         }
         Ok(model)
     }
 
     /// The model that is asked, as it is shown; none before one was needed.
     pub(crate) fn model_shown(&self) -> Option<ModelShown> {
-        self.manner.as_ref().map(|manner| shown(manner.model.info()))
+        self.config.as_ref().map(|config| shown(config.model.info()))
     }
 
     /// The model that is named for it, as it was named.

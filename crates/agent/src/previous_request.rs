@@ -12,7 +12,7 @@ use crate::stored::{self, ResponseMeta};
 const LOOK_UP: usize = 64;
 
 /// An earlier request on the path.
-pub(crate) struct Earlier {
+pub(crate) struct PreviousRequest {
     /// Digest of its manifest.
     pub(crate) digest: Digest,
     pub(crate) manifest: Manifest,
@@ -25,7 +25,7 @@ pub(crate) struct Earlier {
     prefix: Option<Prefix>,
 }
 
-impl Earlier {
+impl PreviousRequest {
     /// The nearest one at or above a position.
     pub(crate) fn read(rows: &dyn Rows, parent: PositionId) -> Result<Option<Self>, RowError> {
         for position in rows.upwards(parent, LOOK_UP)? {

@@ -1,0 +1,45 @@
+//! A call: on whose behalf work is done, who hears of it, and what stops it.
+
+use std::sync::Arc;
+
+use loom::{Author, Trust};
+use model::Cancel;
+use store::Principal;
+
+use crate::event::{Event, EventSink};
+
+/// A piece of work in a home, apart from the home's services ([`crate::Runtime`]).
+#[derive(Clone)]
+pub struct Call {
+    /// What the store lets it see and write.
+    pub who: Principal,
+    /// Author of what it writes.
+    pub author: Author,
+    /// Trust of what it writes.
+    pub trust: Trust,
+    /// Who hears of it.
+    pub events: Arc<dyn EventSink>,
+    /// Stops it.
+    pub cancel: Cancel,
+    /// Whether somebody may answer a question; where nobody can, it is denied at once.
+    pub attended: bool,
+}
+
+impl Call {
+    /// Work of the owner that nobody answers questions of.
+    pub fn owner(events: Arc<dyn EventSink>) -> Self {
+        Self {
+            who: Principal::Owner,
+            author: Author::owner(),
+            trust: Trust::Owner,
+            events,
+            cancel: Cancel::never(),
+            attended: false,
+        }
+    }
+
+    /// Says one line to whoever looks on.
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        self.events.emit(Event::notice(text));
+    }
+}

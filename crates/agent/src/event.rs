@@ -1,0 +1,144 @@
+//! Events: what is heard of work while it is done, by whoever shows it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use loom::{Digest, GenerationId, NodeId, TreeId};
+use model::{Place, Usage};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::commit::CommittedNode;
+use crate::error::{AgentError, Failure};
+use crate::questions::{Decision, Question, QuestionId};
+
+/// Idempotency key of something said: what comes twice under one key is said once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SayId(String);
+
+impl From<ulid::Ulid> for SayId {
+    fn from(id: ulid::Ulid) -> Self {
+        Self(id.to_string())
+    }
+}
+
+impl fmt::Display for SayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One event (spec: agent §1).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Something said is a node.
+    Accepted {
+        say: SayId,
+        node: NodeId,
+        text: String,
+        /// Whether another process said it.
+        remote: bool,
+    },
+    /// Something said waits behind this many others.
+    Queued { say: SayId, place: usize },
+    /// Something was not said: nothing of it was written.
+    Rejected { say: SayId, error: TurnError },
+    /// A durable request is about to be sent.
+    Started { generation: GenerationId, nodes: Vec<NodeId>, model: String, place: Place, manifest: Digest },
+    /// More text of a node that is being written; `offset` is in bytes of that text.
+    Delta { node: NodeId, offset: u64, text: String },
+    /// More of what the model thinks before it writes a node. Never part of the node's text.
+    Thinking { node: NodeId, text: String },
+    /// A question stands until it is answered or past its deadline.
+    Question { question: Question },
+    /// A question was answered.
+    Answered { question: QuestionId, decision: Decision },
+    /// One line for whoever looks on.
+    Notice { text: String },
+    /// An answer is a node.
+    Committed { node: CommittedNode, usage: Option<Usage> },
+    /// What was said is answered, or will not be.
+    Finished { says: Vec<SayId>, outcome: Box<TurnOutcome> },
+    /// Nothing is under way and nothing waits.
+    Idle,
+}
+
+impl Event {
+    /// A notice.
+    pub fn notice(text: impl Into<String>) -> Self {
+        Self::Notice { text: text.into() }
+    }
+}
+
+/// Whoever hears events.
+pub trait EventSink: Send + Sync {
+    /// Takes one. It returns at once: a listener that is slow is not waited for.
+    fn emit(&self, event: Event);
+}
+
+/// Nobody.
+impl EventSink for () {
+    fn emit(&self, _: Event) {}
+}
+
+/// What came of something said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnOutcome {
+    /// Node of what was said; the last one, where several texts were answered together.
+    pub said: NodeId,
+    /// Tree it stands in.
+    pub tree: TreeId,
+    /// The answer; none if nothing came.
+    pub answer: Option<CommittedNode>,
+    /// Digest of the manifest; none where no request was sent.
+    pub manifest: Option<Digest>,
+    /// Tokens as reported.
+    pub usage: Option<Usage>,
+    /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.
+    pub reusable: Option<u64>,
+    /// Used share of the window, 0 to 1: reported, else estimated.
+    pub share: f64,
+    /// Whether that share is what the model reported.
+    pub measured: bool,
+    /// Why it did not end well; what was received is in the answer.
+    pub error: Option<TurnError>,
+    /// Whether another process answered.
+    #[serde(skip)]
+    pub elsewhere: bool,
+}
+
+/// An error that several listeners hear of. It keeps its type in this process; to another one goes what a person
+/// is told of it.
+#[derive(Debug, Clone)]
+pub struct TurnError(pub Arc<AgentError>);
+
+impl From<AgentError> for TurnError {
+    fn from(error: AgentError) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+impl PartialEq for TurnError {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.failure() == other.0.failure()
+    }
+}
+
+impl fmt::Display for TurnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for TurnError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.failure().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for TurnError {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(AgentError::Remote(Failure::deserialize(deserializer)?).into())
+    }
+}

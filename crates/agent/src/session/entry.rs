@@ -1,0 +1,245 @@
+//! Sessions: which tree a conversation goes on in.
+
+use std::fmt;
+
+use loom::plan::NewTree;
+use loom::{Mode, Op, TreeId, ViewName};
+use store::instance::InstanceId;
+use store::{NewSession, Principal, Session, SessionFilter, SessionId, SessionKind, StoreError, With};
+
+use crate::error::AgentError;
+use crate::runtime::Runtime;
+
+/// What names of temporary sessions begin with.
+const TEMPORARY: &str = "temp-";
+/// Most characters of a session's name.
+const MAX_NAME: usize = 64;
+/// Most characters of the title a session's tree gets from what was said first.
+const MAX_TITLE: usize = 60;
+
+/// The name of a session: unique in its workspace, and good as the name of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name(String);
+
+impl Name {
+    /// A name that was typed.
+    ///
+    /// # Errors
+    /// [`AgentError::Name`] unless it has 1 to 64 letters, digits, `-`, `_` and `.`, and does not begin with a dot.
+    pub fn new(name: &str) -> Result<Self, AgentError> {
+        let fits = (1..=MAX_NAME).contains(&name.chars().count()) && !name.starts_with('.');
+        if fits && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(AgentError::Name(text::terminal::one_line(name).into_owned()))
+        }
+    }
+
+    /// A name of a temporary session, which says whose it is: once its process is gone it is forgotten.
+    pub fn temporary(instance: InstanceId, id: TreeId) -> Self {
+        Self(format!("{TEMPORARY}{instance}.{id}"))
+    }
+
+    /// The process a temporary session belongs to.
+    fn holder(name: &str) -> Option<InstanceId> {
+        name.strip_prefix(TEMPORARY)?.split_once('.')?.0.parse().ok()
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Self("main".to_owned())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which session is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The key of its workspace; empty for none.
+    pub workspace: String,
+    /// Its name.
+    pub name: Name,
+    /// What it is, if it begins now.
+    pub kind: SessionKind,
+}
+
+/// Where a conversation goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// The session.
+    pub session: SessionId,
+    /// Its name.
+    pub name: String,
+    /// The tree it goes on in.
+    pub tree: TreeId,
+    /// The view.
+    pub view: ViewName,
+}
+
+impl Runtime {
+    /// The session of this name, if there is one that is not archived.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn session(&self, who: &Principal, chosen: &Chosen) -> Result<Option<Session>, AgentError> {
+        let filter = SessionFilter {
+            workspace: Some(chosen.workspace.clone()),
+            name: Some(chosen.name.to_string()),
+            archived: false,
+        };
+        Ok(self.store.sessions(who, filter).await?.into_iter().next())
+    }
+
+    /// The newest tree of a session; none before its first one.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub(crate) async fn newest_tree(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+    ) -> Result<Option<TreeId>, AgentError> {
+        let filter = SessionFilter { workspace: None, name: None, archived: true };
+        let all = self.store.sessions(who, filter).await?;
+        Ok(all.into_iter().find(|session| session.id == *id).and_then(|session| session.tree()))
+    }
+
+    /// Where a session goes on: in its newest tree, or, if it has none, in a new one that is called after what is
+    /// said first.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn enter(&self, who: &Principal, chosen: &Chosen, said: &str) -> Result<Entered, AgentError> {
+        loop {
+            let found = self.session(who, chosen).await?;
+            if let Some(session) = &found
+                && let Some(tree) = session.tree()
+            {
+                return Ok(entered(session.id.clone(), session.name.clone(), tree));
+            }
+            let id = match &found {
+                Some(session) => session.id.clone(),
+                None => SessionId(self.new_id::<TreeId>()?.to_string()),
+            };
+            let begins = found.is_none().then(|| NewSession {
+                id: id.clone(),
+                workspace: chosen.workspace.clone(),
+                name: chosen.name.to_string(),
+                kind: chosen.kind,
+                at: self.now(),
+            });
+            let with = With { begins, session: Some(id.0.clone()), ..With::nothing() };
+            let tree = self.new_id::<TreeId>()?;
+            let op = Op::Create(NewTree { mode: Mode::Dialogue, title: title(said), origin: None });
+            match self.change(who, tree, &ViewName::default(), op, with).await {
+                Ok(_) => return Ok(entered(id, chosen.name.to_string(), tree)),
+                // Another process began it in this moment: it goes on in that one.
+                Err(AgentError::Store(StoreError::Exists("session"))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Forgets a temporary session with everything said in it.
+    ///
+    /// # Errors
+    /// As the store says. Asked again, it goes on.
+    pub async fn forget_session(&self, who: &Principal, chosen: &Chosen) -> Result<(), AgentError> {
+        match self.session(who, chosen).await? {
+            Some(session) => self.forget(who, &session).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets temporary sessions whose processes ended without doing so. Returns how many.
+    ///
+    /// # Errors
+    /// As the store says. Asked again, it goes on.
+    pub(crate) async fn forget_left(
+        &self,
+        who: &Principal,
+        is_dead: impl Fn(InstanceId) -> bool,
+    ) -> Result<u64, AgentError> {
+        let filter = SessionFilter { workspace: None, name: None, archived: true };
+        let mut forgotten = 0;
+        for session in self.store.sessions(who, filter).await? {
+            let left =
+                session.kind == SessionKind::Temporary && Name::holder(&session.name).is_some_and(&is_dead);
+            if left {
+                self.forget(who, &session).await?;
+                forgotten += 1;
+            }
+        }
+        if forgotten > 0 {
+            self.sweep_blobs(who).await?;
+        }
+        Ok(forgotten)
+    }
+
+    async fn forget(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
+        for tree in &session.trees {
+            let purged = self.store.purge(who, tree.id, self.now()).await?;
+            self.remove_blobs(who, &purged.blobs).await?;
+        }
+        self.store.remove_session(who, &session.id).await?;
+        Ok(())
+    }
+}
+
+fn entered(session: SessionId, name: String, tree: TreeId) -> Entered {
+    Entered { session, name, tree, view: ViewName::default() }
+}
+
+/// Title of a tree that begins with what was said: its first line, cut at a word.
+pub fn title(said: &str) -> String {
+    let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = text::terminal::one_line(line);
+    if line.chars().count() <= MAX_TITLE {
+        return line.into_owned();
+    }
+    let cut: String = line.chars().take(MAX_TITLE).collect();
+    let words = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(words, _)| words);
+    format!("{words} …")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_fit_for_a_file() {
+        for good in ["main", "fix-3", "Überfahrt", "a.b_c"] {
+            assert!(Name::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", ".hidden", "a/b", "a b", "a\nb", "a:b", &"x".repeat(65)] {
+            assert!(Name::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_temporary_name_says_whose_it_is() {
+        let instance = InstanceId::generate(1).unwrap();
+        let name = Name::temporary(instance, TreeId::from_bytes([1; 16]));
+        assert_eq!(Name::new(name.as_str()).unwrap(), name);
+        assert_eq!(Name::holder(name.as_str()), Some(instance));
+        assert_eq!(Name::holder("main"), None);
+    }
+
+    #[test]
+    fn a_title_is_the_first_line_cut_at_a_word() {
+        assert_eq!(title("\n  What is a loom?\nAnd why?"), "What is a loom?");
+        let long = title(&"word ".repeat(40));
+        assert!(long.ends_with("word …") && long.chars().count() <= 62, "{long}");
+    }
+}

@@ -1,0 +1,270 @@
+//! The input queue of a session: what waits to be said, and which turn is under way.
+//!
+//! The task puts operations in while the turn it runs takes inputs out; both are one task, and no lock is held while
+//! either waits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loom::ViewName;
+use model::CancelHandle;
+use store::Fence;
+
+use super::operation::{Operation, Say, Text};
+use super::turn::{TurnConfig, TurnIdentity};
+use super::{EventLog, Input, TreeChoice, TurnInput};
+use crate::error::AgentError;
+use crate::event::{Event, SayId};
+use crate::questions::Questions;
+use crate::steering::{RemoteInput, Reply};
+
+/// Inputs that may wait for a session (spec: scale §4 `steering`).
+pub const MAX_WAITING: usize = 64;
+/// Idempotency keys that are remembered.
+const REMEMBERED: usize = 256;
+
+/// When an input is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// In a turn of its own, or in one that is asked in the same way.
+    InOrder,
+    /// In the turn under way.
+    Steers,
+    /// After the turn under way.
+    AfterTurn,
+}
+
+/// An input that waits.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) key: SayId,
+    pub(super) input: TurnInput,
+    pub(super) tree: TreeChoice,
+    pub(super) view: ViewName,
+    /// How it is answered; as the turn before, if none.
+    pub(super) config: Option<Arc<TurnConfig>>,
+    pub(super) author: loom::Author,
+    pub(super) trust: loom::Trust,
+    pub(super) attended: bool,
+    /// The process that said it, if it was another one.
+    pub(super) remote: Option<Box<RemoteInput>>,
+    when: When,
+}
+
+impl Pending {
+    fn said(say: Say) -> Self {
+        let Say { key, input, tree, view, config, author, trust, attended } = say;
+        let (config, remote, when) = (Some(config), None, When::InOrder);
+        Self { key, input, tree, view, config, author, trust, attended, remote, when }
+    }
+
+    fn text(Text { key, text, view }: Text, when: When) -> Self {
+        Self {
+            key,
+            input: TurnInput::text(text),
+            tree: TreeChoice::Current,
+            view,
+            config: None,
+            author: loom::Author::owner(),
+            trust: loom::Trust::Owner,
+            attended: true,
+            remote: None,
+            when,
+        }
+    }
+
+    fn remote(remote: Box<RemoteInput>) -> Self {
+        let text = Text { key: remote.key.clone(), text: remote.text.clone(), view: remote.view.clone() };
+        Self { remote: Some(remote), ..Self::text(text, When::Steers) }
+    }
+
+    /// Whether it can be said in a turn of this kind.
+    fn fits(&self, turn: &TurnIdentity) -> bool {
+        match (self.when, &self.config) {
+            (When::AfterTurn, _) => false,
+            (When::Steers, _) | (When::InOrder, None) => true,
+            (When::InOrder, Some(config)) => {
+                self.tree == TreeChoice::Current && config.identity(turn.tree) == *turn
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inbox(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    pending: VecDeque<Pending>,
+    /// Keys that were taken in, the newest last.
+    seen: VecDeque<SayId>,
+    turn: Option<UnderWay>,
+    closing: bool,
+}
+
+/// The turn under way.
+#[derive(Debug)]
+struct UnderWay {
+    stop: CancelHandle,
+    /// Once it has the session: the number of its lease, and how it is asked.
+    held: Option<(Fence, TurnIdentity)>,
+}
+
+impl Inbox {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in an operation. What it comes to at once is an event.
+    pub(super) fn take(&self, input: Input, log: &EventLog, questions: &Questions) {
+        match input {
+            Input::Operation(Operation::Say(say)) => self.wait(Pending::said(*say), log),
+            Input::Operation(Operation::Steer(text)) => self.wait(Pending::text(text, When::Steers), log),
+            Input::Operation(Operation::Queue(text)) => self.wait(Pending::text(text, When::AfterTurn), log),
+            Input::Operation(Operation::Stop) => {
+                if let Some(turn) = &self.state().turn {
+                    turn.stop.cancel();
+                }
+            }
+            Input::Operation(Operation::Answer { question, decision }) => {
+                if let Err(error) = questions.answer(&question, decision) {
+                    log.push(Event::notice(error.to_string()));
+                }
+            }
+            Input::Operation(Operation::Close) => self.close(log),
+            Input::Remote(remote) => self.take_remote(remote, log),
+        }
+    }
+
+    fn wait(&self, pending: Pending, log: &EventLog) {
+        let mut state = self.state();
+        if state.seen.contains(&pending.key) {
+            return;
+        }
+        let refused = if state.closing {
+            Some(AgentError::Closed)
+        } else if state.pending.len() >= MAX_WAITING {
+            Some(AgentError::Refused(format!("{MAX_WAITING} messages wait for this session already")))
+        } else {
+            None
+        };
+        let say = pending.key.clone();
+        match refused {
+            Some(error) => log.push(Event::Rejected { say, error: error.into() }),
+            None => {
+                if state.turn.is_some() || !state.pending.is_empty() {
+                    log.push(Event::Queued { say, place: state.pending.len() + 1 });
+                }
+                state.remember(&pending.key);
+                state.pending.push_back(pending);
+            }
+        }
+    }
+
+    /// Takes in what another process says, if it is for the turn under way and for its model.
+    fn take_remote(&self, remote: Box<RemoteInput>, log: &EventLog) {
+        let mut state = self.state();
+        let held = state.turn.as_ref().and_then(|turn| turn.held.as_ref());
+        let refused = match held {
+            _ if state.closing => Some(Reply::Closed),
+            None => Some(Reply::Closed),
+            Some((fence, _)) if fence.0 != remote.fence => Some(Reply::Closed),
+            Some((_, identity)) if *identity != remote.identity => Some(Reply::Differs),
+            Some(_) if state.pending.len() >= MAX_WAITING => {
+                Some(Reply::Refused { why: format!("{MAX_WAITING} messages wait for this session already") })
+            }
+            Some(_) if state.seen.contains(&remote.key) => {
+                Some(Reply::Refused { why: "it was said before".to_owned() })
+            }
+            Some(_) => None,
+        };
+        if let Some(reply) = refused {
+            return remote.reply_now(reply);
+        }
+        remote.reply_now(Reply::Waits);
+        log.push(Event::Queued { say: remote.key.clone(), place: state.pending.len() + 1 });
+        state.remember(&remote.key);
+        state.pending.push_back(Pending::remote(remote));
+    }
+
+    /// The input that begins the next turn, and what stops that turn.
+    pub(super) fn next_turn(&self, stop: impl FnOnce() -> CancelHandle) -> Option<Pending> {
+        let mut state = self.state();
+        let first = state.pending.iter().position(|pending| pending.when != When::AfterTurn);
+        let next = state.pending.remove(first.unwrap_or(0))?;
+        state.turn = Some(UnderWay { stop: stop(), held: None });
+        Some(next)
+    }
+
+    /// The turn under way has the session.
+    pub(super) fn turn_holds(&self, fence: Fence, identity: TurnIdentity) {
+        if let Some(turn) = &mut self.state().turn {
+            turn.held = Some((fence, identity));
+        }
+    }
+
+    /// What is answered next in the turn under way: one input of another process, or all that was said here until
+    /// then.
+    pub(super) fn next_joining(&self) -> Vec<Pending> {
+        let mut state = self.state();
+        let State { pending, turn, closing, .. } = &mut *state;
+        let held = turn.as_ref().and_then(|turn| turn.held.as_ref());
+        let (Some((_, identity)), false) = (held, *closing) else { return Vec::new() };
+        let mut batch: Vec<Pending> = Vec::new();
+        while let Some(place) = pending.iter().position(|pending| pending.when != When::AfterTurn) {
+            let next = &pending[place];
+            let alone = |one: &Pending| one.remote.is_some() || one.when == When::InOrder;
+            let joins =
+                batch.first().is_none_or(|first| !alone(first) && !alone(next) && first.view == next.view);
+            if !next.fits(identity) || !joins {
+                break;
+            }
+            batch.extend(pending.remove(place));
+        }
+        batch
+    }
+
+    /// The turn is at its end: what other processes said and is not said yet is theirs again.
+    pub(super) fn turn_ends(&self) {
+        let mut state = self.state();
+        state.turn = None;
+        let (remote, own): (VecDeque<_>, VecDeque<_>) =
+            state.pending.drain(..).partition(|pending| pending.remote.is_some());
+        state.pending = own;
+        remote
+            .into_iter()
+            .filter_map(|pending| pending.remote)
+            .for_each(|remote| remote.reply_now(Reply::Closed));
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.state().pending.is_empty()
+    }
+
+    /// Whether the task is to end.
+    pub(super) fn is_closing(&self) -> bool {
+        self.state().closing
+    }
+
+    /// Takes nothing from now on, and rejects what waits.
+    fn close(&self, log: &EventLog) {
+        let mut state = self.state();
+        state.closing = true;
+        for pending in std::mem::take(&mut state.pending) {
+            match pending.remote {
+                Some(remote) => remote.reply_now(Reply::Closed),
+                None => log.push(Event::Rejected { say: pending.key, error: AgentError::Closed.into() }),
+            }
+        }
+    }
+}
+
+impl State {
+    fn remember(&mut self, key: &SayId) {
+        if self.seen.len() == REMEMBERED {
+            self.seen.pop_front();
+        }
+        self.seen.push_back(key.clone());
+    }
+}

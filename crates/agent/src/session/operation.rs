@@ -1,0 +1,113 @@
+//! Operations: what is asked of a session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use loom::plan::NewText;
+use loom::{Author, PositionId, Role, Trust, ViewName};
+
+use super::turn::TurnConfig;
+use crate::event::SayId;
+use crate::questions::{Decision, QuestionId};
+
+/// One operation (spec: agent §1).
+#[derive(Debug)]
+pub enum Operation {
+    /// Says something: a turn of its own, or a part of the one under way if that is of the same tree, model and
+    /// settings.
+    Say(Box<Say>),
+    /// Says something in the turn under way, whatever its settings: it is answered by the next model call.
+    Steer(Text),
+    /// Says something once the turn under way is done.
+    Queue(Text),
+    /// Stops the turn under way; what came is kept.
+    Stop,
+    /// Answers a question.
+    Answer { question: QuestionId, decision: Decision },
+    /// Ends the task once what is under way is done.
+    Close,
+}
+
+/// Something said, and how it is to be answered.
+#[derive(Debug)]
+pub struct Say {
+    pub key: SayId,
+    pub input: TurnInput,
+    pub tree: TreeChoice,
+    /// View of the tree in which it is said.
+    pub view: ViewName,
+    pub config: Arc<TurnConfig>,
+    /// Author of what is written for it.
+    pub author: Author,
+    /// Trust of what is written for it.
+    pub trust: Trust,
+    /// Whether somebody may answer a question.
+    pub attended: bool,
+}
+
+/// A text that is said as the turn before was asked.
+#[derive(Debug, Clone)]
+pub struct Text {
+    pub key: SayId,
+    pub text: String,
+    pub view: ViewName,
+}
+
+/// The tree something is said in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeChoice {
+    /// The newest of the session.
+    Current,
+    /// A new one, which the session goes on in.
+    New { title: String },
+}
+
+/// What a turn begins with.
+#[derive(Clone)]
+pub enum TurnInput {
+    /// Texts, each a node of its own: the last is what is said, those before it are sent along.
+    New {
+        texts: Vec<NewText>,
+        /// The pictures and sounds they show.
+        media: Vec<Bytes>,
+    },
+    /// Something said before, in other words: a sibling of it that is answered anew.
+    Instead {
+        /// Where it was said.
+        of: PositionId,
+        text: String,
+    },
+}
+
+impl TurnInput {
+    /// A text of the owner.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::New { texts: vec![NewText::owner(text, Some(Role::User))], media: Vec::new() }
+    }
+
+    /// What is said, without what is sent along.
+    pub(super) fn said(&self) -> String {
+        match self {
+            Self::New { texts, .. } => texts
+                .last()
+                .map(|text| loom::content::plain_text(&text.content).into_owned())
+                .unwrap_or_default(),
+            Self::Instead { text, .. } => text.clone(),
+        }
+    }
+
+    /// The text, if it is one alone: what another process can be handed.
+    pub(super) fn alone(&self) -> Option<String> {
+        match self {
+            Self::New { texts, media } if texts.len() == 1 && media.is_empty() => Some(self.said()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for TurnInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TurnInput").field(&self.said()).finish()
+    }
+}

@@ -1,0 +1,58 @@
+//! The task of a session.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use model::Cancel;
+use tokio::sync::mpsc;
+
+use super::inbox::Inbox;
+use super::turn::{Turn, TurnConfig};
+use super::{Handle, Input};
+use crate::event::Event;
+use crate::runtime::Runtime;
+
+/// Runs the turns of a session, one after the other, until it is closed. Operations are taken in whatever a turn
+/// waits for.
+pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
+    let Task { runtime, handle } = &task;
+    let (log, inbox) = (&handle.log, Inbox::default());
+    let mut last: Option<Arc<TurnConfig>> = None;
+    while !inbox.is_closing() {
+        let Some(input) = inputs.recv().await else { break };
+        inbox.take(input, log, &runtime.questions);
+        let is_idle = inbox.is_empty();
+        loop {
+            let (stop, cancel) = Cancel::new();
+            let Some(first) = inbox.next_turn(|| stop) else { break };
+            let turn = Turn { runtime, session: &handle.id, inbox: &inbox, log, cancel };
+            let mut turn = pin!(turn.run(first, last.clone()));
+            last = loop {
+                tokio::select! {
+                    biased;
+                    Some(input) = inputs.recv() => inbox.take(input, log, &runtime.questions),
+                    used = &mut turn => break used,
+                }
+            };
+            while let Ok(input) = inputs.try_recv() {
+                inbox.take(input, log, &runtime.questions);
+            }
+        }
+        if !is_idle {
+            log.push(Event::Idle);
+        }
+    }
+}
+
+/// What a task works with. However it ends, even if it never ran, its events end and it is taken off the list.
+pub(super) struct Task {
+    pub(super) runtime: Runtime,
+    pub(super) handle: Handle,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.runtime.sessions.remove(&self.handle);
+        self.handle.log.close();
+    }
+}

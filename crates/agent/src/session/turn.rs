@@ -1,0 +1,370 @@
+//! A turn: what was said is durable, a model is asked, its answer is kept; then what was said meanwhile (spec: agent
+//! §1).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use context::{Bootstrap, Strategy};
+use loom::plan::{EditAs, NewTree};
+use loom::{Author, Digest, Mode, NodeId, Op, Refusal, Seq, TreeId, Trust, ViewName};
+use model::{Cancel, Model, Params, Place};
+use serde::{Deserialize, Serialize};
+use store::{Principal, SessionId, StoreError, With};
+use tokio::time::{Instant, sleep};
+
+use super::entry::title;
+use super::inbox::{Inbox, Pending};
+use super::{EventLog, TreeChoice, TurnInput};
+use crate::call::Call;
+use crate::commit::GenerationOutcome;
+use crate::error::AgentError;
+use crate::event::{Event, SayId, TurnOutcome};
+use crate::lease::Held;
+use crate::request::GenerationRequest;
+use crate::runtime::Runtime;
+use crate::steering::{HandedOver, hand_over};
+use crate::variant::RequestVariant;
+
+/// Model calls of one turn (spec: agent §1 *Limits*).
+const MAX_CALLS: usize = 40;
+/// How long a busy session is waited for whose process takes nothing.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a turn asks a model.
+#[derive(Clone)]
+pub struct TurnConfig {
+    pub model: Arc<dyn Model>,
+    /// The agent that is the author of the answers.
+    pub agent: String,
+    pub params: Params,
+    /// What stands above the cache boundary.
+    pub bootstrap: Arc<Bootstrap>,
+    /// How a conversation that is too long is cut.
+    pub strategy: Strategy,
+}
+
+/// What makes two inputs parts of one turn: the tree they are said in, the model that answers, where it is, and how
+/// it is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnIdentity {
+    pub tree: TreeId,
+    pub model: String,
+    pub place: Place,
+    /// Digest of agent, sampling parameters and strategy.
+    pub settings: Digest,
+}
+
+impl TurnConfig {
+    /// The request that continues a view of a tree.
+    pub fn request(&self, tree: TreeId, view: &ViewName) -> GenerationRequest {
+        GenerationRequest {
+            tree,
+            view: view.clone(),
+            from: None,
+            follow: true,
+            drafts: false,
+            model: Arc::clone(&self.model),
+            agent: self.agent.clone(),
+            params: self.params.clone(),
+            bootstrap: Arc::clone(&self.bootstrap),
+            context: Vec::new(),
+            instruction: Vec::new(),
+            variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
+            part_of: None,
+            guards: Vec::new(),
+        }
+    }
+
+    /// What tells turns of this configuration from others.
+    pub fn identity(&self, tree: TreeId) -> TurnIdentity {
+        let info = self.model.info();
+        let Params { temperature, top_p, min_p, max_tokens, stop, seed, logprobs, thinking, .. } =
+            &self.params;
+        let settings = serde_json::json!([
+            self.agent,
+            temperature,
+            top_p,
+            min_p,
+            max_tokens,
+            stop,
+            seed,
+            logprobs,
+            thinking,
+            format!("{:?}", self.strategy)
+        ]);
+        TurnIdentity {
+            tree,
+            model: info.full_name(),
+            place: info.place,
+            settings: Digest::of(settings.to_string().as_bytes()),
+        }
+    }
+}
+
+impl fmt::Debug for TurnConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnConfig").field("model", &self.model.info().full_name()).finish_non_exhaustive()
+    }
+}
+
+/// A turn under way.
+pub(super) struct Turn<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) session: &'a SessionId,
+    pub(super) inbox: &'a Inbox,
+    pub(super) log: &'a EventLog,
+    /// Stops it, by an operation.
+    pub(super) cancel: Cancel,
+}
+
+/// Inputs that are nodes, and have no answer yet.
+struct Written {
+    says: Vec<SayId>,
+    /// The last of them.
+    node: NodeId,
+    part_of: Option<Seq>,
+    view: ViewName,
+}
+
+impl Turn<'_> {
+    /// Runs the turn to its end. Returns how it was asked; how the one before it was, where it asked nobody.
+    pub(super) async fn run(
+        self,
+        mut first: Pending,
+        last: Option<Arc<TurnConfig>>,
+    ) -> Option<Arc<TurnConfig>> {
+        let Some(config) = first.config.take().or_else(|| last.clone()) else {
+            self.reject(&first.key, AgentError::Closed);
+            self.inbox.turn_ends();
+            return last;
+        };
+        match self.take_session(&first, &config).await {
+            Ok(Some(held)) => self.hold(held, first, &config).await,
+            Ok(None) => {}
+            Err(error) => self.reject(&first.key, error),
+        }
+        self.inbox.turn_ends();
+        Some(config)
+    }
+
+    fn reject(&self, say: &SayId, error: AgentError) {
+        self.log.push(Event::Rejected { say: say.clone(), error: error.into() });
+    }
+
+    /// The session, once it is free; none where the process that has it took the input and answered it.
+    async fn take_session(&self, first: &Pending, config: &TurnConfig) -> Result<Option<Held>, AgentError> {
+        self.runtime.require_space()?;
+        let (runtime, who) = (self.runtime, &Principal::Owner);
+        let mut waits_since = Instant::now();
+        loop {
+            let mut busy = match Held::take(runtime, who, self.session, self.cancel.clone()).await {
+                Ok(held) => return Ok(Some(held)),
+                Err(busy @ AgentError::Busy { .. }) => busy,
+                Err(error) => return Err(error),
+            };
+            if let AgentError::Busy { instance: Some(instance), by } = &busy
+                && *instance != runtime.instance
+                && let (TreeChoice::Current, Some(text)) = (&first.tree, first.input.alone())
+                && let Some(tree) = runtime.newest_tree(who, self.session).await?
+            {
+                let said = (&first.key, text.as_str());
+                let place = (self.session, &first.view, config.identity(tree));
+                let mut stopped = self.cancel.clone();
+                let handed = tokio::select! {
+                    handed = hand_over(runtime, who, place, said, self.log) => handed?,
+                    () = stopped.cancelled() => return Err(AgentError::NotWaitedFor { by: by.clone() }),
+                };
+                match handed {
+                    HandedOver::Answered => return Ok(None),
+                    HandedOver::Cut { said } => return Err(AgentError::Cut { said }),
+                    // That turn has ended: it is another one that is waited for from now on.
+                    HandedOver::NotTaken => waits_since = Instant::now(),
+                    HandedOver::Differs => busy = AgentError::Differs { by: by.clone() },
+                    HandedOver::NotHeard => {}
+                }
+            }
+            if waits_since.elapsed() > PATIENCE || self.cancel.is_cancelled() {
+                return Err(busy);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Everything from the first write to the last, under the lease.
+    async fn hold(&self, held: Held, first: Pending, config: &TurnConfig) {
+        let attended = first.attended;
+        match self.tree(&held, &first).await {
+            Ok(tree) => {
+                self.inbox.turn_holds(held.fence(), config.identity(tree));
+                let (mut batch, mut calls) = (vec![first], 0);
+                while !batch.is_empty() {
+                    if let Some(written) = self.write(&held, tree, batch).await {
+                        let request = GenerationRequest {
+                            part_of: written.part_of,
+                            guards: vec![held.guard()],
+                            ..config.request(tree, &written.view)
+                        };
+                        self.answer(&held, &request, written, attended).await;
+                    }
+                    calls += 1;
+                    if calls == MAX_CALLS || self.cancel.is_cancelled() || held.cancel().is_cancelled() {
+                        break;
+                    }
+                    batch = self.inbox.next_joining();
+                }
+            }
+            Err(error) => self.reject(&first.key, error),
+        }
+        // Before the lease is given back: nothing is taken in for a turn that is over.
+        self.inbox.turn_ends();
+        held.release().await;
+    }
+
+    /// The tree an input is said in. A new one is begun under the lease.
+    async fn tree(&self, held: &Held, first: &Pending) -> Result<TreeId, AgentError> {
+        let (runtime, who) = (self.runtime, &Principal::Owner);
+        let title = match &first.tree {
+            TreeChoice::New { title } => title.clone(),
+            TreeChoice::Current => match runtime.newest_tree(who, self.session).await? {
+                Some(tree) => return Ok(tree),
+                None => title(&first.input.said()),
+            },
+        };
+        let tree = runtime.new_id::<TreeId>()?;
+        let with =
+            With { session: Some(self.session.0.clone()), guards: vec![held.guard()], ..With::nothing() };
+        let op = Op::Create(NewTree { mode: Mode::Dialogue, title, origin: None });
+        self.named(held, runtime.change(who, tree, &ViewName::default(), op, with).await).await?;
+        Ok(tree)
+    }
+
+    /// Makes inputs nodes, one below the other. None of them that could be written: no answer is needed.
+    async fn write(&self, held: &Held, tree: TreeId, batch: Vec<Pending>) -> Option<Written> {
+        let mut written: Option<Written> = None;
+        for pending in batch {
+            let (key, view) = (pending.key.clone(), pending.view.clone());
+            let (text, is_remote) = (pending.input.said(), pending.remote.is_some());
+            match self.write_one(held, tree, pending).await {
+                Ok((node, part_of)) => {
+                    self.log.push(Event::Accepted { say: key.clone(), node, text, remote: is_remote });
+                    let mut says = written.take().map(|before| before.says).unwrap_or_default();
+                    says.push(key);
+                    written = Some(Written { says, node, part_of, view });
+                }
+                Err(error) => self.reject(&key, error),
+            }
+        }
+        written
+    }
+
+    async fn write_one(
+        &self,
+        held: &Held,
+        tree: TreeId,
+        pending: Pending,
+    ) -> Result<(NodeId, Option<Seq>), AgentError> {
+        let Pending { input, view, author, trust, remote, .. } = pending;
+        let (runtime, who) = (self.runtime, &Principal::Owner);
+        let (ops, media): (Vec<Op>, Vec<Bytes>) = match input {
+            TurnInput::New { texts, media } => (texts.into_iter().map(Op::Append).collect(), media),
+            TurnInput::Instead { of, text } => {
+                (vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }], Vec::new())
+            }
+        };
+        let hold = runtime.keep_blobs(&media).await?;
+        let mut last = Err(Refusal::Empty.into());
+        for op in ops {
+            let with = With { guards: vec![held.guard()], ..With::nothing() };
+            let applied = match &remote {
+                None => runtime.change_as((who, &author, trust), tree, &view, op, with).await,
+                Some(remote) => runtime.change_announced(who, (tree, &view), op, with, remote).await,
+            };
+            last = self.named(held, applied).await;
+            if last.is_err() {
+                break;
+            }
+        }
+        drop(hold);
+        if last.is_err() && !media.is_empty() {
+            let all: Vec<Digest> = media.iter().map(|bytes| Digest::of(bytes)).collect();
+            if let Err(error) = runtime.remove_blobs(who, &all).await {
+                tracing::warn!(%error, "what was not said is still there");
+            }
+        }
+        if let (Err(error), Some(remote)) = (&last, remote) {
+            remote.reject(error).await;
+        }
+        let applied = last?;
+        let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;
+        Ok((node, applied.seq))
+    }
+
+    /// Asks the model once, for all that was written.
+    async fn answer(&self, held: &Held, request: &GenerationRequest, written: Written, attended: bool) {
+        let call = Call {
+            who: Principal::Owner,
+            author: Author::owner(),
+            trust: Trust::Owner,
+            events: Arc::new(self.log.clone()),
+            // Stopped as well when the session is lost: its result would be refused.
+            cancel: held.cancel(),
+            attended,
+        };
+        let generated = self.named(held, request.send(self.runtime, &call).await).await;
+        if let Err(AgentError::TakenOver { .. }) = &generated {
+            self.runtime.recover_own().await;
+        }
+        let outcome = Box::new(outcome(written.node, request.tree, generated));
+        self.log.push(Event::Finished { says: written.says, outcome });
+    }
+
+    /// What was done, or who took the session over, if that is why it was not.
+    async fn named<T>(&self, held: &Held, done: Result<T, AgentError>) -> Result<T, AgentError> {
+        match done {
+            Err(AgentError::Store(StoreError::Fenced { what })) if what == held.guard().lease => {
+                let lease = self.runtime.store.lease(&Principal::Owner, &what).await.ok().flatten();
+                let holder = lease.and_then(|lease| lease.holder);
+                let by = holder.map_or_else(|| "another process".to_owned(), |by| self.runtime.name_of(&by));
+                held.lose();
+                Err(AgentError::TakenOver { by })
+            }
+            done => done,
+        }
+    }
+}
+
+fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, AgentError>) -> TurnOutcome {
+    let nothing = TurnOutcome {
+        said,
+        tree,
+        answer: None,
+        manifest: None,
+        usage: None,
+        reusable: None,
+        share: 0.0,
+        measured: false,
+        error: None,
+        elsewhere: false,
+    };
+    match generated {
+        Err(error) => TurnOutcome { error: Some(error.into()), ..nothing },
+        Ok(generated) => {
+            let reported = generated.usage.map(|usage| usage.input().saturating_add(usage.output));
+            let used = reported.unwrap_or(generated.tokens);
+            TurnOutcome {
+                answer: generated.nodes.into_iter().next(),
+                manifest: Some(generated.manifest),
+                usage: generated.usage,
+                reusable: generated.reusable,
+                share: used as f64 / generated.window.max(1) as f64,
+                measured: reported.is_some(),
+                error: generated.error.map(Into::into),
+                ..nothing
+            }
+        }
+    }
+}

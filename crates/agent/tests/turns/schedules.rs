@@ -1,0 +1,302 @@
+//! Random schedules of operations, steers, stops, kills and reconnects over a session's task, against a plain model of
+//! them (spec: agent §1).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use drawloom_agent::session::{Handle, Numbered, Operation, Text, TreeChoice, TurnInput, spawn};
+use drawloom_agent::{Event, SayId};
+use loom::{Finish, NodeId, Role, ViewName};
+use model::Model;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use store::GenerationState;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::support::{Asked, FIRST, Gated, House, Process, REST, config, said};
+
+/// One thing that is done to a session.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Say,
+    SayAnew,
+    Steer,
+    Queue,
+    /// What was said last comes once more, under its key.
+    Repeat,
+    Stop,
+    /// The model goes on, if it waits.
+    GoOn,
+    /// Everything that can be done is.
+    Settle,
+    /// A client comes, and reads from a number on.
+    Connect(u64),
+    /// The process is gone, and another one goes on.
+    Kill,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Say),
+        1 => Just(Step::SayAnew),
+        3 => Just(Step::Steer),
+        2 => Just(Step::Queue),
+        1 => Just(Step::Repeat),
+        2 => Just(Step::Stop),
+        6 => Just(Step::GoOn),
+        3 => Just(Step::Settle),
+        2 => (0_u64..40).prop_map(Step::Connect),
+        1 => Just(Step::Kill),
+    ]
+}
+
+/// What the events of one task tell, put together by whoever reads them.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    /// Texts that were accepted, in order, with their nodes.
+    accepted: Vec<(SayId, NodeId, String)>,
+    /// Text of each node as its deltas tell it.
+    written: BTreeMap<NodeId, String>,
+    committed: BTreeMap<NodeId, String>,
+    finished: Vec<SayId>,
+    rejected: BTreeSet<SayId>,
+}
+
+impl Seen {
+    fn of(events: &[Numbered]) -> Self {
+        let mut seen = Self::default();
+        for Numbered { event, .. } in events {
+            match event.clone() {
+                Event::Accepted { say, node, text, .. } => seen.accepted.push((say, node, text)),
+                Event::Delta { node, offset, text } => {
+                    let written = seen.written.entry(node).or_default();
+                    assert_eq!(offset, written.len() as u64, "a delta goes on where the text was");
+                    written.push_str(&text);
+                }
+                Event::Committed { node, .. } => {
+                    assert!(seen.committed.insert(node.id, node.text).is_none(), "committed twice");
+                }
+                Event::Finished { says, .. } => seen.finished.extend(says),
+                Event::Rejected { say, .. } => {
+                    seen.rejected.insert(say);
+                }
+                _ => {}
+            }
+        }
+        seen
+    }
+}
+
+/// A session under test, with what was said to it.
+struct Rig<'a> {
+    process: &'a Process,
+    session: Handle,
+    model: Arc<dyn Model>,
+    requests: UnboundedReceiver<Asked>,
+    waiting: Option<Asked>,
+    said: Vec<(SayId, String)>,
+}
+
+impl<'a> Rig<'a> {
+    async fn new(process: &'a Process) -> Self {
+        let (model, requests) = Gated::gated();
+        let session = spawn(&process.runtime, &process.enter().await.session);
+        Self { process, session, model, requests, waiting: None, said: Vec::new() }
+    }
+
+    fn text(&mut self, number: usize) -> Text {
+        let (key, text): (SayId, _) = (self.process.runtime.new_id().unwrap(), format!("text {number}"));
+        self.said.push((key.clone(), text.clone()));
+        Text { key, text, view: ViewName::default() }
+    }
+
+    async fn say(&mut self, Text { key, text, .. }: Text, tree: TreeChoice) {
+        let say = said(key, Arc::new(config(&self.model)), TurnInput::text(text));
+        let say = drawloom_agent::session::Say { tree, ..say };
+        self.session.send(Operation::Say(Box::new(say))).await.unwrap();
+    }
+
+    async fn does(&mut self, number: usize, step: Step) {
+        match step {
+            Step::Say => {
+                let text = self.text(number);
+                self.say(text, TreeChoice::Current).await;
+            }
+            Step::SayAnew => {
+                let text = self.text(number);
+                self.say(text, TreeChoice::New { title: "anew".to_owned() }).await;
+            }
+            // Before anything was said there is no model to steer.
+            Step::Steer if !self.said.is_empty() => {
+                let text = self.text(number);
+                self.session.send(Operation::Steer(text)).await.unwrap();
+            }
+            Step::Queue if !self.said.is_empty() => {
+                let text = self.text(number);
+                self.session.send(Operation::Queue(text)).await.unwrap();
+            }
+            Step::Repeat => {
+                if let Some((key, text)) = self.said.last().cloned() {
+                    self.say(Text { key, text, view: ViewName::default() }, TreeChoice::Current).await;
+                }
+            }
+            Step::Stop => self.session.send(Operation::Stop).await.unwrap(),
+            Step::GoOn => self.go_on(),
+            Step::Settle => {
+                for _ in 0..64 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Step::Steer | Step::Queue | Step::Connect(_) | Step::Kill => {}
+        }
+    }
+
+    /// Lets the model go on where it waits.
+    fn go_on(&mut self) {
+        self.waiting.take();
+        if let Ok(asked) = self.requests.try_recv() {
+            self.waiting = Some(asked);
+        }
+    }
+
+    /// Everything that was said is done with, and the task has ended. All events.
+    async fn ends(mut self) -> (Vec<Numbered>, Vec<(SayId, String)>) {
+        let open = |seen: &Seen, said: &[(SayId, String)]| {
+            said.iter().any(|(key, _)| !seen.finished.contains(key) && !seen.rejected.contains(key))
+        };
+        let began = std::time::Instant::now();
+        while open(&Seen::of(&all(&self.session)), &self.said) {
+            assert!(began.elapsed().as_secs() < 30, "it hangs: {:?}", all(&self.session));
+            self.go_on();
+            tokio::task::yield_now().await;
+        }
+        self.waiting.take();
+        self.session.close().await;
+        (all(&self.session), self.said)
+    }
+}
+
+fn all(session: &Handle) -> Vec<Numbered> {
+    let mut stream = session.events(1);
+    std::iter::from_fn(|| stream.next_held()).collect()
+}
+
+/// The events of a task hold together: gapless, each once, the same from any number.
+fn check_events(session: &Handle, events: &[Numbered], froms: &[u64]) {
+    let numbers: Vec<u64> = events.iter().map(|numbered| numbered.n).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    for from in froms {
+        let mut stream = session.events(*from);
+        let again: Vec<Numbered> = std::iter::from_fn(|| stream.next_held()).collect();
+        assert_eq!(again, events[(from.max(&1) - 1).min(events.len() as u64) as usize..], "from {from}");
+    }
+}
+
+/// What was said is said once, in an order the events tell; every answer is one the model gave, whole or cut.
+async fn check_tree(process: &Process, seen: &[Seen], said: &BTreeMap<SayId, String>) {
+    let mut texts = BTreeMap::new();
+    for (say, node, text) in seen.iter().flat_map(|seen| &seen.accepted) {
+        assert_eq!(said.get(say), Some(text), "what was said is what is written");
+        assert!(texts.insert(say.clone(), *node).is_none(), "{text} was said twice");
+    }
+    for seen in seen {
+        for (node, text) in &seen.committed {
+            assert_eq!(seen.written.get(node), Some(text), "a node is its deltas");
+            assert!([FIRST.to_owned(), format!("{FIRST}{REST}")].contains(text), "{text}");
+        }
+    }
+    // Only the newest tree is on the path of the session; what is there is what was told, in order.
+    let path = process.path().await;
+    let users: Vec<&String> =
+        path.iter().filter(|(role, ..)| *role == Role::User).map(|(_, text, _)| text).collect();
+    let told: Vec<&String> = seen.iter().flat_map(|seen| &seen.accepted).map(|(_, _, text)| text).collect();
+    assert!(told.ends_with(&users), "{users:?} of {told:?}");
+    for (role, text, finish) in &path {
+        if *role == Role::Assistant && *text == FIRST {
+            assert!(matches!(finish, Some(Finish::Interrupted(_))), "{finish:?}");
+        }
+    }
+    // What was asked of a model is what is booked: nothing is left open, and no spool lies about.
+    let generations = process.generations().await;
+    assert!(generations.iter().all(|generation| generation.state != GenerationState::Started));
+    assert_eq!(process.spools(), 0);
+    let answers: BTreeSet<NodeId> =
+        generations.iter().flat_map(|generation| generation.row.reserved.clone()).collect();
+    assert!(seen.iter().flat_map(|seen| seen.committed.keys()).all(|node| answers.contains(node)));
+}
+
+/// What a dead process left is recovered. Its files may be on their way to the device for a moment yet.
+async fn recover(process: &Process) {
+    let began = std::time::Instant::now();
+    let is_open = async || {
+        process.generations().await.iter().any(|generation| generation.state == GenerationState::Started)
+    };
+    process.runtime.recover(&()).await.unwrap();
+    while is_open().await {
+        assert!(began.elapsed().as_secs() < 30, "it is not recovered");
+        std::thread::yield_now();
+        process.runtime.recover(&()).await.unwrap();
+    }
+}
+
+async fn play(steps: &[Step]) {
+    let house = House::new();
+    let (mut dead, mut tasks, mut said) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut process = Box::new(house.process("chat"));
+    let mut numbered = steps.iter().copied().enumerate();
+    loop {
+        let (mut froms, mut is_killed) = (vec![0, 1], false);
+        let mut rig = Rig::new(&process).await;
+        for (number, step) in numbered.by_ref() {
+            match step {
+                Step::Kill => {
+                    is_killed = true;
+                    break;
+                }
+                Step::Connect(from) => froms.push(from),
+                step => rig.does(number, step).await,
+            }
+        }
+        let session = rig.session.clone();
+        let events = if is_killed {
+            said.extend(rig.said.iter().cloned());
+            session.abort();
+            let mut stream = session.events(session.next_event());
+            while stream.next().await.is_some() {}
+            drop(rig);
+            all(&session)
+        } else {
+            let (events, all_said) = rig.ends().await;
+            said.extend(all_said);
+            events
+        };
+        check_events(&session, &events, &froms);
+        tasks.push(Seen::of(&events));
+        if !is_killed {
+            break;
+        }
+        let next = Box::new(house.process("chat"));
+        std::mem::replace(&mut process, next).die();
+        // Ids of two processes are in order of time.
+        house.pass(1);
+        recover(&process).await;
+        dead.push(());
+    }
+    check_tree(&process, &tasks, &said).await;
+    let last = tasks.last().unwrap();
+    assert!(dead.len() == tasks.len() - 1);
+    assert!(last.rejected.is_empty() || last.accepted.len() + last.rejected.len() <= said.len());
+}
+
+#[test]
+fn a_session_does_what_a_plain_model_of_it_does_whatever_the_schedule() {
+    let mut runner = TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runner
+        .run(&prop::collection::vec(step(), 1..24), |steps| {
+            runtime.block_on(play(&steps));
+            Ok(())
+        })
+        .unwrap();
+}

@@ -1,0 +1,173 @@
+//! The state of a conversation: which session, and how a model is asked there.
+
+use agent::session::Name;
+use agent::{AgentError, Chosen, Entered, TurnConfig};
+use context::Zone;
+use loom::ViewName;
+use model::Thinking;
+use store::SessionKind;
+use workspace::Accept;
+
+use super::attached::Attached;
+use super::position;
+use super::say::TurnShown;
+use super::sessions::{masked_name, session_name};
+use crate::app::App;
+use crate::args::chat::Chat;
+use crate::args::think::Think;
+use crate::error::CommandError;
+use crate::rights::Asker;
+
+/// A conversation that is open.
+pub struct Conversation {
+    pub(super) chosen: Chosen,
+    /// View of the session's tree it goes on in: a fork, unless it is the main one.
+    pub(super) view: ViewName,
+    /// Preset by which a model is asked.
+    pub(super) preset: Option<String>,
+    /// How a model is asked; none before one is needed.
+    pub(super) config: Option<TurnConfig>,
+    /// How much a model is to think, as whoever is there said.
+    pub(super) think: Option<Thinking>,
+    /// The model of which was said that it cannot think as asked, with what was asked.
+    pub(super) told_thinking: Option<(String, Thinking)>,
+    /// Whether the next thing said begins a new tree.
+    pub(super) anew: bool,
+    /// Whether the next request reads everything above it anew.
+    pub(super) reload: bool,
+    /// What goes along with the next thing said.
+    pub(super) attached: Vec<Attached>,
+    /// The last request of which was said that it leaves this machine: session and provider.
+    pub(super) told: Option<(String, String)>,
+    /// The turn that is shown.
+    pub(super) turn: Option<TurnShown>,
+}
+
+impl Conversation {
+    /// Opens a session; nothing is written, and no model is looked for, before something is said.
+    ///
+    /// # Errors
+    /// When the name is none, or a file cannot be read.
+    pub fn open(app: &App, args: &Chat) -> Result<Self, CommandError> {
+        let (name, view, kind) = if args.temp {
+            let id = app.runtime.new_id::<loom::TreeId>()?;
+            (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
+        } else {
+            let named = args.session.session.as_deref();
+            let (name, view) = named.map(|named| place(app, named)).transpose()?.unwrap_or_default();
+            (name, view, SessionKind::Main)
+        };
+        let attached = args
+            .files
+            .iter()
+            .map(|path| Attached::read(app, path, Accept::RegularOrPipe))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            chosen: Chosen { workspace: app.workspace.key.clone(), name, kind },
+            view,
+            preset: args.preset.clone(),
+            config: None,
+            think: args.think.map(Think::wish),
+            told_thinking: None,
+            anew: args.new,
+            reload: false,
+            attached,
+            told: None,
+            turn: None,
+        })
+    }
+
+    /// What it is called: `SESSION`, `SESSION:FORK` in a fork.
+    pub fn name(&self) -> String {
+        if self.is_temporary() {
+            return "temporary".to_owned();
+        }
+        if self.view == ViewName::default() {
+            self.chosen.name.to_string()
+        } else {
+            format!("{}:{}", self.chosen.name, self.view)
+        }
+    }
+
+    /// Whether it is forgotten when it is closed.
+    pub fn is_temporary(&self) -> bool {
+        self.chosen.kind == SessionKind::Temporary
+    }
+
+    /// Where the session stands; none before anything was said.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn entered(&self, app: &App, asker: &Asker) -> Result<Option<Entered>, CommandError> {
+        if self.anew {
+            return Ok(None);
+        }
+        self.entered_before(app, asker).await
+    }
+
+    /// Where the session stood before anything was begun anew.
+    pub(super) async fn entered_before(
+        &self,
+        app: &App,
+        asker: &Asker,
+    ) -> Result<Option<Entered>, CommandError> {
+        let found = app.runtime.session(&asker.principal, &self.chosen).await?;
+        Ok(found.and_then(|session| {
+            let tree = session.tree()?;
+            Some(Entered { session: session.id, name: session.name, tree, view: self.view.clone() })
+        }))
+    }
+
+    /// How full the window was at the last request; none where no model was asked yet.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn zone(&self, app: &App, asker: &Asker) -> Result<Option<Zone>, CommandError> {
+        let Some(entered) = self.entered(app, asker).await? else { return Ok(None) };
+        let view = entered.view;
+        let last = app.read(asker, entered.tree, move |rows| Ok(position::stand(rows, &view)?.last));
+        Ok(last.await?.map(|last| last.zone()))
+    }
+
+    /// Reads the files that stand above the conversation: what of them is sent, and when, is decided with the request.
+    pub(super) fn read_files(&mut self, app: &App) {
+        let read = self.bootstrap(app);
+        if let Some(config) = &mut self.config {
+            config.bootstrap = read;
+        }
+    }
+
+    /// Closes it: what is under way is finished. A temporary one is forgotten with everything said in it.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn close(mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        if let Some(turn) = self.turn.take() {
+            turn.session.close().await;
+        }
+        if self.is_temporary() {
+            if let Some(session) = app.runtime.session(&asker.principal, &self.chosen).await?
+                && let Some(task) = app.runtime.sessions.get(&session.id)
+            {
+                task.close().await;
+            }
+            app.runtime.forget_session(&asker.principal, &self.chosen).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A session and a view of its tree, from `SESSION` or `SESSION:FORK`.
+pub(super) fn place(app: &App, named: &str) -> Result<(Name, ViewName), CommandError> {
+    let named = masked_name(app, named);
+    let Some((session, fork)) = named.split_once(':') else {
+        return Ok((Name::new(&named)?, ViewName::default()));
+    };
+    Ok((Name::new(session)?, fork_name(app, fork)?))
+}
+
+/// A name of a fork: one a session could have, too.
+pub(super) fn fork_name(app: &App, name: &str) -> Result<ViewName, CommandError> {
+    let name = session_name(app, name)?;
+    name.as_str().parse().map_err(|_| AgentError::Name(name.to_string()).into())
+}

@@ -1,0 +1,302 @@
+//! Saying something, and what is shown of its turn.
+
+use std::sync::Arc;
+
+use agent::session::{EventStream, Handle, Numbered, Operation, Say, TreeChoice, TurnInput, spawn, title};
+use agent::{AgentError, Entered, Event, SayId, TurnOutcome};
+use context::Zone;
+use loom::plan::NewText;
+use loom::{Author, Role, Trust};
+
+use super::{Conversation, position};
+use crate::app::App;
+use crate::egress_notice;
+use crate::error::CommandError;
+use crate::frontend::Shown;
+use crate::results::chat::{Chatted, MediaShown};
+use crate::results::tree::UsageShown;
+use crate::rights::{Asker, Right};
+use crate::slash::{self, Input, Slashed};
+
+/// A turn whose events are shown.
+pub(super) struct TurnShown {
+    pub(super) session: Handle,
+    events: EventStream,
+    key: SayId,
+    entered: Entered,
+    /// Whether what was said here is answered, or was rejected.
+    is_over: bool,
+    /// Whether it was told to stop.
+    is_stopped: bool,
+}
+
+/// What happened in a turn that is shown.
+#[derive(Debug)]
+pub enum Step {
+    /// Something else was said in it, here or by another process.
+    Joined { text: String, remote: bool },
+    /// What was said here, or joined it, is answered or will not be.
+    Done(Result<Chatted, CommandError>),
+}
+
+impl Conversation {
+    /// Takes in an input line of a person: a text for the model, or a command. A text begins a turn, which is shown
+    /// by [`Self::next`].
+    ///
+    /// # Errors
+    /// Whatever keeps it from being done. A command that is not known is no text: nothing is sent.
+    pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<Slashed, CommandError> {
+        match slash::parse(line) {
+            Input::Say(text) => {
+                App::require(asker, "chat", Right::Act)?;
+                let text = app.masked(&text);
+                self.say(app, asker, text).await?;
+                Ok(Slashed::Turn)
+            }
+            Input::Command(command) => app.slash(asker, self, command).await,
+            Input::Unknown { name, nearest } => Err(Input::refused(&name, nearest)),
+            Input::Misused { name, arguments, why } => Err(Input::misused(name, arguments, why)),
+        }
+    }
+
+    /// Says something: text, whatever it looks like. A session that another process holds is spoken to through it.
+    ///
+    /// # Errors
+    /// What kept it from being said.
+    pub async fn say(&mut self, app: &App, asker: &Asker, text: String) -> Result<(), CommandError> {
+        if text.trim().is_empty() {
+            return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
+        }
+        self.read_files(app);
+        let config = self.config(app)?;
+        let (info, left_out) = (config.model.info().clone(), config.bootstrap.left_out.clone());
+        self.admit_files(&info)?;
+        // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
+        for (name, why) in &left_out {
+            app.frontend.note(&format!("{name} is left out: {why}"));
+        }
+        let before = self.entered_before(app, asker).await?;
+        if before.is_none() || self.anew {
+            app.models.about(&info).iter().for_each(|about| app.frontend.note(about));
+        }
+        let (entered, tree) = match before {
+            Some(entered) if self.anew => (entered, TreeChoice::New { title: title(&text) }),
+            Some(entered) => (entered, TreeChoice::Current),
+            None => {
+                let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
+                (Entered { view: self.view.clone(), ..entered }, TreeChoice::Current)
+            }
+        };
+        let files = self.attached.iter();
+        let mut texts: Vec<NewText> = files.clone().map(|file| file.text.clone()).collect();
+        texts.push(NewText::owner(text, Some(Role::User)));
+        let media = files.filter_map(|file| Some(file.medium.as_ref()?.bytes.clone())).collect();
+        self.begin_turn(app, asker, entered, tree, TurnInput::New { texts, media }).await
+    }
+
+    /// Says something that was said before in other words, and has it answered anew.
+    ///
+    /// # Errors
+    /// As [`Self::say`]; also when nothing was said there.
+    pub(crate) async fn edit(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        node: Option<&str>,
+        text: String,
+    ) -> Result<(), CommandError> {
+        self.read_files(app);
+        let missing = || {
+            CommandError::not_found(
+                "text of yours",
+                "to edit",
+                "say something first, or name a node: /edit @NODE TEXT",
+            )
+        };
+        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
+        let of = match node {
+            Some(node) => {
+                let at = app.node_anywhere(asker, Some(entered.tree), node).await?.position;
+                let position = app.read(asker, entered.tree, move |rows| rows.position(at)).await?;
+                position.filter(position::is_said).map(|position| position.id)
+            }
+            None => {
+                let view = entered.view.clone();
+                app.read(asker, entered.tree, move |rows| position::said_last(rows, &view)).await?
+            }
+        };
+        let input = TurnInput::Instead { of: of.ok_or_else(missing)?, text };
+        self.begin_turn(app, asker, entered, TreeChoice::Current, input).await
+    }
+
+    async fn begin_turn(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        entered: Entered,
+        tree: TreeChoice,
+        input: TurnInput,
+    ) -> Result<(), CommandError> {
+        let config = self.config(app)?.clone();
+        self.tell_place(app, asker, &entered, config.model.info()).await?;
+        self.tell_thinking(app, config.model.info());
+        let key: SayId = app.runtime.new_id()?;
+        let session = spawn(&app.runtime, &entered.session);
+        let events = session.events(session.next_event());
+        let say = Say {
+            key: key.clone(),
+            input,
+            tree,
+            view: self.view.clone(),
+            config: Arc::new(config),
+            author: Author::owner(),
+            trust: Trust::Owner,
+            attended: app.frontend.is_attended(),
+        };
+        session.send(Operation::Say(Box::new(say))).await?;
+        self.turn = Some(TurnShown { session, events, key, entered, is_over: false, is_stopped: false });
+        Ok(())
+    }
+
+    /// Says, before the first request of a session that leaves this machine, that it does (spec: agent §2 *Place*).
+    async fn tell_place(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        entered: &Entered,
+        info: &model::ModelInfo,
+    ) -> Result<(), CommandError> {
+        let told = Some((entered.name.clone(), info.provider.clone()));
+        if info.place == model::Place::Local || self.told == told {
+            return Ok(());
+        }
+        let (view, provider) = (entered.view.clone(), info.provider.clone());
+        let before = app.read(asker, entered.tree, move |rows| {
+            let last = position::stand(rows, &view)?.last.map(|last| last.manifest.model);
+            Ok(last.is_some_and(|model| model.place == model::Place::Remote && model.provider == provider))
+        });
+        if !before.await? {
+            app.frontend.note(&egress_notice::notice("session", info));
+        }
+        self.told = told;
+        Ok(())
+    }
+
+    /// Shows the turn until something else than text has come of it; none once nothing is under way in the session.
+    /// Cancel-safe but for the one step that has been taken from the events.
+    pub async fn next(&mut self, app: &App, asker: &Asker) -> Option<Step> {
+        let shown = Shown { frontend: app.frontend.clone(), questions: app.runtime.questions.clone() };
+        loop {
+            let turn = self.turn.as_mut()?;
+            let mut cancel = app.cancel.clone();
+            let event = tokio::select! {
+                event = turn.events.next() => event,
+                () = cancel.cancelled(), if !turn.is_stopped => {
+                    turn.is_stopped = true;
+                    // A session that has ended needs no stop.
+                    let _ = turn.session.send(Operation::Stop).await;
+                    continue;
+                }
+            };
+            let Some(Numbered { event, .. }) = event else {
+                let failed = !std::mem::replace(&mut turn.is_over, true);
+                self.turn = None;
+                return failed.then(|| Step::Done(Err(AgentError::Closed.into())));
+            };
+            shown.show(&event);
+            match event {
+                Event::Accepted { say, text, remote, .. } => {
+                    if say != turn.key {
+                        return Some(Step::Joined { text, remote });
+                    }
+                    self.anew = false;
+                    self.attached.clear();
+                }
+                Event::Finished { says, outcome } => {
+                    let own = says.contains(&turn.key);
+                    turn.is_over |= own;
+                    self.reload &= !own || outcome.manifest.is_none();
+                    let entered = turn.entered.clone();
+                    return Some(Step::Done(self.ended(app, asker, &entered, *outcome).await));
+                }
+                Event::Rejected { say, error } => {
+                    turn.is_over |= say == turn.key;
+                    return Some(Step::Done(Err(error.0.as_ref().into())));
+                }
+                Event::Idle if turn.is_over => {
+                    self.turn = None;
+                    return None;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The answer to what was said here. The session's task may go on for others.
+    ///
+    /// # Errors
+    /// What kept it from being said or answered. What was said or received until then is kept.
+    pub async fn answer(&mut self, app: &App, asker: &Asker) -> Result<Chatted, CommandError> {
+        while let Some(step) = self.next(app, asker).await {
+            match step {
+                Step::Done(done) if self.turn.as_ref().is_none_or(|turn| turn.is_over) => return done,
+                Step::Done(_) | Step::Joined { .. } => {}
+            }
+        }
+        Err(AgentError::Closed.into())
+    }
+
+    /// What came of something said, as it is shown. The process that answered says how full the window is.
+    async fn ended(
+        &self,
+        app: &App,
+        asker: &Asker,
+        entered: &Entered,
+        outcome: TurnOutcome,
+    ) -> Result<Chatted, CommandError> {
+        let place = Entered { tree: outcome.tree, ..entered.clone() };
+        let is_here = !outcome.elsewhere;
+        let done = self.chatted(app, outcome)?;
+        if is_here {
+            self.heed(app, asker, &place).await;
+        }
+        Ok(done)
+    }
+
+    fn chatted(&self, app: &App, outcome: TurnOutcome) -> Result<Chatted, CommandError> {
+        let TurnOutcome { said, tree, answer, manifest, usage, reusable, share, measured, error, .. } =
+            outcome;
+        let error = error.map(|error| CommandError::from(error.0.as_ref()));
+        match (answer, error) {
+            (Some(answer), None) => Ok(Chatted {
+                media: answer
+                    .media
+                    .iter()
+                    .filter_map(|blob| app.runtime.shown(*blob))
+                    .map(MediaShown::of)
+                    .collect(),
+                session: self.name(),
+                tree,
+                node: answer.id,
+                short_id: answer.short_id,
+                said,
+                text: answer.text,
+                usage: UsageShown::of(usage),
+                reusable,
+                share,
+                measured,
+                zone: Zone::of(share),
+                manifest,
+                finish: answer.finish,
+                streamed: app.frontend.shows_answers(),
+            }),
+            (Some(answer), Some(mut error)) => {
+                error.message =
+                    format!("{}: what was received is kept as node {}", error.message, answer.short_id);
+                Err(error)
+            }
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(AgentError::Empty.into()),
+        }
+    }
+}

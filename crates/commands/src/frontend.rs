@@ -1,0 +1,74 @@
+//! The frontend of an invocation: what a person sees while a command works, and what they are asked.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::questions::{Decision, Questions};
+use agent::{Event, EventSink};
+use loom::NodeId;
+use workspace::{FileError, StoreGuard};
+
+/// Whoever shows what a command does.
+pub trait Frontend: Send + Sync {
+    /// One line of progress or notice.
+    fn note(&self, line: &str);
+    /// New text of a node that is being written.
+    fn delta(&self, node: NodeId, text: &str);
+    /// New thinking of a node that is being written: for whoever looks on, and never part of its text.
+    fn thinking(&self, _node: NodeId, _text: &str) {}
+    /// Whether deltas are the answer as the person reads it, so that it need not be printed again.
+    fn shows_answers(&self) -> bool {
+        false
+    }
+    /// Whether somebody is there to answer a question of the work itself.
+    fn is_attended(&self) -> bool {
+        false
+    }
+    /// The person's answer to a question of the work itself. It is waited for on a thread of its own.
+    fn decide(&self, _question: &str) -> Decision {
+        Decision::Denied
+    }
+    /// Whether the person says yes. Nobody there means no.
+    fn confirm(&self, question: &str) -> bool;
+    /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
+    ///
+    /// # Errors
+    /// When it is one of the files of `guard`, or cannot be read.
+    fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError>;
+}
+
+/// Events of work as a frontend shows them.
+pub(crate) struct Shown {
+    pub(crate) frontend: Arc<dyn Frontend>,
+    /// Where an answer to a question goes.
+    pub(crate) questions: Questions,
+}
+
+impl EventSink for Shown {
+    fn emit(&self, event: Event) {
+        self.show(&event);
+    }
+}
+
+impl Shown {
+    /// Shows an event that is of the moment: text as it comes, notices, questions.
+    pub(crate) fn show(&self, event: &Event) {
+        match event {
+            Event::Notice { text } => self.frontend.note(text),
+            Event::Delta { node, text, .. } => self.frontend.delta(*node, text),
+            Event::Thinking { node, text } => self.frontend.thinking(*node, text),
+            Event::Question { question } => {
+                let (frontend, questions) = (Arc::clone(&self.frontend), self.questions.clone());
+                let question = question.clone();
+                tokio::task::spawn_blocking(move || {
+                    let decision = frontend.decide(&question.text);
+                    if let Err(late) = questions.answer(&question.id, decision) {
+                        tracing::debug!(%late, "another client was faster, or the deadline");
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+}
