@@ -56,9 +56,9 @@ fn main() -> ExitCode {
     // Errors in the arguments themselves have the form that was asked for, too.
     let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");
     let mut output = Output::before_arguments(json);
-    let limit = file_limit::watch();
+    file_limit::watch();
     let code = crash::guarded(|| run::run(&arguments, &mut output)).unwrap_or_else(|error| {
-        let error = file_limit::explain(&limit, error);
+        let error = file_limit::explain(error);
         output.failure(&error);
         error.exit
     });

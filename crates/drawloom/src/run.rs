@@ -16,6 +16,7 @@ use store::home::HomeOptions;
 
 use crate::cli::{Action, Cli, Global};
 use crate::config::{self, Layers};
+use crate::file_limit;
 use crate::interrupt::{self, CommandEnd};
 use crate::open::{self, Invocation, WorkspaceNeed};
 use crate::output::{self, Output};
@@ -186,7 +187,7 @@ fn with_store(
             partial.map_or(Ok(()), |partial| output.outcome(&partial)).map(|()| INTERRUPTED)
         }
         Err(error) => {
-            let error = opened.name_others(error);
+            let error = file_limit::explain(opened.name_others(error));
             output.failure(&error);
             Ok(error.exit)
         }
