@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use workspace::frontmatter::{MAX_DEPTH, MAX_VALUES, Map, Value, read};
+use workspace::frontmatter::{MAX_DEPTH, MAX_VALUES, Map, YamlValue, read};
 
 fuzz_target!(|file: &[u8]| -> Corpus {
     match read(file) {
@@ -36,14 +36,14 @@ fn walk(map: &Map, depth: usize, values: &mut usize) {
     }
 }
 
-fn count(value: &Value, depth: usize, values: &mut usize) {
+fn count(value: &YamlValue, depth: usize, values: &mut usize) {
     *values += 1;
     match value {
-        Value::Scalar(_) => {}
-        Value::List(list) => {
+        YamlValue::Scalar(_) => {}
+        YamlValue::List(list) => {
             assert!(depth < MAX_DEPTH);
             list.iter().for_each(|value| count(value, depth + 1, values));
         }
-        Value::Map(map) => walk(map, depth + 1, values),
+        YamlValue::Map(map) => walk(map, depth + 1, values),
     }
 }

@@ -5,11 +5,11 @@
 use drawloom_fuzz::desk::START;
 use interop::detect::{ENOUGH, Format, detect};
 use interop::import::plan_import;
-use interop::own::{Limits, Options, Unparsed, export, read};
+use interop::own::{ExportOptions, ReadLimits, Unparsed, export, read};
 use libfuzzer_sys::fuzz_target;
 use loom::{Millis, Trust, ViewName};
 
-const LIMITS: Limits = Limits { line: 4096, depth: 16, node: 2048, problems: 8 };
+const LIMITS: ReadLimits = ReadLimits { line: 4096, depth: 16, node: 2048, problems: 8 };
 
 fuzz_target!(|file: &[u8]| {
     let told = detect(&file[..file.len().min(ENOUGH)]);
@@ -34,6 +34,6 @@ fuzz_target!(|file: &[u8]| {
         write(&read_once.tree, &main, &mut out).expect("an export of what stands");
     }
     let mut again = Vec::new();
-    export(&read_once, Options::default(), &mut again).expect("an export of what stands");
-    read(&mut again.as_slice(), Limits::default()).expect("what was written is read");
+    export(&read_once, ExportOptions::default(), &mut again).expect("an export of what stands");
+    read(&mut again.as_slice(), ReadLimits::default()).expect("what was written is read");
 });

@@ -4,7 +4,7 @@
 use arbitrary::Arbitrary;
 use drawloom_fuzz::desk::{Action, Desk, START};
 use interop::import::plan_import;
-use interop::own::{Limits, Options, Unparsed, Variant, export, read};
+use interop::own::{ExportOptions, ExportVariant, ReadLimits, Unparsed, export, read};
 use libfuzzer_sys::fuzz_target;
 use loom::Millis;
 use loom::verify::Status;
@@ -30,17 +30,18 @@ enum Damage {
 
 fuzz_target!(|input: Input| {
     let desk = Desk::after(input.dialogue, &input.title, input.actions);
-    let variant = input.shared.map_or(Variant::Full, |annotations| Variant::Shared { annotations });
+    let variant =
+        input.shared.map_or(ExportVariant::Full, |annotations| ExportVariant::Shared { annotations });
     let mut written = Vec::new();
-    export(&desk, Options { variant, secrets: None }, &mut written).expect("an export");
+    export(&desk, ExportOptions { variant, secrets: None }, &mut written).expect("an export");
 
-    let whole = read(&mut written.as_slice(), Limits::default()).expect("our own file");
+    let whole = read(&mut written.as_slice(), ReadLimits::default()).expect("our own file");
     assert_eq!(whole.problems, [], "our own file has no problem");
     let status = whole.verify(&Unparsed).expect("rows in memory").status;
     assert_eq!(status, if variant.is_shared() { Status::Incomplete } else { Status::Valid });
     if !variant.is_shared() {
         let mut again = Vec::new();
-        export(&whole, Options::default(), &mut again).expect("an export");
+        export(&whole, ExportOptions::default(), &mut again).expect("an export");
         assert_eq!(again, written, "an export of an import is the same file");
     }
 
@@ -50,7 +51,7 @@ fuzz_target!(|input: Input| {
     }
     // The last line may be written in other ways that say the same.
     let body = |file: &[u8]| file[..file.iter().rposition(|byte| *byte == b'{').unwrap_or(0)].to_vec();
-    let Ok(read) = read(&mut damaged.as_slice(), Limits::default()) else { return };
+    let Ok(read) = read(&mut damaged.as_slice(), ReadLimits::default()) else { return };
     let report = read.verify(&Unparsed).expect("rows in memory");
     if body(&damaged) != body(&written) && report.status != Status::Invalid {
         panic!("a file that was touched is {:?}: {:?}", report.status, report.problems);

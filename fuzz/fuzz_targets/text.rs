@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use text::bigrams::{Query, index_text, tokenize};
 use text::cut::{head_tail, note_position, paragraph_starts, sentence_ends, sentence_starts, window_start};
 use text::fold::folded;
-use text::frame::{Frame, fence, plain_name};
+use text::frame::{TextFrame, fence, plain_name};
 use text::grapheme;
 
 #[derive(Arbitrary, Debug)]
@@ -51,7 +51,7 @@ fuzz_target!(|input: Input| {
         assert!(allowed(grapheme::floor(&text, offset)) && allowed(grapheme::ceil(&text, offset)));
     }
 
-    let frame = Frame::around(&label, &text);
+    let frame = TextFrame::around(&label, &text);
     let marks = fence(&text);
     assert!(!text.contains(&marks));
     assert_eq!(frame.open.lines().count(), 1);

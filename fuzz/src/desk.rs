@@ -1,7 +1,7 @@
 //! Someone who works at a tree in memory: actions as fuzzers make them, planned and applied as a store does.
 
 use arbitrary::Arbitrary;
-use interop::own::{Body, Response, Source, StoredGeneration};
+use interop::own::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
 use loom::id::Entropy;
 use loom::memory::MemoryTree;
 use loom::plan::{DraftChange, EditAs, NewText, NewTree, Request, plan};
@@ -337,7 +337,7 @@ impl Desk {
     }
 }
 
-impl Source for Desk {
+impl ExportSource for Desk {
     fn rows(&self) -> &dyn Rows {
         &self.tree
     }
@@ -350,7 +350,7 @@ impl Source for Desk {
         Ok(None)
     }
 
-    fn bodies(&self, _: Digest) -> Result<Vec<Body>, RowError> {
+    fn bodies(&self, _: Digest) -> Result<Vec<FileBody>, RowError> {
         Ok(Vec::new())
     }
 
@@ -358,7 +358,7 @@ impl Source for Desk {
         Ok(None)
     }
 
-    fn response(&self, _: Digest) -> Result<Option<Response>, RowError> {
+    fn response(&self, _: Digest) -> Result<Option<ArchivedResponse>, RowError> {
         Ok(None)
     }
 

@@ -108,6 +108,6 @@ mod tests {
         ] {
             assert!(sql.contains(line), "{line}");
         }
-        assert!(vacuum().ends_with("leases, jobs"));
+        assert!(vacuum().ends_with("leases, jobs, questions"));
     }
 }
