@@ -82,12 +82,9 @@ impl Handle {
         self.send(Operation::Answer { question, decision }).await
     }
 
-    /// Takes in what another process says, unless 64 wait already.
-    pub(crate) fn take_remote(&self, remote: RemoteInput) -> Result<(), RemoteInput> {
-        self.inputs.try_send(Input::Remote(Box::new(remote))).map_err(|unsent| match unsent.into_inner() {
-            Input::Remote(remote) => *remote,
-            Input::Operation(_) => unreachable!("what was sent comes back"),
-        })
+    /// Takes in what another process says; false, and it is dropped, where 64 wait already.
+    pub(crate) fn take_remote(&self, remote: RemoteInput) -> bool {
+        self.inputs.try_send(Input::Remote(Box::new(remote))).is_ok()
     }
 
     /// Drops the task where it waits, as the end of the process would: what a model had said until then is recovered.

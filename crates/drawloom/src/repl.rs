@@ -185,8 +185,10 @@ impl Repl<'_> {
                     let by = if remote { " (another process)" } else { "" };
                     self.person.notice(&format!("{}>{by} {text}", conversation.name()));
                 }
-                Step::Done(Ok(done)) => self.show(&Outcome::Chatted(done))?,
-                Step::Done(Err(error)) => self.failed(&error),
+                Step::Done(done) => match *done {
+                    Ok(done) => self.show(&Outcome::Chatted(done))?,
+                    Err(error) => self.failed(&error),
+                },
             }
         }
         let flow = meanwhile.end();

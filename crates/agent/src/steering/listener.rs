@@ -150,7 +150,7 @@ async fn serve(stream: UnixStream, sessions: &Sessions) {
 async fn follow(mut write: OwnedWriteHalf, session: &Handle, message: Message) {
     let (key, mut events) = (message.key.clone(), session.events(session.next_event()));
     let (remote, mut replies) = RemoteInput::new(message);
-    if session.take_remote(remote).is_err() {
+    if !session.take_remote(remote) {
         let _ = timeout(TO_READ, send(&mut write, &Reply::Closed)).await;
         return;
     }

@@ -137,7 +137,7 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     let asked = TurnConfig { bootstrap: Arc::new(bootstrap), ..config(&script(r#"{"text": "Yes."}"#)) };
     let entered = process.enter().await;
     let talk = process.talk(asked, TurnInput::text("Is it raining?")).await;
-    let turned = talk.to_its_end(Cancel::never()).await.remove(0).1.unwrap();
+    let turned = talk.until_it_ends(Cancel::never()).await.remove(0).1.unwrap();
     let digest = turned.reply.unwrap().manifest;
     let bytes =
         process.runtime.read(&WHO, entered.tree, move |rows| rows.manifest(digest)).await.unwrap().unwrap();

@@ -31,7 +31,7 @@ async fn what_is_said_in_mid_turn_is_answered_by_the_next_call_of_the_same_turn(
     assert!(matches!(refused.as_ref(), AgentError::Busy { .. }), "one lease over all: {refused:?}");
     assert_eq!(lease().await.fence, fence);
     drop(asked);
-    let ended = talk.to_its_end(Cancel::never()).await;
+    let ended = talk.until_it_ends(Cancel::never()).await;
     assert!(ended.iter().all(|(_, turned)| turned.as_ref().unwrap().reply.as_ref().unwrap().error.is_none()));
     let texts: Vec<_> = ended.into_iter().map(|(texts, _)| texts).collect();
     assert_eq!(texts, [vec!["one"], vec!["two", "three"]], "lines are answered together");
@@ -49,7 +49,7 @@ async fn what_joined_a_turn_that_is_stopped_is_said_in_the_next_one_and_what_cam
     talk.session.send(Operation::Stop).await.unwrap();
     drop(requests.recv().await.unwrap());
     drop(held);
-    let ended = talk.to_its_end(Cancel::never()).await;
+    let ended = talk.until_it_ends(Cancel::never()).await;
     let [(_, first), (texts, second)] = ended.try_into().unwrap();
     assert!(first.unwrap().reply.unwrap().error.is_some());
     assert_eq!(texts, ["two"]);
@@ -81,7 +81,7 @@ async fn the_sixty_fifth_is_rejected_by_name() {
     assert!(rejected.to_string().contains("64 messages wait"), "{rejected}");
     drop(asked);
     drop(requests.recv().await.unwrap());
-    let ended = talk.to_its_end(Cancel::never()).await;
+    let ended = talk.until_it_ends(Cancel::never()).await;
     assert_eq!(ended.last().unwrap().0.len(), MAX_WAITING);
 }
 
@@ -105,7 +105,7 @@ async fn a_turn_asks_a_model_forty_times_and_the_rest_is_another_turn() {
     assert!(fences.iter().all(|of_call| *of_call == fences[0]));
     assert_ne!(fence().await, fences[0], "the forty-first call is under a lease of its own");
     drop(asked);
-    assert_eq!(talk.to_its_end(Cancel::never()).await.len(), 41);
+    assert_eq!(talk.until_it_ends(Cancel::never()).await.len(), 41);
 }
 
 #[tokio::test]

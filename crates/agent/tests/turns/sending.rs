@@ -22,7 +22,7 @@ async fn say(process: &Process, model: &Arc<dyn Model>, bootstrap: Arc<Bootstrap
     let tree = process.enter().await.tree;
     let asked = TurnConfig { bootstrap, ..config(model) };
     let talk = process.talk(asked, TurnInput::text("Is it raining?")).await;
-    let turned = talk.to_its_end(Cancel::never()).await.remove(0).1.unwrap();
+    let turned = talk.until_it_ends(Cancel::never()).await.remove(0).1.unwrap();
     let reply = turned.reply.unwrap();
     assert!(reply.error.is_none(), "{:?}", reply.error);
     let digest = reply.manifest;

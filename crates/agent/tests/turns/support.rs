@@ -101,7 +101,7 @@ impl Process {
         cancel: Cancel,
     ) -> Result<Turned, Arc<AgentError>> {
         let talk = self.talk(config(model), TurnInput::text(text)).await;
-        talk.to_its_end(cancel).await.remove(0).1
+        talk.until_it_ends(cancel).await.remove(0).1
     }
 
     /// Says something; its turn begins.
@@ -274,7 +274,7 @@ impl Talk<'_> {
 
     /// What came of each model call until nothing was under way, and the texts it answered: first that of what was
     /// said here.
-    pub(crate) async fn to_its_end(
+    pub(crate) async fn until_it_ends(
         mut self,
         mut cancel: Cancel,
     ) -> Vec<(Vec<String>, Result<Turned, Arc<AgentError>>)> {

@@ -36,7 +36,7 @@ pub enum Step {
     /// Something else was said in it, here or by another process.
     Joined { text: String, remote: bool },
     /// What was said here, or joined it, is answered or will not be.
-    Done(Result<Chatted, CommandError>),
+    Done(Box<Result<Chatted, CommandError>>),
 }
 
 impl Conversation {
@@ -201,7 +201,7 @@ impl Conversation {
             let Some(Numbered { event, .. }) = event else {
                 let failed = !std::mem::replace(&mut turn.is_over, true);
                 self.turn = None;
-                return failed.then(|| Step::Done(Err(AgentError::Closed.into())));
+                return failed.then(|| Step::Done(Box::new(Err(AgentError::Closed.into()))));
             };
             shown.show(&event);
             match event {
@@ -217,11 +217,11 @@ impl Conversation {
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
                     let entered = turn.entered.clone();
-                    return Some(Step::Done(self.ended(app, asker, &entered, *outcome).await));
+                    return Some(Step::Done(Box::new(self.ended(app, asker, &entered, *outcome).await)));
                 }
                 Event::Rejected { say, error } => {
                     turn.is_over |= say == turn.key;
-                    return Some(Step::Done(Err(error.0.as_ref().into())));
+                    return Some(Step::Done(Box::new(Err(error.0.as_ref().into()))));
                 }
                 Event::Idle if turn.is_over => {
                     self.turn = None;
@@ -239,7 +239,7 @@ impl Conversation {
     pub async fn answer(&mut self, app: &App, asker: &Asker) -> Result<Chatted, CommandError> {
         while let Some(step) = self.next(app, asker).await {
             match step {
-                Step::Done(done) if self.turn.as_ref().is_none_or(|turn| turn.is_over) => return done,
+                Step::Done(done) if self.turn.as_ref().is_none_or(|turn| turn.is_over) => return *done,
                 Step::Done(_) | Step::Joined { .. } => {}
             }
         }
