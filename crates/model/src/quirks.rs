@@ -1,7 +1,7 @@
 //! In what servers of one dialect differ, as data: no dialect asks which server it speaks to.
 //!
 //! Every field says what a server wants; [`Quirks::default`] is what compatible servers take. Rows for the
-//! providers that are known by name stand in [`crate::providers`].
+//! providers that are known by name stand in [`crate::providers()`].
 
 use serde::{Deserialize, Serialize};
 
