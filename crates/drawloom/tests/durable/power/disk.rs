@@ -233,7 +233,13 @@ impl Disk {
 
     fn rename(&mut self, from: &Path, to: &Path, exchange: bool) {
         let (Some((here, old)), Some((there, new))) = (self.place(from), self.place(to)) else { return };
-        assert_eq!(here, there, "the model renames within a folder");
+        if here != there {
+            assert!(!exchange, "the model exchanges within a folder");
+            let Some(inode) = self.find(from) else { return };
+            self.enter(there, Entry::Set(new, inode));
+            self.enter(here, Entry::Remove(old));
+            return;
+        }
         self.enter(here, if exchange { Entry::Exchange(old, new) } else { Entry::Rename(old, new) });
     }
 
