@@ -49,7 +49,7 @@ impl Held {
         // A turn is a holder of its own: two turns of one process are two.
         let holder = Holder::new(format!("{}/{}", runtime.instance, runtime.new_id::<loom::GenerationId>()?));
         let fence = loop {
-            match runtime.store.acquire_lease(who, &name, &holder, runtime.lease, runtime.now()).await {
+            match runtime.store.acquire_lease(who, &name, &holder, runtime.lease).await {
                 Ok(fence) => break fence,
                 Err(StoreError::Held { holder, .. }) => runtime.free(who, &name, &holder).await?,
                 Err(error) => return Err(error.into()),
@@ -132,7 +132,7 @@ async fn renew(runtime: Runtime, who: Principal, name: String, fence: Fence, sto
     let mut wait = runtime.lease / RENEWALS;
     loop {
         tokio::time::sleep(wait).await;
-        wait = match runtime.store.renew_lease(&who, &name, fence, runtime.lease, runtime.now()).await {
+        wait = match runtime.store.renew_lease(&who, &name, fence, runtime.lease).await {
             Ok(()) => runtime.lease / RENEWALS,
             // The turn's writes are refused from now on: nobody needs what would still come.
             Err(StoreError::Fenced { .. }) => return stop.cancel(),

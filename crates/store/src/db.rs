@@ -1,10 +1,10 @@
 //! Statements within one transaction, and the names and authors that rows refer to by number.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use loom::{Author, AuthorKind, Digest, NodeId, TreeId};
+use loom::{Author, AuthorKind, Digest, Millis, NodeId, TreeId};
 
 use crate::engine::{FromValue, Params, Row, Transaction, Value, ValueRef};
 use crate::error::StoreError;
@@ -55,16 +55,28 @@ pub(crate) struct Db<'c> {
     caches: &'c Caches,
     /// Events that have no number yet.
     happened: RefCell<Vec<(TreeKey, Vec<u8>)>>,
+    /// How far the store's clock goes ahead of the engine's, in ms.
+    ahead: Cell<i64>,
 }
 
 impl<'c> Db<'c> {
     pub(crate) fn new(transaction: &'c dyn Transaction, caches: &'c Caches) -> Self {
-        Self { transaction, caches, happened: RefCell::new(Vec::new()) }
+        Self { transaction, caches, happened: RefCell::default(), ahead: Cell::default() }
     }
 
     /// The engine's own operations.
     pub(crate) const fn engine(&self) -> &'c dyn Transaction {
         self.transaction
+    }
+
+    /// Sets the clock ahead of the engine's, in ms.
+    pub(crate) fn set_ahead(&self, ms: i64) {
+        self.ahead.set(ms);
+    }
+
+    /// Now, by the engine's clock.
+    pub(crate) fn now(&self) -> Result<Millis, StoreError> {
+        Ok(Millis(self.transaction.now()?.0.saturating_add(self.ahead.get())))
     }
 
     /// Remembers an event until the transaction is about to end.

@@ -54,14 +54,16 @@ pub struct Lease {
     pub holder: Option<Holder>,
     /// The number of this or the last tenure.
     pub fence: Fence,
-    /// When it ends by itself.
+    /// When it ends by itself, by the engine's clock.
     pub expires: Millis,
+    /// Whether that is past, by the engine's clock.
+    pub has_ended: bool,
 }
 
 impl Lease {
-    /// What `holder` gets that asks for this lease at `now`: none if another has it and it has not ended.
-    pub(crate) fn granted(&self, holder: &Holder, now: Millis) -> Option<Fence> {
-        let taken = self.holder.as_ref().is_some_and(|by| by != holder) && now < self.expires;
+    /// What `holder` gets that asks for this lease: none if another has it and it has not ended.
+    pub(crate) fn granted(&self, holder: &Holder) -> Option<Fence> {
+        let taken = self.holder.as_ref().is_some_and(|by| by != holder) && !self.has_ended;
         (!taken).then(|| self.fence.next())
     }
 

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use loom::rows::StoredResponse;
@@ -44,6 +45,8 @@ use crate::workspace::WorkspaceRecord;
 pub struct Store {
     engine: Engine,
     limits: Limits,
+    /// How far the store's clock goes ahead of the engine's, in ms: not at all, but in tests.
+    ahead: AtomicI64,
 }
 
 /// What holds the rows.
@@ -92,7 +95,7 @@ impl Store {
     /// [`StoreError::MigrationNeeded`] for an older one's unless `may_migrate` is set, [`StoreError::Damaged`].
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let engine = Engine::Sqlite(Box::new(sqlite::Database::open(path, options)?));
-        Ok(Self { engine, limits: options.limits })
+        Ok(Self::new(engine, options.limits))
     }
 
     /// An empty store in memory, for previews and tests. It ends with the value, has no threads, and does its work on
@@ -110,7 +113,8 @@ impl Store {
     /// As [`Store::in_memory`].
     pub fn in_memory_with(limits: Limits) -> Result<Self, StoreError> {
         let options = Options { limits, ..Options::default() };
-        Ok(Self { engine: Engine::Sqlite(Box::new(sqlite::Database::in_memory(&options)?)), limits })
+        let engine = Engine::Sqlite(Box::new(sqlite::Database::in_memory(&options)?));
+        Ok(Self::new(engine, limits))
     }
 
     /// Connects to a PostgreSQL database, and makes the tables in one that has none.
@@ -122,13 +126,23 @@ impl Store {
         #[cfg(feature = "postgres")]
         {
             let engine = Engine::Postgres(crate::postgres::Database::connect(options)?);
-            Ok(Self { engine, limits: options.limits })
+            Ok(Self::new(engine, options.limits))
         }
         #[cfg(not(feature = "postgres"))]
         {
             let _ = options;
             Err(ServerError::NotBuilt.into())
         }
+    }
+
+    const fn new(engine: Engine, limits: Limits) -> Self {
+        Self { engine, limits, ahead: AtomicI64::new(0) }
+    }
+
+    /// Sets the clock that leases and jobs go by ahead of the engine's own, for tests.
+    pub fn advance_clock(&self, by: Duration) {
+        let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        self.ahead.fetch_add(by, Ordering::Relaxed);
     }
 
     /// The bytes of the write-ahead log, if they are more than [`Limits::wal`]: a read that does not end holds it.
@@ -185,6 +199,11 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        let work = move |db: &Db<'_>| {
+            db.set_ahead(ahead);
+            work(db)
+        };
         match &self.engine {
             Engine::Sqlite(database) => database.read(time, work),
             #[cfg(feature = "postgres")]
@@ -198,7 +217,9 @@ impl Store {
         T: Send + 'static,
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
+        let ahead = self.ahead.load(Ordering::Relaxed);
         let work = move |db: &Db<'_>| {
+            db.set_ahead(ahead);
             let done = work(db)?;
             events::number(db)?;
             Ok(done)
@@ -506,7 +527,8 @@ impl Store {
         }
     }
 
-    /// Takes a lease that is free, has ended, or is held by the same holder (whose older number then ends).
+    /// Takes a lease that is free, has ended by the engine's clock, or is held by the same holder (whose older
+    /// number then ends).
     ///
     /// # Errors
     /// [`StoreError::Held`] names who has it.
@@ -516,13 +538,12 @@ impl Store {
         name: &str,
         holder: &Holder,
         ttl: Duration,
-        now: Millis,
     ) -> Result<Fence, StoreError> {
         let (who, name, holder) = (who.clone(), name.to_owned(), holder.clone());
-        self.write(move |db| work::acquire(db, &who, &name, &holder, ttl, now)).await
+        self.write(move |db| work::acquire(db, &who, &name, &holder, ttl)).await
     }
 
-    /// Makes a lease last until `now + ttl`.
+    /// Makes a lease last for `ttl` from now, by the engine's clock.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when it was taken over or released.
@@ -532,10 +553,9 @@ impl Store {
         name: &str,
         fence: Fence,
         ttl: Duration,
-        now: Millis,
     ) -> Result<(), StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
-        self.write(move |db| work::renew(db, &who, &name, fence, ttl, now)).await
+        self.write(move |db| work::renew(db, &who, &name, fence, ttl)).await
     }
 
     /// Lets a lease go.
@@ -565,11 +585,26 @@ impl Store {
         who: &Principal,
         kinds: &[&str],
         owner: &Holder,
-        now: Millis,
     ) -> Result<Option<Job>, StoreError> {
         let (who, owner) = (who.clone(), owner.clone());
         let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        self.write(move |db| work::claim(db, &who, &kinds, &owner, now)).await
+        self.write(move |db| work::claim(db, &who, &kinds, &owner)).await
+    }
+
+    /// Takes over a claimed job from an owner that is gone, under the next number: its result under the old one is
+    /// refused from then on. The caller has made sure that the owner's lock is free.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when it is no longer `from`'s.
+    pub async fn take_over_job(
+        &self,
+        who: &Principal,
+        job: JobId,
+        from: &Tenure,
+        to: &Holder,
+    ) -> Result<Fence, StoreError> {
+        let (who, from, to) = (who.clone(), from.clone(), to.clone());
+        self.write(move |db| work::take_over(db, &who, job, &from, &to)).await
     }
 
     /// Ends a claimed job.
@@ -831,11 +866,9 @@ mod tests {
             let (kind, payload) = ("observe".to_owned(), String::new());
             let job = NewJob { kind, key: None, tree: None, payload, due: Millis(0) };
             store.enqueue(who, job).await.unwrap();
-            let job = store.claim(who, &kinds, &owner, Millis(0)).await.unwrap().unwrap();
+            let job = store.claim(who, &kinds, &owner).await.unwrap().unwrap();
             store.finish(who, job.id, &job.tenure().unwrap(), JobEnd::Done(String::new())).await.unwrap();
-            let days = 31 * 24 * 60 * 60 * 1000_i64;
-            let age = "UPDATE jobs SET ended = ended - ?1 WHERE pk = 1";
-            store.write(move |db| db.run(age, [days])).await.unwrap();
+            store.advance_clock(Duration::from_secs(16 * 24 * 60 * 60));
         }
         let left = store.jobs(who, JobFilter::All).await.unwrap();
         assert_eq!(left.iter().map(|job| job.id).collect::<Vec<_>>(), [JobId(2), JobId(3)]);

@@ -112,7 +112,7 @@ async fn is_past(
     let Some(lease) = now.filter(|lease| lease.holder.is_some() && lease.fence == then.fence) else {
         return Ok(true);
     };
-    if runtime.now() < lease.expires && runtime.lives(&lease)? {
+    if !lease.has_ended && runtime.lives(&lease)? {
         return Ok(false);
     }
     match Held::take(runtime, who, session, Cancel::never()).await {

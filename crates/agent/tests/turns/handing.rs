@@ -282,8 +282,7 @@ impl Fake {
         let entered = other.enter().await;
         let holder = Holder::new(format!("{}/1", process.runtime.instance));
         let name = entered.session.lease();
-        let now = process.runtime.now();
-        let fence = process.runtime.store.acquire_lease(&WHO, &name, &holder, LEASE, now).await.unwrap();
+        let fence = process.runtime.store.acquire_lease(&WHO, &name, &holder, LEASE).await.unwrap();
         Self { process, entered, fence }
     }
 

@@ -41,7 +41,7 @@ async fn a_session_whose_process_is_dead_is_free_at_once() {
     let entered = other.enter().await;
     let holder = Holder::new(format!("{}/1", dead.runtime.instance));
     let lease = entered.session.lease();
-    dead.runtime.store.acquire_lease(&WHO, &lease, &holder, LEASE, dead.runtime.now()).await.unwrap();
+    dead.runtime.store.acquire_lease(&WHO, &lease, &holder, LEASE).await.unwrap();
     let model = script("{\"text\": \"yes\"}\n{\"text\": \"yes\"}");
     let refused = other.say(&model, "hello").await.unwrap_err();
     assert!(matches!(refused.as_ref(), AgentError::Busy { .. }), "{refused:?}");
@@ -216,9 +216,7 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
     let entered = process.enter().await;
     let name = entered.session.lease();
     let store = &process.runtime.store;
-    let take = async |who: &str| {
-        store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE, process.runtime.now()).await
-    };
+    let take = async |who: &str| store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE).await;
     let first = take("a").await.unwrap();
     assert!(matches!(take("b").await, Err(StoreError::Held { .. })));
     house.pass(PAST);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use context::{Bootstrap, Zone};
@@ -51,9 +52,10 @@ impl House {
         }
     }
 
-    /// Lets time pass by the clock on the wall.
+    /// Lets time pass by the clock on the wall and the store's.
     pub(crate) fn pass(&self, ms: i64) {
         self.now.fetch_add(ms, Ordering::SeqCst);
+        self.store.advance_clock(Duration::from_millis(ms.unsigned_abs()));
     }
 
     /// A process that begins to work here.

@@ -19,10 +19,17 @@ pub(crate) fn lease(db: &Db<'_>, who: &Principal, name: &str) -> Result<Option<L
     if !who.may_lease(name) {
         return Ok(None);
     }
+    let now = db.now()?;
     db.one("SELECT holder, fence, expires FROM leases WHERE name = ?1", [name], |row| {
         let holder: Option<String> = get(row, 0)?;
         let (fence, expires) = (Fence(unsigned(row, 1)?), Millis(get(row, 2)?));
-        Ok(Lease { name: name.to_owned(), holder: holder.map(Holder), fence, expires })
+        Ok(Lease {
+            name: name.to_owned(),
+            holder: holder.map(Holder),
+            fence,
+            expires,
+            has_ended: expires <= now,
+        })
     })
 }
 
@@ -33,15 +40,16 @@ pub(crate) fn acquire(
     name: &str,
     holder: &Holder,
     ttl: Duration,
-    now: Millis,
 ) -> Result<Fence, StoreError> {
     if !who.may_lease(name) {
         return Err(StoreError::NotFound("lease"));
     }
     db.engine().lock(Lock::Lease(name))?;
-    let fresh = Lease { name: name.to_owned(), holder: None, fence: Fence::default(), expires: now };
+    let now = db.now()?;
+    let fresh =
+        Lease { name: name.to_owned(), holder: None, fence: Fence::default(), expires: now, has_ended: true };
     let lease = lease(db, who, name)?.unwrap_or(fresh);
-    let Some(fence) = lease.granted(holder, now) else {
+    let Some(fence) = lease.granted(holder) else {
         let holder = lease.holder.unwrap_or_else(|| holder.clone());
         return Err(StoreError::Held { name: name.to_owned(), holder });
     };
@@ -79,10 +87,9 @@ pub(crate) fn renew(
     name: &str,
     fence: Fence,
     ttl: Duration,
-    now: Millis,
 ) -> Result<(), StoreError> {
     let lease = current(db, who, name, fence)?;
-    write_lease(db, name, lease.holder.as_ref(), fence, end_of(now, ttl))
+    write_lease(db, name, lease.holder.as_ref(), fence, end_of(db.now()?, ttl))
 }
 
 /// As [`crate::Store::release_lease`].
@@ -158,7 +165,6 @@ pub(crate) fn claim(
     who: &Principal,
     kinds: &[String],
     owner: &Holder,
-    now: Millis,
 ) -> Result<Option<Job>, StoreError> {
     if !who.may_write() {
         return Err(StoreError::Denied("write"));
@@ -166,7 +172,7 @@ pub(crate) fn claim(
     db.engine().lock(Lock::Jobs)?;
     let (sql, param) = jobs_sql(who);
     let sql = format!("{sql} AND j.state = 0 AND j.due <= ?2 ORDER BY j.pk");
-    let mut found = None;
+    let (now, mut found) = (db.now()?, None);
     db.each(&sql, (param, now.0), |row| {
         let job = read_job(row)?;
         if kinds.contains(&job.job.kind) {
@@ -175,13 +181,44 @@ pub(crate) fn claim(
         Ok(found.is_none())
     })?;
     let Some(mut job) = found else { return Ok(None) };
-    job.fence = job.fence.next();
+    job.fence = give(db, job.id, owner, job.fence)?;
     job.state = JobState::Claimed(owner.clone());
-    db.run(
-        "UPDATE jobs SET state = 1, owner = ?2, fence = ?3 WHERE pk = ?1",
-        (job.id.0, &owner.0, job.fence.0 as i64),
-    )?;
     Ok(Some(job))
+}
+
+/// Gives a job to an owner under the number behind its last one, which is returned.
+fn give(db: &Db<'_>, id: JobId, owner: &Holder, last: Fence) -> Result<Fence, StoreError> {
+    let fence = last.next();
+    let sql = "UPDATE jobs SET state = 1, owner = ?2, fence = ?3 WHERE pk = ?1";
+    db.run(sql, (id.0, &owner.0, fence.0 as i64))?;
+    Ok(fence)
+}
+
+/// As [`crate::Store::take_over_job`].
+pub(crate) fn take_over(
+    db: &Db<'_>,
+    who: &Principal,
+    id: JobId,
+    from: &Tenure,
+    to: &Holder,
+) -> Result<Fence, StoreError> {
+    let job = claimed(db, who, id, from)?;
+    give(db, id, to, job.fence)
+}
+
+/// A job that is still worked on in a tenure.
+fn claimed(db: &Db<'_>, who: &Principal, id: JobId, tenure: &Tenure) -> Result<Job, StoreError> {
+    db.engine().lock(Lock::Jobs)?;
+    let (sql, param) = jobs_sql(who);
+    let job = db.one(&format!("{sql} AND j.pk = ?2"), (param, id.0), read_job)?;
+    let job = job.ok_or(StoreError::NotFound("job"))?;
+    if !who.may_write() {
+        return Err(StoreError::Denied("write"));
+    }
+    match job.tenure().as_ref() == Some(tenure) {
+        true => Ok(job),
+        false => Err(StoreError::Fenced { what: format!("job {}", id.0) }),
+    }
 }
 
 /// As [`crate::Store::finish`].
@@ -192,22 +229,13 @@ pub(crate) fn finish(
     tenure: &Tenure,
     end: &JobEnd,
 ) -> Result<(), StoreError> {
-    db.engine().lock(Lock::Jobs)?;
-    let (sql, param) = jobs_sql(who);
-    let job = db.one(&format!("{sql} AND j.pk = ?2"), (param, id.0), read_job)?;
-    let job = job.ok_or(StoreError::NotFound("job"))?;
-    if !who.may_write() {
-        return Err(StoreError::Denied("write"));
-    }
-    if job.tenure().as_ref() != Some(tenure) {
-        return Err(StoreError::Fenced { what: format!("job {}", id.0) });
-    }
+    claimed(db, who, id, tenure)?;
     let (state, result) = match end {
         JobEnd::Again => (0_i64, ""),
         JobEnd::Done(result) => (2, result.as_str()),
         JobEnd::Failed(reason) => (3, reason.as_str()),
     };
-    let now = db.engine().now()?.0;
+    let now = db.now()?.0;
     let ended = (state >= 2).then_some(now);
     db.run(
         "UPDATE jobs SET state = ?2, result = ?3, ended = ?4 WHERE pk = ?1",

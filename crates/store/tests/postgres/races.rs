@@ -31,7 +31,7 @@ fn a_lease_is_granted_once() {
                     let (store, name) = (Arc::clone(&stores[number % stores.len()]), name.clone());
                     tokio::spawn(async move {
                         let holder = Holder::new(format!("holder {number}"));
-                        store.acquire_lease(OWNER, &name, &holder, Duration::from_secs(60), Millis(0)).await
+                        store.acquire_lease(OWNER, &name, &holder, Duration::from_secs(60)).await
                     })
                 })
                 .collect();
@@ -73,7 +73,7 @@ fn a_job_is_enqueued_and_claimed_once() {
             .map(|number| {
                 let store = Arc::clone(&stores[number % 3]);
                 let holder = Holder::new(format!("{number}"));
-                tokio::spawn(async move { store.claim(OWNER, &["k"], &holder, Millis(9)).await.unwrap() })
+                tokio::spawn(async move { store.claim(OWNER, &["k"], &holder).await.unwrap() })
             })
             .collect();
         let mut claimed = Vec::new();

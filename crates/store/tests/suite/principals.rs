@@ -118,8 +118,8 @@ fn a_chat_sessions_token_has_its_own_trees_and_its_own_lease() {
         assert!(home.store.search(two, "words", SearchScope::All, 9).await.unwrap().hits.is_empty());
         let ttl = std::time::Duration::from_secs(9);
         let holder = Holder::new("x");
-        home.store.acquire_lease(one, "session/one", &holder, ttl, loom::Millis(0)).await.unwrap();
-        let foreign = home.store.acquire_lease(two, "session/one", &holder, ttl, loom::Millis(0)).await;
+        home.store.acquire_lease(one, "session/one", &holder, ttl).await.unwrap();
+        let foreign = home.store.acquire_lease(two, "session/one", &holder, ttl).await;
         assert!(matches!(foreign, Err(StoreError::NotFound("lease"))));
         assert!(home.store.lease(two, "session/one").await.unwrap().is_none());
         assert!(home.store.lease(OWNER, "session/one").await.unwrap().is_some());

@@ -98,13 +98,12 @@ fn a_lost_guard_refuses_the_whole_write() {
         let page = home.create(Mode::Buffer, "").await;
         let minute = std::time::Duration::from_secs(60);
         let (a, b) = (Holder::new("a"), Holder::new("b"));
-        let now = loom::Millis(1000);
-        let fence = home.store.acquire_lease(OWNER, "session/main", &a, minute, now).await.unwrap();
+        let fence = home.store.acquire_lease(OWNER, "session/main", &a, minute).await.unwrap();
         let guarded =
             |fence| With { guards: vec![Guard { lease: "session/main".into(), fence }], ..With::default() };
         page.change_as(OWNER, Op::Append(owner_text("mine")), guarded(fence)).await.unwrap();
-        let later = loom::Millis(1000 + 61_000);
-        let taken = home.store.acquire_lease(OWNER, "session/main", &b, minute, later).await.unwrap();
+        home.store.advance_clock(minute);
+        let taken = home.store.acquire_lease(OWNER, "session/main", &b, minute).await.unwrap();
         assert!(taken > fence);
         let late = page.change_as(OWNER, Op::Append(owner_text("late")), guarded(fence)).await;
         assert!(matches!(late, Err(StoreError::Fenced { .. })));
