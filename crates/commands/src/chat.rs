@@ -68,7 +68,7 @@ async fn one_line(
         // Nothing is under way that it could wait for.
         Slashed::Queue(text) => said(app, asker, conversation, text).await,
         Slashed::Stop | Slashed::Quit => Ok(Done::outcome()),
-        Slashed::Doctor => Err(CommandError::usage("/doctor is not available here", "run `drawloom doctor`")),
+        Slashed::Run(command) => Err(command.not_here()),
     }
 }
 

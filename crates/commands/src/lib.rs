@@ -13,6 +13,7 @@ pub mod care;
 pub mod chat;
 mod contexts;
 mod cost;
+mod dispatch;
 mod egress_notice;
 pub mod error;
 pub mod frontend;

@@ -1,8 +1,8 @@
 //! Slash commands: what a person types into a conversation that is no text for the model (spec: agent §7).
 //!
-//! One table for every surface: name, arguments, right, help and what completes the argument. A surface hands an
-//! input line of a person to [`parse`] and runs what comes of it with [`App::slash`](crate::App::slash), where
-//! rights are checked. No other text is ever read as a command: not a file, not standard input, not what another
+//! A slash command is a row of the one table of commands ([`Command`]), or acts on the conversation itself. This
+//! table adds what typing needs: name, arguments, help and what completes them. A surface hands an input line of a
+//! person to [`parse`] and runs what comes of it with [`App::slash`](crate::App::slash), where rights are checked. No other text is ever read as a command: not a file, not standard input, not what another
 //! process or a model says (spec: security §5).
 
 mod complete;
@@ -16,15 +16,20 @@ pub use run::Slashed;
 
 use std::path::PathBuf;
 
+use crate::args::care::{Doctor, Search};
+use crate::args::chat::SessionsCommand;
 use crate::args::cost::Cost;
 use crate::args::think::Think;
 use crate::args::tree::FormatArg;
 use crate::results::slash::ContextForm;
 use crate::rights::Right;
+use crate::table::Command;
 
 /// A slash command with its arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SlashCommand {
+    /// A command of the table, which the row of this name runs.
+    Run(&'static str, Box<Command>),
     /// What commands there are; one of them, if named.
     Help {
         /// Its name, without the slash.
@@ -37,8 +42,6 @@ pub enum SlashCommand {
         /// How it is shown.
         form: ContextForm,
     },
-    /// The sessions of the workspace.
-    Sessions,
     /// Begins anew, in this session or in another one.
     New {
         /// The other one, which must not be there yet.
@@ -49,10 +52,10 @@ pub enum SlashCommand {
         /// The new one.
         to: String,
     },
-    /// Goes on in another session, or in a fork; lists them, if none is named.
+    /// Goes on in another session, or in a fork.
     Switch {
         /// Its name, `SESSION:FORK` for a fork.
-        name: Option<String>,
+        name: String,
     },
     /// Goes on beside what is here, which stays as it is.
     Fork {
@@ -94,13 +97,6 @@ pub enum SlashCommand {
     },
     /// How full the window is, and what fills it.
     Zone,
-    /// What was spent.
-    Cost(Cost),
-    /// Searches everything.
-    Search {
-        /// The query.
-        query: String,
-    },
     /// Verifies the session's tree.
     Verify,
     /// Writes the conversation to a new file.
@@ -110,8 +106,6 @@ pub enum SlashCommand {
         /// Where; named after the session, if none.
         file: Option<PathBuf>,
     },
-    /// Looks whether everything works.
-    Doctor,
     /// Stops the answer that is coming.
     Stop,
     /// Says something once what is under way is done.
@@ -186,7 +180,7 @@ const SESSIONS: Row = Row {
     right: Right::Read,
     help: "list the sessions of this workspace, and their forks",
     candidates: Candidates::None,
-    read: |rest| nothing(rest, SlashCommand::Sessions),
+    read: |rest| nothing(rest, sessions(SESSIONS.name)),
 };
 const NEW: Row = Row {
     name: "new",
@@ -202,7 +196,7 @@ const SWITCH: Row = Row {
     right: Right::Read,
     help: "go on in another session or fork; without a name, list them",
     candidates: Candidates::Sessions,
-    read: |rest| Ok(SlashCommand::Switch { name: word(rest)? }),
+    read: |rest| Ok(word(rest)?.map_or_else(|| sessions(SWITCH.name), |name| SlashCommand::Switch { name })),
 };
 const RENAME: Row = Row {
     name: "rename",
@@ -324,9 +318,9 @@ const COST: Row = Row {
     help: "show what was spent, and what may be",
     candidates: Candidates::Words(&["today", "month", "all", "by"]),
     read: |rest| {
-        Cost::parse(rest)
-            .map(SlashCommand::Cost)
-            .ok_or("it takes today, month or all, and by model, purpose or session")
+        let cost =
+            Cost::parse(rest).ok_or("it takes today, month or all, and by model, purpose or session")?;
+        Ok(run(COST.name, Command::Cost(cost)))
     },
 };
 const SEARCH: Row = Row {
@@ -335,7 +329,10 @@ const SEARCH: Row = Row {
     right: Right::Read,
     help: "search everything that was said and written",
     candidates: Candidates::None,
-    read: |rest| Ok(SlashCommand::Search { query: some(rest)? }),
+    read: |rest| {
+        let search = Search { query: some(rest)?, tree: None, limit: SEARCHED };
+        Ok(run(SEARCH.name, Command::Search(search)))
+    },
 };
 const VERIFY: Row = Row {
     name: "verify",
@@ -359,7 +356,7 @@ const DOCTOR: Row = Row {
     right: Right::Read,
     help: "look whether everything works; opens no connection",
     candidates: Candidates::None,
-    read: |rest| nothing(rest, SlashCommand::Doctor),
+    read: |rest| nothing(rest, run(DOCTOR.name, Command::Doctor(Doctor { quick: true }))),
 };
 const QUEUE: Row = Row {
     name: "queue",
@@ -386,14 +383,26 @@ const QUIT: Row = Row {
     read: |rest| nothing(rest, SlashCommand::Quit),
 };
 
+/// Hits of `/search`.
+const SEARCHED: usize = 20;
+
+fn run(row: &'static str, command: Command) -> SlashCommand {
+    SlashCommand::Run(row, Box::new(command))
+}
+
+/// `/sessions`, and `/switch` without a name.
+fn sessions(row: &'static str) -> SlashCommand {
+    run(row, Command::Sessions(SessionsCommand::List { archived: false, all: false }))
+}
+
 impl SlashCommand {
     /// Its row of the table.
-    pub const fn row(&self) -> Row {
+    pub fn row(&self) -> Row {
         match self {
+            Self::Run(name, _) => TABLE.into_iter().find(|row| row.name == *name).unwrap_or(HELP),
             Self::Help { .. } => HELP,
             Self::Status => STATUS,
             Self::Context { .. } => CONTEXT,
-            Self::Sessions => SESSIONS,
             Self::New { .. } => NEW,
             Self::Switch { .. } => SWITCH,
             Self::Rename { .. } => RENAME,
@@ -407,11 +416,8 @@ impl SlashCommand {
             Self::Model { .. } => MODEL,
             Self::Think { .. } => THINK,
             Self::Zone => ZONE,
-            Self::Cost(_) => COST,
-            Self::Search { .. } => SEARCH,
             Self::Verify => VERIFY,
             Self::Export { .. } => EXPORT,
-            Self::Doctor => DOCTOR,
             Self::Queue { .. } => QUEUE,
             Self::Stop => STOP,
             Self::Quit => QUIT,
@@ -438,7 +444,25 @@ fn some(rest: &str) -> Result<String, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::TABLE;
+    use super::{SlashCommand, TABLE};
+
+    #[test]
+    fn a_row_that_runs_a_command_needs_the_right_of_that_command() {
+        let runs = |line: &str| match super::parse(line) {
+            super::Input::Command(SlashCommand::Run(name, command)) => Some((name, command.spec().right)),
+            _ => None,
+        };
+        let mut found = 0;
+        for row in TABLE {
+            for line in [format!("/{}", row.name), format!("/{} x", row.name)] {
+                let Some((name, right)) = runs(&line) else { continue };
+                let of_row = TABLE.iter().find(|row| row.name == name).unwrap().right;
+                assert_eq!(of_row, right, "{line}");
+                found += 1;
+            }
+        }
+        assert!(found >= 4);
+    }
 
     #[test]
     fn the_documentation_shows_the_table() {

@@ -12,6 +12,7 @@ use crate::args::cost::Cost;
 use crate::args::model::{Init, ModelCommand};
 use crate::args::tree::{TreeCommand, ViewAction};
 use crate::args::workspace::WorkspaceCommand;
+use crate::error::CommandError;
 use crate::rights::Right;
 
 /// A command with its arguments.
@@ -19,7 +20,7 @@ use crate::rights::Right;
     clippy::large_enum_variant,
     reason = "made once a command; a box would stand between clap and the arguments"
 )]
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "group", rename_all = "snake_case")]
 pub enum Command {
     /// Talk with a model; every word is kept. At a terminal without -m: a conversation.
@@ -116,6 +117,19 @@ impl Command {
             Self::Doctor(_) => spec("doctor", Read),
             Self::Bench(_) => spec("bench", Write),
         }
+    }
+}
+
+impl Command {
+    /// Whether the surface runs it, which holds the files: configuration, diagnosis, benchmarks.
+    pub(crate) const fn is_of_the_surface(&self) -> bool {
+        matches!(self, Self::Config(_) | Self::Init(_) | Self::Doctor(_) | Self::Bench(_))
+    }
+
+    /// The error where no such surface is.
+    pub fn not_here(&self) -> CommandError {
+        let message = format!("`{}` is not available here", self.spec().name);
+        CommandError::usage(message, "run it from the command line")
     }
 }
 

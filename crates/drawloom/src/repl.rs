@@ -20,7 +20,7 @@ use std::sync::Arc;
 use commands::chat::{Conversation, Step};
 use commands::results::chat::Chatted;
 use commands::slash::{Slashed, as_text};
-use commands::{App, Asker, CommandError, Outcome};
+use commands::{App, Asker, Command, CommandError, Outcome};
 use model::{ModelInfo, Place};
 use text::terminal::one_line;
 use tokio::signal::unix::{SignalKind, signal};
@@ -172,7 +172,7 @@ impl Repl<'_> {
             // Nothing is under way: it is its turn.
             Ok(Slashed::Queue(text)) => next = Some(as_text(&text)),
             Ok(Slashed::Stop) => self.person.notice("nothing is under way"),
-            Ok(Slashed::Doctor) => match self.examine() {
+            Ok(Slashed::Run(command)) => match self.run_here(*command) {
                 Ok(outcome) => self.show(&outcome)?,
                 Err(error) => self.failed(&error),
             },
@@ -196,9 +196,14 @@ impl Repl<'_> {
         Ok(if quits { Flow::Ends(0) } else { flow })
     }
 
-    /// It may wait for threads of its own.
-    fn examine(&self) -> Result<Outcome, CommandError> {
-        tokio::task::block_in_place(|| doctor::examine(true, self.paths, self.layers))
+    /// Runs a command that is the surface's, which may wait for threads of its own.
+    fn run_here(&self, command: Command) -> Result<Outcome, CommandError> {
+        match command {
+            Command::Doctor(arguments) => {
+                tokio::task::block_in_place(|| doctor::examine(arguments.quick, self.paths, self.layers))
+            }
+            other => Err(other.not_here()),
+        }
     }
 
     fn failed(&self, error: &CommandError) {

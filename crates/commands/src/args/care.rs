@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 /// `import`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Import {
     /// The file.
     pub path: PathBuf,
@@ -25,7 +25,7 @@ pub struct Import {
 }
 
 /// `search`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Search {
     /// Words, "phrases", beginnings*.
     pub query: String,
@@ -44,7 +44,7 @@ const fn hits() -> usize {
 }
 
 /// `forget`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Forget {
     /// The node: its id, or TREE:SHORT.
     #[arg(required_unless_present = "text")]
@@ -65,7 +65,7 @@ pub struct Forget {
 }
 
 /// `backup`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Backup {
     /// The file to write [default: drawloom-DATE.backup in the current folder].
     #[arg(short, long, value_name = "FILE")]
@@ -82,7 +82,7 @@ pub struct Backup {
 }
 
 /// `restore`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Restore {
     /// A backup.
     pub file: PathBuf,
@@ -93,7 +93,7 @@ pub struct Restore {
 }
 
 /// Look after the store.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreCommand {
     /// Test the integrity of the store.
@@ -101,7 +101,7 @@ pub enum StoreCommand {
 }
 
 /// Read and change the configuration.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigCommand {
     /// The value of a key, and where it comes from.
@@ -130,7 +130,7 @@ pub enum ConfigCommand {
 }
 
 /// `doctor`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Doctor {
     /// Only what takes no time.
     #[arg(long)]
@@ -139,7 +139,7 @@ pub struct Doctor {
 }
 
 /// `bench`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Bench {
     /// What to measure.
     #[arg(value_enum, default_value = "loom")]

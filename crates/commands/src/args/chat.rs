@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::think::Think;
 
 /// `chat`.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct Chat {
     /// Say this, print the answer and end. `-` reads standard input.
     #[arg(short, long, value_name = "TEXT")]
@@ -41,7 +41,7 @@ pub struct Chat {
 }
 
 /// Which session.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct SessionArg {
     /// The session of this workspace, SESSION:FORK for a fork [default: main].
     #[arg(long, value_name = "NAME")]
@@ -50,7 +50,7 @@ pub struct SessionArg {
 }
 
 /// `sessions`.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum SessionsCommand {
     /// List the sessions of this workspace.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::ViewArg;
 
 /// See what was sent to a model, compare it, send it again.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum ContextCommand {
     /// What was sent for a node, or what would be sent next.
@@ -18,7 +18,7 @@ pub enum ContextCommand {
 }
 
 /// `context show`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct ShowContext {
     /// The node: its id, or TREE:SHORT.
     #[arg(required_unless_present = "next")]
@@ -51,7 +51,7 @@ pub struct ShowContext {
 }
 
 /// `context diff`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Diff {
     /// One node.
     pub a: String,
@@ -60,7 +60,7 @@ pub struct Diff {
 }
 
 /// `context replay`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Replay {
     /// The node: its id, or TREE:SHORT.
     pub node: String,

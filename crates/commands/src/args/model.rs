@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 /// `model`.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ModelCommand {
     /// List the models that are known, with where they run.
@@ -36,5 +36,5 @@ pub enum ModelCommand {
 }
 
 /// `init`.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct Init {}

@@ -9,7 +9,7 @@ use super::think::Think;
 use super::{NodeArg, TreeArg, ViewArg};
 
 /// Work with trees: documents and conversations.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum TreeCommand {
     /// Make a new tree, perhaps with a first text.
@@ -101,7 +101,7 @@ pub enum ModeArg {
 }
 
 /// `tree new`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct New {
     /// A document (buffer) or a conversation (dialogue).
     #[arg(long, value_enum, default_value = "buffer")]
@@ -121,7 +121,7 @@ pub struct New {
 }
 
 /// `tree list`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct List {
     /// Archived trees instead.
     #[arg(long)]
@@ -130,7 +130,7 @@ pub struct List {
 }
 
 /// `tree show`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Show {
     /// The tree.
     #[command(flatten)]
@@ -159,7 +159,7 @@ const fn page() -> usize {
 }
 
 /// `tree text`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Text {
     /// The tree.
     #[command(flatten)]
@@ -176,7 +176,7 @@ pub struct Text {
 }
 
 /// `tree append`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Append {
     /// The tree.
     #[command(flatten)]
@@ -187,7 +187,7 @@ pub struct Append {
 }
 
 /// `tree draft`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Draft {
     /// The tree.
     #[command(flatten)]
@@ -216,7 +216,7 @@ pub enum EditAsArg {
 }
 
 /// `tree edit`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Edit {
     /// The node.
     #[command(flatten)]
@@ -232,7 +232,7 @@ pub struct Edit {
 }
 
 /// `tree branch`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Branch {
     /// The node.
     #[command(flatten)]
@@ -249,7 +249,7 @@ pub struct Branch {
 }
 
 /// How a model is asked.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct Sampling {
     /// How many siblings.
     #[arg(short = 'n', long = "count", value_name = "N")]
@@ -314,7 +314,7 @@ pub struct Sampling {
 }
 
 /// `tree generate`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Generate {
     /// The tree.
     #[command(flatten)]
@@ -331,7 +331,7 @@ pub struct Generate {
 }
 
 /// `tree regenerate`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Regenerate {
     /// The node.
     #[command(flatten)]
@@ -344,7 +344,7 @@ pub struct Regenerate {
 }
 
 /// `tree keep`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Keep {
     /// The node.
     #[command(flatten)]
@@ -357,7 +357,7 @@ pub struct Keep {
 }
 
 /// `tree prune`, `restore`, `exclude`, `include`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Flag {
     /// The node.
     #[command(flatten)]
@@ -370,7 +370,7 @@ pub struct Flag {
 }
 
 /// `tree bookmark`, `tag`, `annotate`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Mark {
     /// The node.
     #[command(flatten)]
@@ -387,7 +387,7 @@ pub struct Mark {
 }
 
 /// `tree head`, `note`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Pin {
     /// The tree.
     #[command(flatten)]
@@ -403,7 +403,7 @@ pub struct Pin {
 }
 
 /// `tree compact`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Compact {
     /// The tree.
     #[command(flatten)]
@@ -420,7 +420,7 @@ pub struct Compact {
 }
 
 /// `tree undo`, `redo`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Step {
     /// The tree.
     #[command(flatten)]
@@ -429,7 +429,7 @@ pub struct Step {
 }
 
 /// `tree log`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Log {
     /// The tree.
     #[command(flatten)]
@@ -450,7 +450,7 @@ const fn operations() -> usize {
 }
 
 /// `tree view`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct View {
     /// What to do.
     #[command(subcommand)]
@@ -458,7 +458,7 @@ pub struct View {
 }
 
 /// What to do with views.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ViewAction {
     /// List the views of a tree.
@@ -487,7 +487,7 @@ pub enum ViewAction {
 }
 
 /// `tree compare`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Compare {
     /// The tree.
     #[command(flatten)]
@@ -500,7 +500,7 @@ pub struct Compare {
 }
 
 /// `tree verify`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Verify {
     /// The tree: its id, short id or exact title.
     #[arg(required_unless_present = "file")]
@@ -517,7 +517,7 @@ pub struct Verify {
 }
 
 /// `tree purge`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Purge {
     /// The tree.
     pub tree: String,
@@ -550,7 +550,7 @@ pub enum FormatArg {
 }
 
 /// `tree export`.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Export {
     /// The tree.
     #[command(flatten)]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 /// `workspace`.
-#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum WorkspaceCommand {
     /// List the workspaces you were asked about, and this one, with what each would load.
@@ -18,7 +18,7 @@ pub enum WorkspaceCommand {
 }
 
 /// A folder.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct FolderArg {
     /// The workspace [default: the one you are in].
     #[arg(value_name = "DIR")]

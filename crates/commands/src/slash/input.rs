@@ -4,7 +4,7 @@ use super::{SlashCommand, TABLE};
 use crate::error::CommandError;
 
 /// What a person's input line is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// A text for the model.
     Say(String),

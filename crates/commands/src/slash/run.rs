@@ -4,19 +4,18 @@ use loom::{Op, TreeId, ViewName};
 
 use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
-use crate::args::care::Search;
-use crate::args::chat::SessionsCommand;
 use crate::args::think::Think;
-use crate::args::tree::{Compact, Step, Verify};
+use crate::args::tree::{Compact, Step, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
+use crate::chat::Conversation;
 use crate::chat::position::{Last, stand};
-use crate::chat::{self, Conversation};
 use crate::error::CommandError;
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
 use crate::results::{Done, Outcome};
 use crate::rights::Asker;
-use crate::{contexts, cost, tree, verify};
+use crate::table::Command;
+use crate::{contexts, tree};
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,8 +28,8 @@ pub enum Slashed {
     Queue(String),
     /// What is under way is to be stopped.
     Stop,
-    /// The surface is to look whether everything works: it holds the files.
-    Doctor,
+    /// The surface is to run this: it holds the files.
+    Run(Box<Command>),
     /// The conversation is to end.
     Quit,
 }
@@ -54,17 +53,12 @@ impl App {
             SlashCommand::Context { form } => {
                 Outcome::Standing(standing(self, asker, conversation, form).await?)
             }
-            SlashCommand::Cost(args) => cost::cost(self, asker, args).await?,
-            SlashCommand::Sessions | SlashCommand::Switch { name: None } => {
-                let list = SessionsCommand::List { archived: false, all: false };
-                chat::sessions(self, asker, list).await?
-            }
+            SlashCommand::Run(_, command) if command.is_of_the_surface() => return Ok(Slashed::Run(command)),
+            SlashCommand::Run(_, command) => Box::pin(self.run(asker, *command)).await?,
             SlashCommand::New { name } => {
                 Outcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
             }
-            SlashCommand::Switch { name: Some(name) } => {
-                Outcome::Went(conversation.switch(self, asker, &name).await?)
-            }
+            SlashCommand::Switch { name } => Outcome::Went(conversation.switch(self, asker, &name).await?),
             SlashCommand::Rename { to } => Outcome::Went(conversation.rename(self, asker, &to).await?),
             SlashCommand::Fork { name } => {
                 Outcome::Went(conversation.fork(self, asker, name.as_deref()).await?)
@@ -79,7 +73,8 @@ impl App {
             SlashCommand::Compact { to } => {
                 let (tree, view) = place(self, asker, conversation).await?;
                 let tree = TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } };
-                tree::compact(self, asker, Compact { tree, to, dry_run: false }).await?
+                let compact = Compact { tree, to, dry_run: false };
+                Box::pin(self.run(asker, Command::Tree(TreeCommand::Compact(compact)))).await?
             }
             SlashCommand::Reload => Outcome::Reloaded(conversation.reload(self, asker).await?),
             SlashCommand::File { path } => {
@@ -91,19 +86,14 @@ impl App {
                 Outcome::Think(conversation.ask_to_think(self, think.map(Think::wish))?)
             }
             SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
-            SlashCommand::Search { query } => {
-                let search = Search { query, tree: None, limit: SEARCHED };
-                tree::search(self, asker, search).await?
-            }
             SlashCommand::Verify => {
                 let (tree, _) = place(self, asker, conversation).await?;
                 let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
-                verify::verify(self, asker, args).await?
+                Box::pin(self.run(asker, Command::Tree(TreeCommand::Verify(args)))).await?
             }
             SlashCommand::Export { format, file } => {
                 export::export(self, asker, conversation, format, file).await?
             }
-            SlashCommand::Doctor => return Ok(Slashed::Doctor),
             SlashCommand::Queue { text } => return Ok(Slashed::Queue(self.masked(&text))),
             SlashCommand::Stop => return Ok(Slashed::Stop),
             SlashCommand::Quit => return Ok(Slashed::Quit),
@@ -111,9 +101,6 @@ impl App {
         Ok(Slashed::Done(Box::new(outcome)))
     }
 }
-
-/// Hits of `/search`.
-const SEARCHED: usize = 20;
 
 fn help(topic: Option<&str>) -> Result<Help, CommandError> {
     let rows: Vec<_> = TABLE.iter().filter(|row| topic.is_none_or(|topic| topic == row.name)).collect();

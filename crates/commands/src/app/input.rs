@@ -1,0 +1,137 @@
+//! Text and file arguments: limits, kinds that are refused, secrets that are masked.
+
+use std::io::Read;
+use std::path::Path;
+
+use loom::plan::MAX_NODE_BYTES;
+use workspace::{Accept, FileArgument, FileProblem, check_output};
+
+use super::App;
+use crate::error::CommandError;
+use crate::settings::size;
+
+impl App {
+    /// A text argument: itself, or standard input for `-`; known secrets masked.
+    ///
+    /// # Errors
+    /// When standard input is no UTF-8 or too long.
+    pub fn text(&self, argument: &str) -> Result<String, CommandError> {
+        if argument == "-" {
+            return self.file_text(Path::new(argument));
+        }
+        self.fits_paste("the text", argument.len() as u64)?;
+        Ok(self.masked(argument))
+    }
+
+    /// The text of a file, or of standard input for `-`; known secrets masked.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no UTF-8 or too long.
+    pub fn file_text(&self, path: &Path) -> Result<String, CommandError> {
+        let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+        self.text_of(&name, self.file_bytes(path, Accept::RegularOrPipe)?)
+    }
+
+    /// The bytes of a file, or of standard input for `-`.
+    ///
+    /// # Errors
+    /// When it cannot be read or is too long.
+    pub(crate) fn file_bytes(&self, path: &Path, accept: Accept) -> Result<Vec<u8>, CommandError> {
+        let source = self.open_file(path, accept)?;
+        let mut bytes = Vec::new();
+        let limit = self.settings.limits.paste;
+        let read = source.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| CommandError::file("cannot read", path, &error))?;
+        self.fits_paste(&text::terminal::one_line(&path.to_string_lossy()), bytes.len() as u64)?;
+        Ok(bytes)
+    }
+
+    /// Opens a file argument; where pipes are accepted, `-` is standard input.
+    ///
+    /// # Errors
+    /// What is of another kind or the store's is refused before it is opened.
+    pub(crate) fn open_file(
+        &self,
+        path: &Path,
+        accept: Accept,
+    ) -> Result<Box<dyn Read + Send>, CommandError> {
+        let timeout = self.settings.limits.input_wait;
+        let opened = if path == Path::new("-") && accept == Accept::RegularOrPipe {
+            self.frontend.input(&self.guard, timeout)
+        } else {
+            let opened = FileArgument::open(path, &self.guard, accept, timeout);
+            opened.map(|file| Box::new(file) as Box<dyn Read + Send>)
+        };
+        opened.map_err(|error| CommandError::file_argument(&error))
+    }
+
+    /// Refuses a file that would be written into the home.
+    ///
+    /// # Errors
+    /// `in_home`, or what keeps its folder from being entered.
+    pub(crate) fn check_output(&self, path: &Path) -> Result<(), CommandError> {
+        check_output(path, self.runtime.home.root()).map_err(|error| match error.problem {
+            FileProblem::InHome => CommandError::refused(
+                "in_home",
+                format!("{} would lie in the home", text::terminal::one_line(&path.to_string_lossy())),
+                "name a file outside the home, or in its folder workspace",
+            ),
+            problem => CommandError::file("cannot write", path, &problem.into()),
+        })
+    }
+
+    /// What is called `name` as text; known secrets masked.
+    pub(crate) fn text_of(&self, name: &str, bytes: Vec<u8>) -> Result<String, CommandError> {
+        let name = text::terminal::one_line(name);
+        let text = String::from_utf8(bytes).map_err(|error| {
+            CommandError::new(
+                "invalid_utf8",
+                2,
+                format!(
+                    "{name} is not UTF-8 text: the first wrong byte is number {}",
+                    error.utf8_error().valid_up_to()
+                ),
+                "convert it to UTF-8, for example with iconv",
+            )
+        })?;
+        Ok(self.masked(&text))
+    }
+
+    /// Refuses a text that is longer than one paste (spec: scale §4 *draft paste*).
+    fn fits_paste(&self, name: &str, bytes: u64) -> Result<(), CommandError> {
+        let limit = self.settings.limits.paste;
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(CommandError::new(
+            "too_large",
+            2,
+            format!("{name} is longer than {}", size(limit)),
+            "split it and take it in piece by piece, or raise limits.paste",
+        ))
+    }
+
+    /// Refuses a text that is too long for one node (spec: scale §4 `node`). One that `divides` becomes several
+    /// nodes, as long as the limit is that of every home: where the owner lowered it, they are asked to divide it.
+    pub(crate) fn fits_node(&self, text: &str, divides: bool) -> Result<(), CommandError> {
+        let limit = self.settings.limits.node;
+        if text.len() as u64 <= limit || (divides && limit == MAX_NODE_BYTES) {
+            return Ok(());
+        }
+        Err(CommandError::new(
+            "too_large",
+            2,
+            format!("the text is longer than one node holds ({})", size(limit)),
+            "commit it as several nodes: append it piece by piece",
+        ))
+    }
+
+    /// A text with known secrets masked, whatever it says: `-` is a dash here.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let masked = self.runtime.masker.mask(text);
+        if !masked.spans.is_empty() {
+            self.frontend.note("a known secret was masked in the text");
+        }
+        masked.text.into_owned()
+    }
+}

@@ -1,0 +1,102 @@
+//! Trees and nodes by the names people give them.
+
+use loom::{NodeId, PositionId, TreeId, ViewName};
+
+use super::App;
+use crate::args::{NodeArg, TreeArg};
+use crate::error::CommandError;
+use crate::rights::Asker;
+
+impl App {
+    /// The tree and view an argument names.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous with the candidates.
+    pub async fn tree(&self, asker: &Asker, arg: &TreeArg) -> Result<(TreeId, ViewName), CommandError> {
+        Ok((self.tree_named(asker, &arg.tree).await?, arg.view.name()?))
+    }
+
+    /// The tree of this name.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous with the candidates.
+    pub async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
+        self.runtime.store.resolve(&asker.principal, name).await.map_err(|error| match error {
+            store::StoreError::NotFound(_) => {
+                CommandError::not_found("tree", name, "`drawloom tree list` shows the trees")
+            }
+            other => other.into(),
+        })
+    }
+
+    /// The node an argument names.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous.
+    pub async fn node(&self, asker: &Asker, arg: &NodeArg) -> Result<Named, CommandError> {
+        let (tree, view) = self.tree(asker, &arg.tree).await?;
+        let found = self.node_anywhere(asker, Some(tree), &arg.node).await?;
+        Ok(Named { view, ..found })
+    }
+
+    /// The node of this name, in `tree` or anywhere.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous.
+    pub async fn node_named(
+        &self,
+        asker: &Asker,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<(NodeId, PositionId), CommandError> {
+        let found = self.node_anywhere(asker, tree, name).await?;
+        Ok((found.node, found.position))
+    }
+
+    /// The node of this name with its tree, shown in `main`. `TREE:SHORT` must agree with `tree`, if that is given.
+    ///
+    /// # Errors
+    /// Not found, or ambiguous.
+    pub async fn node_anywhere(
+        &self,
+        asker: &Asker,
+        tree: Option<TreeId>,
+        name: &str,
+    ) -> Result<Named, CommandError> {
+        let missing = || {
+            let hint = "`drawloom tree show TREE` shows the nodes with their short ids";
+            CommandError::not_found("node", name, hint)
+        };
+        let found = self.runtime.store.resolve_node(&asker.principal, tree, name).await;
+        let found = found.map_err(|error| match error {
+            store::StoreError::NotFound(_) => missing(),
+            other => other.into(),
+        })?;
+        if tree.is_some_and(|tree| tree != found.tree) {
+            return Err(missing());
+        }
+        let view = ViewName::default();
+        Ok(Named {
+            tree: found.tree,
+            view,
+            node: found.node,
+            position: found.position,
+            short_id: found.short_id,
+        })
+    }
+}
+
+/// A node that was named, with its tree and view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its tree.
+    pub tree: TreeId,
+    /// The view.
+    pub view: ViewName,
+    /// The node.
+    pub node: NodeId,
+    /// Where it stands.
+    pub position: PositionId,
+    /// Its short id.
+    pub short_id: String,
+}

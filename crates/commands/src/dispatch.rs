@@ -1,0 +1,77 @@
+//! Dispatch of commands, and the one place where rights are checked.
+
+use crate::app::App;
+use crate::args::context::ContextCommand;
+use crate::args::model::ModelCommand;
+use crate::args::tree::TreeCommand;
+use crate::error::CommandError;
+use crate::results::Outcome;
+use crate::rights::{Asker, Right};
+use crate::table::Command;
+use crate::{care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
+
+impl App {
+    /// Runs a command for someone. This is where rights are checked.
+    ///
+    /// # Errors
+    /// [`CommandError`] with code, message, hint and exit code.
+    pub async fn run(&self, asker: &Asker, command: Command) -> Result<Outcome, CommandError> {
+        let spec = command.spec();
+        Self::require(asker, spec.name, spec.right)?;
+        match command {
+            Command::Chat(args) => chat::chat(self, asker, args).await,
+            Command::Sessions(command) => chat::sessions(self, asker, command).await,
+            Command::Tree(command) => self.run_tree(asker, command).await,
+            Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
+            Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,
+            Command::Context(ContextCommand::Replay(args)) => contexts::replay(self, asker, args).await,
+            Command::Cost(args) => cost::cost(self, asker, args).await,
+            Command::Model(ModelCommand::Test { name }) => models::test(self, name.as_deref()).await,
+            Command::Workspace(command) => workspaces::workspaces(self, asker, command).await,
+            Command::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
+            Command::Search(args) => tree::search(self, asker, args).await,
+            Command::Forget(args) => care::forget(self, asker, args).await,
+            Command::Backup(args) => care::backup(self, asker, args).await,
+            Command::Restore(args) => {
+                let options = store::home::HomeOptions::default();
+                let home = self.runtime.home.root().to_owned();
+                let guard = self.guard.clone();
+                let into = care::RestoreTo { home, options, guard, now: self.now().0 };
+                care::restore(&args, into, self.frontend.as_ref()).await
+            }
+            Command::Store(_) => care::check(self, asker).await,
+            command @ (Command::Config(_)
+            | Command::Model(_)
+            | Command::Init(_)
+            | Command::Doctor(_)
+            | Command::Bench(_)) => Err(command.not_here()),
+        }
+    }
+
+    async fn run_tree(&self, asker: &Asker, command: TreeCommand) -> Result<Outcome, CommandError> {
+        match command {
+            TreeCommand::Generate(args) => generate::generate(self, asker, args).await,
+            TreeCommand::Regenerate(args) => generate::regenerate(self, asker, args).await,
+            TreeCommand::Verify(args) => verify::verify(self, asker, args).await,
+            TreeCommand::Seal(args) => verify::seal(self, asker, args).await,
+            TreeCommand::Trust(args) => transfer::trust(self, asker, args).await,
+            TreeCommand::Purge(args) => care::purge(self, asker, args).await,
+            TreeCommand::Export(args) => transfer::export(self, asker, args).await,
+            TreeCommand::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
+            TreeCommand::Search(args) => tree::search(self, asker, args).await,
+            other => Box::pin(tree::run(self, asker, other)).await,
+        }
+    }
+
+    /// The check of rights.
+    ///
+    /// # Errors
+    /// `denied`.
+    pub(crate) fn require(asker: &Asker, name: &str, right: Right) -> Result<(), CommandError> {
+        if asker.has(right) {
+            return Ok(());
+        }
+        let message = format!("`{name}` needs the right {right:?}, which this caller does not have");
+        Err(CommandError::refused("denied", message.to_lowercase(), "ask the owner to run it"))
+    }
+}
