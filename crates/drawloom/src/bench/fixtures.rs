@@ -278,7 +278,7 @@ impl<'a> TreeBuilder<'a> {
         };
         let tenure = Tenure { owner: Holder::new("bench"), fence: Fence(1) };
         let new =
-            NewGeneration { row, tenure: tenure.clone(), manifest, bodies: Vec::new(), cited: Vec::new() };
+            NewGeneration { row, tenure: tenure.clone(), manifest, bodies: Vec::new(), cited: Vec::new(), reservation: None };
         self.with.generations.push(new);
         self.with.outcomes.push(Outcome {
             generation: id,
