@@ -14,6 +14,7 @@ use workspace::discovery::DiscoveryContext;
 use workspace::trust::{Accepted, WorkspaceOrigin};
 use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
+use crate::args::approvals::ApprovalsCommand;
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
@@ -24,7 +25,7 @@ use crate::results::Outcome;
 use crate::rights::{Asker, Right};
 use crate::settings::{Settings, size};
 use crate::table::Command;
-use crate::{care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
+use crate::{approvals, care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
 
 /// Finds models by name.
 pub trait Models: Send + Sync {
@@ -116,8 +117,8 @@ impl App {
         }
     }
 
-    fn shown(&self) -> Shown {
-        Shown { frontend: self.frontend.clone(), questions: self.runtime.questions.clone() }
+    pub(crate) fn shown(&self) -> Shown {
+        Shown { frontend: self.frontend.clone(), runtime: self.runtime.clone() }
     }
 
     /// Runs a command for someone. This is where rights are checked.
@@ -130,6 +131,9 @@ impl App {
         match command {
             Command::Chat(args) => chat::chat(self, asker, args).await,
             Command::Sessions(command) => chat::sessions(self, asker, command).await,
+            Command::Approvals(ApprovalsCommand::List) => approvals::list(self, asker).await,
+            Command::Approve(args) => approvals::approve(self, asker, args).await,
+            Command::Deny(args) => approvals::deny(self, asker, args).await,
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,

@@ -16,6 +16,9 @@ use ulid::Ulid;
 use crate::fence::{Guard, Tenure};
 use crate::session::SessionId;
 
+/// Characters of an id as people write it.
+const SHORT: usize = 8;
+
 /// Id of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionId(Ulid);
@@ -29,9 +32,9 @@ impl QuestionId {
         self.0.to_bytes()
     }
 
-    /// The id as people write it: the first characters of this tell open questions apart.
+    /// The id as people write it.
     pub fn short(self) -> String {
-        loom::short_id::candidates(self.to_bytes()).last().unwrap_or_default()
+        loom::short_id::candidates(self.to_bytes()).find(|short| short.len() == SHORT).unwrap_or_default()
     }
 }
 

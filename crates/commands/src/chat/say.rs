@@ -12,7 +12,6 @@ use super::{Conversation, position};
 use crate::app::App;
 use crate::egress_notice;
 use crate::error::CommandError;
-use crate::frontend::Shown;
 use crate::results::chat::{Chatted, MediaShown};
 use crate::results::tree::UsageShown;
 use crate::rights::{Asker, Right};
@@ -185,7 +184,7 @@ impl Conversation {
     /// Shows the turn until something else than text has come of it; none once nothing is under way in the session.
     /// Cancel-safe but for the one step that has been taken from the events.
     pub async fn next(&mut self, app: &App, asker: &Asker) -> Option<Step> {
-        let shown = Shown { frontend: app.frontend.clone(), questions: app.runtime.questions.clone() };
+        let shown = app.shown();
         loop {
             let turn = self.turn.as_mut()?;
             let mut cancel = app.cancel.clone();
