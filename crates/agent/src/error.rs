@@ -8,9 +8,9 @@ use loom::content::NotCanonical;
 use loom::{Millis, NodeId, Refusal, RowError};
 use model::EncodeError;
 use serde::{Deserialize, Serialize};
-use store::{Decision, StoreError};
 use store::blobs::BlobError;
 use store::instance::InstanceId;
+use store::{Decision, StoreError};
 use text::mask::Masker;
 
 use crate::spend::Limit;

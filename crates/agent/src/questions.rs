@@ -154,8 +154,7 @@ impl Runtime {
         };
         let asked = self.store.ask(&call.who, question).await?;
         let (id, expires) = (asked.id, asked.expires);
-        let mut standing =
-            Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
+        let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
         call.events.emit(Event::Question { question: Question { id, kind, text, expires } });
         let mut cancel = call.cancel.clone();
         let answer = tokio::select! {

@@ -174,9 +174,8 @@ impl SpendLimiter {
     /// The limits as of now, with what was lifted.
     fn limits(&self, now: Millis) -> SpendLimits {
         let state = self.state();
-        let most = |limit, most: u64| {
-            most.saturating_mul(1 + state.lifted.get(&limit).copied().unwrap_or_default())
-        };
+        let most =
+            |limit, most: u64| most.saturating_mul(1 + state.lifted.get(&limit).copied().unwrap_or_default());
         let micro = |limit, money: Money| most(limit, money.0 / NANOS);
         SpendLimits {
             turn: micro(Limit::Turn, self.budget.turn),

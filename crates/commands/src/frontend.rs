@@ -71,7 +71,11 @@ impl Shown {
     /// Asks whoever is there, where somebody is.
     fn ask(&self, question: Question) {
         if !self.frontend.is_attended() {
-            return self.frontend.note(&format!("{} (`drawloom approve {}`)", question.text, question.id.short()));
+            return self.frontend.note(&format!(
+                "{} (`drawloom approve {}`)",
+                question.text,
+                question.id.short()
+            ));
         }
         let (frontend, runtime, id) = (Arc::clone(&self.frontend), self.runtime.clone(), question.id);
         let decided = tokio::task::spawn_blocking(move || frontend.decide(&question));

@@ -5,7 +5,7 @@
 
 mod thoughts;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +38,30 @@ pub(crate) struct Person {
     stream: Mutex<Streamed>,
     /// Held while a question is asked.
     asking: Mutex<()>,
-    /// Questions that have an answer, and of whom.
-    answered: Mutex<HashMap<QuestionId, String>>,
+    questions: Mutex<Questions>,
+}
+
+/// Questions of work, as far as they are asked here.
+#[derive(Default)]
+struct Questions {
+    /// The one at the terminal.
+    open: Option<QuestionId>,
+    answered: HashSet<QuestionId>,
+}
+
+impl Questions {
+    /// A question is about to be asked, unless it has an answer.
+    fn begin(&mut self, question: QuestionId) -> bool {
+        let is_open = !self.answered.contains(&question);
+        self.open = is_open.then_some(question);
+        is_open
+    }
+
+    /// A question has an answer. Whether it is being asked.
+    fn end(&mut self, question: QuestionId) -> bool {
+        self.answered.insert(question);
+        self.open.take_if(|open| *open == question).is_some()
+    }
 }
 
 /// What is being shown while it is written.
@@ -65,7 +87,7 @@ impl Person {
             dims: false,
             stream: Mutex::default(),
             asking: Mutex::default(),
-            answered: Mutex::default(),
+            questions: Mutex::default(),
         }
     }
 
@@ -130,12 +152,8 @@ impl Person {
         ask(&terminal, question, is_over).ok().flatten()
     }
 
-    fn answers_elsewhere(&self) -> MutexGuard<'_, HashMap<QuestionId, String>> {
-        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn answer_of(&self, question: QuestionId) -> Option<String> {
-        self.answers_elsewhere().get(&question).cloned()
+    fn questions(&self) -> MutexGuard<'_, Questions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A line was typed while text was shown: the cursor stands at the beginning of the next.
@@ -204,23 +222,23 @@ impl Frontend for Person {
     fn decide(&self, question: &Question) -> Option<Decision> {
         // One at a time: two could not be told apart.
         let _turn = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.questions().begin(question.id) {
+            return None;
+        }
         let asks = format!("{} (or `drawloom approve {}`)", question.text, question.id.short());
         ASKING.store(true, Ordering::SeqCst);
-        let answer = self.answer_unless(&[], &asks, &|| self.answer_of(question.id).is_some());
+        let answer = self.answer_unless(&[], &asks, &|| self.questions().open.is_none());
         ASKING.store(false, Ordering::SeqCst);
-        match (self.answer_of(question.id), answer) {
-            (Some(answered), _) => {
-                self.note(&answered);
-                None
-            }
-            (None, Some(true)) => Some(Decision::Approved),
-            (None, Some(false) | None) => Some(Decision::Denied),
-        }
+        self.questions().open.take()?;
+        Some(if answer == Some(true) { Decision::Approved } else { Decision::Denied })
     }
 
     fn answered(&self, question: QuestionId, decision: Decision, by: &str) {
-        let said = if decision == Decision::Approved { "approved" } else { "denied" };
-        self.answers_elsewhere().insert(question, format!("{said} by {by}"));
+        if self.questions().end(question) {
+            let said = if decision == Decision::Approved { "approved" } else { "denied" };
+            // Behind the question stands no line end yet.
+            crate::output::to_stderr(&format!("\n{said} by {}", one_line(by)));
+        }
     }
 
     fn note(&self, line: &str) {
@@ -275,10 +293,8 @@ fn ask(mut terminal: &File, question: &str, is_over: &dyn Fn() -> bool) -> io::R
     // A terminal can be read once a whole line was typed.
     loop {
         match poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&LOOK)) {
-            Ok(0) | Err(Errno::INTR) if is_over() => {
-                terminal.write_all(b"\n")?;
-                return Ok(None);
-            }
+            // What is typed from then on is for others.
+            Ok(_) | Err(Errno::INTR) if is_over() => return Ok(None),
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => break,
             Err(error) => return Err(error.into()),

@@ -12,13 +12,16 @@ use crate::home::{TestHome, command_line, field, homes, parsed};
 
 /// Every command as typed, with the right its row must name.
 fn rows() -> Vec<(&'static str, Right)> {
-    use Right::{Act, Admin, Read, Write};
+    use Right::{Act, Admin, Approve, Read, Write};
     vec![
         ("chat -m x", Act),
         ("sessions list", Read),
         ("sessions show S", Read),
         ("sessions rename S T", Write),
         ("sessions archive S", Write),
+        ("approvals list", Approve),
+        ("approve Q", Approve),
+        ("deny Q", Approve),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),

@@ -46,7 +46,9 @@ fn a_question_is_answered_once_and_the_second_answer_hears_by_whom() {
 
         let wrong = NewAnswer { word: Some("maybe".to_owned()), ..answer(Decision::Approved, "a") };
         let wrong = store.answer_question(OWNER, asked.id, wrong).await;
-        assert!(matches!(wrong, Err(StoreError::NotAnAnswer { answers, .. }) if answers == ["yes", "always"]));
+        assert!(
+            matches!(wrong, Err(StoreError::NotAnAnswer { answers, .. }) if answers == ["yes", "always"])
+        );
 
         let first = store.answer_question(OWNER, asked.id, answer(Decision::Approved, "a")).await.unwrap();
         assert_eq!(first, None, "it is the one that counts");
