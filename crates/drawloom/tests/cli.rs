@@ -47,6 +47,8 @@ mod seer;
 mod server;
 #[path = "cli/server_windows.rs"]
 mod server_windows;
+#[path = "cli/session_settings.rs"]
+mod session_settings;
 #[path = "cli/sharing.rs"]
 mod sharing;
 #[path = "cli/spending.rs"]

@@ -83,6 +83,7 @@ impl Conversation {
             Some(entered) => (entered, TreeChoice::Current),
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
+                self.keep_settings(app, asker).await?;
                 (Entered { view: self.view.clone(), ..entered }, TreeChoice::Current)
             }
         };
@@ -209,7 +210,12 @@ impl Conversation {
                         return Some(Step::Joined { text, remote });
                     }
                     self.anew = false;
-                    self.attached.clear();
+                    let waited = std::mem::take(&mut self.attached);
+                    if waited.iter().any(|file| file.waits_as.is_some())
+                        && let Err(error) = self.keep_settings(app, asker).await
+                    {
+                        app.frontend.note(&format!("files that were sent still wait: {}", error.message));
+                    }
                 }
                 Event::Finished { says, outcome } => {
                     let own = says.contains(&turn.key);

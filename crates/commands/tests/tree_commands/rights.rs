@@ -187,7 +187,8 @@ async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
     assert_eq!(names, TABLE.map(|row| row.name), "every row has one in the test");
     for home in homes() {
         home.models.set(ScriptModel::echo(ScriptOptions::default()));
-        let mut conversation = Conversation::open(&home.app, &Chat::default()).unwrap();
+        let mut conversation =
+            Conversation::open(&home.app, &Asker::owner(), &Chat::default()).await.unwrap();
         for (line, right) in slash_rows() {
             let Input::Command(command) = parse(line) else { panic!("{line}") };
             assert_eq!(command.row().right, right, "{line}");
