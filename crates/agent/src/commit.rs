@@ -2,7 +2,7 @@
 
 use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
-use model::{FinishReason, ModelError, Money, ParsedResponse, Piece, Prices, RawResponse, Usage};
+use model::{FinishReason, ModelError, ParsedResponse, Piece, Prices, RawResponse, Usage};
 use serde::{Deserialize, Serialize};
 use store::{Bytes, GenerationState, Outcome, Principal, Received, With};
 
@@ -29,8 +29,6 @@ pub struct GenerationOutcome {
     pub reusable: Option<u64>,
     /// What the model reported.
     pub usage: Option<Usage>,
-    /// What it came to: nothing where nothing was billed, or the price is not known.
-    pub cost: Money,
     /// The window of the model that answered, in tokens.
     pub window: u64,
     /// Why it did not end well; what was received is in `nodes`.
@@ -59,9 +57,6 @@ pub struct CommittedNode {
     pub finish: Finish,
 }
 
-/// Nodes of a response, and what was booked for it.
-pub(crate) type Stored = (Vec<CommittedNode>, Option<store::Usage>);
-
 /// Stores what came of a request, and makes its nodes.
 pub(crate) async fn commit(
     runtime: &Runtime,
@@ -83,7 +78,7 @@ pub(crate) async fn commit(
         raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
-    let (nodes, booked) = make_nodes(runtime, &call.who, &begun, &source, received, ask.part_of).await?;
+    let nodes = make_nodes(runtime, &call.who, &begun, &source, received, ask.part_of).await?;
     if let Some(spool) = heard.spool
         && let Err(error) = spool.committed()
     {
@@ -109,8 +104,6 @@ pub(crate) async fn commit(
             (None, _) => {}
         }
     }
-    let billed = booked.and_then(|usage| usage.micro_cost).unwrap_or_default();
-    let cost = Money(billed.saturating_mul(1_000));
     let window = u64::from(info.window);
     Ok(GenerationOutcome {
         manifest: prepared.digest,
@@ -118,7 +111,6 @@ pub(crate) async fn commit(
         tokens: prepared.manifest.tokens,
         reusable: prepared.manifest.reused_tokens,
         usage,
-        cost,
         window,
         error,
     })
@@ -235,7 +227,7 @@ async fn make_nodes(
     source: &Source<'_>,
     reading: Option<ReceivedResponse>,
     part_of: Option<loom::Seq>,
-) -> Result<Stored, AgentError> {
+) -> Result<Vec<CommittedNode>, AgentError> {
     let info = source.ask.model.info();
     let origin = Origin {
         provider: info.provider.clone(),
@@ -302,13 +294,13 @@ pub(crate) async fn store_response(
     reading: Option<ReceivedResponse>,
     part_of: Option<loom::Seq>,
     follow: bool,
-) -> Result<Stored, AgentError> {
+) -> Result<Vec<CommittedNode>, AgentError> {
     let (tree, view) = (begun.row.tree, begun.row.view.clone());
     let Some(reading) = reading else {
         runtime
             .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Cancelled, None, None))
             .await?;
-        return Ok((Vec::new(), None));
+        return Ok(Vec::new());
     };
     let usage = origin.usage(&reading);
     let body = Bytes::new(reading.body);
@@ -318,7 +310,7 @@ pub(crate) async fn store_response(
         runtime
             .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Done, received, usage))
             .await?;
-        return Ok((Vec::new(), usage));
+        return Ok(Vec::new());
     }
     // Not removed by whoever forgets the same ones, before the nodes that show them are there.
     let _keeping = runtime.keep_blobs(&reading.media).await?;
@@ -364,7 +356,7 @@ pub(crate) async fn store_response(
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
         nodes.push(CommittedNode { id: node, short_id, text, media, finish });
     }
-    Ok((nodes, usage))
+    Ok(nodes)
 }
 
 /// The end of a generation as rows of a change.

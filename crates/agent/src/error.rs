@@ -5,12 +5,12 @@ use std::fmt;
 
 use context::ContextError;
 use loom::content::NotCanonical;
-use loom::{NodeId, Refusal, RowError};
+use loom::{Millis, NodeId, Refusal, RowError};
 use model::EncodeError;
 use serde::{Deserialize, Serialize};
-use store::StoreError;
 use store::blobs::BlobError;
 use store::instance::InstanceId;
+use store::{Decision, StoreError};
 use text::mask::Masker;
 
 use crate::spend::Limit;
@@ -118,6 +118,9 @@ pub enum AgentError {
     /// A question that does not stand, or not any more.
     #[error("no question {0} stands")]
     NoQuestion(String),
+    /// A question that was answered before.
+    #[error("it was {} by {by} at {}", if *decision == Decision::Approved { "approved" } else { "denied" }, time(*at))]
+    Answered { decision: Decision, by: String, at: Millis },
     /// A name no session can have.
     #[error("{0} cannot be the name of a session")]
     Name(String),
@@ -143,6 +146,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
+}
+
+/// A moment as people write it, by UTC.
+fn time(at: Millis) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| format!("{} ms", at.0), |at| format!("{at:.0}"))
 }
 
 impl AgentError {
@@ -202,6 +210,7 @@ impl AgentError {
                 ("usage", 2, "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot")
             }
             Self::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows those that stand"),
+            Self::Answered { .. } => ("answered", 2, "the first answer counts"),
             Self::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
             _ => ("store", 6, "run `drawloom store check`"),
         }

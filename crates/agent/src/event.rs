@@ -52,8 +52,8 @@ pub enum Event {
     Thinking { node: NodeId, text: String },
     /// A question stands until it is answered or past its deadline.
     Question { question: Question },
-    /// A question was answered.
-    Answered { question: QuestionId, decision: Decision },
+    /// A question was answered, by whom as people call them.
+    Answered { question: QuestionId, decision: Decision, by: String },
     /// One line for whoever looks on.
     Notice { text: String },
     /// An answer is a node.

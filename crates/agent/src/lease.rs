@@ -169,7 +169,7 @@ impl Runtime {
         about.map_or_else(|| holder.to_string(), |about| about.to_string())
     }
 
-    fn instances(&self) -> Result<Instances, AgentError> {
+    pub(crate) fn instances(&self) -> Result<Instances, AgentError> {
         Instances::of(&self.home).map_err(|error| AgentError::Recovery(error.to_string()))
     }
 

@@ -1,42 +1,29 @@
 //! Questions: what work asks a person before it goes on (spec: agent §1, §4).
 //!
-//! Asking blocks no thread: the work waits for an answer, which any client may give once. A question that nobody
-//! answered by its deadline is denied, and so is one, at once, where nobody can answer. Open questions are those of
-//! this process; they end with it.
+//! A question is a row of the store. Asking blocks no thread: the work waits until the row has an answer, which any
+//! client may give once, in whichever process it is. A question that nobody answered by its deadline is denied, one
+//! whose asker is gone as soon as somebody notices, and one that nobody can answer at once.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use loom::Millis;
+use loom::{Millis, TreeId};
 use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
+use store::instance::InstanceId;
+use store::{Answer, Cursor, Fence, Guard, Holder, NewAnswer, NewQuestion, Principal, StoreError, Tenure};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::Event;
 use crate::runtime::Runtime;
 
+pub use store::{Decision, QuestionId};
+
 /// How long a question stands.
 pub const DEADLINE: Duration = Duration::from_secs(10 * 60);
-
-/// Id of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct QuestionId(String);
-
-impl From<ulid::Ulid> for QuestionId {
-    fn from(id: ulid::Ulid) -> Self {
-        Self(id.to_string())
-    }
-}
-
-impl fmt::Display for QuestionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+/// How often it is looked whether a question is past its deadline by the store's clock, once it is by this process's.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +33,16 @@ pub enum QuestionKind {
     Budget,
 }
 
-/// A question that stands.
+impl QuestionKind {
+    /// The name in the store.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+        }
+    }
+}
+
+/// A question that stands, as its listeners hear of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     pub id: QuestionId,
@@ -57,85 +53,188 @@ pub struct Question {
     pub expires: Millis,
 }
 
-/// An answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    Approved,
-    Denied,
+/// The work that asks.
+pub(crate) struct Asker<'a> {
+    pub(crate) call: &'a Call,
+    /// Tree it works in.
+    pub(crate) tree: TreeId,
+    /// Leases it depends on.
+    pub(crate) guards: &'a [Guard],
 }
 
-/// The questions of a process that stand.
-#[derive(Debug, Clone, Default)]
-pub struct Questions(Arc<Mutex<BTreeMap<QuestionId, Open>>>);
-
-#[derive(Debug)]
-struct Open {
-    question: Question,
-    answer: oneshot::Sender<Decision>,
-}
-
-impl Questions {
-    /// The questions that stand, the oldest first.
-    pub fn open(&self) -> Vec<Question> {
-        self.lock().values().map(|open| open.question.clone()).collect()
-    }
-
-    /// Answers a question.
-    ///
-    /// # Errors
-    /// [`AgentError::NoQuestion`] when it does not stand any more, or never did.
-    pub fn answer(&self, id: &QuestionId, decision: Decision) -> Result<(), AgentError> {
-        let open = self.lock().remove(id);
-        let answered = open.and_then(|open| open.answer.send(decision).ok());
-        answered.ok_or_else(|| AgentError::NoQuestion(id.to_string()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<QuestionId, Open>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Takes a question back when whoever asked does not wait for it any more.
-struct Standing<'a> {
-    questions: &'a Questions,
+/// Denies a question when whoever asked does not wait for it any more.
+struct Standing {
+    runtime: Runtime,
+    who: Principal,
     id: QuestionId,
+    is_answered: bool,
 }
 
-impl Drop for Standing<'_> {
+impl Drop for Standing {
     fn drop(&mut self) {
-        self.questions.lock().remove(&self.id);
+        if self.is_answered {
+            return;
+        }
+        if let Ok(tasks) = tokio::runtime::Handle::try_current() {
+            let (runtime, who, id) = (self.runtime.clone(), self.who.clone(), self.id);
+            tasks.spawn(async move { runtime.withdraw(&who, id).await });
+        }
     }
 }
 
 impl Runtime {
+    /// The questions that stand, the oldest first. Those of processes that are gone are denied.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn open_questions(&self, who: &Principal) -> Result<Vec<store::Question>, AgentError> {
+        let mut open = Vec::new();
+        for question in self.store.open_questions(who).await? {
+            if self.is_orphaned(&question)? {
+                self.deny_orphan(question.id).await?;
+            } else {
+                open.push(question);
+            }
+        }
+        Ok(open)
+    }
+
+    /// Answers a question of any process of the home.
+    ///
+    /// # Errors
+    /// [`AgentError::Answered`] says by whom and when it was answered already; [`AgentError::NoQuestion`].
+    pub async fn answer_question(
+        &self,
+        who: &Principal,
+        id: QuestionId,
+        decision: Decision,
+        (word, reason): (Option<String>, Option<String>),
+    ) -> Result<(), AgentError> {
+        let missing = |error| match error {
+            StoreError::NotFound("question") => AgentError::NoQuestion(id.to_string()),
+            other => other.into(),
+        };
+        let question = self.store.question(who, id).await.map_err(missing)?;
+        let earlier = if question.answer.is_none() && self.is_orphaned(&question)? {
+            self.deny_orphan(id).await?;
+            self.store.question(who, id).await.map_err(missing)?.answer
+        } else {
+            let answer = NewAnswer { decision, word, reason, by: self.name_for(who) };
+            self.store.answer_question(who, id, answer).await.map_err(missing)?
+        };
+        match earlier {
+            None => Ok(()),
+            Some(Answer { decision, by, at, .. }) => Err(AgentError::Answered { decision, by, at }),
+        }
+    }
+
     /// Asks, and waits for the answer. What stops the work denies it.
     pub(crate) async fn ask(
         &self,
-        call: &Call,
+        asker: &Asker<'_>,
         kind: QuestionKind,
         text: String,
     ) -> Result<Decision, AgentError> {
+        let Asker { call, tree, guards } = asker;
         if !call.attended {
             return Ok(Decision::Denied);
         }
-        let id: QuestionId = self.new_id()?;
-        let expires = Millis(self.now().0 + DEADLINE.as_millis() as i64);
-        let question = Question { id: id.clone(), kind, text, expires };
-        let (answer, answered) = oneshot::channel();
-        self.questions.lock().insert(id.clone(), Open { question: question.clone(), answer });
-        let standing = Standing { questions: &self.questions, id: id.clone() };
-        call.events.emit(Event::Question { question });
-        let mut cancel = call.cancel.clone();
-        let decision = tokio::select! {
-            answered = tokio::time::timeout(DEADLINE, answered) => match answered {
-                Ok(Ok(decision)) => decision,
-                Ok(Err(_)) | Err(_) => Decision::Denied,
-            },
-            () = cancel.cancelled() => Decision::Denied,
+        let newest = self.store.newest()?;
+        let fence = guards.first().map_or(Fence(1), |guard| guard.fence);
+        let question = NewQuestion {
+            id: self.new_id()?,
+            tree: *tree,
+            kind: kind.name().to_owned(),
+            asker: self.name_for(&call.who),
+            payload: text.clone(),
+            answers: vec!["yes".to_owned()],
+            ttl: DEADLINE,
+            tenure: Tenure { owner: Holder::new(self.instance.to_string()), fence },
+            guards: guards.to_vec(),
         };
-        drop(standing);
-        call.events.emit(Event::Answered { question: id, decision });
+        let asked = self.store.ask(&call.who, question).await?;
+        let (id, expires) = (asked.id, asked.expires);
+        let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
+        call.events.emit(Event::Question { question: Question { id, kind, text, expires } });
+        let mut cancel = call.cancel.clone();
+        let answer = tokio::select! {
+            answer = self.answered(&call.who, id, newest) => Some(answer?),
+            () = cancel.cancelled() => None,
+        };
+        let (decision, by) = match answer {
+            Some(answer) => (answer.decision, answer.by),
+            None => {
+                self.withdraw(&call.who, id).await;
+                (Decision::Denied, self.name_for(&call.who))
+            }
+        };
+        standing.is_answered = true;
+        call.events.emit(Event::Answered { question: id, decision, by });
         Ok(decision)
+    }
+
+    /// The answer of a question, once it has one: whoever answers, and wherever, it is an event of the store.
+    async fn answered(
+        &self,
+        who: &Principal,
+        id: QuestionId,
+        mut newest: watch::Receiver<Cursor>,
+    ) -> Result<Answer, AgentError> {
+        let mut deadline = Instant::now() + DEADLINE;
+        loop {
+            // Seen before reading: what is answered meanwhile wakes.
+            newest.borrow_and_update();
+            let mut found = self.store.question(who, id).await?;
+            if found.answer.is_none() && Instant::now() >= deadline {
+                found = self.store.expire_question(who, id).await?;
+                deadline = Instant::now() + LOOK;
+            }
+            if let Some(answer) = found.answer {
+                return Ok(answer);
+            }
+            tokio::select! {
+                changed = newest.changed() => changed.map_err(|_| StoreError::Closed)?,
+                () = sleep_until(deadline) => {}
+            }
+        }
+    }
+
+    /// Denies a question whose work does not wait any more.
+    async fn withdraw(&self, who: &Principal, id: QuestionId) {
+        let answer = NewAnswer {
+            decision: Decision::Denied,
+            word: None,
+            reason: Some("the work was stopped".to_owned()),
+            by: self.name_for(who),
+        };
+        if let Err(error) = self.store.answer_question(who, id, answer).await {
+            tracing::warn!(%error, "a question stands that nobody waits for");
+        }
+    }
+
+    async fn deny_orphan(&self, id: QuestionId) -> Result<(), AgentError> {
+        let answer = NewAnswer {
+            decision: Decision::Denied,
+            word: None,
+            reason: Some("the process that asked is gone".to_owned()),
+            by: "the end of its process".to_owned(),
+        };
+        self.store.answer_question(&Principal::Owner, id, answer).await?;
+        Ok(())
+    }
+
+    /// Whether the process that asked is gone. One that cannot be asked about is not.
+    fn is_orphaned(&self, question: &store::Question) -> Result<bool, AgentError> {
+        let Ok(owner) = question.tenure.owner.0.parse::<InstanceId>() else { return Ok(false) };
+        Ok(owner != self.instance && !self.instances()?.is_alive(owner).unwrap_or(true))
+    }
+
+    /// Who asks or answers, for people: this process and its command, and the token if one was used.
+    fn name_for(&self, who: &Principal) -> String {
+        let own = Holder::new(self.instance.to_string());
+        match who {
+            Principal::Owner => self.name_of(&own),
+            Principal::Token { name, .. } => format!("{} with token {name}", self.name_of(&own)),
+        }
     }
 }

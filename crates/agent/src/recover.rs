@@ -234,7 +234,7 @@ impl Runtime {
         };
         // The conversation of a session that was taken over stays where it went.
         let follow = left == Left::ByTheDead;
-        let (nodes, _) = store_response(self, owner, &begun, origin, reading, None, follow).await?;
+        let nodes = store_response(self, owner, &begun, origin, reading, None, follow).await?;
         spooled.committed().map_err(failed)?;
         if let Some(node) = nodes.first() {
             events

@@ -16,7 +16,7 @@ use loom::{
     TreeId, ViewName, render, resolve,
 };
 use model::{Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
-use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Tenure, With};
+use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Reservation, StoreError, Tenure, With};
 
 use crate::calibration;
 use crate::call::Call;
@@ -262,14 +262,14 @@ fn frozen(prefix: &Prefix) -> Result<Vec<u8>, NotCanonical> {
 }
 
 impl Prepared {
-    /// A request that was sent before, with a generation of its own under the same manifest.
+    /// A request that was sent before.
     pub(crate) async fn of_recorded(
         runtime: &Runtime,
         who: &Principal,
         encoded: Encoded,
-        earlier: GenerationRow,
+        earlier: &GenerationRow,
         manifest: Manifest,
-    ) -> Result<(Self, StartedGeneration), AgentError> {
+    ) -> Result<Self, AgentError> {
         let digest = earlier.manifest;
         let tree = earlier.tree;
         let (bytes, middle, prefix, cited) = runtime
@@ -301,7 +301,7 @@ impl Prepared {
             tokens: manifest.tokens,
             tainted_by: manifest.tainted_by,
         };
-        let prepared = Self {
+        Ok(Self {
             encoded,
             bytes,
             digest,
@@ -312,9 +312,31 @@ impl Prepared {
             prefix,
             cited,
             manifest,
-        };
-        let begun = prepared.durable(runtime, who, earlier, &[]).await?;
-        Ok((prepared, begun))
+        })
+    }
+
+    /// Makes the request durable under a generation of its own, once what it may come to is reserved with it: as a
+    /// part of the request's turn, else of the siblings of a `group`.
+    ///
+    /// # Errors
+    /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
+    pub(crate) async fn begin_like(
+        &self,
+        runtime: &Runtime,
+        call: &Call,
+        ask: &GenerationRequest,
+        group: &str,
+        like: GenerationRow,
+    ) -> Result<StartedGeneration, AgentError> {
+        loop {
+            let reservation = runtime.spend.admit(runtime, call, ask, self, group).await?;
+            let begun = self.durable(runtime, &call.who, like.clone(), &ask.guards, reservation).await;
+            match begun {
+                // Another request was first.
+                Err(AgentError::Store(StoreError::OverBudget)) => {}
+                begun => return begun,
+            }
+        }
     }
 
     /// Writes manifest and generation row, with ids of its own.
@@ -324,6 +346,7 @@ impl Prepared {
         who: &Principal,
         like: GenerationRow,
         guards: &[Guard],
+        reservation: Option<Reservation>,
     ) -> Result<StartedGeneration, AgentError> {
         let mut row = GenerationRow { id: runtime.new_id::<GenerationId>()?, ..like };
         for node in &mut row.reserved {
@@ -341,6 +364,7 @@ impl Prepared {
                 .map(Bytes::new)
                 .collect(),
             cited: self.cited.clone(),
+            reservation,
         };
         let guards = guards.to_vec();
         let injections = self.assembled.injected.clone();
@@ -356,11 +380,11 @@ impl Prepared {
         runtime: &Runtime,
         call: &Call,
         ask: &GenerationRequest,
+        group: &str,
     ) -> Result<StartedGeneration, AgentError> {
-        for notice in &self.assembled.notices {
-            call.note(notice);
-        }
         if let Some(place) = self.assembled.new_start {
+            // What is refused changes nothing.
+            runtime.spend.admit(runtime, call, ask, self, group).await?;
             let op = Op::Compact { to: Some(place), by_hand: false };
             let with = With { guards: ask.guards.clone(), ..With::nothing() };
             runtime.change(&call.who, ask.tree, &ask.view, op, with).await?;
@@ -377,6 +401,10 @@ impl Prepared {
             reserved: vec![self.parent_node; ask.params.n.max(1) as usize],
             runs: self.assembled.loom_runs(),
         };
-        self.durable(runtime, &call.who, like, &ask.guards).await
+        let begun = self.begin_like(runtime, call, ask, group, like).await?;
+        for notice in &self.assembled.notices {
+            call.note(notice);
+        }
+        Ok(begun)
     }
 }

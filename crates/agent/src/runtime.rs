@@ -14,7 +14,6 @@ use text::mask::Masker;
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
 use crate::lease::LEASE;
-use crate::questions::Questions;
 use crate::session::Sessions;
 use crate::spend::SpendLimiter;
 use crate::steering::RemoteInput;
@@ -46,8 +45,6 @@ pub struct Runtime {
     pub spend: Arc<SpendLimiter>,
     /// Sessions whose tasks run in this process.
     pub sessions: Sessions,
-    /// Questions that stand.
-    pub questions: Questions,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
 }
@@ -73,7 +70,6 @@ impl Runtime {
             lease: LEASE,
             spend: Arc::default(),
             sessions: Sessions::default(),
-            questions: Questions::default(),
             fallbacks: Fallbacks::default(),
         }
     }

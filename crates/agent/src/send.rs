@@ -62,18 +62,15 @@ impl GenerationRequest {
         refused: Option<u64>,
     ) -> Result<GenerationOutcome, AgentError> {
         let prepared = self.prepare_within(runtime, &call.who, refused).await?;
-        let reserved = runtime.spend.admit(runtime, call, self, &prepared).await?;
+        let begun = prepared.begin(runtime, call, self, &slot.group).await?;
         if let Some(tokens) = refused {
             call.note(format!(
                 "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \
                  and sent once more"
             ));
         }
-        let begun = prepared.begin(runtime, call, self).await?;
         let heard = exchange::send((runtime, call), self, &prepared, &begun, slot, gate).await;
-        let answered = commit::commit(runtime, call, self, &prepared, begun, heard).await?;
-        reserved.spent(answered.cost);
-        Ok(answered)
+        commit::commit(runtime, call, self, &prepared, begun, heard).await
     }
 
     /// Asks alone, with no siblings.
@@ -116,17 +113,12 @@ pub async fn resend(
         part_of: None,
         guards: Vec::new(),
     };
-    let (prepared, begun) = Prepared::of_recorded(runtime, &call.who, encoded, earlier, manifest).await?;
+    let prepared = Prepared::of_recorded(runtime, &call.who, encoded, &earlier, manifest).await?;
+    let group = runtime.new_id::<GenerationId>()?.to_string();
+    let begun = prepared.begin_like(runtime, call, &ask, &group, earlier).await?;
     let (warm, _) = watch::channel(false);
     let gate = Gate::Opens(&warm).pass().await;
-    let slot = SiblingSlot { group: begun.row.id.to_string(), index: 0, count: 1 };
-    let reserved = runtime.spend.admit(runtime, call, &ask, &prepared).await;
-    let reserved = match reserved {
-        Ok(reserved) => reserved,
-        Err(error) => return commit::unsent(runtime, &call.who, &ask, &begun, error).await,
-    };
+    let slot = SiblingSlot { group, index: 0, count: 1 };
     let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;
-    let answered = commit::commit(runtime, call, &ask, &prepared, begun, heard).await?;
-    reserved.spent(answered.cost);
-    node_of(answered)
+    node_of(commit::commit(runtime, call, &ask, &prepared, begun, heard).await?)
 }

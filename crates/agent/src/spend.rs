@@ -1,22 +1,22 @@
 //! What may be spent: money per turn, day and month, over everything that asks a model (spec: agent §1 *Budgets*).
 //!
-//! Before a request is made durable it is looked whether what it may come to still fits beside what was spent and
-//! what is under way: several requests at once cannot each take the last of it. What was spent is read from the
-//! store, so that it counts for every process of the home. At the limit whoever is there is asked; with nobody there
-//! the request is refused, and nothing was sent. Local models cost nothing; a remote one whose price is not known has
+//! What a request may come to is reserved in its generation's row, in the transaction that begins it, if it still
+//! fits beside what was spent and what runs in the home: several requests at once, of whichever processes, cannot each
+//! take the last of it. At the limit whoever is there is asked; with nobody there the request is refused, and nothing
+//! was sent. Local models cost nothing; a remote one whose price is not known has
 //! a number of tokens a day instead.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use loom::{Millis, Seq, TreeId};
+use loom::Millis;
 use model::{Money, Place};
-use store::Principal;
+use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
 
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::questions::{Decision, QuestionKind};
+use crate::questions::{Asker, Decision, QuestionKind};
 use crate::request::{GenerationRequest, Prepared};
 use crate::runtime::Runtime;
 
@@ -27,6 +27,8 @@ pub const UNPRICED_TOKENS: u64 = 2_000_000;
 pub const EXPECTED_OUTPUT: u64 = 4_096;
 
 const DAY: i64 = 86_400_000;
+/// Nano-dollars of a micro-dollar.
+const NANOS: u64 = 1_000;
 
 /// What may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,9 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// In the order in which the store compares them.
+    const ALL: [Self; 4] = [Self::Turn, Self::Day, Self::Month, Self::Unpriced];
+
     /// The key of the configuration that sets it.
     pub const fn key(self) -> &'static str {
         match self {
@@ -81,17 +86,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What a request may come to: money, or tokens where their price is not known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Cost {
-    money: Money,
-    tokens: u64,
-}
-
-/// Which turn a request belongs to.
-type Turn = (TreeId, Option<Seq>);
-
-/// Spending of a process, and what of it is reserved.
+/// Spending of a home, as this process limits it.
 #[derive(Debug, Default)]
 pub struct SpendLimiter {
     budget: Budget,
@@ -100,34 +95,17 @@ pub struct SpendLimiter {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests under way, by their turns.
-    under_way: HashMap<Turn, Cost>,
-    /// What turns of this process have spent.
-    turns: HashMap<Turn, Money>,
     /// How often a limit was lifted by its own amount, each time after a yes.
     lifted: HashMap<Limit, u64>,
     /// Limits of which it was said that most of it is spent.
     told: HashSet<Limit>,
 }
 
-/// A request that calibration; its share is kept for it until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Reservation<'a> {
-    limiter: &'a SpendLimiter,
-    turn: Turn,
-    cost: Cost,
-}
-
-/// What a limit is met with.
+/// A request that does not fit in a limit.
 #[derive(Debug, Clone, Copy)]
-struct Against {
+struct Excess {
     limit: Limit,
-    /// Spent and under way.
-    used: u64,
-    /// What the request may come to.
-    asked: u64,
-    /// The limit as configured.
-    most: u64,
+    beside: LimitUse,
 }
 
 impl SpendLimiter {
@@ -145,7 +123,8 @@ impl SpendLimiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what a request may come to.
+    /// What is to be reserved for a request, if it fits beside what the home has spent and reserved; none where it
+    /// costs nothing. The store looks once more when it reserves it.
     ///
     /// # Errors
     /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
@@ -155,92 +134,87 @@ impl SpendLimiter {
         call: &Call,
         ask: &GenerationRequest,
         prepared: &Prepared,
-    ) -> Result<Reservation<'_>, AgentError> {
-        let turn = (ask.tree, ask.part_of);
+        group: &str,
+    ) -> Result<Option<Reservation>, AgentError> {
         let info = ask.model.info();
         let output = u64::from(ask.params.n.max(1)) * expected_output(ask, prepared);
-        let cost = match (info.place, info.prices) {
-            (Place::Local, None) => Cost::default(),
-            (_, Some(prices)) => Cost { money: prices.estimate(prepared.manifest.tokens, output), tokens: 0 },
-            (Place::Remote, None) => Cost { money: Money::ZERO, tokens: prepared.manifest.tokens + output },
+        let (money, tokens) = match (info.place, info.prices) {
+            (Place::Local, None) => (Money::ZERO, 0),
+            (_, Some(prices)) => (prices.estimate(prepared.manifest.tokens, output), 0),
+            (Place::Remote, None) => (Money::ZERO, prepared.manifest.tokens + output),
         };
-        if cost == Cost::default() {
-            return Ok(Reservation { limiter: self, turn, cost });
+        if (money, tokens) == (Money::ZERO, 0) {
+            return Ok(None);
         }
-        let spent = Spent::read(runtime).await?;
+        let micro_dollars = money.0.div_ceil(NANOS);
+        let turn = ask.part_of.map_or_else(|| group.to_owned(), |seq| seq.to_string());
+        let mut is_recovered = false;
         loop {
-            let (over, most_spent) = self.try_keep(turn, cost, &spent);
+            let limits = self.limits(runtime.now());
+            let reservation = Reservation { turn: turn.clone(), micro_dollars, tokens, limits };
+            let spending = runtime.store.spending(&Principal::Owner, ask.tree, &reservation).await?;
+            let (over, most_spent) = self.look(&reservation, &spending);
             for limit in most_spent {
                 call.note(format!("80 % of {limit} is spent ({} sets it)", limit.key()));
             }
-            let Some(over) = over else { return Ok(Reservation { limiter: self, turn, cost }) };
-            if runtime.ask(call, QuestionKind::Budget, over.question()).await? == Decision::Denied {
+            let Some(over) = over else { return Ok(Some(reservation)) };
+            if !std::mem::replace(&mut is_recovered, true) {
+                // What a process that died had reserved is free again.
+                Box::pin(runtime.recover(call.events.as_ref())).await?;
+                continue;
+            }
+            let asker = Asker { call, tree: ask.tree, guards: &ask.guards };
+            if runtime.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
                 return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
             }
             *self.state().lifted.entry(over.limit).or_default() += over.steps();
         }
     }
 
-    /// Keeps a share if it calibration; else says what it does not fit in. Also limits most of which are spent, once each.
-    fn try_keep(&self, turn: Turn, cost: Cost, spent: &Spent) -> (Option<Against>, Vec<Limit>) {
-        let mut state = self.state();
-        let under_way = |of: &dyn Fn(&Turn) -> bool| {
-            let mut all = Cost::default();
-            for (_, cost) in state.under_way.iter().filter(|(turn, _)| of(turn)) {
-                all.money += cost.money;
-                all.tokens += cost.tokens;
-            }
-            all
-        };
-        let (everything, own) = (under_way(&|_| true), under_way(&|other| *other == turn));
-        let of_turn = state.turns.get(&turn).copied().unwrap_or_default();
-        let limits = [
-            (Limit::Turn, of_turn + own.money, cost.money, self.budget.turn),
-            (Limit::Day, spent.day + everything.money, cost.money, self.budget.day),
-            (Limit::Month, spent.month + everything.money, cost.money, self.budget.month),
-        ];
-        let unpriced = Against {
-            limit: Limit::Unpriced,
-            used: spent.unpriced + everything.tokens,
-            asked: cost.tokens,
-            most: UNPRICED_TOKENS,
-        };
-        let against = limits.map(|(limit, used, asked, most)| Against {
-            limit,
-            used: used.0,
-            asked: asked.0,
-            most: most.0,
-        });
+    /// The limits as of now, with what was lifted.
+    fn limits(&self, now: Millis) -> SpendLimits {
+        let state = self.state();
+        let most =
+            |limit, most: u64| most.saturating_mul(1 + state.lifted.get(&limit).copied().unwrap_or_default());
+        let micro = |limit, money: Money| most(limit, money.0 / NANOS);
+        SpendLimits {
+            turn: micro(Limit::Turn, self.budget.turn),
+            day: micro(Limit::Day, self.budget.day),
+            month: micro(Limit::Month, self.budget.month),
+            tokens: most(Limit::Unpriced, UNPRICED_TOKENS),
+            day_began: start_of_day(now),
+            month_began: start_of_month(now),
+        }
+    }
+
+    /// The first limit a request does not fit in. Also limits most of which are spent with it, once each.
+    fn look(&self, reservation: &Reservation, spending: &Spending) -> (Option<Excess>, Vec<Limit>) {
         let mut told = Vec::new();
-        for against in against.into_iter().chain([unpriced]).filter(|against| against.asked > 0) {
-            let lifted = state.lifted.get(&against.limit).copied().unwrap_or_default();
-            let most = against.most.saturating_mul(1 + lifted);
-            let reached = against.used.saturating_add(against.asked);
-            if reached > most {
-                return (Some(Against { most, ..against }), told);
+        for (limit, beside) in Limit::ALL.into_iter().zip(reservation.beside(spending)) {
+            if beside.is_over() {
+                return (Some(Excess { limit, beside }), told);
             }
             // A fifth of it is left, or less.
-            if reached >= most / 5 * 4 && state.told.insert(against.limit) {
-                told.push(against.limit);
+            let reached = beside.used.saturating_add(beside.asked);
+            if beside.asked > 0 && reached >= beside.most / 5 * 4 && self.state().told.insert(limit) {
+                told.push(limit);
             }
         }
-        let kept = state.under_way.entry(turn).or_default();
-        kept.money += cost.money;
-        kept.tokens += cost.tokens;
         (None, told)
     }
 }
 
-impl Against {
+impl Excess {
     fn amount(&self, amount: u64) -> String {
         match self.limit {
             Limit::Unpriced => format!("{amount} tokens"),
-            _ => Money(amount).to_string(),
+            _ => Money(amount.saturating_mul(NANOS)).to_string(),
         }
     }
 
     fn refusal(&self) -> String {
-        let (used, asked, most) = (self.amount(self.used), self.amount(self.asked), self.amount(self.most));
+        let LimitUse { used, asked, most } = self.beside;
+        let (used, asked, most) = (self.amount(used), self.amount(asked), self.amount(most));
         format!("{} is spent: {used} of {most}, and this request may come to {asked}", self.limit)
     }
 
@@ -250,24 +224,8 @@ impl Against {
 
     /// By how many times its own amount the limit is to be lifted, so that the request fits.
     fn steps(&self) -> u64 {
-        let missing = self.used.saturating_add(self.asked).saturating_sub(self.most);
-        missing.div_ceil(self.most.max(1)).max(1)
-    }
-}
-
-impl Reservation<'_> {
-    /// What the request came to, for the rest of its turn.
-    pub(crate) fn spent(self, money: Money) {
-        *self.limiter.state().turns.entry(self.turn).or_default() += money;
-    }
-}
-
-impl Drop for Reservation<'_> {
-    fn drop(&mut self) {
-        if let Some(kept) = self.limiter.state().under_way.get_mut(&self.turn) {
-            kept.money = kept.money.less(self.cost.money);
-            kept.tokens = kept.tokens.saturating_sub(self.cost.tokens);
-        }
+        let LimitUse { used, asked, most } = self.beside;
+        used.saturating_add(asked).saturating_sub(most).div_ceil(most.max(1)).max(1)
     }
 }
 
@@ -275,38 +233,6 @@ impl Drop for Reservation<'_> {
 fn expected_output(ask: &GenerationRequest, prepared: &Prepared) -> u64 {
     let reserved = prepared.manifest.budget.reserved_output;
     if ask.params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
-}
-
-/// What was spent in the home.
-#[derive(Debug)]
-struct Spent {
-    day: Money,
-    month: Money,
-    /// Tokens of the day whose price is not known.
-    unpriced: u64,
-}
-
-impl Spent {
-    async fn read(runtime: &Runtime) -> Result<Self, AgentError> {
-        let now = runtime.now();
-        let (today, month) = (start_of_day(now), start_of_month(now));
-        let rows = runtime.store.usage(&Principal::Owner, None, month).await?;
-        let mut spent = Self { day: Money::ZERO, month: Money::ZERO, unpriced: 0 };
-        for row in rows {
-            let usage = row.usage;
-            let of_today = row.at >= today;
-            match usage.micro_cost {
-                Some(cost) => {
-                    let cost = Money(cost.saturating_mul(1_000));
-                    spent.month += cost;
-                    spent.day += if of_today { cost } else { Money::ZERO };
-                }
-                None if of_today => spent.unpriced += usage.prompt_tokens + usage.completion_tokens,
-                None => {}
-            }
-        }
-        Ok(spent)
-    }
 }
 
 /// When the day began, by UTC.
@@ -332,81 +258,53 @@ pub const fn start_of_month(now: Millis) -> Millis {
 mod tests {
     use super::*;
 
-    fn tree(number: u128) -> TreeId {
-        TreeId::from_bytes(number.to_be_bytes())
+    fn of(dollars: f64, tokens: u64, limiter: &SpendLimiter) -> Reservation {
+        let micro_dollars = Money::from_dollars(dollars).0 / NANOS;
+        Reservation { turn: String::new(), micro_dollars, tokens, limits: limiter.limits(Millis(0)) }
     }
 
-    fn nothing() -> Spent {
-        Spent { day: Money::ZERO, month: Money::ZERO, unpriced: 0 }
-    }
-
-    fn dollars(dollars: f64) -> Cost {
-        Cost { money: Money::from_dollars(dollars), tokens: 0 }
-    }
-
-    fn limit(limiter: &SpendLimiter, turn: Turn, cost: Cost, spent: &Spent) -> Option<Limit> {
-        limiter.try_keep(turn, cost, spent).0.map(|over| over.limit)
+    fn spent(turn: f64, day: f64, month: f64, tokens: u64) -> Spending {
+        let micro = |dollars| Money::from_dollars(dollars).0 / NANOS;
+        Spending { turn: micro(turn), day: micro(day), month: micro(month), tokens }
     }
 
     #[test]
     fn each_limit_stops_what_does_not_fit_and_nothing_else() {
-        let turn = (tree(1), None);
-        let spent = |day, month| Spent {
-            day: Money::from_dollars(day),
-            month: Money::from_dollars(month),
-            unpriced: 0,
+        let limiter = SpendLimiter::default();
+        let limit = |dollars, tokens, spent| {
+            limiter.look(&of(dollars, tokens, &limiter), &spent).0.map(|over| over.limit)
         };
-        let fresh = SpendLimiter::default;
-        assert_eq!(limit(&fresh(), turn, dollars(1.0), &nothing()), None);
-        assert_eq!(limit(&fresh(), turn, dollars(1.01), &nothing()), Some(Limit::Turn));
-        assert_eq!(limit(&fresh(), turn, dollars(0.5), &spent(4.6, 4.6)), Some(Limit::Day));
-        assert_eq!(limit(&fresh(), turn, dollars(0.5), &spent(0.0, 49.6)), Some(Limit::Month));
-        assert_eq!(limit(&fresh(), turn, dollars(0.5), &spent(4.4, 49.4)), None);
-        let tokens = Cost { money: Money::ZERO, tokens: 1_000 };
-        assert_eq!(
-            limit(&fresh(), turn, tokens, &Spent { unpriced: 1_999_001, ..nothing() }),
-            Some(Limit::Unpriced)
-        );
-        assert_eq!(limit(&fresh(), turn, tokens, &Spent { unpriced: 1_999_000, ..nothing() }), None);
+        assert_eq!(limit(1.0, 0, Spending::default()), None);
+        assert_eq!(limit(1.01, 0, Spending::default()), Some(Limit::Turn));
+        assert_eq!(limit(0.6, 0, spent(0.6, 0.6, 0.6, 0)), Some(Limit::Turn), "with what its turn has spent");
+        assert_eq!(limit(0.5, 0, spent(0.0, 4.6, 4.6, 0)), Some(Limit::Day));
+        assert_eq!(limit(0.5, 0, spent(0.0, 0.0, 49.6, 0)), Some(Limit::Month));
+        assert_eq!(limit(0.5, 0, spent(0.5, 4.4, 49.4, 0)), None);
+        assert_eq!(limit(0.0, 1_000, spent(0.0, 0.0, 0.0, 1_999_001)), Some(Limit::Unpriced));
+        assert_eq!(limit(0.0, 1_000, spent(0.0, 0.0, 0.0, 1_999_000)), None);
         // Tokens without a price do not care for money, nor the other way.
-        assert_eq!(limit(&fresh(), turn, tokens, &spent(9.0, 90.0)), None);
+        assert_eq!(limit(0.0, 1_000, spent(0.0, 9.0, 90.0, 0)), None);
     }
 
     #[test]
-    fn what_is_under_way_counts_until_it_is_done() {
+    fn a_limit_is_lifted_by_as_much_as_the_request_needs() {
         let limiter = SpendLimiter::default();
-        let turn = (tree(1), None);
-        assert_eq!(limit(&limiter, turn, dollars(0.6), &nothing()), None);
-        assert_eq!(
-            limit(&limiter, turn, dollars(0.6), &nothing()),
-            Some(Limit::Turn),
-            "two at once do not fit"
-        );
-        assert_eq!(
-            limit(&limiter, (tree(2), None), dollars(0.6), &nothing()),
-            None,
-            "another turn has its own"
-        );
-        Reservation { limiter: &limiter, turn, cost: dollars(0.6) }.spent(Money::from_dollars(0.1));
-        assert_eq!(limit(&limiter, turn, dollars(0.6), &nothing()), None, "it came to less");
-        drop(Reservation { limiter: &limiter, turn, cost: dollars(0.6) });
-        assert_eq!(
-            limit(&limiter, turn, dollars(0.95), &nothing()),
-            Some(Limit::Turn),
-            "and what it came to counts"
-        );
+        let over = limiter.look(&of(2.5, 0, &limiter), &Spending::default()).0.unwrap();
+        assert_eq!((over.limit, over.steps()), (Limit::Turn, 2));
+        *limiter.state().lifted.entry(over.limit).or_default() += over.steps();
+        assert!(limiter.look(&of(2.5, 0, &limiter), &Spending::default()).0.is_none());
+        let day = limiter.look(&of(2.5, 0, &limiter), &spent(0.0, 3.0, 3.0, 0)).0.unwrap();
+        assert_eq!(day.limit, Limit::Day, "another limit stays as it is");
     }
 
     #[test]
     fn four_fifths_are_said_once() {
         let limiter = SpendLimiter::default();
-        let told = |limiter: &SpendLimiter| limiter.try_keep((tree(1), None), dollars(0.4), &nothing()).1;
-        assert!(told(&limiter).is_empty());
-        assert_eq!(told(&limiter), [Limit::Turn]);
-        let spent = Spent { day: Money::from_dollars(4.0), ..nothing() };
-        let other = |limiter: &SpendLimiter| limiter.try_keep((tree(2), None), dollars(0.1), &spent).1;
-        assert_eq!(other(&limiter), [Limit::Day]);
-        assert!(other(&limiter).is_empty());
+        let told = |dollars, spent| limiter.look(&of(dollars, 0, &limiter), &spent).1;
+        assert!(told(0.4, Spending::default()).is_empty());
+        assert_eq!(told(0.4, spent(0.4, 0.4, 0.4, 0)), [Limit::Turn]);
+        assert_eq!(told(0.1, spent(0.0, 4.0, 4.0, 0)), [Limit::Day]);
+        assert!(told(0.1, spent(0.0, 4.0, 4.0, 0)).is_empty());
     }
 
     #[test]

@@ -46,6 +46,9 @@ struct Message {
     identity: TurnIdentity,
     /// What is said. It is text, whatever it looks like: commands are no message (spec: security §5).
     text: String,
+    /// Whether somebody there may answer a question.
+    #[serde(default)]
+    attended: bool,
 }
 
 /// What it hears, a line each.

@@ -113,8 +113,8 @@ impl App {
         }
     }
 
-    fn shown(&self) -> Shown {
-        Shown { frontend: self.frontend.clone(), questions: self.runtime.questions.clone() }
+    pub(crate) fn shown(&self) -> Shown {
+        Shown { frontend: self.frontend.clone(), runtime: self.runtime.clone() }
     }
 
     /// Now, in ms since 1970.

@@ -1,5 +1,6 @@
 //! The arguments of every command. Doc comments are the help a person reads.
 
+pub mod approvals;
 pub mod care;
 pub mod chat;
 pub mod context;

@@ -11,6 +11,7 @@ mod next_request;
 pub(crate) mod position;
 mod reload;
 mod say;
+mod session_settings;
 mod sessions;
 mod steering;
 mod window_usage;
@@ -38,7 +39,7 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: Chat) -> Result<Outcome
     };
     // What comes from standard input is text, whatever it looks like (spec: security §5).
     let piped = if message == "-" { Some(app.text(message)?) } else { None };
-    let mut conversation = Conversation::open(app, &args)?;
+    let mut conversation = Conversation::open(app, asker, &args).await?;
     let done = match piped {
         Some(text) => said(app, asker, &mut conversation, text).await,
         None => one_line(app, asker, &mut conversation, message).await,

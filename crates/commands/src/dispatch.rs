@@ -1,6 +1,7 @@
 //! Dispatch of commands, and the one place where rights are checked.
 
 use crate::app::App;
+use crate::args::approvals::ApprovalsCommand;
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
@@ -8,7 +9,7 @@ use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::{Asker, Right};
 use crate::table::Command;
-use crate::{care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
+use crate::{approvals, care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
 
 impl App {
     /// Runs a command for someone. This is where rights are checked.
@@ -21,6 +22,9 @@ impl App {
         match command {
             Command::Chat(args) => chat::chat(self, asker, args).await,
             Command::Sessions(command) => chat::sessions(self, asker, command).await,
+            Command::Approvals(ApprovalsCommand::List) => approvals::list(self, asker).await,
+            Command::Approve(args) => approvals::approve(self, asker, args).await,
+            Command::Deny(args) => approvals::deny(self, asker, args).await,
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,

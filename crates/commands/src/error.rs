@@ -142,6 +142,8 @@ impl From<&StoreError> for CommandError {
             StoreError::Denied(_) => ("denied", 4),
             StoreError::Ambiguous(_) => ("ambiguous", 2),
             StoreError::Exists(_) => ("exists", 2),
+            StoreError::NotAnAnswer { .. } => ("usage", 2),
+            StoreError::OverBudget => ("budget_spent", 4),
             StoreError::Malformed(_) | StoreError::Splice(_) => ("malformed", 2),
             StoreError::Conflict(_) | StoreError::Held { .. } | StoreError::Busy => ("busy", 6),
             StoreError::Fenced { .. } => ("fenced", 6),

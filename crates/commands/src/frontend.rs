@@ -4,9 +4,10 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::questions::{Decision, Questions};
-use agent::{Event, EventSink};
+use agent::questions::{Decision, Question, QuestionId};
+use agent::{AgentError, Event, EventSink, Runtime};
 use loom::NodeId;
+use store::Principal;
 use workspace::{FileError, StoreGuard};
 
 /// Whoever shows what a command does.
@@ -25,10 +26,13 @@ pub trait Frontend: Send + Sync {
     fn is_attended(&self) -> bool {
         false
     }
-    /// The person's answer to a question of the work itself. It is waited for on a thread of its own.
-    fn decide(&self, _question: &str) -> Decision {
-        Decision::Denied
+    /// The person's answer to a question of the work itself; none where it was answered elsewhere meanwhile. It is
+    /// waited for on a thread of its own.
+    fn decide(&self, _question: &Question) -> Option<Decision> {
+        Some(Decision::Denied)
     }
+    /// A question has an answer, of whomever: nobody need be asked any more.
+    fn answered(&self, _question: QuestionId, _decision: Decision, _by: &str) {}
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
     /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
@@ -42,7 +46,7 @@ pub trait Frontend: Send + Sync {
 pub(crate) struct Shown {
     pub(crate) frontend: Arc<dyn Frontend>,
     /// Where an answer to a question goes.
-    pub(crate) questions: Questions,
+    pub(crate) runtime: Runtime,
 }
 
 impl EventSink for Shown {
@@ -58,17 +62,30 @@ impl Shown {
             Event::Notice { text } => self.frontend.note(text),
             Event::Delta { node, text, .. } => self.frontend.delta(*node, text),
             Event::Thinking { node, text } => self.frontend.thinking(*node, text),
-            Event::Question { question } => {
-                let (frontend, questions) = (Arc::clone(&self.frontend), self.questions.clone());
-                let question = question.clone();
-                tokio::task::spawn_blocking(move || {
-                    let decision = frontend.decide(&question.text);
-                    if let Err(late) = questions.answer(&question.id, decision) {
-                        tracing::debug!(%late, "another client was faster, or the deadline");
-                    }
-                });
-            }
+            Event::Question { question } => self.ask(question.clone()),
+            Event::Answered { question, decision, by } => self.frontend.answered(*question, *decision, by),
             _ => {}
         }
+    }
+
+    /// Asks whoever is there, where somebody is.
+    fn ask(&self, question: Question) {
+        if !self.frontend.is_attended() {
+            return self.frontend.note(&format!(
+                "{} (`drawloom approve {}`)",
+                question.text,
+                question.id.short()
+            ));
+        }
+        let (frontend, runtime, id) = (Arc::clone(&self.frontend), self.runtime.clone(), question.id);
+        let decided = tokio::task::spawn_blocking(move || frontend.decide(&question));
+        tokio::spawn(async move {
+            let Ok(Some(decision)) = decided.await else { return };
+            let who = &Principal::Owner;
+            match runtime.answer_question(who, id, decision, (None, None)).await {
+                Ok(()) | Err(AgentError::Answered { .. }) => {}
+                Err(error) => tracing::warn!(%error, "an answer was not taken"),
+            }
+        });
     }
 }

@@ -8,6 +8,7 @@
 //! works on, [`args`] and [`results`] for the contract of each command.
 
 pub mod app;
+mod approvals;
 pub mod args;
 pub mod care;
 pub mod chat;

@@ -1,5 +1,6 @@
 //! The result of every command: what `--json` prints, field by field (spec: cli §2).
 
+pub mod approvals;
 pub mod care;
 pub mod chat;
 pub mod context;
@@ -57,6 +58,8 @@ pub enum Outcome {
     Chatted(chat::Chatted),
     /// `sessions list`.
     Sessions(chat::Sessions),
+    /// `approvals list`.
+    Approvals(approvals::Approvals),
     /// `sessions show`.
     Session(chat::SessionShown),
     /// `model list`, `pull`, `use`.

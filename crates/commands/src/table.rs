@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
+use crate::args::approvals::{ApprovalsCommand, Approve, Deny};
 use crate::args::care::{
     Backup, Bench, ConfigCommand, Doctor, Forget, Import, Restore, Search, StoreCommand,
 };
@@ -28,6 +29,13 @@ pub enum Command {
     /// List, name and put away conversations.
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// See what waits for your answer.
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
+    /// Answer a question of running work with yes, or one of its words.
+    Approve(Approve),
+    /// Answer a question of running work with no.
+    Deny(Deny),
     /// Work with trees: documents and conversations.
     #[command(subcommand)]
     Tree(TreeCommand),
@@ -92,6 +100,9 @@ impl Command {
         match self {
             Self::Chat(_) => spec("chat", Act),
             Self::Sessions(command) => command.spec(),
+            Self::Approvals(ApprovalsCommand::List) => spec("approvals list", Right::Approve),
+            Self::Approve(_) => spec("approve", Right::Approve),
+            Self::Deny(_) => spec("deny", Right::Approve),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Cost(_) => spec("cost", Read),

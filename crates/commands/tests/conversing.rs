@@ -28,13 +28,13 @@ struct Talk<'a> {
 }
 
 impl<'a> Talk<'a> {
-    fn new(home: &'a TestHome) -> Self {
+    async fn new(home: &'a TestHome) -> Self {
         home.models.set(ScriptModel::echo(ScriptOptions::default()));
-        Self::as_set(home)
+        Self::as_set(home).await
     }
 
-    fn as_set(home: &'a TestHome) -> Self {
-        let conversation = Conversation::open(&home.app, &Chat::default()).unwrap();
+    async fn as_set(home: &'a TestHome) -> Self {
+        let conversation = Conversation::open(&home.app, &Asker::owner(), &Chat::default()).await.unwrap();
         Self { home, conversation }
     }
 
@@ -82,7 +82,7 @@ impl<'a> Talk<'a> {
 #[tokio::test]
 async fn undo_redo_and_edit_go_by_turns() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         talk.ok("one").await;
         talk.ok("two").await;
         assert_eq!(talk.texts().await, ["one", "one", "two", "two"]);
@@ -112,7 +112,7 @@ async fn undo_redo_and_edit_go_by_turns() {
 #[tokio::test]
 async fn a_fork_goes_on_beside_what_stays() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         assert_eq!(talk.err("/fork").await.exit, 2, "nothing was said yet");
         talk.ok("one").await;
         assert_eq!(talk.ok("/fork alt").await["session"], "main:alt");
@@ -138,7 +138,7 @@ async fn a_fork_goes_on_beside_what_stays() {
 #[tokio::test]
 async fn sessions_are_begun_switched_and_named() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         talk.ok("one").await;
         assert_eq!(talk.ok("/new").await["tree"], Value::Null);
         assert!(talk.texts().await.is_empty());
@@ -161,11 +161,11 @@ async fn sessions_are_begun_switched_and_named() {
 #[tokio::test]
 async fn a_command_asks_no_model_and_answers_at_once() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         talk.ok("hello").await;
         let lines = [json!({"text": "one answer and no more"})];
         script(&home, &lines);
-        let mut talk = Talk::as_set(&home);
+        let mut talk = Talk::as_set(&home).await;
         talk.ok("hi").await;
         for line in
             ["/help", "/status", "/context", "/context json", "/sessions", "/model", "/search hi", "/verify"]
@@ -192,7 +192,7 @@ async fn status_and_context_say_what_was_sent() {
     for home in homes() {
         let lines = [json!({"text": "a", "usage": {"input": 40_000, "cached": 1_000, "output": 100}})];
         script(&home, &lines);
-        let mut talk = Talk::as_set(&home);
+        let mut talk = Talk::as_set(&home).await;
         let before = talk.ok("/status").await;
         assert_eq!((&before["tree"], &before["zone"]), (&Value::Null, &Value::Null));
         assert_eq!(talk.ok("/context").await, json!({"last": null, "next": null}));
@@ -215,7 +215,7 @@ async fn status_and_context_say_what_was_sent() {
 #[tokio::test]
 async fn what_is_no_command_is_not_sent() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         let error = talk.err("/stauts").await;
         assert_eq!(error.code, "unknown_command");
         assert!(error.hint.contains("/status"), "{}", error.hint);
@@ -249,7 +249,7 @@ async fn s5_only_an_input_line_is_a_command() {
 #[tokio::test]
 async fn a_known_secret_is_masked_in_edits_and_queues() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         talk.ok("one").await;
         let edited = talk.ok(&format!("/edit the key is {}", home::SECRET)).await;
         assert!(!edited["text"].as_str().unwrap().contains(home::SECRET), "{edited}");
@@ -263,7 +263,7 @@ async fn a_known_secret_is_masked_in_edits_and_queues() {
 #[tokio::test]
 async fn an_export_is_a_new_file_of_what_the_conversation_shows() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         let file = |name: &str| home.dir.path().join(name);
         let to = |name: &str| format!("{}", file(name).display());
         assert_eq!(talk.err(&format!("/export {}", to("a.md"))).await.exit, 3, "nothing was said yet");
@@ -294,7 +294,7 @@ async fn the_first_request_that_leaves_the_machine_is_said() {
         let told = || {
             home.talk.notes.lock().unwrap().iter().filter(|note| note.contains("leaves this machine")).count()
         };
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         talk.ok("near").await;
         assert_eq!(told(), 0);
         home.models.set(Far::new());
@@ -303,7 +303,7 @@ async fn the_first_request_that_leaves_the_machine_is_said() {
         talk.ok("far").await;
         talk.ok("far again").await;
         assert_eq!(told(), 1);
-        let mut again = Talk::as_set(&home);
+        let mut again = Talk::as_set(&home).await;
         again.ok("still far").await;
         assert_eq!(told(), 1, "the session's requests went there before");
         again.ok("/new").await;
@@ -355,7 +355,7 @@ impl Model for Far {
 #[tokio::test]
 async fn what_would_be_sent_is_what_is_sent_and_looking_writes_nothing() {
     for home in homes() {
-        let talk = Talk::new(&home);
+        let talk = Talk::new(&home).await;
         let look = async |more: &[&str]| home.ok(&[&["context", "show", "--next"], more].concat()).await;
         for text in ["hello", "and again, at some length"] {
             let trees = home.ok(&["tree", "list"]).await;
@@ -368,7 +368,7 @@ async fn what_would_be_sent_is_what_is_sent_and_looking_writes_nothing() {
             let longer = look(&["-m", &format!("{text}{}", " and more".repeat(50))]).await;
             assert!(longer["used"].as_u64() > ahead["used"].as_u64(), "its tokens count");
 
-            let mut talk = Talk::as_set(&home);
+            let mut talk = Talk::as_set(&home).await;
             let node = field(&talk.ok(text).await, "node");
             let sent = home.ok(&["context", "show", &node]).await;
             assert_eq!(sent["sha256"], ahead["sha256"], "byte for byte");
@@ -405,7 +405,7 @@ async fn nothing_is_said_to_a_document() {
 #[tokio::test]
 async fn what_leaves_the_window_is_said_and_undo_brings_it_back() {
     for home in homes() {
-        let mut talk = Talk::new(&home);
+        let mut talk = Talk::new(&home).await;
         for text in ["one", "two", "three", "four"] {
             talk.ok(text).await;
         }
@@ -434,7 +434,7 @@ async fn reload_says_beforehand_what_it_costs_and_the_next_request_pays_it_once(
     home.app.workspace.root = Some(root);
     home.app.workspace.accepted = workspace::trust::Accepted::All;
     std::fs::write(folder.join("AGENTS.md"), "Be brief.\n".repeat(200)).unwrap();
-    let mut talk = Talk::new(&home);
+    let mut talk = Talk::new(&home).await;
     assert_eq!(
         talk.ok("/reload").await,
         json!({"changed": [], "tokens": null, "reusable": null, "reusable_anew": null})

@@ -106,7 +106,7 @@ fn name(home: &mut TestHome, named: Option<&str>) {
 
 /// Says something in `main`; the node of the answer.
 async fn say(home: &TestHome, text: &str) -> (String, String) {
-    let mut talk = Conversation::open(&home.app, &Chat::default()).unwrap();
+    let mut talk = Conversation::open(&home.app, &Asker::owner(), &Chat::default()).await.unwrap();
     let taken = talk.take(&home.app, &Asker::owner(), text).await.unwrap();
     assert_eq!(taken, Slashed::Turn);
     let outcome = talk.answer(&home.app, &Asker::owner()).await.unwrap();

@@ -4,6 +4,7 @@
 //! [`OutputStyle::line`]; what is ours does not. The match over [`Outcome`] is exhaustive, so that a new command cannot
 //! be forgotten here.
 
+mod approvals;
 mod care;
 mod chat;
 mod columns;
@@ -105,6 +106,7 @@ pub(crate) fn plain(outcome: &Outcome, to: OutputStyle) -> RenderedOutcome {
         Outcome::TreeNamed(done) => RenderedOutcome::new(format!("{}\n", done.tree)),
         Outcome::Chatted(done) => chat::chatted(done, to),
         Outcome::Sessions(found) => RenderedOutcome::new(chat::sessions(found, to)),
+        Outcome::Approvals(found) => RenderedOutcome::new(approvals::list(found, to)),
         Outcome::Session(found) => RenderedOutcome::new(chat::session(found, to)),
         Outcome::Models(found) => RenderedOutcome::new(model::models(found, to)),
         Outcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),

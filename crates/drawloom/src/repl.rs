@@ -94,7 +94,7 @@ pub(crate) fn hold(
         // While a turn runs here, other processes say theirs through it.
         let _listening = opened.listen().await;
         let app = Arc::clone(&opened.app);
-        let mut conversation = Conversation::open(&app, args)?;
+        let mut conversation = Conversation::open(&app, &Asker::owner(), args).await?;
         // Here a model is needed sooner or later: better to say at once that there is none.
         let begins = begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app)?);
         person.notice(&begins);

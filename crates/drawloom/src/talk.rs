@@ -5,15 +5,18 @@
 
 mod thoughts;
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent::questions::Decision;
+use agent::questions::{Decision, Question, QuestionId};
 use commands::frontend::Frontend;
 use loom::NodeId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::Thoughts;
@@ -33,6 +36,32 @@ pub(crate) struct Person {
     /// Whether thinking is shown dimmed.
     dims: bool,
     stream: Mutex<Streamed>,
+    /// Held while a question is asked.
+    asking: Mutex<()>,
+    questions: Mutex<Questions>,
+}
+
+/// Questions of work, as far as they are asked here.
+#[derive(Default)]
+struct Questions {
+    /// The one at the terminal.
+    open: Option<QuestionId>,
+    answered: HashSet<QuestionId>,
+}
+
+impl Questions {
+    /// A question is about to be asked, unless it has an answer.
+    fn begin(&mut self, question: QuestionId) -> bool {
+        let is_open = !self.answered.contains(&question);
+        self.open = is_open.then_some(question);
+        is_open
+    }
+
+    /// A question has an answer. Whether it is being asked.
+    fn end(&mut self, question: QuestionId) -> bool {
+        self.answered.insert(question);
+        self.open.take_if(|open| *open == question).is_some()
+    }
 }
 
 /// What is being shown while it is written.
@@ -50,7 +79,16 @@ struct Streamed {
 impl Person {
     /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
-        Self { quiet, verbose, answers: false, unattended: false, dims: false, stream: Mutex::default() }
+        Self {
+            quiet,
+            verbose,
+            answers: false,
+            unattended: false,
+            dims: false,
+            stream: Mutex::default(),
+            asking: Mutex::default(),
+            questions: Mutex::default(),
+        }
     }
 
     /// The same, with answers shown on standard output while they come: for a conversation at a terminal.
@@ -98,6 +136,11 @@ impl Person {
     /// Shows lines at the terminal and asks. None when nobody is there to answer: no terminal, none of the
     /// program's streams is one, or it went away.
     pub(crate) fn answer(&self, lines: &[String], question: &str) -> Option<bool> {
+        self.answer_unless(lines, question, &|| false)
+    }
+
+    /// The same; none as soon as it need not be asked any more.
+    fn answer_unless(&self, lines: &[String], question: &str, is_over: &dyn Fn() -> bool) -> Option<bool> {
         if !(io::stdin().is_terminal() || io::stderr().is_terminal()) {
             return None;
         }
@@ -106,7 +149,11 @@ impl Person {
         for line in lines {
             writeln!(terminal, "{}", explicit(line)).ok()?;
         }
-        ask(&terminal, question).ok().flatten()
+        ask(&terminal, question, is_over).ok().flatten()
+    }
+
+    fn questions(&self) -> MutexGuard<'_, Questions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A line was typed while text was shown: the cursor stands at the beginning of the next.
@@ -172,11 +219,26 @@ impl Frontend for Person {
         !self.unattended && (io::stdin().is_terminal() || io::stderr().is_terminal())
     }
 
-    fn decide(&self, question: &str) -> Decision {
+    fn decide(&self, question: &Question) -> Option<Decision> {
+        // One at a time: two could not be told apart.
+        let _turn = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.questions().begin(question.id) {
+            return None;
+        }
+        let asks = format!("{} (or `drawloom approve {}`)", question.text, question.id.short());
         ASKING.store(true, Ordering::SeqCst);
-        let answer = self.answer(&[], question);
+        let answer = self.answer_unless(&[], &asks, &|| self.questions().open.is_none());
         ASKING.store(false, Ordering::SeqCst);
-        if answer == Some(true) { Decision::Approved } else { Decision::Denied }
+        self.questions().open.take()?;
+        Some(if answer == Some(true) { Decision::Approved } else { Decision::Denied })
+    }
+
+    fn answered(&self, question: QuestionId, decision: Decision, by: &str) {
+        if self.questions().end(question) {
+            let said = if decision == Decision::Approved { "approved" } else { "denied" };
+            // Behind the question stands no line end yet.
+            crate::output::to_stderr(&format!("\n{said} by {}", one_line(by)));
+        }
     }
 
     fn note(&self, line: &str) {
@@ -212,7 +274,7 @@ impl Frontend for Person {
     fn confirm(&self, question: &str) -> bool {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
-        terminal.is_ok_and(|terminal| matches!(ask(&terminal, question), Ok(Some(true))))
+        terminal.is_ok_and(|terminal| matches!(ask(&terminal, question, &|| false), Ok(Some(true))))
     }
 
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
@@ -220,10 +282,24 @@ impl Frontend for Person {
     }
 }
 
-/// Asks at a terminal. Only what is typed after the question counts; none when the terminal went away.
-fn ask(mut terminal: &File, question: &str) -> io::Result<Option<bool>> {
+/// How often it is looked whether a question was answered elsewhere.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Asks at a terminal. Only what is typed after the question counts; none when the terminal went away, or once
+/// `is_over` says that it need not be asked any more.
+fn ask(mut terminal: &File, question: &str, is_over: &dyn Fn() -> bool) -> io::Result<Option<bool>> {
     terminal.write_all(format!("{} [y/N] ", explicit(question)).as_bytes())?;
     tcflush(terminal, QueueSelector::IFlush)?;
+    // A terminal can be read once a whole line was typed.
+    loop {
+        match poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&LOOK)) {
+            // What is typed from then on is for others.
+            Ok(_) | Err(Errno::INTR) if is_over() => return Ok(None),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
     let mut answer = String::new();
     let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
     Ok((read > 0).then(|| matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")))
@@ -269,11 +345,11 @@ mod tests {
         person.write_all(ahead.as_bytes()).unwrap();
         if !ahead.is_empty() {
             // The terminal takes input over in its own time: wait until a reader would see it.
-            let mut ready = [rustix::event::PollFd::new(&program, rustix::event::PollFlags::IN)];
-            rustix::event::poll(&mut ready, None).unwrap();
+            let mut ready = [PollFd::new(&program, PollFlags::IN)];
+            poll(&mut ready, None).unwrap();
         }
         let asked = std::thread::spawn(move || {
-            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?").unwrap() == Some(true);
+            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?", &|| false).unwrap() == Some(true);
             (told, program)
         });
         let seen = shown(&mut person);

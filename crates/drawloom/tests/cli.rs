@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "cli/approvals.rs"]
+mod approvals;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/configuration.rs"]
@@ -45,6 +47,8 @@ mod seer;
 mod server;
 #[path = "cli/server_windows.rs"]
 mod server_windows;
+#[path = "cli/session_settings.rs"]
+mod session_settings;
 #[path = "cli/sharing.rs"]
 mod sharing;
 #[path = "cli/spending.rs"]

@@ -27,6 +27,8 @@ pub(crate) enum Lock<'a> {
     Jobs,
     /// Sessions, and which trees they have.
     Sessions,
+    /// What the home spends: what is reserved is compared with what is spent by one transaction after the other.
+    Spending,
     /// The numbers of events: taken last, so that their order is that of commits.
     Events,
     /// The whole store: every other transaction that writes has ended.

@@ -44,6 +44,16 @@ pub enum StoreError {
         /// Who holds it.
         holder: Holder,
     },
+    /// A question cannot be answered with this word.
+    #[error("{word} is no answer to this question: it takes {}", .answers.join(", "))]
+    NotAnAnswer {
+        word: String,
+        /// The words it takes.
+        answers: Vec<String>,
+    },
+    /// A request does not fit in what may be spent. It was not begun.
+    #[error("a request does not fit in what may be spent")]
+    OverBudget,
     /// A plan or row that no planner makes.
     #[error("this change does not fit the tree: {0}")]
     Malformed(String),

@@ -6,6 +6,8 @@
 use loom::{GenerationId, OpKind, Seq, Slot, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
 
+use crate::question::QuestionId;
+
 /// Events a store keeps.
 pub const KEPT: u64 = 16_384;
 
@@ -40,6 +42,8 @@ pub enum Happening {
         /// Which.
         id: GenerationId,
     },
+    /// A question was asked or answered.
+    Question { id: QuestionId },
     /// Content was removed for good: what was read before may be gone.
     Removed,
 }

@@ -34,6 +34,78 @@ pub struct NewGeneration {
     pub bodies: Vec<Bytes>,
     /// Those among them that are stored already.
     pub cited: Vec<Digest>,
+    /// What is kept for it while it runs; none where it costs nothing.
+    pub reservation: Option<Reservation>,
+}
+
+/// What a generation may come to. It is kept for it from its beginning to its outcome, for all processes of the home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    /// Names the turn it is a part of, within its tree.
+    pub turn: String,
+    pub micro_dollars: u64,
+    /// Tokens whose price is not known.
+    pub tokens: u64,
+    pub limits: SpendLimits,
+}
+
+/// What may be spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpendLimits {
+    /// Micro-dollars of a turn.
+    pub turn: u64,
+    /// Micro-dollars since `day_began`.
+    pub day: u64,
+    /// Micro-dollars since `month_began`.
+    pub month: u64,
+    /// Tokens without a known price since `day_began`.
+    pub tokens: u64,
+    pub day_began: Millis,
+    pub month_began: Millis,
+}
+
+/// What is spent, and reserved by generations that run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// Micro-dollars of the turn.
+    pub turn: u64,
+    /// Micro-dollars of the day.
+    pub day: u64,
+    /// Micro-dollars of the month.
+    pub month: u64,
+    /// Tokens of the day whose price is not known.
+    pub tokens: u64,
+}
+
+/// A request beside one limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitUse {
+    /// Spent and reserved.
+    pub used: u64,
+    /// What the request may come to.
+    pub asked: u64,
+    /// The limit.
+    pub most: u64,
+}
+
+impl LimitUse {
+    /// Whether the request does not fit.
+    pub const fn is_over(&self) -> bool {
+        self.asked > 0 && self.used.saturating_add(self.asked) > self.most
+    }
+}
+
+impl Reservation {
+    /// The request beside the limits of turn, day, month and tokens, in this order.
+    pub const fn beside(&self, spending: &Spending) -> [LimitUse; 4] {
+        let (money, limits) = (self.micro_dollars, &self.limits);
+        [
+            LimitUse { used: spending.turn, asked: money, most: limits.turn },
+            LimitUse { used: spending.day, asked: money, most: limits.day },
+            LimitUse { used: spending.month, asked: money, most: limits.month },
+            LimitUse { used: spending.tokens, asked: self.tokens, most: limits.tokens },
+        ]
+    }
 }
 
 /// How far a generation is.

@@ -30,6 +30,7 @@ mod listing;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod principal;
+mod question;
 mod rows;
 mod schema;
 mod search;
@@ -51,13 +52,14 @@ pub use fence::{Fence, Guard, Holder, Lease, Tenure};
 pub use follow::{Follower, follow};
 pub use forget::{Forget, Forgotten, Place, SHORTEST_TEXT};
 pub use generation::{
-    Bytes, Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, Received, SpentAfter,
-    SpentRow, Usage, UsageRow,
+    Bytes, Generation, GenerationFilter, GenerationState, LimitUse, NewGeneration, Outcome, Received,
+    Reservation, SpendLimits, Spending, SpentAfter, SpentRow, Usage, UsageRow,
 };
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::Limits;
 pub use listing::{NodeName, TreeEntry, TreeFilter};
 pub use principal::{Principal, Scope};
+pub use question::{Answer, Decision, NewAnswer, NewQuestion, Question, QuestionId};
 pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
 pub use session::{NewSession, Session, SessionFilter, SessionId, SessionKind};

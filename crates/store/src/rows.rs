@@ -16,6 +16,7 @@ pub(crate) mod node;
 mod operation;
 mod position;
 pub(crate) mod queries;
+pub(crate) mod questions;
 pub(crate) mod reader;
 pub(crate) mod sessions;
 pub(crate) mod trees;

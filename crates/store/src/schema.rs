@@ -108,9 +108,11 @@ CREATE TABLE injections (
 CREATE TABLE generations (
     id BLOB PRIMARY KEY, tree INTEGER NOT NULL, manifest BLOB NOT NULL,
     state INTEGER NOT NULL, owner TEXT NOT NULL, fence INTEGER NOT NULL, row TEXT NOT NULL,
-    reserved INTEGER NOT NULL DEFAULT 0     -- micro-dollars it may cost, while it runs
+    turn TEXT NOT NULL DEFAULT '',          -- names the turn whose budget it counts against, within its tree
+    -- What it may come to, while it runs: micro-dollars, and tokens whose price is not known.
+    reserved INTEGER NOT NULL DEFAULT 0, reserved_tokens INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX generations_tree ON generations (tree);
+CREATE INDEX generations_tree ON generations (tree, turn);
 CREATE INDEX generations_started ON generations (state) WHERE state = 0;
 CREATE INDEX generations_manifest ON generations (manifest);
 CREATE TABLE manifests (digest BLOB PRIMARY KEY, bytes BLOB NOT NULL);
@@ -163,10 +165,12 @@ CREATE INDEX jobs_ended ON jobs (ended) WHERE ended IS NOT NULL;
 
 -- What running work asks a person: answered once, or denied when it expires.
 CREATE TABLE questions (
-    id BLOB PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, asker TEXT NOT NULL, payload TEXT NOT NULL,
-    answers TEXT NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL,
-    owner TEXT NOT NULL, fence INTEGER NOT NULL,
-    decision TEXT, reason TEXT, answered_by TEXT, answered INTEGER
+    id BLOB PRIMARY KEY, tree INTEGER NOT NULL, kind TEXT NOT NULL, asker TEXT NOT NULL, payload TEXT NOT NULL,
+    answers TEXT NOT NULL,                  -- words that approve, as JSON
+    created INTEGER NOT NULL, expires INTEGER NOT NULL, owner TEXT NOT NULL, fence INTEGER NOT NULL,
+    decision INTEGER,                       -- 1 approved, 0 denied
+    word TEXT, reason TEXT, answered_by TEXT, answered INTEGER
 ) WITHOUT ROWID;
-CREATE INDEX questions_open ON questions (session, created) WHERE decision IS NULL;
+CREATE INDEX questions_open ON questions (created) WHERE decision IS NULL;
+CREATE INDEX questions_answered ON questions (answered) WHERE answered IS NOT NULL;
 ";

@@ -70,6 +70,8 @@ pub struct Session {
     pub archived: bool,
     /// When it began.
     pub created_at: Millis,
+    /// How it is gone on with, as its conversations write it; empty where nothing was set.
+    pub settings: String,
     /// Its trees that were not purged, the oldest first: it goes on in the last one.
     pub trees: Vec<TreeEntry>,
 }

@@ -21,14 +21,17 @@ use crate::error::{ServerError, StoreError};
 use crate::event::{Cursor, Events};
 use crate::fence::{Fence, Holder, Lease, Tenure};
 use crate::forget::{Forget, Forgotten, Place};
-use crate::generation::{Generation, GenerationFilter, SpentAfter, SpentRow, UsageRow};
+use crate::generation::{
+    Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow, UsageRow,
+};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::{Principal, only_owner};
+use crate::question::{NewAnswer, NewQuestion, Question, QuestionId};
 use crate::rows::{
-    commit, events, forget, generations, import, maintenance, queries, reader, sessions, trees, work,
-    workspaces,
+    commit, events, forget, generations, import, maintenance, queries, questions, reader, sessions, trees,
+    work, workspaces,
 };
 use crate::search::{Hits, SearchScope};
 use crate::server::ServerOptions;
@@ -370,6 +373,17 @@ impl Store {
         self.write(move |db| sessions::archive(db, &who, &id, archived)).await
     }
 
+    /// Writes how a session is gone on with. The store does not look into it.
+    pub async fn set_session_settings(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        settings: &str,
+    ) -> Result<(), StoreError> {
+        let (who, id, settings) = (who.clone(), id.clone(), settings.to_owned());
+        self.write(move |db| sessions::set_settings(db, &who, &id, &settings)).await
+    }
+
     /// Removes a session whose trees are all purged.
     ///
     /// # Errors
@@ -628,6 +642,57 @@ impl Store {
         self.read(move |db| work::jobs(db, &who, filter)).await
     }
 
+    /// Asks a question, which stands from now on by the engine's clock.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when a guard no longer holds.
+    pub async fn ask(&self, who: &Principal, question: NewQuestion) -> Result<Question, StoreError> {
+        let who = who.clone();
+        self.write(move |db| questions::ask(db, &who, &question)).await
+    }
+
+    /// A question, answered or not.
+    pub async fn question(&self, who: &Principal, id: QuestionId) -> Result<Question, StoreError> {
+        let who = who.clone();
+        self.read(move |db| questions::question(db, &who, id)).await
+    }
+
+    /// The questions that stand, the oldest first.
+    pub async fn open_questions(&self, who: &Principal) -> Result<Vec<Question>, StoreError> {
+        let who = who.clone();
+        self.read(move |db| questions::open(db, &who)).await
+    }
+
+    /// The question a person names by its id or the beginning of its short id. Those that stand come first.
+    ///
+    /// # Errors
+    /// [`StoreError::Ambiguous`] with the candidates' short ids.
+    pub async fn resolve_question(&self, who: &Principal, name: &str) -> Result<QuestionId, StoreError> {
+        let (who, name) = (who.clone(), name.to_owned());
+        self.read(move |db| questions::resolve(db, &who, &name)).await
+    }
+
+    /// Answers a question. The answer that stood already, if it had one: that of the first counts. One past its time
+    /// is denied.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAnAnswer`] names the words the question takes.
+    pub async fn answer_question(
+        &self,
+        who: &Principal,
+        id: QuestionId,
+        answer: NewAnswer,
+    ) -> Result<Option<crate::question::Answer>, StoreError> {
+        let who = who.clone();
+        self.write(move |db| questions::answer(db, &who, id, &answer)).await
+    }
+
+    /// Denies a question if it is past its time by the engine's clock, and returns it as it is then.
+    pub async fn expire_question(&self, who: &Principal, id: QuestionId) -> Result<Question, StoreError> {
+        let who = who.clone();
+        self.write(move |db| questions::expire(db, &who, id)).await
+    }
+
     /// Generations, oldest first.
     pub async fn generations(
         &self,
@@ -652,6 +717,17 @@ impl Store {
     ) -> Result<Fence, StoreError> {
         let (who, from, to) = (who.clone(), from.clone(), to.clone());
         self.write(move |db| generations::take_over(db, &who, generation, &from, &to)).await
+    }
+
+    /// What is spent of the limits a request in a tree counts against, with what generations that run may come to.
+    pub async fn spending(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        reservation: &Reservation,
+    ) -> Result<Spending, StoreError> {
+        let (who, reservation) = (who.clone(), reservation.clone());
+        self.read(move |db| generations::spending(db, trees::find(db, &who, tree)?, &reservation)).await
     }
 
     /// Usage written down at or after `since`, of one tree or of all, oldest first.

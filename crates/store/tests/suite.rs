@@ -14,6 +14,7 @@ mod suite {
     mod home;
     mod names;
     mod principals;
+    mod questions;
     #[cfg(feature = "postgres")]
     mod screen;
     mod searching;
@@ -21,6 +22,7 @@ mod suite {
     mod server;
     mod sessions;
     mod showing;
+    mod spending;
     mod twins;
     mod views;
     mod work;

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loom::ViewName;
 use model::CancelHandle;
-use store::Fence;
+use store::{Fence, Principal};
 
 use super::operation::{Operation, Say, Text};
 use super::turn::{TurnConfig, TurnIdentity};
 use super::{EventLog, Input, TreeChoice, TurnInput};
 use crate::error::AgentError;
 use crate::event::{Event, SayId};
-use crate::questions::Questions;
+use crate::runtime::Runtime;
 use crate::steering::{RemoteInput, Reply};
 
 /// Inputs that may wait for a session (spec: scale §4 `steering`).
@@ -75,7 +75,8 @@ impl Pending {
 
     fn remote(remote: Box<RemoteInput>) -> Self {
         let text = Text { key: remote.key.clone(), text: remote.text.clone(), view: remote.view.clone() };
-        Self { remote: Some(remote), ..Self::text(text, When::Steers) }
+        let attended = remote.attended;
+        Self { remote: Some(remote), attended, ..Self::text(text, When::Steers) }
     }
 
     /// Whether it can be said in a turn of this kind.
@@ -116,7 +117,7 @@ impl Inbox {
     }
 
     /// Takes in an operation. What it comes to at once is an event.
-    pub(super) fn take(&self, input: Input, log: &EventLog, questions: &Questions) {
+    pub(super) fn take(&self, input: Input, log: &EventLog, runtime: &Runtime) {
         match input {
             Input::Operation(Operation::Say(say)) => self.wait(Pending::said(*say), log),
             Input::Operation(Operation::Steer(text)) => self.wait(Pending::text(text, When::Steers), log),
@@ -127,9 +128,15 @@ impl Inbox {
                 }
             }
             Input::Operation(Operation::Answer { question, decision }) => {
-                if let Err(error) = questions.answer(&question, decision) {
-                    log.push(Event::notice(error.to_string()));
-                }
+                let (runtime, log) = (runtime.clone(), log.clone());
+                // The session waits for no answer of the store's.
+                tokio::spawn(async move {
+                    let who = &Principal::Owner;
+                    let done = runtime.answer_question(who, question, decision, (None, None)).await;
+                    if let Err(error) = done {
+                        log.push(Event::notice(error.to_string()));
+                    }
+                });
             }
             Input::Operation(Operation::Close) => self.close(log),
             Input::Remote(remote) => self.take_remote(remote, log),

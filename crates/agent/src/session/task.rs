@@ -20,7 +20,7 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
     let mut last: Option<Arc<TurnConfig>> = None;
     while !inbox.is_closing() {
         let Some(input) = inputs.recv().await else { break };
-        inbox.take(input, log, &runtime.questions);
+        inbox.take(input, log, runtime);
         let is_idle = inbox.is_empty();
         loop {
             let (stop, cancel) = Cancel::new();
@@ -30,12 +30,12 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
             last = loop {
                 tokio::select! {
                     biased;
-                    Some(input) = inputs.recv() => inbox.take(input, log, &runtime.questions),
+                    Some(input) = inputs.recv() => inbox.take(input, log, runtime),
                     used = &mut turn => break used,
                 }
             };
             while let Ok(input) = inputs.try_recv() {
-                inbox.take(input, log, &runtime.questions);
+                inbox.take(input, log, runtime);
             }
         }
         if !is_idle {

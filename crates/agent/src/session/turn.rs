@@ -171,7 +171,7 @@ impl Turn<'_> {
                 && let (TreeChoice::Current, Some(text)) = (&first.tree, first.input.alone())
                 && let Some(tree) = runtime.newest_tree(who, self.session).await?
             {
-                let said = (&first.key, text.as_str());
+                let said = (&first.key, text.as_str(), first.attended);
                 let place = (self.session, &first.view, config.identity(tree));
                 let mut stopped = self.cancel.clone();
                 let handed = tokio::select! {
@@ -196,12 +196,12 @@ impl Turn<'_> {
 
     /// Everything from the first write to the last, under the lease.
     async fn hold(&self, held: Held, first: Pending, config: &TurnConfig) {
-        let attended = first.attended;
         match self.tree(&held, &first).await {
             Ok(tree) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
-                let (mut batch, mut calls) = (vec![first], 0);
+                let (mut batch, mut calls, mut attended) = (vec![first], 0, false);
                 while !batch.is_empty() {
+                    attended |= batch.iter().any(|pending| pending.attended);
                     if let Some(written) = self.write(&held, tree, batch).await {
                         let request = GenerationRequest {
                             part_of: written.part_of,

@@ -54,7 +54,7 @@ pub async fn hand_over(
     runtime: &Runtime,
     who: &Principal,
     (session, view, identity): (&SessionId, &ViewName, TurnIdentity),
-    (key, text): (&SayId, &str),
+    (key, text, attended): (&SayId, &str, bool),
     log: &EventLog,
 ) -> Result<HandedOver, AgentError> {
     if text.len() as u64 > MAX_NODE_BYTES {
@@ -79,6 +79,7 @@ pub async fn hand_over(
         key: key.clone(),
         identity,
         text: text.to_owned(),
+        attended,
     };
     // Half a message is none: it has no end of line, and is not taken in.
     if !matches!(timeout(TO_READ, send(&mut write, &message)).await, Ok(Ok(()))) {
@@ -176,11 +177,7 @@ impl Link<'_> {
                 outcome.elsewhere = true;
                 (Event::Finished { says: vec![self.key.clone()], outcome }, Some(HandedOver::Answered))
             }
-            // It is asked where the turn runs.
-            Event::Question { question } => {
-                (Event::notice(format!("asked elsewhere: {}", question.text)), None)
-            }
-            Event::Answered { .. } | Event::Idle | Event::Queued { .. } | Event::Rejected { .. } => {
+            Event::Idle | Event::Queued { .. } | Event::Rejected { .. } => {
                 return None;
             }
             other => (other, None),

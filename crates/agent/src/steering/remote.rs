@@ -33,6 +33,8 @@ pub(crate) struct RemoteInput {
     /// Turns it may be a part of.
     pub(crate) identity: TurnIdentity,
     pub(crate) text: String,
+    /// Whether somebody there may answer a question.
+    pub(crate) attended: bool,
     replies: mpsc::Sender<Receipt>,
 }
 
@@ -40,8 +42,8 @@ impl RemoteInput {
     /// A message, and where what becomes of it is heard.
     pub(super) fn new(message: Message) -> (Self, mpsc::Receiver<Receipt>) {
         let (replies, heard) = mpsc::channel(MAX_REPLIES);
-        let Message { key, view, fence, identity, text, .. } = message;
-        (Self { key, view, fence, identity, text, replies }, heard)
+        let Message { key, view, fence, identity, text, attended, .. } = message;
+        (Self { key, view, fence, identity, text, attended, replies }, heard)
     }
 
     /// Replies without waiting for whoever it is for.
@@ -105,6 +107,7 @@ mod tests {
             key: ulid::Ulid::from_bytes([1; 16]).into(),
             identity,
             text: "hello".to_owned(),
+            attended: false,
         }
     }
 

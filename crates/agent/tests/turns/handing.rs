@@ -114,7 +114,7 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
                 let key: SayId = runtime.new_id().unwrap();
                 let log = EventLog::default();
                 let place = (&entered.session, &entered.view, mine);
-                hand_over(&runtime, &WHO, place, (&key, "two?"), &log).await
+                hand_over(&runtime, &WHO, place, (&key, "two?", false), &log).await
             }
         });
         while !matches!(events.next().await.unwrap().event, Event::Queued { .. }) {}
@@ -266,7 +266,7 @@ async fn handed_as(
 ) -> Result<HandedOver, AgentError> {
     let key: SayId = process.runtime.new_id().unwrap();
     let place = (&entered.session, &entered.view, identity);
-    hand_over(&process.runtime, &WHO, place, (&key, text), &EventLog::default()).await
+    hand_over(&process.runtime, &WHO, place, (&key, text, false), &EventLog::default()).await
 }
 
 /// A process that holds the session and whose side of the protocol the test plays.

@@ -3,7 +3,7 @@
 //! What a file is its first bytes say. Its name only ever speaks against it: a file that is called a picture and is
 //! none is refused rather than sent as the text it may be.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use context::Target;
@@ -32,6 +32,8 @@ pub(super) struct Attached {
     pub(super) text: NewText,
     /// What of it is no text.
     pub(super) medium: Option<Medium>,
+    /// Where it lies, if it waits for the session; none for a file of one call.
+    pub(super) waits_as: Option<PathBuf>,
 }
 
 /// A picture or a sound that goes along.
@@ -82,7 +84,7 @@ impl Attached {
             // What stands in a file is not the owner's word (spec: security §3).
             trust: Trust::Outside,
         };
-        Ok(Self { text, medium })
+        Ok(Self { text, medium, waits_as: None })
     }
 
     /// Refuses what a model does not take.
@@ -138,7 +140,8 @@ impl Conversation {
         let text = loom::content::plain_text(&file.text.content);
         let first = text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
         app.frontend.note(&format!("{} goes along with the next thing you say", one_line(&first)));
-        self.attached.push(file);
+        let waits_as = std::path::absolute(path).ok();
+        self.attached.push(Attached { waits_as, ..file });
         Ok(())
     }
 

@@ -41,14 +41,18 @@ pub struct Conversation {
     pub(super) told: Option<(String, String)>,
     /// The turn that is shown.
     pub(super) turn: Option<TurnShown>,
+    /// The model that was named in the session, whichever a flag of this call names.
+    pub(super) kept_model: Option<String>,
+    /// How much a model is to think, as was said in the session.
+    pub(super) kept_thinking: Option<Thinking>,
 }
 
 impl Conversation {
     /// Opens a session; nothing is written, and no model is looked for, before something is said.
     ///
     /// # Errors
-    /// When the name is none, or a file cannot be read.
-    pub fn open(app: &App, args: &Chat) -> Result<Self, CommandError> {
+    /// When the name is none, a file cannot be read, or as the store says.
+    pub async fn open(app: &App, asker: &Asker, args: &Chat) -> Result<Self, CommandError> {
         let (name, view, kind) = if args.temp {
             let id = app.runtime.new_id::<loom::TreeId>()?;
             (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
@@ -62,7 +66,7 @@ impl Conversation {
             .iter()
             .map(|path| Attached::read(app, path, Accept::RegularOrPipe))
             .collect::<Result<_, _>>()?;
-        Ok(Self {
+        let mut conversation = Self {
             chosen: Chosen { workspace: app.workspace.key.clone(), name, kind },
             view,
             preset: args.preset.clone(),
@@ -74,7 +78,11 @@ impl Conversation {
             attached,
             told: None,
             turn: None,
-        })
+            kept_model: None,
+            kept_thinking: None,
+        };
+        conversation.restore(app, asker).await?;
+        Ok(conversation)
     }
 
     /// What it is called: `SESSION`, `SESSION:FORK` in a fork.

@@ -40,12 +40,38 @@ impl Conversation {
         let config = match self.config.take() {
             Some(config) => config,
             None => {
-                let preset = generate::preset(app, self.preset.as_deref())?;
-                let name = app.settings.model.as_deref().or(preset.model.as_deref());
-                self.config_with(app, app.models.find(name)?)?
+                let model = self.find_model(app)?;
+                self.config_with(app, model)?
             }
         };
         Ok(self.config.insert(config))
+    }
+
+    /// The model a flag names, else the one named in the session, else the default. One of the session that cannot
+    /// be had any more is said so.
+    fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
+        let preset = generate::preset(app, self.preset.as_deref())?;
+        let default = app.settings.model.as_deref().or(preset.model.as_deref());
+        let Some(kept) = self.model_of_session(app) else { return app.models.find(default) };
+        match app.models.find(Some(kept)) {
+            Ok(model) => Ok(model),
+            Err(error) => {
+                let model = app.models.find(default)?;
+                let (kept, info) = (text::terminal::one_line(kept), model.info().full_name());
+                app.frontend.note(&format!(
+                    "{kept}, the model of this session, cannot be had: {}; {} is asked instead",
+                    error.message,
+                    text::terminal::one_line(&info)
+                ));
+                Ok(model)
+            }
+        }
+    }
+
+    /// The model that was named in the session, unless this call names one.
+    fn model_of_session(&self, app: &App) -> Option<&str> {
+        let is_named = app.settings.named.is_some() || self.preset.is_some();
+        self.kept_model.as_deref().filter(|_| !is_named)
     }
 
     fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
@@ -71,7 +97,7 @@ impl Conversation {
         think: Option<Thinking>,
     ) -> Result<ThinkShown, CommandError> {
         if let Some(think) = think {
-            self.think = Some(think);
+            (self.think, self.kept_thinking) = (Some(think), Some(think));
             if let Some(config) = &mut self.config {
                 config.params.thinking = Some(think);
             }
@@ -126,6 +152,7 @@ impl Conversation {
         let before = self.config.as_ref().map(place);
         if let Some(name) = name {
             let model = app.models.find(Some(name))?;
+            self.kept_model = Some(name.to_owned());
             self.config = Some(match self.config.take() {
                 Some(config) => TurnConfig { model, ..config },
                 None => self.config_with(app, model)?,
@@ -148,7 +175,8 @@ impl Conversation {
     /// The model that is named for it, as it was named.
     pub(crate) fn model_named(&self, app: &App) -> Option<String> {
         let of_preset = || generate::preset(app, self.preset.as_deref()).ok()?.model;
-        app.settings.model.clone().or_else(of_preset)
+        let kept = self.model_of_session(app).map(str::to_owned);
+        kept.or_else(|| app.settings.model.clone()).or_else(of_preset)
     }
 }
 

@@ -45,7 +45,14 @@ impl Conversation {
         if view != ViewName::default() && !forks.iter().any(|fork| fork == view.as_str()) {
             return Err(missing());
         }
+        let is_another = self.chosen != chosen;
         (self.chosen, self.view, self.anew) = (chosen, view, false);
+        if is_another {
+            // What was set there holds there.
+            (self.config, self.think) = (None, None);
+            self.attached.clear();
+            self.restore(app, asker).await?;
+        }
         self.went(app, asker).await
     }
 

@@ -12,7 +12,6 @@ use super::{Conversation, position};
 use crate::app::App;
 use crate::egress_notice;
 use crate::error::CommandError;
-use crate::frontend::Shown;
 use crate::results::chat::{Chatted, MediaShown};
 use crate::results::tree::UsageShown;
 use crate::rights::{Asker, Right};
@@ -84,6 +83,7 @@ impl Conversation {
             Some(entered) => (entered, TreeChoice::Current),
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
+                self.keep_settings(app, asker).await?;
                 (Entered { view: self.view.clone(), ..entered }, TreeChoice::Current)
             }
         };
@@ -185,7 +185,7 @@ impl Conversation {
     /// Shows the turn until something else than text has come of it; none once nothing is under way in the session.
     /// Cancel-safe but for the one step that has been taken from the events.
     pub async fn next(&mut self, app: &App, asker: &Asker) -> Option<Step> {
-        let shown = Shown { frontend: app.frontend.clone(), questions: app.runtime.questions.clone() };
+        let shown = app.shown();
         loop {
             let turn = self.turn.as_mut()?;
             let mut cancel = app.cancel.clone();
@@ -210,7 +210,12 @@ impl Conversation {
                         return Some(Step::Joined { text, remote });
                     }
                     self.anew = false;
-                    self.attached.clear();
+                    let waited = std::mem::take(&mut self.attached);
+                    if waited.iter().any(|file| file.waits_as.is_some())
+                        && let Err(error) = self.keep_settings(app, asker).await
+                    {
+                        app.frontend.note(&format!("files that were sent still wait: {}", error.message));
+                    }
                 }
                 Event::Finished { says, outcome } => {
                     let own = says.contains(&turn.key);

@@ -29,7 +29,7 @@ pub(super) async fn next(
     }
     let prepared = if tree.is_empty() {
         let session = SessionArg { session: args.session.clone() };
-        let mut conversation = Conversation::open(app, &Chat { session, ..Chat::default() })?;
+        let mut conversation = Conversation::open(app, asker, &Chat { session, ..Chat::default() }).await?;
         if args.view.view.is_some() {
             conversation.look_at(args.view.name()?);
         }

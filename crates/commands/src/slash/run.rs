@@ -79,13 +79,20 @@ impl App {
             SlashCommand::Reload => Outcome::Reloaded(conversation.reload(self, asker).await?),
             SlashCommand::File { path } => {
                 conversation.attach(self, path.as_deref())?;
+                conversation.keep_settings(self, asker).await?;
                 Done::outcome()
             }
             SlashCommand::Zone => Outcome::Zone(conversation.window_usage(self, asker).await?),
             SlashCommand::Think { think } => {
-                Outcome::Think(conversation.ask_to_think(self, think.map(Think::wish))?)
+                let shown = conversation.ask_to_think(self, think.map(Think::wish))?;
+                conversation.keep_settings(self, asker).await?;
+                Outcome::Think(shown)
             }
-            SlashCommand::Model { name } => Outcome::Model(conversation.ask_model(self, name.as_deref())?),
+            SlashCommand::Model { name } => {
+                let shown = conversation.ask_model(self, name.as_deref())?;
+                conversation.keep_settings(self, asker).await?;
+                Outcome::Model(shown)
+            }
             SlashCommand::Verify => {
                 let (tree, _) = place(self, asker, conversation).await?;
                 let args = Verify { tree: Some(tree.to_string()), file: None, node: None };

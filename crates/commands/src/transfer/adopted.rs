@@ -104,7 +104,10 @@ pub(super) fn sent_for(file: &ImportedFile, nodes: &[loom::Node]) -> Vec<(NewGen
             metadata: held.metadata,
         });
         let (bodies, cited) = (bodies.collect(), Vec::new());
-        Some((NewGeneration { row: held.row.clone(), tenure, manifest, bodies, cited }, received))
+        Some((
+            NewGeneration { row: held.row.clone(), tenure, manifest, bodies, cited, reservation: None },
+            received,
+        ))
     })
     .collect()
 }

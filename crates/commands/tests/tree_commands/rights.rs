@@ -12,13 +12,16 @@ use crate::home::{TestHome, command_line, field, homes, parsed};
 
 /// Every command as typed, with the right its row must name.
 fn rows() -> Vec<(&'static str, Right)> {
-    use Right::{Act, Admin, Read, Write};
+    use Right::{Act, Admin, Approve, Read, Write};
     vec![
         ("chat -m x", Act),
         ("sessions list", Read),
         ("sessions show S", Read),
         ("sessions rename S T", Write),
         ("sessions archive S", Write),
+        ("approvals list", Approve),
+        ("approve Q", Approve),
+        ("deny Q", Approve),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),
@@ -184,7 +187,8 @@ async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
     assert_eq!(names, TABLE.map(|row| row.name), "every row has one in the test");
     for home in homes() {
         home.models.set(ScriptModel::echo(ScriptOptions::default()));
-        let mut conversation = Conversation::open(&home.app, &Chat::default()).unwrap();
+        let mut conversation =
+            Conversation::open(&home.app, &Asker::owner(), &Chat::default()).await.unwrap();
         for (line, right) in slash_rows() {
             let Input::Command(command) = parse(line) else { panic!("{line}") };
             assert_eq!(command.row().right, right, "{line}");

@@ -277,8 +277,14 @@ impl<'a> TreeBuilder<'a> {
             runs: vec![Run { from: first.id, to: parent.position.id, digest: sent.digest }],
         };
         let tenure = Tenure { owner: Holder::new("bench"), fence: Fence(1) };
-        let new =
-            NewGeneration { row, tenure: tenure.clone(), manifest, bodies: Vec::new(), cited: Vec::new() };
+        let new = NewGeneration {
+            row,
+            tenure: tenure.clone(),
+            manifest,
+            bodies: Vec::new(),
+            cited: Vec::new(),
+            reservation: None,
+        };
         self.with.generations.push(new);
         self.with.outcomes.push(Outcome {
             generation: id,

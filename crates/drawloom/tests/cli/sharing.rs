@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
-use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -140,4 +140,52 @@ fn a_request_that_was_not_billed_costs_nothing_and_the_fallback_is_not_refused()
     let run = world.run(&["--model", "down/m", "chat", "-m", "hi"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.err.contains("told/m is asked instead"), "{run:?}");
+}
+
+#[test]
+fn five_processes_share_one_purse() {
+    let world = World::new();
+    world.ok(&["--model", "script:echo", "chat", "--session", "first", "-m", "the home is made"]);
+    // Each request is reckoned with 10 ¢ at most, and none is answered before all have been made or refused.
+    let (release, released) = (Arc::new(Mutex::new(false)), Arc::new(Condvar::new()));
+    let (gate, opened) = (Arc::clone(&release), Arc::clone(&released));
+    let far = server::Server::start(move |path, _| {
+        if path.ends_with("/chat/completions") {
+            drop(opened.wait_while(gate.lock().unwrap(), |released| !*released).unwrap());
+        }
+        let message = json!({"role": "assistant", "content": "far"});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": 10, "completion_tokens": 1});
+        Some(json!({"id": "f", "choices": [choice], "usage": usage}).to_string())
+    });
+    world.write(
+        "config.toml",
+        &format!(
+            "[budget]\nday = 0.25\n[providers.far]\nbase_url = \"{}\"\nplace = \"remote\"\n\
+             [models.\"far/m\"]\noutput_limit = 1000\nprice_input = 0\nprice_output = 100\n",
+            far.base()
+        ),
+    );
+    let mut all: Vec<Running> = (0..5)
+        .map(|number| {
+            let session = format!("s{number}");
+            let words = ["--model", "far/m", "chat", "--session", &session, "-m", "hi"];
+            Running(piped(&mut world.command(&words)))
+        })
+        .collect();
+    let began = Instant::now();
+    let mut ended = || all.iter_mut().filter_map(|one| one.0.try_wait().unwrap()).count();
+    while ended() + far.bodies().len() < 5 {
+        assert!(began.elapsed() < SOON, "they hang: {} ended, {} asked", ended(), far.bodies().len());
+        std::thread::yield_now();
+    }
+    *release.lock().unwrap() = true;
+    released.notify_all();
+    let codes: Vec<_> = all.iter_mut().map(|one| one.0.wait().unwrap().code()).collect();
+    let passed = codes.iter().filter(|code| **code == Some(0)).count();
+    let refused = codes.iter().filter(|code| **code == Some(4)).count();
+    assert_eq!((passed, refused), (2, 3), "{codes:?}");
+    assert_eq!(far.bodies().len(), 2);
+    // The control: what was reserved is given back, and what was spent is little.
+    world.ok(&["--model", "far/m", "chat", "--session", "s9", "-m", "hi"]);
 }

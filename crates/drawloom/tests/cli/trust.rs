@@ -161,6 +161,18 @@ fn doctor_names_the_state_and_changes_nothing() {
     assert!(why(&world).contains("trusted") && !why(&world).contains("never"), "{}", why(&world));
 }
 
+/// The same command, of whose terminal questions can be asked: its standard input becomes its terminal.
+pub(crate) fn with_terminal(program: &Command) -> Command {
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait"]).arg(program.get_program()).args(program.get_args());
+    command.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("PATH", "/usr/bin:/bin");
+    program.get_current_dir().into_iter().for_each(|folder| {
+        command.current_dir(folder);
+    });
+    command
+}
+
 /// Runs the program at a terminal of its own, where a person answers what is asked.
 pub(crate) fn at_terminal(
     world: &World,
@@ -182,11 +194,8 @@ pub(crate) fn at_terminal(
     modes.local_modes.remove(LocalModes::ECHO);
     tcsetattr(&settings, OptionalActions::Now, &modes).unwrap();
     drop(settings);
-    let program = world.command(arguments);
-    let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait"]).arg(program.get_program()).args(program.get_args());
-    command.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env("PATH", "/usr/bin:/bin").current_dir(folder);
+    let mut command = with_terminal(&world.command(arguments));
+    command.current_dir(folder);
     let mut child = command.stdin(stream()).stdout(Stdio::null()).stderr(stream()).spawn().unwrap();
     drop(command);
     let mut person = std::fs::File::from(person);

@@ -175,6 +175,7 @@ fn key(lock: Lock<'_>) -> i32 {
         Lock::Events => -1,
         Lock::Jobs => -2,
         Lock::Sessions => -3,
+        Lock::Spending => -4,
         Lock::Lease(name) => {
             let hash = Sha256::digest(name.as_bytes());
             i32::from_be_bytes([hash[0] | 0x80, hash[1], hash[2], hash[3] & 0x7f])
@@ -195,6 +196,7 @@ mod tests {
             Lock::Events,
             Lock::Jobs,
             Lock::Sessions,
+            Lock::Spending,
             Lock::Lease("a"),
             Lock::Lease("b"),
         ];

@@ -11,6 +11,7 @@ use crate::engine::{Lock, NONE, Value, params};
 use crate::error::StoreError;
 use crate::event::{Cursor, Event, Events, Happening, KEPT};
 use crate::principal::Principal;
+use crate::question::QuestionId;
 
 /// How often old events are removed, in events.
 const SWEEP: i64 = 1024;
@@ -98,6 +99,10 @@ fn write(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<Vec<u8>, StoreE
             out.fixed(&id.to_bytes());
         }
         Happening::Removed => out.byte(4),
+        Happening::Question { id } => {
+            out.byte(5);
+            out.fixed(&id.to_bytes());
+        }
     }
     Ok(out.0)
 }
@@ -121,6 +126,7 @@ fn read(db: &Db<'_>, tree: TreeKey, bytes: &[u8]) -> Result<Happening, StoreErro
         }
         3 => Happening::Generation { id: GenerationId::from_bytes(read.fixed()?) },
         4 => Happening::Removed,
+        5 => Happening::Question { id: QuestionId::from_bytes(read.fixed()?) },
         _ => return Err(read.damaged()),
     })
 }

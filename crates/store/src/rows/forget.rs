@@ -9,7 +9,7 @@ use loom::{
 
 use super::bytes::unpack;
 use super::trees::{TreeRef, find};
-use super::{cell, commit, draft, events, node, operation};
+use super::{cell, commit, draft, events, node, operation, questions};
 use crate::db::{Db, TreeKey, bytes_of, digest, get, id16};
 use crate::engine::{Lock, NONE, params};
 use crate::error::StoreError;
@@ -176,6 +176,7 @@ pub(crate) fn remove(db: &Db<'_>, found: &Found, now: Millis) -> Result<Forgotte
     for job in &found.of_jobs {
         db.run("UPDATE jobs SET payload = '', result = '' WHERE pk = ?1", [job.0])?;
     }
+    questions::forget(db, found.target.tree, |text| found.target.needles.occur_in(text.as_bytes()))?;
     for id in touched {
         let tree = find(db, &Principal::Owner, id)?;
         let head = commit::Head::read(db, tree)?;

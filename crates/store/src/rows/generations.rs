@@ -1,6 +1,6 @@
 //! Generations with what they sent and what came back.
 
-use crate::engine::{NONE, Row, ValueRef, params};
+use crate::engine::{Lock, NONE, Row, ValueRef, params};
 use loom::rows::StoredResponse;
 use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
 
@@ -8,13 +8,13 @@ use super::bytes::{pack, unpack};
 use super::events;
 use super::trees::{TreeRef, find_mut, json, seen, to_json};
 use crate::compress::Dictionary;
-use crate::db::{Db, TreeKey, bytes_of, digest, get, unsigned};
+use crate::db::{Db, TreeKey, bytes_of, digest, get, signed, unsigned};
 use crate::error::StoreError;
 use crate::event::Happening;
 use crate::fence::{Fence, Holder, Tenure};
 use crate::generation::{
-    Generation, GenerationFilter, GenerationState, NewGeneration, Outcome, SpentAfter, SpentRow, Usage,
-    UsageRow,
+    Generation, GenerationFilter, GenerationState, LimitUse, NewGeneration, Outcome, Reservation, Spending,
+    SpentAfter, SpentRow, Usage, UsageRow,
 };
 use crate::principal::Principal;
 
@@ -87,11 +87,64 @@ pub(crate) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(
         keep(db, Sent::Body, body.digest, &body.bytes)?;
         cite(db, row.manifest, body.digest)?;
     }
+    if let Some(reservation) = &new.reservation {
+        // What others begin meanwhile waits, and counts this one.
+        db.engine().lock(Lock::Spending)?;
+        let spending = spending(db, tree, reservation)?;
+        if reservation.beside(&spending).iter().any(LimitUse::is_over) {
+            return Err(StoreError::OverBudget);
+        }
+    }
+    let (turn, reserved, tokens) = match &new.reservation {
+        Some(kept) => (kept.turn.as_str(), signed(kept.micro_dollars)?, signed(kept.tokens)?),
+        None => ("", 0, 0),
+    };
     db.run(
-        "INSERT INTO generations (id, tree, manifest, state, owner, fence, row) VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6)",
-        params![id, tree.key.0, row.manifest.0, &new.tenure.owner.0, new.tenure.fence.0 as i64, to_json(row)?],
+        "INSERT INTO generations (id, tree, manifest, state, owner, fence, row, turn, reserved, reserved_tokens)
+         VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            id,
+            tree.key.0,
+            row.manifest.0,
+            &new.tenure.owner.0,
+            new.tenure.fence.0 as i64,
+            to_json(row)?,
+            turn,
+            reserved,
+            tokens,
+        ],
     )?;
     events::append(db, tree.key, &Happening::Generation { id: row.id })
+}
+
+/// As [`crate::Store::spending`]. One statement, so that what ends meanwhile is counted once.
+pub(crate) fn spending(
+    db: &Db<'_>,
+    tree: TreeRef,
+    reservation: &Reservation,
+) -> Result<Spending, StoreError> {
+    let limits = &reservation.limits;
+    let sql = "SELECT
+        (SELECT CAST(coalesce(sum(u.cost), 0) AS BIGINT) FROM usage u JOIN generations g ON g.id = u.generation
+            WHERE g.tree = ?1 AND g.turn = ?2 AND u.cost > 0),
+        (SELECT CAST(coalesce(sum(reserved), 0) AS BIGINT) FROM generations
+            WHERE tree = ?1 AND turn = ?2 AND state = 0),
+        (SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM usage WHERE at >= ?3 AND cost > 0),
+        (SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM usage WHERE at >= ?4 AND cost > 0),
+        (SELECT CAST(coalesce(sum(prompt + completion), 0) AS BIGINT) FROM usage WHERE at >= ?3 AND cost < 0),
+        (SELECT CAST(coalesce(sum(reserved), 0) AS BIGINT) FROM generations WHERE state = 0),
+        (SELECT CAST(coalesce(sum(reserved_tokens), 0) AS BIGINT) FROM generations WHERE state = 0)";
+    let params = params![tree.key.0, &reservation.turn, limits.day_began.0, limits.month_began.0];
+    let found = db.one(sql, params, |row| {
+        let number = |index| unsigned(row, index);
+        Ok(Spending {
+            turn: number(0)? + number(1)?,
+            day: number(2)? + number(5)?,
+            month: number(3)? + number(5)?,
+            tokens: number(4)? + number(6)?,
+        })
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 pub(crate) fn cite(db: &Db<'_>, manifest: Digest, body: Digest) -> Result<(), StoreError> {
@@ -111,7 +164,12 @@ pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), S
     if state != GenerationState::Started || tenure != outcome.tenure {
         return Err(StoreError::Fenced { what: format!("generation {id}") });
     }
-    db.run("UPDATE generations SET state = ?2 WHERE id = ?1", (id.to_bytes(), state_code(outcome.state)))?;
+    let sql = if outcome.state == GenerationState::Started {
+        "UPDATE generations SET state = ?2 WHERE id = ?1"
+    } else {
+        "UPDATE generations SET state = ?2, reserved = 0, reserved_tokens = 0 WHERE id = ?1"
+    };
+    db.run(sql, (id.to_bytes(), state_code(outcome.state)))?;
     if let Some(received) = &outcome.response {
         db.run(
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)

@@ -52,7 +52,7 @@ fn taken(db: &Db<'_>, workspace: &str, name: &str, but: &SessionId) -> Result<bo
 /// As [`crate::Store::sessions`].
 pub(crate) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
     let all = db.all(
-        "SELECT id, workspace, name, kind, archived, created FROM sessions
+        "SELECT id, workspace, name, kind, archived, created, settings FROM sessions
          WHERE (workspace = ?1 OR ?1 IS NULL) AND (name = ?2 OR ?2 IS NULL) AND (archived = 0 OR ?3 = 1)",
         params![filter.workspace.as_deref(), filter.name.as_deref(), filter.archived],
         |row| {
@@ -63,6 +63,7 @@ pub(crate) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Resu
                 kind: kind(get(row, 3)?)?,
                 archived: get(row, 4)?,
                 created_at: loom::Millis(get(row, 5)?),
+                settings: get(row, 6)?,
                 trees: Vec::new(),
             })
         },
@@ -121,6 +122,18 @@ pub(crate) fn archive(
         return Err(StoreError::Exists("session"));
     }
     db.run("UPDATE sessions SET archived = ?2 WHERE id = ?1", (&id.0, archived))?;
+    Ok(())
+}
+
+/// As [`crate::Store::set_session_settings`].
+pub(crate) fn set_settings(
+    db: &Db<'_>,
+    who: &Principal,
+    id: &SessionId,
+    settings: &str,
+) -> Result<(), StoreError> {
+    find(db, who, id)?;
+    db.run("UPDATE sessions SET settings = ?2 WHERE id = ?1", (&id.0, settings))?;
     Ok(())
 }
 

@@ -54,6 +54,7 @@ pub(crate) async fn generation(page: &Page, sent: &str) -> NewGeneration {
         manifest,
         bodies: vec![Bytes::new(format!("body of {sent}"))],
         cited: Vec::new(),
+        reservation: None,
     }
 }
 

@@ -1,0 +1,115 @@
+//! Questions of running work, answered from another process (spec: cli §2 `approvals`, agent §1 *Budgets*).
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::replaying::{Server, server};
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
+use crate::world::World;
+
+/// A server each of whose requests is over the day's budget.
+fn dear(world: &World) -> Server {
+    let server = server();
+    world.write(
+        "config.toml",
+        &format!(
+            "[budget]\nturn = 10\nday = 0.05\n[providers.told]\nbase_url = \"http://127.0.0.1:{}\"\n\
+             place = \"remote\"\ndialect = \"anthropic_messages\"\n\
+             [models.\"told/m\"]\noutput_limit = 1000\nprice_input = 0\nprice_output = 100\n",
+            server.port
+        ),
+    );
+    server
+}
+
+/// A conversation that has come to the question.
+fn asked(world: &World) -> Terminal {
+    let command = world.command(&["--model", "told/m", "chat", "--color", "never"]);
+    let mut terminal = Terminal::start(with_terminal(&command));
+    terminal.at_prompt();
+    terminal.types("hi\r");
+    terminal.shows("go on? (or `drawloom approve");
+    terminal
+}
+
+fn open(world: &World) -> Vec<Value> {
+    world.json(&["approvals", "list"]).1["approvals"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_question_is_answered_with_yes_from_another_process() {
+    let world = World::new();
+    let server = dear(&world);
+    let mut terminal = asked(&world);
+    let found = open(&world);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let question = &found[0];
+    assert_eq!((&question["kind"], &question["session"]), (&"budget".into(), &"main".into()));
+    assert_eq!(question["answers"], serde_json::json!(["yes"]));
+    let id = question["short_id"].as_str().unwrap().to_owned();
+    let shown = world.ok(&["approvals", "list"]);
+    assert!(shown.contains(&id) && shown.contains("session main"), "{shown}");
+
+    let wrong = world.run(&["approve", &id, "--answer", "maybe"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("it takes yes"), "{wrong:?}");
+    assert!(server.asked.lock().unwrap().is_empty(), "it waits");
+    world.ok(&["approve", &id[..4]]);
+    terminal.shows("approved by process");
+    terminal.shows("from afar");
+    terminal.at_prompt();
+
+    let second = world.run(&["deny", &id]);
+    assert_eq!(second.code, Some(2), "{second:?}");
+    assert!(second.err.contains("it was approved by process"), "{second:?}");
+    assert!(open(&world).is_empty());
+    assert_eq!(world.run(&["approve", "zzzz"]).code, Some(3));
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn a_question_is_answered_with_no_from_another_process() {
+    let world = World::new();
+    let server = dear(&world);
+    let mut terminal = asked(&world);
+    let id = open(&world)[0]["id"].as_str().unwrap().to_owned();
+    world.ok(&["deny", &id, "--reason", "not today"]);
+    terminal.shows("denied by process");
+    terminal.shows("the day's budget is spent");
+    terminal.at_prompt();
+    assert!(server.asked.lock().unwrap().is_empty());
+    // The control: a yes the next time.
+    terminal.types("hi again\r");
+    terminal.until("the second question", |terminal| terminal.contents().matches("go on? (or").count() == 2);
+    world.ok(&["approve", open(&world)[0]["short_id"].as_str().unwrap()]);
+    terminal.shows("from afar");
+    terminal.at_prompt();
+    assert!(open(&world).is_empty());
+}
+
+#[test]
+fn a_question_of_a_process_that_is_gone_is_denied() {
+    let world = World::new();
+    let _server = dear(&world);
+    let terminal = asked(&world);
+    let question = open(&world).remove(0);
+    let asker = question["asker"].as_str().unwrap();
+    let pid: i32 = asker.split(' ').nth(1).unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    drop(terminal);
+    let late = world.run(&["approve", question["short_id"].as_str().unwrap()]);
+    assert_eq!(late.code, Some(2), "{late:?}");
+    assert!(late.err.contains("it was denied by the end of its process"), "{late:?}");
+    assert!(open(&world).is_empty());
+}
+
+#[test]
+fn where_nobody_can_answer_it_is_denied_at_once_and_nobody_is_asked() {
+    let world = World::new();
+    let server = dear(&world);
+    let run = world.run(&["--model", "told/m", "chat", "-m", "hi"]);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(server.asked.lock().unwrap().is_empty() && open(&world).is_empty());
+}

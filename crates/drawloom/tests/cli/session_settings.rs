@@ -1,0 +1,83 @@
+//! Settings of a session outlive the process they were said in (spec: gateway §1).
+
+use serde_json::json;
+
+use crate::terminal::Terminal;
+use crate::world::World;
+
+fn world() -> World {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    std::fs::write(world.path("here").join("note.txt"), "the tide table").unwrap();
+    world
+}
+
+/// A model that answers in its own way, whatever is said.
+fn other(world: &World) -> String {
+    let file = world.path("other.jsonl");
+    std::fs::write(&file, json!({"text": "from the other", "loop": true}).to_string()).unwrap();
+    format!("script:{}", file.display())
+}
+
+/// Everything that was said and answered in `main`.
+fn told(world: &World) -> String {
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    world.ok(&["tree", "text", session["tree"].as_str().unwrap()])
+}
+
+#[test]
+fn model_thinking_and_waiting_files_are_there_for_the_next_process() {
+    let world = world();
+    let model = other(&world);
+    let mut terminal = Terminal::start(world.command(&["chat", "--color", "never"]));
+    terminal.says("hello\r");
+    terminal.says(&format!("/model {model}\r"));
+    terminal.says("/think high\r");
+    terminal.says("/file note.txt\r");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+
+    let (_, think) = world.json(&["chat", "-m", "/think"]);
+    assert_eq!(think["thinking"], "high");
+    let run = world.run(&["chat", "-m", "what now?"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "from the other\n"), "{run:?}");
+    assert!(run.err.contains("note.txt waits from before"), "{run:?}");
+    assert_eq!(told(&world).matches("the tide table").count(), 1);
+    // What went along waits no longer.
+    let run = world.run(&["chat", "-m", "and now?"]);
+    assert_eq!((run.out.as_str(), run.err.contains("note.txt")), ("from the other\n", false), "{run:?}");
+    assert_eq!(told(&world).matches("the tide table").count(), 1);
+
+    // A flag holds for its call alone, and another session has its own.
+    assert_eq!(world.ok(&["--model", "script:echo", "chat", "-m", "a flag"]), "a flag\n");
+    assert_eq!(world.ok(&["chat", "-m", "without"]), "from the other\n");
+    assert_eq!(world.ok(&["chat", "--session", "beside", "-m", "beside"]), "beside\n");
+}
+
+#[test]
+fn what_cannot_be_had_any_more_is_named_and_the_conversation_goes_on() {
+    let world = world();
+    let model = other(&world);
+    world.ok(&["chat", "-m", "hello"]);
+    world.ok(&["chat", "-m", &format!("/model {model}")]);
+    world.ok(&["chat", "-m", "/file note.txt"]);
+    std::fs::remove_file(world.path("other.jsonl")).unwrap();
+    std::fs::remove_file(world.path("here").join("note.txt")).unwrap();
+    let run = world.run(&["chat", "-m", "are you there?"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "are you there?\n"), "{run:?}");
+    assert!(run.err.contains("the model of this session, cannot be had"), "{run:?}");
+    assert!(run.err.contains("script/echo is asked instead"), "{run:?}");
+    assert!(run.err.contains("note.txt waited from before and is left out"), "{run:?}");
+}
+
+#[test]
+fn what_is_set_before_anything_was_said_is_kept_once_something_is() {
+    let world = world();
+    let model = other(&world);
+    let mut terminal = Terminal::start(world.command(&["chat", "--color", "never"]));
+    terminal.says(&format!("/model {model}\r"));
+    terminal.says("hello\r");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(world.ok(&["chat", "-m", "again"]), "from the other\n");
+}
