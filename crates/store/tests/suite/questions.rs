@@ -132,7 +132,7 @@ fn work_that_lost_its_lease_asks_nothing_and_others_do_not_see_the_question() {
         let page = home.create(Mode::Dialogue, "").await;
         let store = &home.store;
         let holder = Holder::new("one");
-        let fence = store.acquire_lease(OWNER, "turn", &holder, TEN_MINUTES, Millis(0)).await.unwrap();
+        let fence = store.acquire_lease(OWNER, "turn", &holder, TEN_MINUTES).await.unwrap();
         let guards = vec![Guard { lease: "turn".to_owned(), fence }];
         let guarded = || NewQuestion { guards: guards.clone(), ..question(&page, TEN_MINUTES) };
         let asked = store.ask(OWNER, guarded()).await.unwrap();
