@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use store::{Forget, Forgotten, Place};
+use store::{Forget, Forgotten, Place, QuotedAs};
 
 use crate::app::App;
 use crate::args::care::Forget as ForgetArgs;
@@ -105,6 +105,10 @@ fn removed(places: &[Place], dry_run: bool) -> Removed {
     for place in places {
         let name = match place {
             Place::Node { .. } => "nodes",
+            Place::Quote { how: QuotedAs::Version, .. } => "versions that were edited from it",
+            Place::Quote { how: QuotedAs::Branch, .. } => "branches with its beginning",
+            Place::Quote { how: QuotedAs::Copy, .. } => "nodes that hold its text",
+            Place::Running { .. } => "answers under way, which are stopped and dropped",
             Place::Draft { .. } => "drafts",
             Place::Shown { .. } => "notices shown with nodes",
             Place::Label { .. } => "titles, bookmarks and tags",
@@ -113,6 +117,7 @@ fn removed(places: &[Place], dry_run: bool) -> Removed {
             Place::Manifest { .. } => "manifests",
             Place::Body { .. } => "request bodies",
             Place::Job { .. } => "jobs",
+            Place::Question { .. } => "questions",
         };
         *counts.entry(name).or_default() += 1;
     }
