@@ -18,6 +18,7 @@ use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
 use crate::args::{NodeArg, TreeArg};
+use crate::care::leftovers;
 use crate::error::CommandError;
 use crate::frontend::{Frontend, Shown};
 use crate::results::Outcome;
@@ -102,6 +103,10 @@ impl App {
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
     pub async fn recover(&self) -> Result<u64, CommandError> {
+        if let Err(error) = leftovers::sweep(&self.runtime.home) {
+            tracing::warn!(%error, "what a backup or restore left behind could not be removed");
+        }
+        Box::pin(self.runtime.end_forgetting()).await?;
         Ok(self.runtime.recover(&self.shown()).await?)
     }
 

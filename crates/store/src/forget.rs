@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 
 use loom::content::{blob_name, plain_text};
 use loom::operation::TimelineEffect;
-use loom::{
-    Block, Digest, GenerationId, Millis, NodeId, OpKind, Operation, Seq, Slot, TreeId, ViewName,
-};
+use loom::{Block, Digest, GenerationId, Millis, NodeId, OpKind, Operation, Seq, Slot, TreeId, ViewName};
 use text::mask::TextFinder;
 
 use crate::error::StoreError;

@@ -690,6 +690,8 @@ impl Store {
             while let Some(portion) = forgetting.next_portion() {
                 let done = self.write(move |db| forget::remove(db, &portion, now)).await?;
                 forgetting.removed(done);
+                // Whoever waits to write has a turn.
+                tokio::task::yield_now().await;
             }
             let again = move |db: &Db<'_>| forget::look_again(db, forgetting);
             forgetting = self.read_within(Time::Unbounded, again).await?;
@@ -713,12 +715,13 @@ impl Store {
         Ok(true)
     }
 
+    /// The newest event.
+    pub async fn cursor(&self) -> Result<Cursor, StoreError> {
+        self.read(events::last).await
+    }
+
     /// Stops answers under way: what their owners report of them is refused from then on.
-    pub async fn stop(
-        &self,
-        who: &Principal,
-        generations: BTreeSet<GenerationId>,
-    ) -> Result<(), StoreError> {
+    pub async fn stop(&self, who: &Principal, generations: BTreeSet<GenerationId>) -> Result<(), StoreError> {
         let who = who.clone();
         self.write(move |db| forget::stop_all(db, &who, &generations)).await
     }

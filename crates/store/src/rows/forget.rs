@@ -7,9 +7,7 @@ mod find;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use loom::{
-    CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, ViewName,
-};
+use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, ViewName};
 
 use super::trees::{TreeRef, find as find_tree};
 use super::{cell, commit, draft, events, node, operation};
@@ -182,11 +180,7 @@ impl Forgetting {
 }
 
 /// Finds what [`crate::Store::forget`] removes.
-pub(crate) fn begin(
-    db: &Db<'_>,
-    who: &Principal,
-    what: &Forget,
-) -> Result<Forgetting, StoreError> {
+pub(crate) fn begin(db: &Db<'_>, who: &Principal, what: &Forget) -> Result<Forgetting, StoreError> {
     only_owner(who, "forget")?;
     let target = match what {
         Forget::Node { tree, node } => {

@@ -103,10 +103,14 @@ impl SqliteTransaction<'_> {
             }
             let mut stands = false;
             let word = format!("\"{word}\"");
-            self.query("SELECT 1 FROM search WHERE search MATCH ?1 LIMIT 1", &[(&*word).into()], &mut |_| {
-                stands = true;
-                Ok(false)
-            })?;
+            self.query(
+                "SELECT 1 FROM search WHERE search MATCH ?1 LIMIT 1",
+                &[(&*word).into()],
+                &mut |_| {
+                    stands = true;
+                    Ok(false)
+                },
+            )?;
             if !stands {
                 let sql = "INSERT INTO meta (key, value) VALUES (?1, x'01') ON CONFLICT DO NOTHING";
                 self.execute(sql, &[super::scrub::BORDERS.into()])?;

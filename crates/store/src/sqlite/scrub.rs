@@ -68,7 +68,8 @@ impl Database {
             pages = MERGED;
             tokio::time::sleep(PAUSE).await;
         }
-        let done = |conn: &Connection| conn.execute("DELETE FROM meta WHERE key = ?1", [BORDERS]).map_err(failure);
+        let done =
+            |conn: &Connection| conn.execute("DELETE FROM meta WHERE key = ?1", [BORDERS]).map_err(failure);
         self.run_alone(done).await.map(drop)
     }
 

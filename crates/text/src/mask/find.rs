@@ -94,9 +94,9 @@ impl TextFinder {
 
     fn stands_percent_encoded_in(&self, bytes: &[u8]) -> bool {
         // A form writes blanks as plus signs, everything else leaves plus signs as they are.
-        [false, true].into_iter().any(|is_form| {
-            percent_decoded(bytes, is_form).is_some_and(|decoded| self.stands_in(&decoded))
-        })
+        [false, true]
+            .into_iter()
+            .any(|is_form| percent_decoded(bytes, is_form).is_some_and(|decoded| self.stands_in(&decoded)))
     }
 
     fn stands_in(&self, bytes: &[u8]) -> bool {

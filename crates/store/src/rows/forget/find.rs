@@ -125,11 +125,7 @@ fn all_trees(db: &Db<'_>) -> Result<Vec<TreeRef>, StoreError> {
 }
 
 /// The content of a node, if the tree has it.
-pub(super) fn content_of(
-    db: &Db<'_>,
-    tree: TreeRef,
-    node: NodeId,
-) -> Result<Option<Vec<Block>>, StoreError> {
+pub(super) fn content_of(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<Vec<Block>>, StoreError> {
     Ok(whole(db, tree, node)?.map(|row| row.node.content))
 }
 
@@ -191,7 +187,8 @@ fn going(
     }
     let mut going = Vec::new();
     for (id, (row, quotes)) in found {
-        if quotes.is_some() && row.has_content
+        if quotes.is_some()
+            && row.has_content
             && let Some(content) = content_of(db, tree, id)?
         {
             // What sent or answered a quote holds the words as well.
@@ -461,9 +458,10 @@ impl Finder<'_, '_> {
         }
         let mut holding: BTreeSet<Digest> = BTreeSet::new();
         for (manifest, goes) in looked_at {
-            let cited = self.db.all("SELECT body FROM citations WHERE manifest = ?1", [manifest.0], |row| {
-                digest(row, 0)
-            })?;
+            let cited =
+                self.db.all("SELECT body FROM citations WHERE manifest = ?1", [manifest.0], |row| {
+                    digest(row, 0)
+                })?;
             for body in cited {
                 let goes = match bodies.get(&body) {
                     Some(goes) => *goes,
