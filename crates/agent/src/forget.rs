@@ -65,7 +65,7 @@ impl Runtime {
     /// # Errors
     /// As the store says; what fails is done again next time.
     pub async fn end_forgetting(&self) -> Result<(), AgentError> {
-        if self.store.is_read_only() {
+        if self.store.is_read_only() || !self.store.has_to_scrub().await? {
             return Ok(());
         }
         let lock = self.forget_lock()?;

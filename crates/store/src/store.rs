@@ -707,6 +707,11 @@ impl Store {
         Ok(forgotten)
     }
 
+    /// Whether what was forgotten may stand in the engine's files still.
+    pub async fn has_to_scrub(&self) -> Result<bool, StoreError> {
+        Ok(self.read(forget::to_scrub).await?.is_some())
+    }
+
     /// Takes what was forgotten out of the engine's files, if that was not done to its end. Whether there was anything.
     pub async fn end_forgetting(&self) -> Result<bool, StoreError> {
         let Some(token) = self.read(forget::to_scrub).await? else { return Ok(false) };

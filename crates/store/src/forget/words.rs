@@ -63,16 +63,24 @@ impl Words {
         found
     }
 
-    /// Takes them out of the cells of an operation; whether there were any.
-    pub(crate) fn remove_from_changes(&self, cells: &mut [CellChange], skipped: &mut [CellKey]) -> bool {
-        let mut found = false;
+    /// Takes them out of the cells of an operation; whether there were any. A tag that holds some is no cell any more.
+    pub(crate) fn remove_from_changes(
+        &self,
+        cells: &mut Vec<CellChange>,
+        skipped: &mut Vec<CellKey>,
+    ) -> bool {
+        let before = (cells.len(), skipped.len());
+        cells.retain(|change| !self.is_in_tag(&change.key));
+        skipped.retain(|key| !self.is_in_tag(key));
+        let mut found = before != (cells.len(), skipped.len());
         for change in cells {
             found |= self.remove_from_cell(&mut change.key, &mut [&mut change.old, &mut change.new]);
         }
-        for key in skipped {
-            found |= self.remove_from_cell(key, &mut []);
-        }
         found
+    }
+
+    fn is_in_tag(&self, key: &CellKey) -> bool {
+        matches!(key, CellKey::Tag { .. }) && self.remove_from_cell(&mut key.clone(), &mut [])
     }
 
     /// The draft without them, if it holds any, now or in what can be undone.
