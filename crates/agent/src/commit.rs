@@ -4,7 +4,8 @@ use context::Features;
 use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
 use model::{FinishReason, ModelError, ParsedResponse, Piece, Prices, RawResponse, Usage};
 use serde::{Deserialize, Serialize};
-use store::{Bytes, GenerationState, Outcome, Principal, Received, With};
+use store::spool::Spool;
+use store::{Bytes, GenerationState, Outcome, Principal, Received, StoreError, With};
 
 use crate::calibration;
 use crate::call::Call;
@@ -78,7 +79,15 @@ pub(crate) async fn commit(
         raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
-    let nodes = make_nodes(runtime, &call.who, &begun, &source, received, ask.part_of).await?;
+    let nodes = match make_nodes(runtime, &call.who, &begun, &source, received, ask.part_of).await {
+        Err(AgentError::Store(StoreError::Fenced { .. })) if runtime.has_ended(&begun.row).await? => {
+            if let Some(Err(error)) = heard.spool.map(Spool::committed) {
+                tracing::warn!(%error, "a spool could not be removed");
+            }
+            return Err(AgentError::Forgotten);
+        }
+        made => made?,
+    };
     if let Some(spool) = heard.spool
         && let Err(error) = spool.committed()
     {

@@ -71,6 +71,9 @@ pub enum AgentError {
     /// What a process that died left cannot be read.
     #[error("{0}")]
     Recovery(String),
+    /// What an answer was asked with was forgotten while it came.
+    #[error("the answer was stopped: a text it was asked with was forgotten meanwhile")]
+    Forgotten,
     /// A turn of the session is under way in another process, or elsewhere in this one.
     #[error("the session is busy: {by} has it")]
     Busy {
@@ -188,6 +191,7 @@ impl AgentError {
             Self::Blobs(_) => ("blobs", 6, "run `drawloom store check`"),
             Self::Home(_) => ("home", 6, "run `drawloom doctor`"),
             Self::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
+            Self::Forgotten => ("forgotten", 5, "ask again; nothing of the answer is kept"),
             Self::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was said"),
             Self::Differs { .. } => {
                 ("busy", 6, "wait for it, or say it as it is asked there; nothing was said")

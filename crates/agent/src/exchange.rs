@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
+use model::{Cancel, Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
 use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
@@ -86,8 +86,23 @@ pub(crate) async fn send(
         }
         deltas.event(&event);
     };
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: call.cancel.clone() };
-    let result = ask.model.send(&prepared.encoded, &to, exchange).await;
+    let (stop, cancel) = Cancel::new();
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
+    let sending = ask.model.send(&prepared.encoded, &to, exchange);
+    let mut cancelled = call.cancel.clone();
+    let stopped = async {
+        tokio::select! {
+            () = cancelled.cancelled() => {}
+            () = runtime.is_stopped(&begun.row) => {}
+        }
+        stop.cancel();
+        std::future::pending::<()>().await;
+    };
+    // Once stopped, it is waited for all the same: what it had received comes with its end.
+    let result = tokio::select! {
+        result = sending => result,
+        () = stopped => return Err(AgentError::Forgotten),
+    };
     deltas.finish();
     spool.finish();
     Ok(ReceivedStream { result, spool: spool.spool })

@@ -17,6 +17,7 @@ pub mod error;
 pub mod event;
 pub mod exchange;
 pub mod fallback;
+mod forget;
 mod lease;
 mod masking;
 mod media;

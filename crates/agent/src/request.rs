@@ -16,7 +16,9 @@ use loom::{
     TreeId, ViewName, render, resolve,
 };
 use model::{Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
-use store::{Bytes, Fence, Guard, Holder, NewGeneration, Principal, Reservation, StoreError, Tenure, With};
+use store::{
+    Bytes, Cursor, Fence, Guard, Holder, NewGeneration, Principal, Reservation, StoreError, Tenure, With,
+};
 
 use crate::calibration;
 use crate::call::Call;
@@ -79,6 +81,8 @@ pub struct Prepared {
     prefix: Option<Vec<u8>>,
     /// Bodies its own rests on, which must be kept as long as it is.
     cited: Vec<Digest>,
+    /// The newest event before it was put together.
+    at: Cursor,
 }
 
 /// A request that is durable.
@@ -114,6 +118,7 @@ impl GenerationRequest {
         refused: Option<u64>,
     ) -> Result<Prepared, AgentError> {
         let info = self.model.info();
+        let at = runtime.store.cursor().await?;
         let asked = self.params.max_tokens.map(u64::from);
         let budget = Budget::new(u64::from(info.window), u64::from(info.output_limit), asked);
         let budget = refused.map_or(budget, |tokens| budget.without(tokens));
@@ -180,6 +185,7 @@ impl GenerationRequest {
             middle,
             prefix,
             cited: rests_on.into_iter().map(|stored| stored.middle).collect(),
+            at,
         })
     }
 
@@ -272,6 +278,7 @@ impl Prepared {
     ) -> Result<Self, AgentError> {
         let digest = earlier.manifest;
         let tree = earlier.tree;
+        let at = runtime.store.cursor().await?;
         let (bytes, middle, prefix, cited) = runtime
             .read(who, tree, {
                 let manifest = manifest.clone();
@@ -312,6 +319,7 @@ impl Prepared {
             prefix,
             cited,
             manifest,
+            at,
         })
     }
 
@@ -368,8 +376,13 @@ impl Prepared {
         };
         let guards = guards.to_vec();
         let injections = self.assembled.injected.clone();
-        let with =
-            With { generations: vec![generation], injections, guards: guards.clone(), ..With::nothing() };
+        let with = With {
+            generations: vec![generation],
+            injections,
+            guards: guards.clone(),
+            prepared_at: Some(self.at),
+            ..With::nothing()
+        };
         runtime.apply_rows(who, row.tree, with).await?;
         Ok(StartedGeneration { row, tenure, guards })
     }

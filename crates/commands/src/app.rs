@@ -94,14 +94,6 @@ pub fn fallbacks(models: &Arc<dyn Models>) -> Fallbacks {
 }
 
 impl App {
-    /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
-    ///
-    /// # Errors
-    /// When the home or the store fails; what was not recovered is found again next time.
-    pub async fn recover(&self) -> Result<u64, CommandError> {
-        Ok(self.runtime.recover(&self.shown()).await?)
-    }
-
     /// Work of someone, which the frontend shows.
     pub(crate) fn call(&self, asker: &Asker) -> Call {
         Call {

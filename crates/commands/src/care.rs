@@ -3,6 +3,7 @@
 mod archive;
 mod backup;
 pub mod backups;
+pub(crate) mod leftovers;
 mod removal;
 mod restore;
 

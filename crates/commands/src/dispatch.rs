@@ -5,6 +5,7 @@ use crate::args::approvals::ApprovalsCommand;
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
+use crate::care::leftovers;
 use crate::error::CommandError;
 use crate::results::Outcome;
 use crate::rights::{Asker, Right};
@@ -12,6 +13,18 @@ use crate::table::Command;
 use crate::{approvals, care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
 
 impl App {
+    /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
+    ///
+    /// # Errors
+    /// When the home or the store fails; what was not recovered is found again next time.
+    pub async fn recover(&self) -> Result<u64, CommandError> {
+        if let Err(error) = leftovers::sweep(&self.runtime.home) {
+            tracing::warn!(%error, "what a backup or restore left behind could not be removed");
+        }
+        Box::pin(self.runtime.end_forgetting()).await?;
+        Ok(self.runtime.recover(&self.shown()).await?)
+    }
+
     /// Runs a command for someone. This is where rights are checked.
     ///
     /// # Errors

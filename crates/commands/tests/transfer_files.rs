@@ -4,6 +4,7 @@
 
 mod transfer {
     mod exporting;
+    mod forgetting;
     mod home;
     mod importing;
     mod law;

@@ -33,6 +33,9 @@ pub struct With {
     pub imported: Option<ImportNote>,
     /// What the plan rests on: if it has changed, nothing is written.
     pub basis: Option<Basis>,
+    /// The newest event when generations that start were prepared: if something of the tree was forgotten since, they
+    /// may hold it, and nothing is written.
+    pub prepared_at: Option<Cursor>,
     /// Nodes of the plan whose text is not there, as of one that was forgotten: only size and hashes are.
     pub absent: Vec<NodeId>,
 }

@@ -21,7 +21,7 @@ pub struct Basis {
 }
 
 impl Basis {
-    /// The answers that can change; rows never do.
+    /// The answers that can change; rows never do, but where they are forgotten.
     pub(crate) fn new(asked: BTreeSet<Key>, answers: Slice) -> Self {
         Self { asked: asked.into_iter().filter(can_change).collect(), answers: Arc::new(answers) }
     }
@@ -47,15 +47,15 @@ const fn can_change(key: &Key) -> bool {
         | Key::OtherVisible(..)
         | Key::Hidden { .. }
         | Key::NewestLeaf(_)
-        | Key::Timeline(_) => true,
+        | Key::Timeline(_)
+        | Key::Node(_)
+        | Key::Operation(_) => true,
         Key::Tree
         | Key::Position(_)
-        | Key::Node(_)
         | Key::VersionWithContent(..)
         | Key::ChildToward(..)
         | Key::CommonAncestor(..)
-        | Key::Drafts(_)
-        | Key::Operation(_) => false,
+        | Key::Drafts(_) => false,
     }
 }
 
@@ -73,6 +73,15 @@ fn same(key: &Key, before: &Slice, now: &Slice) -> bool {
         Key::Timeline(view) => {
             let place = |slice: &Slice| slice.timeline(view).map(|at| (at.undo, at.redo, at.depth));
             place(before) == place(now)
+        }
+        Key::Node(id) => {
+            let purged = |slice: &Slice| slice.node(*id).map(|row| row.map(|row| row.purged));
+            purged(before) == purged(now)
+        }
+        Key::Operation(seq) => {
+            let purged =
+                |slice: &Slice| slice.operation(*seq).map(|record| record.map(|record| record.purged));
+            purged(before) == purged(now)
         }
         _ => true,
     }

@@ -230,6 +230,8 @@ pub enum Changed {
     },
     /// Something else a plan rests on.
     Read(Key),
+    /// Something of the tree was forgotten.
+    Forgotten,
 }
 
 impl Changed {
@@ -244,6 +246,7 @@ impl std::fmt::Display for Changed {
         match self {
             Self::Cell(key) => key.fmt(f),
             Self::Draft { view, slot, .. } => CellKey::Draft { view: view.clone(), slot: *slot }.fmt(f),
+            Self::Forgotten => f.write_str("a text that was forgotten"),
             Self::Read(key) => match key {
                 Key::Views => f.write_str("the views"),
                 Key::Selections(view) => write!(f, "what {view} shows"),
@@ -251,6 +254,7 @@ impl std::fmt::Display for Changed {
                 Key::NewestVisible(at) | Key::OtherVisible(at, _) => write!(f, "what is visible of {at}"),
                 Key::Hidden { at, .. } => write!(f, "what is hidden above {at}"),
                 Key::NewestLeaf(at) => write!(f, "what stands below {at}"),
+                Key::Node(_) | Key::Operation(_) => f.write_str("a text that was forgotten"),
                 _ => f.write_str("the tree"),
             },
         }

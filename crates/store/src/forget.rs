@@ -4,17 +4,19 @@
 //! text becomes a tombstone as a whole: its content was hashed as a whole, and a hole in it would be a forgery.
 //! Its hashes stay. Titles, bookmarks, tags and drafts only lose the words.
 
-use std::collections::{BTreeSet, HashMap};
+mod words;
+
+use std::collections::BTreeSet;
 
 use loom::content::{blob_name, plain_text};
 use loom::operation::TimelineEffect;
-use loom::{
-    Block, CellChange, CellKey, CellValue, Digest, Draft, GenerationId, Millis, NodeId, OpKind, Operation,
-    Seq, Slot, TreeId, ViewName,
-};
+use loom::{Block, Digest, GenerationId, Millis, NodeId, OpKind, Operation, Seq, Slot, TreeId, ViewName};
+use text::mask::TextFinder;
 
 use crate::error::StoreError;
 use crate::job::JobId;
+
+pub(crate) use words::{Removed, Words};
 
 /// What is to be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +41,15 @@ pub enum Place {
         tree: TreeId,
         /// The node.
         node: NodeId,
+    },
+    /// The content of a node that quotes a forgotten one; it is left as a tombstone.
+    Quote {
+        /// Its tree.
+        tree: TreeId,
+        /// The node.
+        node: NodeId,
+        /// How it quotes.
+        how: QuotedAs,
     },
     /// A draft: the words, or the draft if it was a pending edit of the node.
     Draft {
@@ -83,11 +94,32 @@ pub enum Place {
         /// Its digest.
         digest: Digest,
     },
+    /// An answer under way whose request held it, or that holds it: it is stopped, and what came of it is dropped.
+    Running {
+        /// The generation.
+        generation: GenerationId,
+    },
     /// The payload or result of a job.
     Job {
         /// The job.
         job: JobId,
     },
+    /// What running work asked a person, and the answer.
+    Question {
+        /// Its id.
+        question: [u8; 16],
+    },
+}
+
+/// How a node quotes another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QuotedAs {
+    /// It was edited from it, and holds words of it still.
+    Version,
+    /// It branched off inside of it, and holds its beginning.
+    Branch,
+    /// It holds all of its text.
+    Copy,
 }
 
 impl Place {
@@ -95,11 +127,17 @@ impl Place {
     pub(crate) const fn tree(&self) -> Option<TreeId> {
         match self {
             Self::Node { tree, .. }
+            | Self::Quote { tree, .. }
             | Self::Draft { tree, .. }
             | Self::Shown { tree, .. }
             | Self::Label { tree }
             | Self::Operation { tree, .. } => Some(*tree),
-            Self::Response { .. } | Self::Manifest { .. } | Self::Body { .. } | Self::Job { .. } => None,
+            Self::Response { .. }
+            | Self::Manifest { .. }
+            | Self::Body { .. }
+            | Self::Running { .. }
+            | Self::Job { .. }
+            | Self::Question { .. } => None,
         }
     }
 }
@@ -117,225 +155,54 @@ pub struct Forgotten {
 /// node is forgotten: words like "yes" stand in every one of them. What names the node itself goes all the same.
 pub const SHORTEST_TEXT: usize = 16;
 
-/// Texts to be found in bytes, in each form in which they are written there: as they are, as in JSON, and as in
-/// JSON without anything but ASCII.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Needles {
-    /// By their first bytes.
-    long: HashMap<[u8; Self::KEY], Vec<Vec<u8>>>,
-    /// Those with fewer bytes than a key.
-    short: Vec<Vec<u8>>,
-}
-
-impl Needles {
-    const KEY: usize = 8;
-
-    /// Adds a text. The empty one is nowhere.
-    pub(crate) fn add(&mut self, text: &str) {
-        let json = escaped(text, false);
-        let ascii = escaped(text, true);
-        let upper = escaped_upper(text);
-        for form in [text.to_owned(), json, ascii, upper] {
-            self.add_bytes(form.into_bytes());
-        }
-    }
-
-    fn add_bytes(&mut self, form: Vec<u8>) {
-        if form.is_empty() {
-            return;
-        }
-        let forms = match form.first_chunk::<{ Self::KEY }>() {
-            Some(key) => self.long.entry(*key).or_default(),
-            None => &mut self.short,
-        };
-        if !forms.contains(&form) {
-            forms.push(form);
-        }
-    }
-
-    /// Whether any of them occurs.
-    pub(crate) fn occur_in(&self, bytes: &[u8]) -> bool {
-        let long = !self.long.is_empty()
-            && bytes.windows(Self::KEY).enumerate().any(|(at, window)| {
-                let forms = window.first_chunk().and_then(|key| self.long.get(key));
-                forms.is_some_and(|forms| forms.iter().any(|form| bytes[at..].starts_with(form)))
-            });
-        long || self.short.iter().any(|form| bytes.windows(form.len()).any(|window| window == form))
-    }
-}
-
-/// A text as it stands between the quotes of a JSON string.
-fn escaped(text: &str, ascii: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' || (ascii && !c.is_ascii()) => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    out.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// As [`escaped`] in ASCII, with capital hexadecimal digits.
-fn escaped_upper(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        if c.is_ascii() {
-            out.push_str(&escaped(c.encode_utf8(&mut [0; 4]), true));
-        } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04X}"));
-            }
-        }
-    }
-    out
-}
-
-/// Words to be taken out of labels and drafts.
-#[derive(Debug, Clone)]
-pub(crate) enum Words {
-    /// Every word: a whole tree goes.
-    All,
-    /// These.
-    These(Vec<String>),
-}
-
-impl Words {
-    /// Takes them out of a text; whether there were any.
-    pub(crate) fn remove_from(&self, text: &mut String) -> bool {
-        let Self::These(words) = self else {
-            let found = !text.is_empty();
-            text.clear();
-            return found;
-        };
-        let mut found = false;
-        // Taking words out can put the same words together anew.
-        while let Some(word) = words.iter().find(|word| text.contains(word.as_str())) {
-            *text = text.replace(word.as_str(), "");
-            found = true;
-        }
-        found
-    }
-
-    /// Takes them out of a cell's name and value; whether there were any. The name of a view's agent stays.
-    pub(crate) fn remove_from_cell(&self, key: &mut CellKey, values: &mut [&mut CellValue]) -> bool {
-        if matches!(key, CellKey::View { .. }) {
-            return false;
-        }
-        let mut found = if let CellKey::Tag { tag, .. } = key { self.remove_from(tag) } else { false };
-        for value in values {
-            if let CellValue::Text(text) = value {
-                found |= self.remove_from(text);
-            }
-        }
-        found
-    }
-
-    /// Takes them out of the cells of an operation; whether there were any.
-    pub(crate) fn remove_from_changes(&self, cells: &mut [CellChange], skipped: &mut [CellKey]) -> bool {
-        let mut found = false;
-        for change in cells {
-            found |= self.remove_from_cell(&mut change.key, &mut [&mut change.old, &mut change.new]);
-        }
-        for key in skipped {
-            found |= self.remove_from_cell(key, &mut []);
-        }
-        found
-    }
-
-    /// The draft without them, if it holds any, now or in what can be undone.
-    pub(crate) fn without(&self, draft: &Draft) -> Option<Draft> {
-        let Self::These(words) = self else { return None };
-        let holds = |text: &str| words.iter().any(|word| text.contains(word.as_str()));
-        let splices = draft.splices.iter().chain(&draft.undone);
-        let spliced = splices.flat_map(|splice| [&splice.deleted, &splice.inserted]).any(|text| holds(text));
-        if !spliced && !holds(&draft.base_text) && !holds(&draft.text) && !held_once(draft, holds) {
-            return None;
-        }
-        let mut text = draft.text.clone();
-        self.remove_from(&mut text);
-        let mut clean = Draft::new(draft.base, text);
-        clean.revision = draft.revision + 1;
-        Some(clean)
-    }
-}
-
-/// Whether a draft held something at some point of what can be undone: of words typed letter by letter, no splice
-/// holds the whole.
-fn held_once(draft: &Draft, holds: impl Fn(&str) -> bool) -> bool {
-    let mut step = draft.clone();
-    while let Some(depth) = step.undone.last().map(|splice| splice.depth) {
-        if !step.redo(depth).unwrap_or(false) {
-            break;
-        }
-    }
-    loop {
-        if holds(&step.text) {
-            return true;
-        }
-        let Some(depth) = step.splices.last().map(|splice| splice.depth) else { return false };
-        if !step.undo(depth).unwrap_or(false) {
-            return false;
-        }
-    }
-}
-
 /// What is to go, worked out from a [`Forget`] or a purge.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// The nodes.
-    pub(crate) nodes: BTreeSet<(TreeId, NodeId)>,
+    /// The nodes that were named.
+    pub(crate) named: BTreeSet<(TreeId, NodeId)>,
     /// The tree that goes as a whole: with its drafts, labels, responses and manifests.
     pub(crate) tree: Option<TreeId>,
     /// What manifests, bodies, responses and jobs are searched for.
-    pub(crate) needles: Needles,
+    finder: TextFinder,
+    /// What nodes are searched for: a text that is forgotten, or the whole text of a node.
+    in_nodes: TextFinder,
+    /// The text of the node that is forgotten, if it is one.
+    pub(crate) quoted: Option<String>,
     /// What is taken out of labels and drafts elsewhere.
-    pub(crate) words: Words,
-    /// Whether a text is forgotten, wherever it stands.
-    is_text: bool,
+    words: Words,
 }
 
 impl Target {
-    /// Nothing yet, of a whole tree or of none.
-    pub(crate) fn new(tree: Option<TreeId>) -> Self {
+    fn empty() -> Self {
         Self {
-            nodes: BTreeSet::new(),
-            tree,
-            needles: Needles::default(),
-            words: Words::These(Vec::new()),
-            is_text: false,
+            named: BTreeSet::new(),
+            tree: None,
+            finder: TextFinder::default(),
+            in_nodes: TextFinder::default(),
+            quoted: None,
+            words: Words::These(Removed::default()),
         }
     }
 
-    /// Adds a node, and what cites it by id, quotes it at length or names a blob that it shows. Words are taken out of labels and drafts only
-    /// where one node is forgotten: of a whole tree that would be a search for every sentence in it.
-    pub(crate) fn add_node(&mut self, tree: TreeId, node: NodeId, content: &[Block]) {
-        self.nodes.insert((tree, node));
-        self.needles.add(&node.to_string());
-        for blob in crate::blobs::shown_in(content) {
-            self.needles.add(&blob_name(blob));
-        }
+    /// A whole tree, to which its nodes are added one by one.
+    pub(crate) fn of_tree(tree: TreeId) -> Self {
+        Self { tree: Some(tree), ..Self::empty() }
+    }
+
+    /// One node, with what quotes it.
+    pub(crate) fn of_node(tree: TreeId, node: NodeId, content: &[Block]) -> Self {
+        let mut target = Self::empty();
+        target.named.insert((tree, node));
+        target.add_node(node, content);
         let text = plain_text(content);
         if text.len() >= SHORTEST_TEXT {
-            self.needles.add(&text);
-            if let (None, Words::These(words)) = (self.tree, &mut self.words) {
-                words.push(text.into_owned());
-            }
+            target.in_nodes.add(&text);
         }
+        target.quoted = Some(text.into_owned());
+        target
     }
 
-    /// The text to be forgotten everywhere.
+    /// A text, wherever it stands.
     ///
     /// # Errors
     /// The empty text stands everywhere and is refused.
@@ -343,35 +210,71 @@ impl Target {
         if text.is_empty() {
             return Err(loom::Refusal::Empty.into());
         }
-        let mut target = Self::new(None);
-        target.needles.add(text);
-        target.words = Words::These(vec![text.to_owned()]);
-        target.is_text = true;
+        let mut target = Self::empty();
+        target.finder.add(text);
+        target.in_nodes.add(text);
+        let mut words = Removed::default();
+        words.add(text);
+        target.words = Words::These(words);
         Ok(target)
     }
 
-    /// Whether a content holds what is searched for.
+    /// Adds what cites a node by id, quotes it at length or names a blob that it shows. Words are taken out of labels
+    /// and drafts only where no whole tree goes: that would be a search for every sentence in it.
+    pub(crate) fn add_node(&mut self, node: NodeId, content: &[Block]) {
+        self.finder.add_without_base64(&node.to_string());
+        for blob in crate::blobs::shown_in(content) {
+            self.finder.add_without_base64(&blob_name(blob));
+        }
+        let text = plain_text(content);
+        if text.len() < SHORTEST_TEXT {
+            return;
+        }
+        match (self.tree, &mut self.words) {
+            (None, Words::These(words)) => {
+                self.finder.add(&text);
+                words.add(&text);
+            }
+            _ => self.finder.add_without_base64(&text),
+        }
+    }
+
+    /// Whether bytes hold what is searched for.
+    pub(crate) fn is_in_bytes(&self, bytes: &[u8]) -> bool {
+        self.finder.occurs_in(bytes)
+    }
+
+    /// Whether a content holds the text that nodes are searched for.
     pub(crate) fn is_in(&self, content: &[Block]) -> bool {
         match content {
             [] => false,
-            [Block::Text { text }] => self.needles.occur_in(text.as_bytes()),
+            [Block::Text { text }] => self.in_nodes.occurs_in(text.as_bytes()),
             blocks => {
                 // Words may run over from one text block to the next.
                 let json = serde_json::to_vec(blocks).unwrap_or_default();
-                self.needles.occur_in(plain_text(blocks).as_bytes()) || self.needles.occur_in(&json)
+                self.in_nodes.occurs_in(plain_text(blocks).as_bytes()) || self.in_nodes.occurs_in(&json)
             }
         }
     }
 
-    /// Whether nodes are searched for the text, and not only named.
-    pub(crate) const fn searches_nodes(&self) -> bool {
-        self.is_text
+    /// Whether nodes are searched for a text.
+    pub(crate) fn searches_nodes(&self) -> bool {
+        !self.in_nodes.is_empty()
     }
 
-    /// What is taken out of the labels and operations of a tree.
+    /// What is taken out of the labels, drafts and operations of a tree.
     pub(crate) fn words_of(&self, tree: TreeId) -> &Words {
         if self.tree == Some(tree) { &Words::All } else { &self.words }
     }
+}
+
+/// Whether two texts have a run of [`SHORTEST_TEXT`] bytes in common; of a shorter one, all of it.
+pub(crate) fn share_words(quoted: &str, other: &str) -> bool {
+    if quoted.len() < SHORTEST_TEXT {
+        return !quoted.is_empty() && other.contains(quoted);
+    }
+    let runs: BTreeSet<&[u8]> = quoted.as_bytes().windows(SHORTEST_TEXT).collect();
+    other.as_bytes().windows(SHORTEST_TEXT).any(|run| runs.contains(run))
 }
 
 /// The record of a removal in a tree's log.
@@ -391,44 +294,12 @@ pub(crate) fn operation(tree: TreeId, at: Millis) -> Operation {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::share_words;
 
     #[test]
-    fn a_text_is_found_in_every_form_it_is_written_in() {
-        let mut needles = Needles::default();
-        needles.add("said \"né\"\nand left");
-        for written in [
-            "x said \"né\"\nand left y",
-            r#"{"t":"said \"né\"\nand left"}"#,
-            r#"{"t":"said \"n\u00e9\"\nand left"}"#,
-            r#"{"t":"said \"n\u00E9\"\nand left"}"#,
-        ] {
-            assert!(needles.occur_in(written.as_bytes()), "{written}");
-        }
-        assert!(!needles.occur_in(b"said \"ne\" and left"));
-        let mut short = Needles::default();
-        short.add("né");
-        assert!(short.occur_in("xné".as_bytes()) && !short.occur_in(b"n"));
-        assert!(!Needles::default().occur_in(b"anything"));
-    }
-
-    #[test]
-    fn words_do_not_grow_together_again() {
-        let mut text = "ababcc".to_owned();
-        assert!(Words::These(vec!["abc".into()]).remove_from(&mut text));
-        assert_eq!(text, "");
-    }
-
-    #[test]
-    fn a_draft_loses_words_that_were_typed_letter_by_letter() {
-        let mut draft = Draft::new(None, "");
-        for (index, text) in ["s", "se", "sec", "secret", "secr", "s", ""].into_iter().enumerate() {
-            if let Some(splice) = draft.splice_to(text, 0, index as u64) {
-                draft.splice(splice).unwrap();
-            }
-        }
-        let clean = Words::These(vec!["secre".into()]).without(&draft).unwrap();
-        assert!(clean.splices.is_empty() && clean.undone.is_empty());
-        assert!(Words::These(vec!["other".into()]).without(&draft).is_none());
+    fn an_edit_that_keeps_words_shares_them() {
+        assert!(share_words("the key is under the mat, he said", "now the key is under the mat"));
+        assert!(!share_words("the key is under the mat, he said", "something else altogether, it is"));
+        assert!(share_words("yes", "oh yes") && !share_words("yes", "no") && !share_words("", "no"));
     }
 }

@@ -50,7 +50,7 @@ pub use error::{Changed, ServerError, StoreError};
 pub use event::{Cursor, Event, Events, Happening, KEPT};
 pub use fence::{Fence, Guard, Holder, Lease, Tenure};
 pub use follow::{Follower, follow};
-pub use forget::{Forget, Forgotten, Place, SHORTEST_TEXT};
+pub use forget::{Forget, Forgotten, Place, QuotedAs, SHORTEST_TEXT};
 pub use generation::{
     Bytes, Generation, GenerationFilter, GenerationState, LimitUse, NewGeneration, Outcome, Received,
     Reservation, SpendLimits, Spending, SpentAfter, SpentRow, Usage, UsageRow,

@@ -3,6 +3,7 @@
 //! Several processes may use it at once. Each write is one transaction in which numbers are given and cells
 //! compared, so that the order of a tree is one for all of them. A commit is durable before it is acknowledged.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -29,6 +30,7 @@ use crate::limits::Limits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::{Principal, only_owner};
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionId};
+use crate::rows::forget::Forgetting;
 use crate::rows::{
     commit, events, forget, generations, import, maintenance, queries, questions, reader, sessions, trees,
     work, workspaces,
@@ -754,26 +756,33 @@ impl Store {
         self.read(move |db| generations::spent(db, &who, since, after, limit)).await
     }
 
-    /// Every place [`Store::forget`] would remove something from.
+    /// Every place [`Store::forget`] would remove something from. Nothing is written, and nobody waits.
     pub async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {
         let (who, what) = (who.clone(), what.clone());
-        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        let find = move |db: &Db<'_>| forget::begin(db, &who, &what);
         Ok(self.read_within(Time::Unbounded, find).await?.places())
     }
 
-    /// Removes a node's content or every occurrence of a text, for good, then scrubs the file's pages. Nodes
-    /// leave tombstones with their hashes.
+    /// Every place [`Store::purge`] would remove something from.
+    pub async fn purge_preview(&self, who: &Principal, tree: TreeId) -> Result<Vec<Place>, StoreError> {
+        let who = who.clone();
+        let find = move |db: &Db<'_>| forget::begin_purge(db, &who, tree);
+        Ok(self.read_within(Time::Unbounded, find).await?.places())
+    }
+
+    /// Removes a node's content with what quotes it, or every occurrence of a text, for good, in small transactions,
+    /// then takes it out of the engine's files. Nodes leave tombstones with their hashes. Answers under way whose
+    /// requests held it are stopped; a plan made before is refused from then on.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] or [`StoreError::DiskFull`] when the rows are gone and the pages could not be scrubbed
-    /// yet: asked again, it scrubs.
+    /// [`StoreError::Busy`] or [`StoreError::DiskFull`] when the rows are gone and the files could not be scrubbed
+    /// yet: [`Store::end_forgetting`] does it. Whatever ends it before leaves some of it removed; asked again, it
+    /// goes on.
     pub async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
         let (who, what) = (who.clone(), what.clone());
-        let find = move |db: &Db<'_>| forget::find_forgotten(db, &who, &what);
+        let find = move |db: &Db<'_>| forget::begin(db, &who, &what);
         let found = self.read_within(Time::Unbounded, find).await?;
-        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
-        self.scrub().await?;
-        Ok(forgotten)
+        Box::pin(self.remove(found, now)).await
     }
 
     /// Removes the content of a whole tree, and of what cites it, for good.
@@ -782,11 +791,55 @@ impl Store {
     /// As [`Store::forget`].
     pub async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
         let who = who.clone();
-        let find = move |db: &Db<'_>| forget::find_purged(db, &who, tree);
+        let find = move |db: &Db<'_>| forget::begin_purge(db, &who, tree);
         let found = self.read_within(Time::Unbounded, find).await?;
-        let forgotten = self.write(move |db| forget::remove(db, &found, now)).await?;
-        self.scrub().await?;
+        Box::pin(self.remove(found, now)).await
+    }
+
+    async fn remove(&self, mut forgetting: Forgetting, now: Millis) -> Result<Forgotten, StoreError> {
+        loop {
+            while let Some(portion) = forgetting.next_portion() {
+                let done = self.write(move |db| forget::remove(db, &portion, now)).await?;
+                forgetting.removed(done);
+                // Whoever waits to write has a turn.
+                tokio::task::yield_now().await;
+            }
+            let again = move |db: &Db<'_>| forget::look_again(db, forgetting);
+            forgetting = self.read_within(Time::Unbounded, again).await?;
+            if !forgetting.has_more() {
+                forgetting = self.write(move |db| forget::end(db, forgetting.clone(), now)).await?;
+                if !forgetting.has_more() {
+                    break;
+                }
+            }
+        }
+        let forgotten = self.read(move |db| forget::forgotten(db, &forgetting)).await?;
+        self.end_forgetting().await?;
         Ok(forgotten)
+    }
+
+    /// Whether what was forgotten may stand in the engine's files still.
+    pub async fn has_to_scrub(&self) -> Result<bool, StoreError> {
+        Ok(self.read(forget::to_scrub).await?.is_some())
+    }
+
+    /// Takes what was forgotten out of the engine's files, if that was not done to its end. Whether there was anything.
+    pub async fn end_forgetting(&self) -> Result<bool, StoreError> {
+        let Some(token) = self.read(forget::to_scrub).await? else { return Ok(false) };
+        self.scrub().await?;
+        self.write(move |db| forget::end_scrub(db, &token)).await?;
+        Ok(true)
+    }
+
+    /// The newest event.
+    pub async fn cursor(&self) -> Result<Cursor, StoreError> {
+        self.read(events::last).await
+    }
+
+    /// Stops answers under way: what their owners report of them is refused from then on.
+    pub async fn stop(&self, who: &Principal, generations: BTreeSet<GenerationId>) -> Result<(), StoreError> {
+        let who = who.clone();
+        self.write(move |db| forget::stop_all(db, &who, &generations)).await
     }
 
     /// Tests the store's integrity. Each problem is one line; none is the good answer.

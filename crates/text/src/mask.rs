@@ -11,6 +11,7 @@
 //! Not found: a value in another encoding (hex, gzip, UTF-16), base64 wrapped into lines, one value percent-encoded
 //! in two ways at once. Of an unaligned base64 value up to four bits stay visible in the characters beside the mask.
 
+mod find;
 mod forms;
 mod scan;
 mod stream;
@@ -27,6 +28,7 @@ use aho_corasick::nfa::contiguous::NFA;
 
 use scan::Scan;
 
+pub use find::TextFinder;
 pub use stream::{MaskStream, MaskTextStream, Tail};
 
 /// Shortest value that is masked, in characters: a shorter one would be found in honest text.

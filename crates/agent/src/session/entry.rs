@@ -157,7 +157,7 @@ impl Runtime {
     /// As the store says. Asked again, it goes on.
     pub async fn forget_session(&self, who: &Principal, chosen: &Chosen) -> Result<(), AgentError> {
         match self.session(who, chosen).await? {
-            Some(session) => self.forget(who, &session).await,
+            Some(session) => self.purge_session(who, &session).await,
             None => Ok(()),
         }
     }
@@ -177,7 +177,7 @@ impl Runtime {
             let left =
                 session.kind == SessionKind::Temporary && Name::holder(&session.name).is_some_and(&is_dead);
             if left {
-                self.forget(who, &session).await?;
+                self.purge_session(who, &session).await?;
                 forgotten += 1;
             }
         }
@@ -187,9 +187,9 @@ impl Runtime {
         Ok(forgotten)
     }
 
-    async fn forget(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
+    async fn purge_session(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
         for tree in &session.trees {
-            let purged = self.store.purge(who, tree.id, self.now()).await?;
+            let purged = self.purge(who, tree.id).await?;
             self.remove_blobs(who, &purged.blobs).await?;
         }
         self.store.remove_session(who, &session.id).await?;

@@ -6,6 +6,7 @@
 mod answering;
 mod caching;
 mod choices;
+mod forgetting;
 mod handing;
 mod joining;
 mod leases;

@@ -8,6 +8,7 @@ use store::home::HomeDir;
 
 use super::archive::{self, Contents};
 use super::backups::{BackupMade, remember};
+use super::leftovers::{Copying, backup_copy};
 use super::missing_blobs;
 use crate::app::App;
 use crate::args::care::Backup;
@@ -31,7 +32,8 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     app.check_output(&target)?;
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
-    let copy = app.runtime.home.root().join(format!(".backup-{}.db", now.0));
+    let _copying = Copying::begin(&app.runtime.home).map_err(failed)?;
+    let copy = backup_copy(&app.runtime.home, now.0);
     let made = app.runtime.store.backup(&asker.principal, &copy).await;
     let shown = app.runtime.store.blobs(&asker.principal).await;
     let result = (|| {

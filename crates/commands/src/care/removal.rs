@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use store::{Forget, Forgotten, Place};
+use store::{Forget, Forgotten, Place, QuotedAs};
 
+use super::leftovers;
 use crate::app::App;
 use crate::args::care::Forget as ForgetArgs;
 use crate::args::tree::Purge;
@@ -20,6 +21,9 @@ const UNREACHABLE: [&str; 4] = [
     "snapshots of the file system",
 ];
 
+/// Nodes of a kind that are named before it is asked.
+const NAMED: usize = 8;
+
 /// `forget`.
 pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result<Outcome, CommandError> {
     let what = match (&args.text, &args.node) {
@@ -32,15 +36,15 @@ pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result
             Forget::Node { tree: named.tree, node: named.node }
         }
     };
-    let places = app.runtime.store.forget_preview(&asker.principal, &what).await?;
+    let places = app.runtime.forget_preview(&asker.principal, &what).await?;
     if places.is_empty() {
         return Err(CommandError::not_found("place", "with that text", "nothing was removed"));
     }
     if args.dry_run {
-        return Ok(Outcome::Removed(removed(&places, true)));
+        return Ok(Outcome::Removed(removed(app, &places, true)));
     }
     asked_twice(app, args.yes, &places, "forget")?;
-    let forgotten = app.runtime.store.forget(&asker.principal, &what, app.now()).await?;
+    let forgotten = app.runtime.forget(&asker.principal, &what).await?;
     finish(app, asker, &forgotten).await
 }
 
@@ -49,11 +53,14 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
     let tree = app.tree_named(asker, &args.tree).await?;
     let entry = app.runtime.store.tree(&asker.principal, tree).await?;
     if args.dry_run {
-        let nodes =
-            PlaceShown { place: "nodes of the tree, and what cites them".to_owned(), count: entry.nodes };
+        let nodes = PlaceShown {
+            place: "nodes of the tree, and what cites them".to_owned(),
+            count: entry.nodes,
+            nodes: Vec::new(),
+        };
         return Ok(Outcome::Removed(Removed {
             removed: vec![nodes],
-            unreachable: unreachable(),
+            unreachable: unreachable(app),
             dry_run: true,
         }));
     }
@@ -61,13 +68,16 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
     app.frontend
         .note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge")?;
-    let forgotten = app.runtime.store.purge(&asker.principal, tree, app.now()).await?;
+    let forgotten = app.runtime.purge(&asker.principal, tree).await?;
     finish(app, asker, &forgotten).await
 }
 
 fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), CommandError> {
-    for place in removed(places, true).removed {
-        app.frontend.note(&format!("{what}: {} × {}", place.count, place.place));
+    for place in removed(app, places, true).removed {
+        let shown = place.nodes.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = if place.nodes.len() > NAMED { ", …" } else { "" };
+        let named = if shown.is_empty() { String::new() } else { format!(": {shown}{more}") };
+        app.frontend.note(&format!("{what}: {} × {}{named}", place.count, place.place));
     }
     confirm(app, yes, what)
 }
@@ -88,38 +98,57 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 
 /// Removes the files of blobs that nothing shows any more, and says what was done.
 async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<Outcome, CommandError> {
-    let mut outcome = removed(&forgotten.places, false);
     let count = app.runtime.remove_blobs(&asker.principal, &forgotten.blobs).await?;
-    if count > 0 {
-        outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count });
+    if let Err(error) = leftovers::sweep(&app.runtime.home) {
+        app.frontend.note(&format!("a copy of the store that was left behind could not be removed: {error}"));
     }
-    if let Some(what) = app.runtime.store.beyond_reach() {
-        app.frontend
-            .note(&format!("what was forgotten may still stand in {what}: they are its owner's to clear"));
+    let mut outcome = removed(app, &forgotten.places, false);
+    if count > 0 {
+        outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count, nodes: Vec::new() });
     }
     Ok(Outcome::Removed(outcome))
 }
 
-fn removed(places: &[Place], dry_run: bool) -> Removed {
-    let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
+fn removed(app: &App, places: &[Place], dry_run: bool) -> Removed {
+    let mut found: BTreeMap<&'static str, (u64, Vec<String>)> = BTreeMap::new();
     for place in places {
-        let name = match place {
-            Place::Node { .. } => "nodes",
-            Place::Draft { .. } => "drafts",
-            Place::Shown { .. } => "notices shown with nodes",
-            Place::Label { .. } => "titles, bookmarks and tags",
-            Place::Operation { .. } => "operation records",
-            Place::Response { .. } => "responses",
-            Place::Manifest { .. } => "manifests",
-            Place::Body { .. } => "request bodies",
-            Place::Job { .. } => "jobs",
-        };
-        *counts.entry(name).or_default() += 1;
+        let (count, nodes) = found.entry(name(place)).or_default();
+        *count += 1;
+        if let Place::Node { node, .. } | Place::Quote { node, .. } = place {
+            nodes.push(node.to_string());
+        }
     }
-    let removed = counts.into_iter().map(|(place, count)| PlaceShown { place: place.to_owned(), count });
-    Removed { removed: removed.collect(), unreachable: unreachable(), dry_run }
+    let removed = found.into_iter();
+    let removed =
+        removed.map(|(place, (count, nodes))| PlaceShown { place: place.to_owned(), count, nodes }).collect();
+    Removed { removed, unreachable: unreachable(app), dry_run }
 }
 
-fn unreachable() -> Vec<String> {
-    UNREACHABLE.map(str::to_owned).to_vec()
+const fn name(place: &Place) -> &'static str {
+    match place {
+        Place::Node { .. } => "nodes",
+        Place::Quote { how: QuotedAs::Version, .. } => "versions that were edited from it",
+        Place::Quote { how: QuotedAs::Branch, .. } => "branches with its beginning",
+        Place::Quote { how: QuotedAs::Copy, .. } => "nodes that hold its text",
+        Place::Draft { .. } => "drafts",
+        Place::Shown { .. } => "notices shown with nodes",
+        Place::Label { .. } => "titles, bookmarks and tags",
+        Place::Operation { .. } => "operation records",
+        Place::Response { .. } => "responses",
+        Place::Manifest { .. } => "manifests",
+        Place::Body { .. } => "request bodies",
+        Place::Running { .. } => "answers under way, which are stopped and dropped",
+        Place::Job { .. } => "jobs",
+        Place::Question { .. } => "questions",
+    }
+}
+
+/// What may still hold it: copies of the store in the home, and what no home can reach.
+fn unreachable(app: &App) -> Vec<String> {
+    let copies = match leftovers::found(&app.runtime.home) {
+        Ok(copies) => copies.iter().map(|copy| format!("a copy of the store: {}", copy.display())).collect(),
+        Err(error) => vec![format!("copies of the store in the home, which cannot be read: {error}")],
+    };
+    let server = app.runtime.store.beyond_reach().map(str::to_owned);
+    copies.into_iter().chain(server).chain(UNREACHABLE.map(str::to_owned)).collect()
 }

@@ -19,6 +19,7 @@ use text::terminal::one_line;
 use workspace::{Accept, FileArgument, StoreGuard};
 
 use super::archive::{self, ArchiveError, Contents};
+use super::leftovers::{Copying, restore_stage};
 use crate::args::care::Restore;
 use crate::error::CommandError;
 use crate::frontend::Frontend;
@@ -61,7 +62,8 @@ pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Frontend) -> Re
         other => failed(&other),
     })?;
     let run = home.dir(HomeDir::Run).map_err(|error| failed(&error))?;
-    let stage = run.join(format!("restore-{}-{}", std::process::id(), into.now));
+    let _copying = Copying::begin(&home).map_err(|error| failed(&error))?;
+    let stage = restore_stage(&run, into.now);
     let made = DirBuilder::new().mode(0o700).create(&stage);
     made.map_err(|error| CommandError::file("cannot make", &stage, &error))?;
     let restored = staged(args, file, &stage, home.root(), talk).await;

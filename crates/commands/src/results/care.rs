@@ -93,6 +93,9 @@ pub struct Place {
     pub place: String,
     /// How many.
     pub count: u64,
+    /// The nodes among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
 }
 
 /// `backup`.

@@ -70,7 +70,11 @@ fn keystroke<R: Ord>(
     let mut stepped = draft.clone();
     if let (Slot::Edit(position), None) = (slot, draft.base) {
         // What waited for its turn starts from what is shown, as it did when it was typed.
-        let shown = growth.node(growth.shown(*position)?)?;
+        let shown = match growth.node(growth.shown(*position)?) {
+            // What it was typed over was forgotten.
+            Err(PlanError::Refused(Refusal::Purged(_))) => return Ok(false),
+            shown => shown?,
+        };
         let (undone, revision) = (draft.undone.clone(), draft.revision);
         stepped = Draft { undone, revision, ..Draft::new(Some(shown.id), shown.text()) };
     }
@@ -198,12 +202,12 @@ fn draft(
             {
                 return Ok(false);
             }
-            let base_text = match base {
-                Some(base) => growth.node(*base)?.text().into_owned(),
-                None => String::new(),
+            // What was forgotten is not given back.
+            let (Some(base_text), Some(text)) = (joined(growth, base.as_slice())?, joined(growth, text_of)?)
+            else {
+                return Ok(false);
             };
             let mut draft = Draft::new(*base, base_text);
-            let text = joined(growth, text_of)?;
             if let Some(splice) = draft.splice_to(&text, depth, tick) {
                 draft.splice(splice)?;
             }
@@ -215,7 +219,7 @@ fn draft(
             Ok(true)
         }
         (CellValue::Draft { base, text_of }, CellValue::None) => {
-            let text = joined(growth, text_of)?;
+            let Some(text) = joined(growth, text_of)? else { return Ok(false) };
             let Some(draft) = now.filter(|draft| draft.text == text && draft.base == *base) else {
                 return Ok(false);
             };
@@ -230,7 +234,13 @@ fn draft(
     }
 }
 
-fn joined(growth: &Growth<'_, '_>, nodes: &[NodeId]) -> Result<String, PlanError> {
+/// The texts of nodes together; none where one was forgotten.
+fn joined(growth: &Growth<'_, '_>, nodes: &[NodeId]) -> Result<Option<String>, PlanError> {
     growth.slice.require(nodes.iter().map(|node| Key::Node(*node)))?;
-    nodes.iter().map(|node| Ok(growth.node(*node)?.text().into_owned())).collect()
+    let texts = nodes.iter().map(|node| match growth.node(*node) {
+        Ok(node) => Ok(Some(node.text().into_owned())),
+        Err(PlanError::Refused(Refusal::Purged(_))) => Ok(None),
+        Err(error) => Err(error),
+    });
+    texts.collect()
 }

@@ -52,6 +52,11 @@ pub(crate) fn apply(
             return Err(StoreError::Conflict(changed));
         }
     }
+    if let Some(cursor) = with.prepared_at
+        && events::removed_since(db, tree.key, cursor)?
+    {
+        return Err(StoreError::Conflict(vec![Changed::Forgotten]));
+    }
     check(db, tree, plan)?;
     // Before the nodes, which name them.
     for generation in &with.generations {

@@ -48,6 +48,15 @@ pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
     Ok(Cursor(last.unwrap_or_default()))
 }
 
+/// Whether something of a tree was removed after an event, or may have been: events that are no longer kept may say so.
+pub(crate) fn removed_since(db: &Db<'_>, tree: TreeKey, cursor: Cursor) -> Result<bool, StoreError> {
+    let from = signed(cursor.0)?;
+    let sql = "SELECT 1 FROM events WHERE pk > ?1 AND tree = ?2 AND what = ?3 LIMIT 1";
+    let removed = db.one(sql, (from, tree.0, write(db, tree, &Happening::Removed)?), |_| Ok(()))?.is_some();
+    let first = db.one("SELECT coalesce(min(pk), 1) FROM events", NONE, |row| get::<i64>(row, 0))?;
+    Ok(removed || first.is_some_and(|first| from + 1 < first))
+}
+
 /// As [`crate::Store::events_after`].
 pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
     let from = i64::try_from(after.0).unwrap_or(i64::MAX);

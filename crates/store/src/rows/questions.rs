@@ -179,20 +179,3 @@ fn write(db: &Db<'_>, tree: TreeKey, id: QuestionId, answer: &Answer) -> Result<
     db.run("DELETE FROM questions WHERE answered < ?1", [answer.at.0 - KEPT])?;
     events::append(db, tree, &Happening::Question { id })
 }
-
-/// Empties what is asked in a tree that is purged, and wherever a text is that goes.
-pub(crate) fn forget(
-    db: &Db<'_>,
-    purged: Option<TreeId>,
-    holds: impl Fn(&str) -> bool,
-) -> Result<(), StoreError> {
-    let (sql, param) = questions_sql(&Principal::Owner);
-    for question in db.all(&sql, [param], read)? {
-        let reason = question.answer.and_then(|answer| answer.reason).unwrap_or_default();
-        if purged == Some(question.tree) || holds(&question.payload) || holds(&reason) {
-            let sql = "UPDATE questions SET payload = '', reason = NULL WHERE id = ?1";
-            db.run(sql, [question.id.to_bytes()])?;
-        }
-    }
-    Ok(())
-}

@@ -36,6 +36,37 @@ where
     Ok(Recovery { folder, names, owner_lives })
 }
 
+/// Bytes of a spool that are looked at.
+const LOOKED_AT: u64 = 256 * 1024 * 1024;
+
+/// What the spools of a folder hold right now, also those that are written: header and bytes. One that cannot be read
+/// is left out.
+///
+/// # Errors
+/// When the folder cannot be read. A missing folder holds no spools.
+pub fn look(dir: &Path) -> Result<Vec<(SpoolHeader, Vec<u8>)>, SpoolError> {
+    let folder = match disk::open_dir(dir) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_error("listed", dir)(error)),
+    };
+    let names = disk::entries(fd(&folder)).map_err(io_error("listed", dir))?;
+    let mut found = Vec::new();
+    for name in names.into_iter().filter(|name| !name.starts_with('.')) {
+        let is_file = dir.join(&name).symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+        let Some(file) = is_file.then(|| std::fs::File::open(dir.join(&name)).ok()).flatten() else {
+            continue;
+        };
+        let mut reader = BufReader::new(file);
+        let Ok(Ok((header, _))) = SpoolHeader::read(&mut reader, &name) else { continue };
+        let mut body = Vec::new();
+        if reader.take(LOOKED_AT).read_to_end(&mut body).is_ok() {
+            found.push((header, body));
+        }
+    }
+    Ok(found)
+}
+
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,

@@ -1,6 +1,7 @@
 //! One SQLite connection within a transaction.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::collections::HashSet;
 
 use loom::Millis;
 use rusqlite::{Connection, ErrorCode, ffi, types, types::ToSqlOutput};
@@ -60,20 +61,62 @@ pub(crate) struct SqliteTransaction<'c> {
     faults: Option<&'c Faults>,
     /// Bytes of text that came into the search index.
     indexed: Cell<u64>,
+    /// Words that are borders of pages of the search index, once one was taken out of it.
+    borders: OnceCell<HashSet<Vec<u8>>>,
 }
 
 impl<'c> SqliteTransaction<'c> {
     pub(crate) const fn reading(conn: &'c Connection) -> Self {
-        Self { conn, faults: None, indexed: Cell::new(0) }
+        Self { conn, faults: None, indexed: Cell::new(0), borders: OnceCell::new() }
     }
 
     pub(crate) const fn writing(conn: &'c Connection, faults: &'c Faults) -> Self {
-        Self { conn, faults: Some(faults), indexed: Cell::new(0) }
+        Self { conn, faults: Some(faults), indexed: Cell::new(0), borders: OnceCell::new() }
     }
 
     /// Bytes of text that came into the search index here.
     pub(crate) const fn indexed(&self) -> u64 {
         self.indexed.get()
+    }
+}
+
+impl SqliteTransaction<'_> {
+    /// Notes that a word which is in no text any more stands in the index as the border of a page: merging takes it
+    /// out. Borders are the beginnings of words, as long as they have to be to tell one from the one before.
+    fn note_borders(&self, text: &str) -> Result<(), StoreError> {
+        let sql = "SELECT term FROM search_idx WHERE length(term) > 1";
+        let borders = match self.borders.get() {
+            Some(borders) => borders,
+            None => {
+                let mut borders = HashSet::new();
+                self.query(sql, &[], &mut |row| {
+                    // The first byte names the index that it is part of.
+                    borders.extend(crate::db::bytes_of(row, 0)?.get(1..).map(<[u8]>::to_vec));
+                    Ok(true)
+                })?;
+                self.borders.get_or_init(|| borders)
+            }
+        };
+        for word in text::bigrams::tokenize(text) {
+            if !borders.contains(word.as_bytes()) {
+                continue;
+            }
+            let mut stands = false;
+            let word = format!("\"{word}\"");
+            self.query(
+                "SELECT 1 FROM search WHERE search MATCH ?1 LIMIT 1",
+                &[(&*word).into()],
+                &mut |_| {
+                    stands = true;
+                    Ok(false)
+                },
+            )?;
+            if !stands {
+                let sql = "INSERT INTO meta (key, value) VALUES (?1, x'01') ON CONFLICT DO NOTHING";
+                self.execute(sql, &[super::scrub::BORDERS.into()])?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -135,12 +178,13 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn unindex(&self, node: i64, text: &str) -> Result<(), StoreError> {
-        let text = index_text(text);
-        if text.is_empty() {
+        let indexed = index_text(text);
+        if indexed.is_empty() {
             return Ok(());
         }
         let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
-        self.execute(sql, &[node.into(), (&*text).into()]).map(drop)
+        self.execute(sql, &[node.into(), (&*indexed).into()])?;
+        self.note_borders(text)
     }
 
     /// The index says which nodes have all the tokens, newest first; it keeps no places, which would double its size.

@@ -122,7 +122,7 @@ impl Database {
     }
 
     /// Does something between two transactions.
-    fn run_alone<T, F>(&self, work: F) -> Answer<'_, T>
+    pub(super) fn run_alone<T, F>(&self, work: F) -> Answer<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -141,9 +141,9 @@ impl Database {
         self.writer.as_ref().ok_or(StoreError::ReadOnly)
     }
 
-    /// Removes what a forget or purge left in the file's pages.
-    pub(crate) async fn scrub(&self) -> Result<(), StoreError> {
-        self.run_alone(maintenance::scrub).await
+    /// The file, unless the store is in memory.
+    pub(super) const fn file(&self) -> Option<&Found> {
+        if self.memory.is_none() { Some(&self.found) } else { None }
     }
 
     /// As [`crate::Store::backup`].

@@ -104,6 +104,8 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         }
     }
     let mut conn = raw(path, false)?;
+    // Only a file without tables takes it: one made before reuses its free pages, and keeps its size.
+    conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = ON;").map_err(failure)?;
     use_log(&conn)?;
     bring_up(&mut conn, path, STEPS)?;
     found(false)

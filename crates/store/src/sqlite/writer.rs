@@ -42,6 +42,15 @@ const MERGED: u64 = 4;
 /// Pages merged for each page of text that was indexed: as often as a large segment is written again.
 const MERGED_PER_PAGE: u64 = 4;
 
+/// Free pages that stay with the file, to be used again.
+const FREE: i64 = 1024;
+
+/// The share of the file that stays free, as a divisor.
+const FREE_SHARE: i64 = 8;
+
+/// Pages that a commit gives back.
+const GIVEN_BACK: i64 = 16;
+
 /// Bytes of a page, and of what the log writes before it.
 const PAGE: u64 = 4096 + 24;
 
@@ -306,6 +315,7 @@ impl WriteConnection {
         if indexed > 0 {
             self.merge(indexed).map_err(one)?;
         }
+        self.give_back().map_err(one)?;
         self.faults.step().map_err(Failed::One)?;
         statement("COMMIT").map_err(one)
     }
@@ -324,6 +334,20 @@ impl WriteConnection {
         let pages = MERGED + MERGED_PER_PAGE * (indexed / PAGE);
         let sql = "INSERT INTO search (search, rank) VALUES ('merge', ?1)";
         self.conn.prepare_cached(sql)?.execute([i32::try_from(pages).unwrap_or(i32::MAX)]).map(drop)
+    }
+
+    /// Does this transaction's share of giving free pages back, where a good part of the file is free. Not while the
+    /// file is scrubbed, which looks at pages by number: this gives them others.
+    fn give_back(&self) -> rusqlite::Result<()> {
+        let number = |sql| self.conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+        let free = number("PRAGMA freelist_count")?;
+        if free < FREE || free < number("PRAGMA page_count")? / FREE_SHARE {
+            return Ok(());
+        }
+        match number("SELECT count(*) FROM meta WHERE key = 'scrub'")? {
+            0 => self.conn.execute_batch(&format!("PRAGMA incremental_vacuum({GIVEN_BACK})")),
+            _ => Ok(()),
+        }
     }
 
     /// A newer program may have changed the file since it was opened.

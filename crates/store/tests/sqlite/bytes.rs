@@ -61,6 +61,46 @@ fn no_byte_of_a_forgotten_text_is_left() {
     assert_eq!(holding(folder.path()), Vec::<String>::new());
 }
 
+/// Rows that were moved from page to page while pages were split: copies of them stand where nothing is used.
+#[test]
+fn no_byte_of_a_forgotten_text_is_left_where_pages_were_split() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let home = Home::new(Arc::new(Store::open(&folder.path().join("loom.db")).unwrap()));
+        let page = home.create(Mode::Buffer, "kept title").await;
+        let node = page.append("A line.").await;
+        let mut random = 11_u64;
+        for number in 0..900 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let tag =
+                format!("{:x} {}", random >> 20, if number % 9 == 0 { CANARY } else { "of no account" });
+            page.change(Op::Tag { position: node.as_position(), tag, on: true }).await;
+        }
+        home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(5)).await.unwrap();
+        assert_eq!(holding(folder.path()), Vec::<String>::new());
+        assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
+    });
+    assert_eq!(holding(folder.path()), Vec::<String>::new());
+}
+
+/// Words that only their last letter tells from the one before stand whole where a page of the index begins.
+#[test]
+fn no_word_of_a_forgotten_text_is_left_as_a_border_of_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |number: u32| format!("zanzibar{:03}a zanzibar{:03}b", number % 997, number % 997);
+    block_on(async {
+        let home = Home::new(Arc::new(Store::open(&folder.path().join("loom.db")).unwrap()));
+        let page = home.create(Mode::Buffer, "kept title").await;
+        for number in 0..1_500 {
+            page.append(&format!("quagmire xylophone {}", words(number))).await;
+        }
+        page.append("plain words").await;
+        home.store.forget(OWNER, &Forget::Text("quagmire".into()), loom::Millis(5)).await.unwrap();
+        assert_eq!(holding(folder.path()), Vec::<String>::new());
+        assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
+    });
+}
+
 #[test]
 fn no_byte_of_a_purged_tree_is_left() {
     let folder = tempfile::tempdir().unwrap();

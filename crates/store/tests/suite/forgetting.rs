@@ -1,10 +1,13 @@
 //! Forget and purge: the text is gone from every place, the hashes stay.
 
 use loom::{CellKey, Mode, NodeId, Op, Slot, ViewName};
-use store::{DraftEdit, DraftName, Forget, NewJob, Place, SearchScope, StoreError, TreeFilter, read};
+use store::{
+    DraftEdit, DraftName, Forget, Happening, NewJob, Place, QuotedAs, SearchScope, StoreError, TreeFilter,
+    With, prepare, read,
+};
 
 use super::both::each;
-use super::generations::{answer, start};
+use super::generations::{answer, generation, start, try_answer};
 use super::home::{OWNER, Page};
 use super::showing::show;
 
@@ -142,7 +145,7 @@ fn what_names_the_picture_of_a_forgotten_node_goes_too() {
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("see");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
-        let applied = page.change_as(OWNER, Op::Append(pictured), store::With::nothing()).await.unwrap();
+        let applied = page.change_as(OWNER, Op::Append(pictured), With::nothing()).await.unwrap();
         let node = applied.nodes[0].0;
         let other = home.create(Mode::Buffer, "other").await;
         other.append("words that stay").await;
@@ -166,7 +169,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("a picture");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
-        page.change_as(OWNER, Op::Append(pictured), store::With::nothing()).await.unwrap();
+        page.change_as(OWNER, Op::Append(pictured), With::nothing()).await.unwrap();
         other.append("words that stay").await;
         let mixed = start(&other, &format!("quoting {CANARY}")).await;
         assert_eq!(home.store.blobs(OWNER).await.unwrap(), [blob]);
@@ -193,5 +196,140 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         assert_eq!(home.store.tree(OWNER, other.tree).await.unwrap().title, "other title");
         page.append("begun again").await;
         assert_eq!(listed(TreeFilter::Current).await, 1, "what is written there later is found");
+    });
+}
+
+/// What quotes a node, and what does not.
+#[test]
+fn what_quotes_a_node_goes_with_it_and_the_rest_stays() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let node = page.append("The spare key lies under the third stone.").await;
+        let position = node.as_position();
+        let kept_words = page.edit(position, "The spare key lies under the third stone, they say.").await;
+        let of_the_edit = page.edit(position, "Once the spare key lies under the th").await;
+        let rewritten = page.edit(position, "Nothing to be seen here.").await;
+        let branched = page.change(Op::BranchAt { node, at: 9, token: None }).await.nodes[0].0;
+        let other = home.create(Mode::Buffer, "").await;
+        let copied = other.append("He said: \"The spare key lies under the third stone.\"").await;
+        let in_json = other.append(r#"{"said": "The spare key lies under the thi\u0072d stone."}"#).await;
+        let unlike = other.append("The spare key lies under the fourth stone.").await;
+        let what = Forget::Node { tree: page.tree, node };
+        let preview = home.store.forget_preview(OWNER, &what).await.unwrap();
+        let done = home.store.forget(OWNER, &what, loom::Millis(1)).await.unwrap();
+        assert_eq!(preview, done.places);
+        let quote = |tree, node, how| done.places.contains(&Place::Quote { tree, node, how });
+        assert!(quote(page.tree, kept_words, QuotedAs::Version));
+        assert!(quote(page.tree, of_the_edit, QuotedAs::Version), "{:?}", done.places);
+        assert!(quote(page.tree, branched, QuotedAs::Branch));
+        assert!(quote(other.tree, copied, QuotedAs::Copy) && quote(other.tree, in_json, QuotedAs::Copy));
+        for (tree, gone, stays) in [
+            (page.tree, vec![node, kept_words, of_the_edit, branched], vec![rewritten]),
+            (other.tree, vec![copied, in_json], vec![unlike]),
+        ] {
+            for (nodes, purged) in [(gone, true), (stays, false)] {
+                for node in nodes {
+                    let row = read(&home.store, OWNER, tree, move |rows| rows.node(node)).await;
+                    assert_eq!(row.unwrap().unwrap().purged, purged, "{node}");
+                }
+            }
+        }
+    });
+}
+
+/// Plans that hold a forgotten text, or give it back, and were made before.
+#[test]
+fn a_plan_made_before_cannot_bring_a_text_back() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        page.append("plain words").await;
+        let name = DraftName { tree: page.tree, view: ViewName::default(), slot: Slot::Buffer };
+        let edit = DraftEdit::Set { base: None, text: CANARY.into() };
+        home.store.edit_draft(OWNER, name, None, edit).await.unwrap();
+        let node = page.change(Op::Commit).await.nodes[0].0;
+        let mut plans = Vec::new();
+        for op in [Op::BranchAt { node, at: 20, token: None }, Op::Undo] {
+            let request = home.request(page.tree, op);
+            plans.push(prepare(&home.store, OWNER, request, &home.ids).await.unwrap());
+        }
+        assert!(format!("{plans:?}").matches("canary sentence").count() > 1, "both hold it");
+        home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(1)).await.unwrap();
+        for prepared in plans {
+            let with = With { basis: Some(prepared.basis), ..With::nothing() };
+            let refused = home.store.apply(OWNER, page.tree, prepared.plan, with).await;
+            assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+        }
+        // Undo goes back over it, and names what it does not give back.
+        let undone = page.change(Op::Undo).await;
+        let draft = CellKey::Draft { view: ViewName::default(), slot: Slot::Buffer };
+        assert_eq!(undone.skipped, [draft]);
+        assert_eq!(page.text().await, "plain words");
+        page.change(Op::Redo).await;
+        page.change(Op::Undo).await;
+        page.change(Op::Undo).await;
+        assert_eq!(page.text().await, "");
+        assert_eq!(home.store.search(OWNER, "canary", SearchScope::All, 9).await.unwrap().hits, []);
+    });
+}
+
+#[test]
+fn an_answer_under_way_whose_request_held_a_text_is_stopped() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        page.append(CANARY).await;
+        let at = home.store.cursor().await.unwrap();
+        let prepared = generation(&page, &format!("prepared {CANARY}")).await;
+        let running = start(&page, CANARY).await;
+        let other = start(&page, "something else").await;
+        let done = home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(1)).await.unwrap();
+        assert!(done.places.contains(&Place::Running { generation: running.row.id }));
+        assert!(!done.places.contains(&Place::Running { generation: other.row.id }));
+        let refused = try_answer(&page, &running, "it comes too late").await;
+        assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
+        try_answer(&page, &other, "in time").await.unwrap();
+        let with = With { generations: vec![prepared], prepared_at: Some(at), ..With::nothing() };
+        let refused = home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await;
+        assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+    });
+}
+
+/// However much is forgotten, a transaction removes little, and whoever writes has a turn between two.
+#[test]
+fn others_write_between_the_portions_of_a_large_forgetting() {
+    const NODES: usize = 600;
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let other = home.create(Mode::Buffer, "").await;
+        for number in 0..NODES {
+            page.append(&format!("{CANARY} {number}")).await;
+        }
+        let before = home.store.cursor().await.unwrap();
+        let what = Forget::Text(CANARY.into());
+        let forgetting = home.store.forget(OWNER, &what, loom::Millis(1));
+        let writing = async {
+            // What is written while it is looked for goes with it.
+            other.append(&format!("late {CANARY}")).await;
+            loop {
+                other.append("plain").await;
+                tokio::task::yield_now().await;
+                if home.store.tree(OWNER, page.tree).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let done = tokio::select! {
+            done = forgetting => done.unwrap(),
+            () = writing => unreachable!(),
+        };
+        let gone = done.places.iter().filter(|place| matches!(place, Place::Node { .. })).count();
+        assert_eq!(gone, NODES + 1);
+        let events = home.store.events_after(OWNER, before, usize::MAX).await.unwrap().events;
+        let removals =
+            events.iter().filter(|event| event.what == Happening::Removed && event.tree == page.tree);
+        assert!(removals.count() >= NODES / 32, "no transaction removes more than a few rows");
+        let first = events.iter().position(|event| event.what == Happening::Removed).unwrap();
+        let last = events.iter().rposition(|event| event.what == Happening::Removed).unwrap();
+        let between = events[first..last].iter().filter(|event| event.tree == other.tree).count();
+        assert!(between >= NODES / 32 / 2, "{between} writes between the first and the last removal");
     });
 }

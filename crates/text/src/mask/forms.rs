@@ -89,7 +89,7 @@ fn push_hex(out: &mut String, prefix: &str, number: u16, width: usize, upper: bo
 
 /// What base64 of a longer text shows of `value`, for each place in a group of three bytes it may begin at: the
 /// characters that depend on it alone; and the same to the end, where the text ends with it.
-fn base64(value: &[u8]) -> Vec<String> {
+pub(super) fn base64(value: &[u8]) -> Vec<String> {
     const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut forms = Vec::new();
@@ -117,6 +117,12 @@ fn sextets(bytes: &[u8]) -> impl Iterator<Item = u8> {
             .into_iter()
             .take(group.len() + 1)
     })
+}
+
+/// A JSON string, in quotes, by the encoder that escapes most.
+#[cfg(test)]
+pub(super) fn json_string(text: &str) -> String {
+    format!("\"{}\"", json_as(text, 15))
 }
 
 #[cfg(test)]

@@ -1,0 +1,159 @@
+//! Words that are taken out of labels and drafts, which stay.
+
+use loom::{CellChange, CellKey, CellValue, Draft};
+use text::mask::TextFinder;
+
+/// Words to be taken out of labels and drafts.
+#[derive(Debug, Clone)]
+pub(crate) enum Words {
+    /// Every word: a whole tree goes.
+    All,
+    /// These.
+    These(Removed),
+}
+
+/// Texts to be removed, and what finds them in other forms.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Removed {
+    texts: Vec<String>,
+    finder: TextFinder,
+}
+
+impl Removed {
+    /// Adds a text, which is not empty.
+    pub(crate) fn add(&mut self, text: &str) {
+        self.finder.add(text);
+        self.texts.push(text.to_owned());
+    }
+}
+
+impl Words {
+    /// Takes them out of a text; whether there were any.
+    pub(crate) fn remove_from(&self, text: &mut String) -> bool {
+        let Self::These(words) = self else {
+            let found = !text.is_empty();
+            text.clear();
+            return found;
+        };
+        let mut found = false;
+        // Taking words out can put the same words together anew.
+        while let Some(word) = words.texts.iter().find(|word| text.contains(word.as_str())) {
+            *text = text.replace(word.as_str(), "");
+            found = true;
+        }
+        // What holds them in another form than their own goes whole.
+        if words.finder.occurs_in(text.as_bytes()) {
+            text.clear();
+            found = true;
+        }
+        found
+    }
+
+    /// Takes them out of a cell's name and value; whether there were any. The name of a view's agent stays.
+    pub(crate) fn remove_from_cell(&self, key: &mut CellKey, values: &mut [&mut CellValue]) -> bool {
+        if matches!(key, CellKey::View { .. }) {
+            return false;
+        }
+        let mut found = if let CellKey::Tag { tag, .. } = key { self.remove_from(tag) } else { false };
+        for value in values {
+            if let CellValue::Text(text) = value {
+                found |= self.remove_from(text);
+            }
+        }
+        found
+    }
+
+    /// Takes them out of the cells of an operation; whether there were any. A tag that holds some is no cell any more.
+    pub(crate) fn remove_from_changes(
+        &self,
+        cells: &mut Vec<CellChange>,
+        skipped: &mut Vec<CellKey>,
+    ) -> bool {
+        let before = (cells.len(), skipped.len());
+        cells.retain(|change| !self.is_in_tag(&change.key));
+        skipped.retain(|key| !self.is_in_tag(key));
+        let mut found = before != (cells.len(), skipped.len());
+        for change in cells {
+            found |= self.remove_from_cell(&mut change.key, &mut [&mut change.old, &mut change.new]);
+        }
+        found
+    }
+
+    fn is_in_tag(&self, key: &CellKey) -> bool {
+        matches!(key, CellKey::Tag { .. }) && self.remove_from_cell(&mut key.clone(), &mut [])
+    }
+
+    /// The draft without them, if it holds any, now or in what can be undone.
+    pub(crate) fn without(&self, draft: &Draft) -> Option<Draft> {
+        let Self::These(words) = self else { return None };
+        let holds = |text: &str| words.finder.occurs_in(text.as_bytes());
+        let splices = draft.splices.iter().chain(&draft.undone);
+        let spliced = splices.flat_map(|splice| [&splice.deleted, &splice.inserted]).any(|text| holds(text));
+        if !spliced && !holds(&draft.base_text) && !holds(&draft.text) && !held_once(draft, holds) {
+            return None;
+        }
+        let mut text = draft.text.clone();
+        self.remove_from(&mut text);
+        let mut clean = Draft::new(draft.base, text);
+        clean.revision = draft.revision + 1;
+        Some(clean)
+    }
+}
+
+/// Whether a draft held something at some point of what can be undone: of words typed letter by letter, no splice
+/// holds the whole.
+fn held_once(draft: &Draft, holds: impl Fn(&str) -> bool) -> bool {
+    let mut step = draft.clone();
+    while let Some(depth) = step.undone.last().map(|splice| splice.depth) {
+        if !step.redo(depth).unwrap_or(false) {
+            break;
+        }
+    }
+    loop {
+        if holds(&step.text) {
+            return true;
+        }
+        let Some(depth) = step.splices.last().map(|splice| splice.depth) else { return false };
+        if !step.undo(depth).unwrap_or(false) {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn these(text: &str) -> Words {
+        let mut removed = Removed::default();
+        removed.add(text);
+        Words::These(removed)
+    }
+
+    #[test]
+    fn what_holds_words_in_another_form_goes_whole() {
+        let mut text = r#"see {"a":"one \u0074wo"}"#.to_owned();
+        assert!(these("one two").remove_from(&mut text));
+        assert_eq!(text, "");
+    }
+
+    #[test]
+    fn words_do_not_grow_together_again() {
+        let mut text = "ababcc".to_owned();
+        assert!(these("abc").remove_from(&mut text));
+        assert_eq!(text, "");
+    }
+
+    #[test]
+    fn a_draft_loses_words_that_were_typed_letter_by_letter() {
+        let mut draft = Draft::new(None, "");
+        for (index, text) in ["s", "se", "sec", "secret", "secr", "s", ""].into_iter().enumerate() {
+            if let Some(splice) = draft.splice_to(text, 0, index as u64) {
+                draft.splice(splice).unwrap();
+            }
+        }
+        let clean = these("secre").without(&draft).unwrap();
+        assert!(clean.splices.is_empty() && clean.undone.is_empty());
+        assert!(these("other").without(&draft).is_none());
+    }
+}

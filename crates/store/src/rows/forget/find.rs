@@ -1,0 +1,513 @@
+//! Where something stands that is to be forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loom::content::plain_text;
+use loom::{Block, Digest, GenerationId, NodeId, NodeRow, Seq, TreeId};
+
+use super::super::bytes::unpack;
+use super::super::reader::StoredTree;
+use super::super::trees::TreeRef;
+use super::super::{cell, draft, events, node, operation};
+use super::Removal;
+use crate::db::{Db, TreeKey, bytes_of, digest, get, id16, optional_id16};
+use crate::engine::NONE;
+use crate::error::StoreError;
+use crate::event::{Cursor, Happening};
+use crate::forget::{QuotedAs, Target, share_words};
+use crate::job::JobId;
+use crate::principal::Principal;
+
+/// Rows read at a time when every one is looked at.
+const PAGE: usize = 1024;
+
+/// Events read at once; more of them, and trees are looked through as a whole.
+const EVENTS: usize = 4096;
+
+/// What is to be removed, as of one moment.
+pub(super) struct Found {
+    /// The newest event of that moment.
+    pub(super) cursor: Cursor,
+    /// In the order in which it is removed.
+    pub(super) removals: Vec<(TreeKey, Removal)>,
+}
+
+/// How much of a tree is looked through.
+#[derive(Debug, Clone)]
+struct Part {
+    /// Operations after this one, with their nodes.
+    after: Seq,
+    /// These generations; none: all.
+    generations: Option<BTreeSet<GenerationId>>,
+}
+
+impl Part {
+    const fn whole() -> Self {
+        Self { after: Seq(0), generations: None }
+    }
+}
+
+/// Looks through everything.
+pub(super) fn everywhere(
+    db: &Db<'_>,
+    target: &mut Target,
+    nodes: &mut BTreeSet<(TreeId, NodeId)>,
+) -> Result<Found, StoreError> {
+    let parts = all_trees(db)?.into_iter().map(|tree| (tree, Part::whole())).collect();
+    within(db, target, nodes, parts)
+}
+
+/// Looks where something was written since an event.
+pub(super) fn since(
+    db: &Db<'_>,
+    target: &mut Target,
+    nodes: &mut BTreeSet<(TreeId, NodeId)>,
+    cursor: Cursor,
+) -> Result<Found, StoreError> {
+    let written = events::after(db, &Principal::Owner, cursor, EVENTS)?;
+    // Events that are no longer kept may have been of any tree.
+    if written.missed || written.events.len() >= EVENTS {
+        return everywhere(db, target, nodes);
+    }
+    let mut parts: BTreeMap<TreeId, Part> = BTreeMap::new();
+    for event in written.events {
+        let none = || Part { after: Seq(u64::MAX), generations: Some(BTreeSet::new()) };
+        let part = parts.entry(event.tree).or_insert_with(none);
+        match event.what {
+            Happening::Operation { seq, .. } => part.after = part.after.min(Seq(seq.0.saturating_sub(1))),
+            Happening::Generation { id } => {
+                part.generations.get_or_insert_default().insert(id);
+            }
+            Happening::Draft { .. } | Happening::Question { .. } | Happening::Removed => {}
+        }
+    }
+    let parts = all_trees(db)?.into_iter().filter_map(|tree| Some((tree, parts.remove(&tree.id)?)));
+    let parts = parts.collect();
+    within(db, target, nodes, parts)
+}
+
+fn within(
+    db: &Db<'_>,
+    target: &mut Target,
+    nodes: &mut BTreeSet<(TreeId, NodeId)>,
+    parts: Vec<(TreeRef, Part)>,
+) -> Result<Found, StoreError> {
+    let cursor = events::last(db)?;
+    let mut removals = Vec::new();
+    // First every node: what was sent and received is searched for all of them.
+    let mut made_by = BTreeSet::new();
+    for (tree, part) in &parts {
+        for (row, quotes) in going(db, target, nodes, *tree, part)? {
+            nodes.insert((tree.id, row.id));
+            made_by.extend(row.generation);
+            if row.has_content {
+                let (node, key, bytes) = (row.id, row.key, row.bytes);
+                removals.push((tree.key, Removal::Node { tree: tree.id, node, key, bytes, quotes }));
+            }
+        }
+    }
+    for (tree, part) in &parts {
+        let found = Vec::new();
+        let mut finder = Finder { db, target, nodes, made_by: &made_by, tree: *tree, part, found };
+        finder.find()?;
+        removals.extend(finder.found.into_iter().map(|removal| (tree.key, removal)));
+    }
+    removals.extend(outside_trees(db, target)?);
+    // What runs is stopped first.
+    removals.sort_by_key(|(_, removal)| !matches!(removal, Removal::Running(_)));
+    Ok(Found { cursor, removals })
+}
+
+fn all_trees(db: &Db<'_>) -> Result<Vec<TreeRef>, StoreError> {
+    db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
+        Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
+    })
+}
+
+/// The content of a node, if the tree has it.
+pub(super) fn content_of(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<Vec<Block>>, StoreError> {
+    Ok(whole(db, tree, node)?.map(|row| row.node.content))
+}
+
+fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, StoreError> {
+    let rows = StoredTree::new(db, tree, &Principal::Owner);
+    loom::Rows::node(&rows, node).map_err(StoreError::from_row_error)
+}
+
+/// A node that goes.
+struct Going {
+    id: NodeId,
+    key: i64,
+    generation: Option<GenerationId>,
+    has_content: bool,
+    /// Of its content.
+    bytes: u64,
+}
+
+/// The nodes of a tree that go: those that were named, those that hold what is searched for, those that quote one.
+fn going(
+    db: &Db<'_>,
+    target: &mut Target,
+    nodes: &BTreeSet<(TreeId, NodeId)>,
+    tree: TreeRef,
+    part: &Part,
+) -> Result<Vec<(Going, Option<QuotedAs>)>, StoreError> {
+    let is_whole = target.tree == Some(tree.id);
+    let quotes_here = target.quoted.is_some() && target.named.iter().any(|(named, _)| *named == tree.id);
+    let mut found = BTreeMap::new();
+    let mut edited = Vec::new();
+    let looks_through = is_whole || quotes_here || target.searches_nodes();
+    if looks_through && part.after.0 < u64::MAX {
+        each_node(db, tree, part.after, |row, content, edited_from, has_extra| {
+            let is_named = target.named.contains(&(tree.id, row.id));
+            if is_whole {
+                target.add_node(row.id, &content);
+            }
+            if edited_from.is_some() || (has_extra && quotes_here) {
+                edited.push((row.id, edited_from));
+            }
+            if is_named || is_whole {
+                found.insert(row.id, (row, None));
+            } else if target.is_in(&content) {
+                let quotes = target.quoted.is_some().then_some(QuotedAs::Copy);
+                found.insert(row.id, (row, quotes));
+            }
+            Ok(())
+        })?;
+    }
+    for (_, node) in target.named.iter().filter(|(named, _)| *named == tree.id) {
+        if !found.contains_key(node)
+            && let Some(row) = one_node(db, tree, *node)?
+        {
+            found.insert(*node, (row, None));
+        }
+    }
+    if quotes_here {
+        quoting(db, target, nodes, tree, &edited, &mut found)?;
+    }
+    let mut going = Vec::new();
+    for (id, (row, quotes)) in found {
+        if quotes.is_some()
+            && row.has_content
+            && let Some(content) = content_of(db, tree, id)?
+        {
+            // What sent or answered a quote holds the words as well.
+            target.add_node(id, &content);
+        }
+        going.push((row, quotes));
+    }
+    Ok(going)
+}
+
+/// Adds what was made of a node that goes and has words of it still. A version is made of what it was edited from, so
+/// that the whole chain is followed; numbers grow, so that once through is enough.
+fn quoting(
+    db: &Db<'_>,
+    target: &Target,
+    nodes: &BTreeSet<(TreeId, NodeId)>,
+    tree: TreeRef,
+    made: &[(NodeId, Option<NodeId>)],
+    found: &mut BTreeMap<NodeId, (Going, Option<QuotedAs>)>,
+) -> Result<(), StoreError> {
+    let quoted = target.quoted.as_deref().unwrap_or_default();
+    let mut chain: BTreeSet<NodeId> =
+        nodes.iter().filter(|(of, _)| *of == tree.id).map(|(_, node)| *node).collect();
+    chain.extend(found.keys());
+    for (node, edited_from) in made {
+        let Some(row) = whole(db, tree, *node)? else { continue };
+        let how = match (&row.node.quote, edited_from) {
+            (Some(quote), _) if chain.contains(&quote.node) => QuotedAs::Branch,
+            (_, Some(from)) if chain.contains(from) => QuotedAs::Version,
+            _ => continue,
+        };
+        chain.insert(*node);
+        let text = plain_text(&row.node.content);
+        let holds = match how {
+            QuotedAs::Branch => !text.is_empty(),
+            _ => share_words(quoted, &text),
+        };
+        if let (true, Some(going)) = (holds, one_node(db, tree, *node)?) {
+            let entry = found.entry(*node).or_insert((going, Some(how)));
+            if entry.1.is_some() {
+                entry.1 = Some(how);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one_node(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<Going>, StoreError> {
+    let sql = "SELECT pk, generation, CASE WHEN content IS NULL THEN 0 ELSE 1 END, octet_length(content)
+        FROM nodes WHERE id = ?1";
+    let row = db.one(sql, [node.to_bytes()], |row| {
+        Ok(Going {
+            id: node,
+            key: get(row, 0)?,
+            generation: optional_id16(row, 1)?.map(GenerationId::from_bytes),
+            has_content: get(row, 2)?,
+            bytes: get::<Option<i64>>(row, 3)?.unwrap_or_default().unsigned_abs(),
+        })
+    })?;
+    Ok(row.filter(|row| TreeKey::of(row.key) == tree.key))
+}
+
+/// Calls `visit` with every node of the operations after one, its content, what it was edited from, and whether there
+/// is more to say of it.
+fn each_node(
+    db: &Db<'_>,
+    tree: TreeRef,
+    after: Seq,
+    mut visit: impl FnMut(Going, Vec<Block>, Option<NodeId>, bool) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let seq = i64::try_from(after.0).unwrap_or(i64::MAX);
+    let sql = "SELECT first FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq LIMIT 1";
+    let Some(first) = db.one(sql, (tree.key.0, seq), |row| get::<i64>(row, 0))? else { return Ok(()) };
+    let sql = "SELECT n.pk, n.id, n.generation, n.flags, n.content, e.id,
+            CASE WHEN n.extra IS NULL THEN 0 ELSE 1 END
+        FROM nodes n LEFT JOIN nodes e ON e.pk = (n.pk & -4294967296) + n.edited_from
+        WHERE n.pk > ?1 AND n.pk <= ?2 AND n.content IS NOT NULL ORDER BY n.pk LIMIT ?3";
+    let mut after = tree.key.node(first) - 1;
+    loop {
+        let page = db.all(sql, (after, tree.key.last(), PAGE as i64), |row| {
+            let content = node::read_content(row, 4, get(row, 3)?)?;
+            let going = Going {
+                id: NodeId::from_bytes(id16(row, 1)?),
+                key: get(row, 0)?,
+                generation: optional_id16(row, 2)?.map(GenerationId::from_bytes),
+                has_content: true,
+                bytes: bytes_of(row, 4)?.len() as u64,
+            };
+            let key = going.key;
+            visit(going, content, optional_id16(row, 5)?.map(NodeId::from_bytes), get(row, 6)?)?;
+            Ok(key)
+        })?;
+        match page.last() {
+            Some(last) => after = *last,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// What stands in no tree.
+pub(super) fn outside_trees(db: &Db<'_>, target: &Target) -> Result<Vec<(TreeKey, Removal)>, StoreError> {
+    let found = jobs(db, target)?.into_iter().map(Removal::Job);
+    let found = found.chain(questions(db, target)?.into_iter().map(Removal::Question));
+    Ok(found.map(|removal| (TreeKey(0), removal)).collect())
+}
+
+/// Jobs hold texts of any tree.
+fn jobs(db: &Db<'_>, target: &Target) -> Result<Vec<JobId>, StoreError> {
+    let tree = target.tree.map(TreeId::to_bytes);
+    let sql = "SELECT j.pk, j.payload, j.result, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END FROM jobs j
+        LEFT JOIN trees t ON t.pk = j.tree";
+    let found = db.all(sql, [tree], |row| {
+        let whole: bool = get(row, 3)?;
+        let texts = [get::<String>(row, 1)?, get::<String>(row, 2)?];
+        let holds = |text: &String| !text.is_empty() && (whole || target.is_in_bytes(text.as_bytes()));
+        Ok(if texts.iter().any(holds) { Some(JobId(get(row, 0)?)) } else { None })
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// What was asked of a person holds texts of any tree.
+fn questions(db: &Db<'_>, target: &Target) -> Result<Vec<[u8; 16]>, StoreError> {
+    let tree = target.tree.map(TreeId::to_bytes);
+    let sql = "SELECT q.id, q.payload, q.reason, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END FROM questions q
+        LEFT JOIN trees t ON t.pk = q.tree";
+    let found = db.all(sql, [tree], |row| {
+        let whole: bool = get(row, 3)?;
+        let reason = get::<Option<String>>(row, 2)?.unwrap_or_default();
+        let texts = [get::<String>(row, 1)?, reason];
+        let holds = |text: &String| !text.is_empty() && (whole || target.is_in_bytes(text.as_bytes()));
+        Ok(if texts.iter().any(holds) { Some(id16(row, 0)?) } else { None })
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Looks for what is to go in one tree, besides its nodes.
+struct Finder<'a, 'c> {
+    db: &'a Db<'c>,
+    target: &'a Target,
+    /// Nodes that go.
+    nodes: &'a BTreeSet<(TreeId, NodeId)>,
+    /// Generations whose responses go.
+    made_by: &'a BTreeSet<GenerationId>,
+    tree: TreeRef,
+    part: &'a Part,
+    found: Vec<Removal>,
+}
+
+impl Finder<'_, '_> {
+    fn find(&mut self) -> Result<(), StoreError> {
+        self.drafts()?;
+        if self.part.after.0 < u64::MAX {
+            self.labels()?;
+            self.operations()?;
+        }
+        self.injections()?;
+        self.responses()?;
+        self.sent()
+    }
+
+    /// Whether the whole tree goes.
+    fn is_whole(&self) -> bool {
+        self.target.tree == Some(self.tree.id)
+    }
+
+    fn drafts(&mut self) -> Result<(), StoreError> {
+        let words = self.target.words_of(self.tree.id);
+        for (view, slot, draft) in draft::of_tree(self.db, self.tree.key)? {
+            let gone = draft.base.is_some_and(|base| self.nodes.contains(&(self.tree.id, base)));
+            if self.is_whole() || gone || words.without(&draft).is_some() {
+                self.found.push(Removal::Draft { tree: self.tree.id, view, slot });
+            }
+        }
+        Ok(())
+    }
+
+    /// Words in the cells of a tree.
+    fn labels(&mut self) -> Result<(), StoreError> {
+        let words = self.target.words_of(self.tree.id);
+        let sql = format!(
+            "{} WHERE c.tree = ?1 AND c.seq > ?2 AND (c.text IS NOT NULL OR c.tag <> '')",
+            cell::PAIRS
+        );
+        let (key, after) = (self.tree.key, i64::try_from(self.part.after.0).unwrap_or(i64::MAX));
+        for (key, cell) in self.db.all(&sql, (key.0, after), |row| cell::read_pair(self.db, key, row))? {
+            let (mut new_key, mut left) = (key.clone(), cell.value.clone());
+            if words.remove_from_cell(&mut new_key, &mut [&mut left]) {
+                self.found.push(Removal::Label { tree: self.tree.id, key });
+            }
+        }
+        Ok(())
+    }
+
+    /// Words in the records of a tree.
+    fn operations(&mut self) -> Result<(), StoreError> {
+        let words = self.target.words_of(self.tree.id);
+        let mut after = self.part.after;
+        loop {
+            let page = operation::after(self.db, self.tree, after, PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.seq;
+            for mut record in page {
+                if words.remove_from_changes(&mut record.op.cells, &mut record.op.skipped) {
+                    self.found.push(Removal::Operation { tree: self.tree.id, seq: record.seq });
+                }
+            }
+        }
+    }
+
+    /// What was shown with nodes: with those that go, and what holds what is searched for.
+    fn injections(&mut self) -> Result<(), StoreError> {
+        let sql = "SELECT n.id, i.node, i.ordinal, i.text, i.source FROM injections i
+            JOIN nodes n ON n.pk = ?2 + i.node WHERE i.tree = ?1";
+        let (id, target, is_whole) = (self.tree.id, self.target, self.is_whole());
+        let found = self.db.all(sql, (self.tree.key.0, self.tree.key.first()), |row| {
+            let node = NodeId::from_bytes(id16(row, 0)?);
+            let gone = is_whole
+                || self.nodes.contains(&(id, node))
+                || target.is_in_bytes(get::<String>(row, 4)?.as_bytes())
+                || target.is_in_bytes(&unpack(bytes_of(row, 3)?)?);
+            let (number, ordinal) = (get(row, 1)?, get(row, 2)?);
+            Ok(gone.then_some(Removal::Injection { tree: id, node, number, ordinal }))
+        })?;
+        self.found.extend(found.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Whether a generation is among those looked at.
+    fn is_looked_at(&self, generation: GenerationId) -> bool {
+        self.part.generations.as_ref().is_none_or(|these| these.contains(&generation))
+    }
+
+    fn responses(&mut self) -> Result<(), StoreError> {
+        let sql = "SELECT r.generation, r.bytes, r.metadata FROM responses r
+            JOIN generations g ON g.id = r.generation WHERE g.tree = ?1 AND r.purged = 0
+                AND (?2 = 0 OR g.id = ?3)";
+        let read = |row: &crate::engine::Row<'_>| {
+            let generation = GenerationId::from_bytes(id16(row, 0)?);
+            let holds = self.is_whole()
+                || self.made_by.contains(&generation)
+                || self.target.is_in_bytes(&unpack(bytes_of(row, 1)?)?)
+                || self.target.is_in_bytes(get::<String>(row, 2)?.as_bytes());
+            Ok(holds.then_some(Removal::Response(generation)))
+        };
+        let mut found = Vec::new();
+        match &self.part.generations {
+            None => found.extend(self.db.all(sql, (self.tree.key.0, 0, [0_u8; 16]), read)?),
+            Some(these) => {
+                let looked_at: BTreeSet<_> = these.union(self.made_by).copied().collect();
+                for generation in looked_at {
+                    found.extend(self.db.all(sql, (self.tree.key.0, 1, generation.to_bytes()), read)?);
+                }
+            }
+        }
+        self.found.extend(found.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Manifests and bodies of the tree: those that hold what is searched for, and those of a purged tree that no
+    /// other tree sent. What is being answered to one of them is stopped.
+    fn sent(&mut self) -> Result<(), StoreError> {
+        let sql = "SELECT id, manifest, state FROM generations WHERE tree = ?1";
+        let generations = self.db.all(sql, [self.tree.key.0], |row| {
+            Ok((GenerationId::from_bytes(id16(row, 0)?), digest(row, 1)?, get::<i64>(row, 2)? == 0))
+        })?;
+        let (mut looked_at, mut bodies) = (BTreeMap::new(), BTreeMap::new());
+        for (generation, manifest, _) in &generations {
+            if self.is_looked_at(*generation) && !looked_at.contains_key(manifest) {
+                looked_at.insert(*manifest, self.goes(MANIFESTS, *manifest)?);
+            }
+        }
+        let mut holding: BTreeSet<Digest> = BTreeSet::new();
+        for (manifest, goes) in looked_at {
+            let cited =
+                self.db.all("SELECT body FROM citations WHERE manifest = ?1", [manifest.0], |row| {
+                    digest(row, 0)
+                })?;
+            for body in cited {
+                let goes = match bodies.get(&body) {
+                    Some(goes) => *goes,
+                    None => self.goes(BODIES, body)?,
+                };
+                bodies.insert(body, goes);
+                if goes {
+                    holding.insert(manifest);
+                }
+            }
+            if goes {
+                holding.insert(manifest);
+                self.found.push(Removal::Manifest(manifest));
+            }
+        }
+        let gone = bodies.into_iter().filter(|(_, goes)| *goes).map(|(body, _)| Removal::Body(body));
+        self.found.extend(gone);
+        let is_whole = self.is_whole();
+        let running = generations
+            .into_iter()
+            .filter(|(_, manifest, runs)| *runs && (is_whole || holding.contains(manifest)));
+        self.found.extend(running.map(|(generation, ..)| Removal::Running(generation)));
+        Ok(())
+    }
+
+    /// Whether bytes that were sent go.
+    fn goes(&self, sql: &str, bytes: Digest) -> Result<bool, StoreError> {
+        let found = self.db.one(sql, (self.tree.key.0, bytes.0), |row| {
+            let is_elsewhere: bool = get(row, 1)?;
+            Ok(self.is_whole() && !is_elsewhere || self.target.is_in_bytes(&unpack(bytes_of(row, 0)?)?))
+        })?;
+        Ok(found.unwrap_or(false))
+    }
+}
+
+/// A manifest, and whether another tree sent it too.
+const MANIFESTS: &str = "SELECT m.bytes, CASE WHEN EXISTS (
+        SELECT 1 FROM generations g WHERE g.manifest = m.digest AND g.tree <> ?1) THEN 1 ELSE 0 END
+    FROM manifests m WHERE m.digest = ?2";
+
+/// A body, and whether another tree sent it too.
+const BODIES: &str = "SELECT b.bytes, CASE WHEN EXISTS (
+        SELECT 1 FROM citations c JOIN generations g ON g.manifest = c.manifest
+        WHERE c.body = b.digest AND g.tree <> ?1) THEN 1 ELSE 0 END
+    FROM bodies b WHERE b.digest = ?2";

@@ -1,0 +1,163 @@
+//! Taking what was deleted out of the file, while others write.
+//!
+//! Cells and pages are overwritten as they are deleted (`secure_delete`), entries of the search index too. Left are
+//! the unused parts of pages ([`super::pages`]), words that stand in the index as borders of its pages, and the log.
+//! Each is taken in small transactions, through the queue of writes; then the log is copied back and emptied.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::connection::failure;
+use super::database::Database;
+use super::open::{self, BUSY, Found};
+use super::pages;
+use crate::db::{Db, bytes_of, get};
+use crate::error::StoreError;
+use crate::store::Time;
+
+/// Pages that one transaction cleans.
+const PAGES: usize = 128;
+
+/// Pages of the search index that one transaction merges.
+const MERGED: i32 = 256;
+
+/// Between two transactions, for writers of other processes.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Between two tries to empty the log.
+const BETWEEN: Duration = Duration::from_millis(5);
+
+/// How often pages are looked through, where others go on writing.
+const ROUNDS: usize = 3;
+
+/// The key in `meta` that says that a word stands in the index as the border of a page.
+pub(super) const BORDERS: &str = "scrub_index";
+
+impl Database {
+    /// Removes what a forget or purge left in the file.
+    pub(crate) async fn scrub(&self) -> Result<(), StoreError> {
+        let Some(found) = self.file() else { return Ok(()) };
+        self.merge_borders().await?;
+        for _ in 0..ROUNDS {
+            let dirty = self.read(Time::Unbounded, find_remains).await?;
+            if dirty.is_empty() {
+                break;
+            }
+            for some in dirty.chunks(PAGES) {
+                let some = some.to_vec();
+                self.run_alone(move |conn| clean(conn, &some)).await?;
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        self.empty_log(found).await
+    }
+
+    /// Merges the whole search index, a little at a time, where a word that is gone stands as a border.
+    async fn merge_borders(&self) -> Result<(), StoreError> {
+        let has_borders = |conn: &Connection| {
+            let sql = "SELECT 1 FROM meta WHERE key = ?1";
+            conn.query_row(sql, [BORDERS], |_| Ok(())).optional().map_err(failure)
+        };
+        if self.run_alone(has_borders).await?.is_none() {
+            return Ok(());
+        }
+        // A negative number begins to merge everything into one; positive ones go on with it.
+        let mut pages = -MERGED;
+        while self.run_alone(move |conn| merge(conn, pages)).await? {
+            pages = MERGED;
+            tokio::time::sleep(PAUSE).await;
+        }
+        let done =
+            |conn: &Connection| conn.execute("DELETE FROM meta WHERE key = ?1", [BORDERS]).map_err(failure);
+        self.run_alone(done).await.map(drop)
+    }
+
+    /// Copies the log back while others write, then empties it in the moment when little is left of it. Readers of
+    /// other processes can hold the log for as long as a read lasts.
+    async fn empty_log(&self, found: &Found) -> Result<(), StoreError> {
+        let patience = Instant::now() + BUSY;
+        loop {
+            let found = found.clone();
+            let copy_back = move |_: &Db<'_>| {
+                let conn = open::checkpointer(&found)?;
+                conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failure)
+            };
+            self.read(Time::Unbounded, copy_back).await?;
+            match self.run_alone(truncate).await {
+                Ok(true) => return Ok(()),
+                Ok(false) | Err(StoreError::Busy) if Instant::now() < patience => {
+                    tokio::time::sleep(BETWEEN).await;
+                }
+                Ok(false) => return Err(StoreError::Busy),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The pages on which something stands where nothing is used.
+fn find_remains(db: &Db<'_>) -> Result<Vec<i64>, StoreError> {
+    let (mut dirty, mut has_map) = (Vec::new(), false);
+    db.engine().query("SELECT pgno, data FROM sqlite_dbpage", &[], &mut |row| {
+        let (page, bytes) = (get::<i64>(row, 0)?, bytes_of(row, 1)?);
+        has_map |= page == 1 && pages::has_map(bytes);
+        if !(has_map && pages::is_map(page, bytes.len())) && pages::has_remains(page, bytes) {
+            dirty.push(page);
+        }
+        Ok(true)
+    })?;
+    Ok(dirty)
+}
+
+/// Runs something in a transaction of its own.
+fn within<T>(
+    conn: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    conn.execute_batch("BEGIN IMMEDIATE").map_err(failure)?;
+    let done = work(conn);
+    let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    conn.execute_batch(end).map_err(failure)?;
+    done
+}
+
+/// Empties the unused parts of pages, as they are now.
+fn clean(conn: &Connection, dirty: &[i64]) -> Result<(), StoreError> {
+    within(conn, |conn| {
+        let mut read =
+            conn.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1").map_err(failure)?;
+        let mut write =
+            conn.prepare_cached("UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1").map_err(failure)?;
+        let page_of = |read: &mut rusqlite::CachedStatement<'_>, page: i64| {
+            read.query_row([page], |row| row.get::<_, Vec<u8>>(0)).optional().map_err(failure)
+        };
+        let has_map = page_of(&mut read, 1)?.is_some_and(|first| pages::has_map(&first));
+        for page in dirty {
+            let Some(bytes) = page_of(&mut read, *page)? else { continue };
+            let is_map = has_map && pages::is_map(*page, bytes.len());
+            if !is_map && pages::has_remains(*page, &bytes) {
+                write.execute((page, pages::cleaned(*page, bytes))).map_err(failure)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Merges pages of the search index; whether there was anything to merge.
+fn merge(conn: &Connection, pages: i32) -> Result<bool, StoreError> {
+    within(conn, |conn| {
+        let before = conn.total_changes();
+        conn.execute("INSERT INTO search (search, rank) VALUES ('merge', ?1)", [pages]).map_err(failure)?;
+        // The command itself counts as one change.
+        Ok(conn.total_changes() - before > 1)
+    })
+}
+
+/// Empties the log, if nobody is at it.
+fn truncate(conn: &Connection) -> Result<bool, StoreError> {
+    conn.busy_timeout(Duration::ZERO).map_err(failure)?;
+    let done = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    conn.busy_timeout(BUSY).map_err(failure)?;
+    done.map(|busy| busy == 0).map_err(failure)
+}
