@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::cell::{Cell, CellChange, CellKey, CellScope, CellValue};
+use crate::cell::{Cell, CellChange, CellKey, CellScope, CellValue, Target};
 use crate::content::NotCanonical;
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
@@ -301,6 +301,25 @@ impl Rows for MemoryTree {
 
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
         let held = self.cells.iter().filter(|(key, _)| scope.holds(key));
+        Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
+    }
+
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        let up = |id: &PositionId| self.positions.get(id)?.parent;
+        let path: BTreeSet<PositionId> = std::iter::successors(Some(end), up).collect();
+        let held = self.cells.iter().filter(|(key, _)| {
+            let target = match key {
+                CellKey::Selected { view: of, position } | CellKey::Keep { view: of, position } => {
+                    (Some(of) == view).then_some(*position)
+                }
+                CellKey::Pruned { target } | CellKey::Excluded { target } => match target {
+                    Target::Position(position) => Some(*position),
+                    Target::Version(node) => self.nodes.get(node).map(|row| row.node.position),
+                },
+                _ => None,
+            };
+            target.is_some_and(|position| path.contains(&position))
+        });
         Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
     }
 

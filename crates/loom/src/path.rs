@@ -6,7 +6,7 @@
 
 mod exceptions;
 
-use crate::cell::{CellKey, CellScope, Target};
+use crate::cell::{CellKey, Target};
 use crate::id::PositionId;
 use crate::position::{Position, PositionKind};
 use crate::rows::{Order, RowError, Rows};
@@ -114,16 +114,10 @@ pub fn is_hidden(rows: &dyn Rows, at: PositionId) -> Result<bool, RowError> {
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn is_hidden_but(rows: &dyn Rows, at: PositionId, but: Option<PositionId>) -> Result<bool, RowError> {
-    for (key, cell) in rows.cells(&CellScope::Pruned)? {
-        if let CellKey::Pruned { target: Target::Position(pruned) } = key
+    Ok(rows.choices(None, at)?.iter().any(|(key, cell)| {
+        matches!(key, CellKey::Pruned { target: Target::Position(pruned) } if Some(*pruned) != but)
             && cell.value.is_set()
-            && Some(pruned) != but
-            && is_ancestor(rows, pruned, at)?
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    }))
 }
 
 /// The leaf reached from a position by its newest visible children.

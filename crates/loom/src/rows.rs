@@ -96,6 +96,10 @@ pub trait Rows {
     /// The cells of a scope that were ever set, in the order of their keys. One set back to nothing is among
     /// them: its `seq` says when, which drift has to know.
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError>;
+    /// The choices on the path that ends at a position: what is pruned or left out there, and, of `view`, what it
+    /// selected and kept. In any order; one set back to nothing is among them. Costs what is found, whatever was
+    /// chosen elsewhere in the tree.
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError>;
     /// Versions at a position, newest first, older than `before`, at most `limit`.
     fn versions(
         &self,

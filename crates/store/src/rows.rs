@@ -11,6 +11,7 @@ pub(crate) mod forget;
 pub(crate) mod generations;
 pub(crate) mod import;
 mod injections;
+mod lane;
 pub(crate) mod maintenance;
 pub(crate) mod node;
 mod operation;

@@ -94,6 +94,10 @@ impl Rows for Named<'_> {
         self.rows.cells(scope)
     }
 
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        self.rows.choices(view, end)
+    }
+
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
         self.rows.count_versions(position)
     }

@@ -55,6 +55,9 @@ impl Rows for Counted<'_> {
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
         self.many(self.rows.cells(scope))
     }
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        self.many(self.rows.choices(view, end))
+    }
     fn versions(
         &self,
         at: PositionId,
