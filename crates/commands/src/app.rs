@@ -14,6 +14,7 @@ use workspace::discovery::DiscoveryContext;
 use workspace::trust::{Accepted, WorkspaceOrigin};
 use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
+use crate::args::care::StoreCommand;
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
@@ -148,7 +149,7 @@ impl App {
                 let into = care::RestoreTo { home, options, guard, now: self.now().0 };
                 care::restore(&args, into, self.frontend.as_ref()).await
             }
-            Command::Store(_) => care::check(self, asker).await,
+            Command::Store(StoreCommand::Check { repair }) => care::check(self, asker, repair).await,
             // Configuration, diagnosis and benchmarks belong to the surface that holds the files.
             Command::Config(_)
             | Command::Model(_)

@@ -283,6 +283,10 @@ fn place_of(seq: Seq) -> usize {
 }
 
 impl Rows for MemoryTree {
+    fn tables(&self) -> Result<u32, RowError> {
+        Ok(text::grapheme::TABLES)
+    }
+
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.tree.clone().ok_or_else(|| RowError::missing("tree", "row"))
     }
@@ -305,10 +309,8 @@ impl Rows for MemoryTree {
     }
 
     fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        let up = |id: &PositionId| self.positions.get(id)?.parent;
-        let path: BTreeSet<PositionId> = std::iter::successors(Some(end), up).collect();
-        let held = self.cells.iter().filter(|(key, _)| {
-            let target = match key {
+        let chosen = self.cells.iter().filter_map(|(key, cell)| {
+            let position = match key {
                 CellKey::Selected { view: of, position } | CellKey::Keep { view: of, position } => {
                     (Some(of) == view).then_some(*position)
                 }
@@ -318,9 +320,16 @@ impl Rows for MemoryTree {
                 },
                 _ => None,
             };
-            target.is_some_and(|position| path.contains(&position))
+            Some((position?, key, cell))
         });
-        Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
+        let chosen: Vec<_> = chosen.collect();
+        if chosen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let up = |id: &PositionId| self.positions.get(id)?.parent;
+        let path: BTreeSet<PositionId> = std::iter::successors(Some(end), up).collect();
+        let on_path = chosen.into_iter().filter(|(position, ..)| path.contains(position));
+        Ok(on_path.map(|(_, key, cell)| (key.clone(), cell.clone())).collect())
     }
 
     fn versions(

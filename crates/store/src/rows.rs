@@ -18,6 +18,7 @@ mod operation;
 mod position;
 pub(crate) mod queries;
 pub(crate) mod reader;
+pub(crate) mod repair;
 pub(crate) mod sessions;
 pub(crate) mod trees;
 pub(crate) mod work;

@@ -29,7 +29,8 @@ CREATE TABLE trees (
     -- Told from operations and cells, kept for lists.
     title TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0,
     seq INTEGER NOT NULL DEFAULT 0, head BLOB, nodes INTEGER NOT NULL DEFAULT 0,
-    updated INTEGER NOT NULL
+    updated INTEGER NOT NULL,
+    tables INTEGER NOT NULL                 -- the version of the Unicode tables its derived numbers are from; 0: unknown
 );
 CREATE INDEX trees_title ON trees (title) WHERE title <> '';
 CREATE INDEX trees_session ON trees (session) WHERE session IS NOT NULL;

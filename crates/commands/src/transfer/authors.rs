@@ -78,6 +78,10 @@ impl Rows for Named<'_> {
 
     // The rest is as it is.
 
+    fn tables(&self) -> Result<u32, RowError> {
+        self.rows.tables()
+    }
+
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.rows.tree()
     }

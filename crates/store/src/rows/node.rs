@@ -300,6 +300,11 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow,
     Ok(NodeRow { node, seq: Seq(unsigned(row, 1)?), place, short_id: get(row, 3)?, purged })
 }
 
+/// Whether flags say that a content was removed.
+pub(crate) const fn is_purged(flags: u8) -> bool {
+    flags & PURGED != 0
+}
+
 /// The role within a node's flags.
 pub(crate) fn read_role(flags: u8) -> Result<Option<Role>, StoreError> {
     match flags >> 3 & 7 {

@@ -181,11 +181,12 @@ pub(crate) fn children(
     Ok(found)
 }
 
-/// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows.
+/// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows; ends early where a
+/// row is not one step above the one that names it.
 const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth, step) AS (
         SELECT pk, parent, depth, 1 FROM positions WHERE pk = ?1
         UNION ALL SELECT p.pk, p.parent, p.depth, up.step + 1 FROM up JOIN positions p ON p.pk = ?2 + up.parent
-            WHERE up.step < ?3)";
+            WHERE up.step < ?3 AND p.depth = up.depth - 1)";
 
 /// The position whose original has a number and those above it, at most `limit`. The ids of parents and jumps are
 /// those of rows further up.
@@ -234,10 +235,12 @@ pub(crate) fn texts(
 ) -> Result<Vec<OriginalText>, StoreError> {
     // Nothing of the rows is read but the text.
     let sql = format!(
-        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content FROM up JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
+        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content, up.parent FROM up JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
     );
-    db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
+    let mut parent = Some(from);
+    let texts = db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
         let mut content = read_content(row, 3, get(row, 2)?)?;
+        parent = get(row, 4)?;
         let text = match content.pop() {
             // Nearly every content is one text, which is moved and not copied.
             Some(Block::Text { text }) if content.is_empty() => text,
@@ -247,5 +250,9 @@ pub(crate) fn texts(
             }
         };
         Ok(OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth: get(row, 1)?, text })
-    })
+    })?;
+    match parent.filter(|_| texts.len() < limit) {
+        Some(parent) => Err(StoreError::Damaged(format!("position {parent} of tree {} is missing", tree.id))),
+        None => Ok(texts),
+    }
 }

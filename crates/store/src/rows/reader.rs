@@ -167,7 +167,9 @@ impl StoredTree<'_, '_> {
         )?;
         Ok(match found {
             None => above_all,
-            Some((found, first, count)) if found as u64 == seq.0 => first + count.min(i64::from(place)),
+            Some((found, first, count)) if found as u64 == seq.0 => {
+                first.saturating_add(count.min(i64::from(place)))
+            }
             Some((_, first, _)) => first,
         })
     }
@@ -310,6 +312,12 @@ impl StoredTree<'_, '_> {
 impl Rows for StoredTree<'_, '_> {
     fn tree(&self) -> Result<TreeRow, RowError> {
         trees::read(self.db, self.tree.key).map_err(StoreError::into_row_error)
+    }
+
+    fn tables(&self) -> Result<u32, RowError> {
+        let sql = "SELECT tables FROM trees WHERE pk = ?1";
+        let found = self.db.one(sql, [self.tree.key.0], |row| get(row, 0));
+        Ok(found.map_err(StoreError::into_row_error)?.unwrap_or_default())
     }
 
     fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {

@@ -263,8 +263,8 @@ CREATE TEMP TABLE numbers (old INTEGER PRIMARY KEY, tree INTEGER NOT NULL, n INT
 INSERT INTO temp.numbers SELECT pk, tree, row_number() OVER (PARTITION BY tree ORDER BY pk) FROM old_nodes;
 CREATE TEMP TABLE author_numbers (tree INTEGER, old INTEGER, n INTEGER, PRIMARY KEY (tree, old)) WITHOUT ROWID;
 CREATE TABLE old_cells_numbered AS SELECT * FROM old_cells;
-INSERT INTO trees (pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated)
-    SELECT pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated
+INSERT INTO trees (pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated, tables)
+    SELECT pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated, 0
     FROM old_trees;
 ";
 
