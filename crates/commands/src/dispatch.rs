@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::args::approvals::ApprovalsCommand;
+use crate::args::care::StoreCommand;
 use crate::args::context::ContextCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
@@ -56,7 +57,7 @@ impl App {
                 let into = care::RestoreTo { home, options, guard, now: self.now().0 };
                 care::restore(&args, into, self.frontend.as_ref()).await
             }
-            Command::Store(_) => care::check(self, asker).await,
+            Command::Store(StoreCommand::Check { repair }) => care::check(self, asker, repair).await,
             command @ (Command::Config(_)
             | Command::Model(_)
             | Command::Init(_)

@@ -6,6 +6,7 @@
 //! (spec: scale §1).
 
 mod corpus;
+mod crowded;
 mod fixtures;
 mod harness;
 mod imports;
@@ -59,6 +60,7 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Rows, 
     runtime.block_on(async {
         sizes::measure(&mut report, &scratch, &powers(1_000, args.nodes)).await?;
         sizes::measure_written(&mut report, &scratch, args.nodes).await?;
+        crowded::measure(&mut report, &scratch, args.nodes).await?;
         imports::measure(&mut report, &scratch, args.nodes).await?;
         paths::measure(&mut report, &scratch, &powers(100, args.nodes.min(LONGEST_PATH))).await
     })?;
@@ -123,7 +125,11 @@ mod tests {
             "verify a tree of 1000 nodes",
             "import a tree of 1000 nodes, 1 an operation",
             "import a tree of 1000 nodes, 1000 an operation",
+            "append with nothing pruned or selected",
+            "authors of a node of 400 versions",
+            "longest wait of a writer while a node of 1000 is forgotten",
             "render a path of 1000",
+            "render a path of 1000, with authors",
             "last screen of a path of 1000, drift marks included",
             "edit in the middle of a path of 1000",
             "put a request together at the end of a path of 1000",

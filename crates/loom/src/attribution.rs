@@ -40,7 +40,12 @@ pub fn attribute(rows: &dyn Rows, node: NodeId) -> Result<Vec<AuthorSpan>, RowEr
         .last()
         .and_then(|row| row.node.edited_from.or_else(|| row.node.quote.as_ref().map(|quote| quote.node)))
     {
-        chain.push(read(rows, next)?);
+        let next = read(rows, next)?;
+        // What a version was made from was there before it.
+        if chain.last().is_some_and(|row| (next.seq, next.place) >= (row.seq, row.place)) {
+            return Err(RowError::damaged("node", next.node.id));
+        }
+        chain.push(next);
     }
     let mut spans: Vec<AuthorSpan> = Vec::new();
     let mut before = String::new();
@@ -86,7 +91,8 @@ fn quoted(row: &NodeRow, text: &str, quote: &crate::node::Quote, source: &[Autho
         }
     }
     push(&mut spans, span(row, end, text.len()));
-    spans
+    // Of a quote that is no longer the text it says, nothing is known.
+    if spans.iter().all(|span| text.is_char_boundary(span.from)) { spans } else { whole(row, text) }
 }
 
 /// Authors after an edit of `before` into `after` by the author of `row`: what stayed keeps its author, what

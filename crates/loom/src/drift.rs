@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::cell::{CellKey, CellScope, CellValue, KeepScope};
-use crate::id::{PositionId, Seq, ViewName};
+use crate::cell::{Cell, CellKey, CellValue, KeepScope};
+use crate::id::{PositionId, Seq};
 use crate::node::NodeRow;
 use crate::path::Exceptions;
 use crate::position::Position;
@@ -11,32 +11,20 @@ use crate::rows::{RowError, Rows};
 
 /// Where a view's owner accepted what stands above.
 #[derive(Debug, Clone, Default)]
-pub struct Keeps(BTreeMap<PositionId, (KeepScope, Seq)>);
+pub(crate) struct Keeps(BTreeMap<PositionId, (KeepScope, Seq)>);
 
 impl Keeps {
-    /// Reads those of a view.
-    ///
-    /// # Errors
-    /// [`RowError`] when the store fails.
-    pub fn read(rows: &dyn Rows, view: &ViewName) -> Result<Self, RowError> {
-        let cells = rows.cells(&CellScope::Keeps(view.clone()))?;
-        let keeps = cells.into_iter().filter_map(|(key, cell)| match (key, cell.value) {
-            (CellKey::Keep { position, .. }, CellValue::Keep(scope)) => Some((position, (scope, cell.seq))),
+    /// Those among the choices on a path.
+    pub(crate) fn of(choices: &[(CellKey, Cell)]) -> Self {
+        let keeps = choices.iter().filter_map(|(key, cell)| match (key, &cell.value) {
+            (CellKey::Keep { position, .. }, CellValue::Keep(scope)) => Some((*position, (*scope, cell.seq))),
             _ => None,
         });
-        Ok(Self(keeps.collect()))
+        Self(keeps.collect())
     }
 
     /// The newest keep that covers a position.
-    ///
-    /// # Errors
-    /// [`RowError`] when the store fails.
-    pub fn covering(
-        &self,
-        rows: &dyn Rows,
-        path: &Exceptions,
-        at: PositionId,
-    ) -> Result<Option<Seq>, RowError> {
+    fn covering(&self, rows: &dyn Rows, path: &Exceptions, at: PositionId) -> Result<Option<Seq>, RowError> {
         let mut newest = None;
         for (kept, (scope, seq)) in &self.0 {
             let covers = *kept == at || *scope == KeepScope::Below && path.is_above(rows, *kept, at)?;
@@ -46,6 +34,14 @@ impl Keeps {
         }
         Ok(newest)
     }
+}
+
+/// The newest keep that covers a position, on the path or off it.
+fn newest_keep(rows: &dyn Rows, path: &Exceptions, at: PositionId) -> Result<Option<Seq>, RowError> {
+    if path.is_above(rows, at, path.tip.id)? {
+        return path.keeps.covering(rows, path, at);
+    }
+    Keeps::of(&rows.choices(Some(&path.view), at)?).covering(rows, path, at)
 }
 
 /// Whether the model text at a position of the path followed from something else than what stands above it
@@ -59,7 +55,6 @@ impl Keeps {
 pub fn is_drifted(
     rows: &dyn Rows,
     path: &Exceptions,
-    keeps: &Keeps,
     at: &Position,
     row: &NodeRow,
 ) -> Result<bool, RowError> {
@@ -75,7 +70,7 @@ pub fn is_drifted(
         }
         let kept = match covered {
             Some(kept) => kept,
-            None => *covered.insert(keeps.covering(rows, path, at.id)?),
+            None => *covered.insert(newest_keep(rows, path, at.id)?),
         };
         let newest = path.between(from.depth, to.depth).map(|exception| exception.chosen).max();
         if newest.is_some_and(|newest| kept.is_none_or(|kept| newest > kept)) {

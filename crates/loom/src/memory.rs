@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::cell::{Cell, CellChange, CellKey, CellScope, CellValue};
+use crate::cell::{Cell, CellChange, CellKey, CellScope, CellValue, Target};
 use crate::content::NotCanonical;
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
@@ -283,6 +283,10 @@ fn place_of(seq: Seq) -> usize {
 }
 
 impl Rows for MemoryTree {
+    fn tables(&self) -> Result<u32, RowError> {
+        Ok(text::grapheme::TABLES)
+    }
+
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.tree.clone().ok_or_else(|| RowError::missing("tree", "row"))
     }
@@ -302,6 +306,30 @@ impl Rows for MemoryTree {
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
         let held = self.cells.iter().filter(|(key, _)| scope.holds(key));
         Ok(held.map(|(key, cell)| (key.clone(), cell.clone())).collect())
+    }
+
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        let chosen = self.cells.iter().filter_map(|(key, cell)| {
+            let position = match key {
+                CellKey::Selected { view: of, position } | CellKey::Keep { view: of, position } => {
+                    (Some(of) == view).then_some(*position)
+                }
+                CellKey::Pruned { target } | CellKey::Excluded { target } => match target {
+                    Target::Position(position) => Some(*position),
+                    Target::Version(node) => self.nodes.get(node).map(|row| row.node.position),
+                },
+                _ => None,
+            };
+            Some((position?, key, cell))
+        });
+        let chosen: Vec<_> = chosen.collect();
+        if chosen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let up = |id: &PositionId| self.positions.get(id)?.parent;
+        let path: BTreeSet<PositionId> = std::iter::successors(Some(end), up).collect();
+        let on_path = chosen.into_iter().filter(|(position, ..)| path.contains(position));
+        Ok(on_path.map(|(_, key, cell)| (key.clone(), cell.clone())).collect())
     }
 
     fn versions(

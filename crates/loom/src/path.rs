@@ -6,7 +6,7 @@
 
 mod exceptions;
 
-use crate::cell::{CellKey, CellScope, Target};
+use crate::cell::{CellKey, Target};
 use crate::id::PositionId;
 use crate::position::{Position, PositionKind};
 use crate::rows::{Order, RowError, Rows};
@@ -36,14 +36,19 @@ fn climb(
     depth: u32,
 ) -> Result<Option<Position>, RowError> {
     while here.depth > depth {
-        let jump = position(here.jump)?;
+        let jump = higher(&here, position(here.jump)?)?;
         here = match here.parent {
             _ if jump.depth >= depth => jump,
-            Some(parent) => position(parent)?,
+            Some(parent) => higher(&here, position(parent)?)?,
             None => return Ok(None),
         };
     }
     Ok((here.depth == depth).then_some(here))
+}
+
+/// A position that another one names as above it: a walk upwards ends.
+fn higher(here: &Position, above: Position) -> Result<Position, RowError> {
+    if above.depth < here.depth { Ok(above) } else { Err(RowError::damaged("position", here.id)) }
 }
 
 /// Whether `above` stands on the path to `below`, or is it.
@@ -73,14 +78,15 @@ pub fn common_ancestor(rows: &dyn Rows, a: PositionId, b: PositionId) -> Result<
     }
     while a.id != b.id {
         // Equal depth means equal jump lengths, so both sides leap in step until the jumps meet.
-        (a, b) = if a.jump == b.jump {
+        let (up, other) = if a.jump == b.jump {
             match (a.parent, b.parent) {
-                (Some(up), Some(other)) => (position(rows, up)?, position(rows, other)?),
+                (Some(up), Some(other)) => (up, other),
                 _ => return Err(RowError::missing("common ancestor of", a.id)),
             }
         } else {
-            (position(rows, a.jump)?, position(rows, b.jump)?)
+            (a.jump, b.jump)
         };
+        (a, b) = (higher(&a, position(rows, up)?)?, higher(&b, position(rows, other)?)?);
     }
     Ok(a)
 }
@@ -114,16 +120,10 @@ pub fn is_hidden(rows: &dyn Rows, at: PositionId) -> Result<bool, RowError> {
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn is_hidden_but(rows: &dyn Rows, at: PositionId, but: Option<PositionId>) -> Result<bool, RowError> {
-    for (key, cell) in rows.cells(&CellScope::Pruned)? {
-        if let CellKey::Pruned { target: Target::Position(pruned) } = key
+    Ok(rows.choices(None, at)?.iter().any(|(key, cell)| {
+        matches!(key, CellKey::Pruned { target: Target::Position(pruned) } if Some(*pruned) != but)
             && cell.value.is_set()
-            && Some(pruned) != but
-            && is_ancestor(rows, pruned, at)?
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    }))
 }
 
 /// The leaf reached from a position by its newest visible children.
@@ -131,7 +131,7 @@ pub fn is_hidden_but(rows: &dyn Rows, at: PositionId, but: Option<PositionId>) -
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn newest_leaf(rows: &dyn Rows, from: PositionId) -> Result<PositionId, RowError> {
-    let mut leaf = from;
+    let (mut leaf, mut depth) = (from, position(rows, from)?.depth);
     'down: loop {
         let mut before: Option<Order> = None;
         loop {
@@ -139,7 +139,10 @@ pub fn newest_leaf(rows: &dyn Rows, from: PositionId) -> Result<PositionId, RowE
             for child in &page {
                 let pruned = CellKey::Pruned { target: Target::Position(child.id) };
                 if child.kind == PositionKind::Path && !rows.cell(&pruned)?.value.is_set() {
-                    leaf = child.id;
+                    if child.depth <= depth {
+                        return Err(RowError::damaged("position", child.id));
+                    }
+                    (leaf, depth) = (child.id, child.depth);
                     continue 'down;
                 }
             }

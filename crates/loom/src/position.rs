@@ -6,7 +6,8 @@ use crate::digest::PathDigest;
 use crate::id::{PositionId, TreeId};
 use crate::node::Role;
 
-/// The size of a text. Clusters are counted inside a node and never span two.
+/// The size of a text. Clusters are counted inside a node and never span two. Sums wrap: a damaged row is found by who
+/// compares, and ends nobody's read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// UTF-8 bytes.
@@ -28,9 +29,9 @@ impl Counts {
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
-            bytes: self.bytes + other.bytes,
-            chars: self.chars + other.chars,
-            graphemes: self.graphemes + other.graphemes,
+            bytes: self.bytes.wrapping_add(other.bytes),
+            chars: self.chars.wrapping_add(other.chars),
+            graphemes: self.graphemes.wrapping_add(other.graphemes),
         }
     }
 
@@ -38,9 +39,9 @@ impl Counts {
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self {
-            bytes: self.bytes - other.bytes,
-            chars: self.chars - other.chars,
-            graphemes: self.graphemes - other.graphemes,
+            bytes: self.bytes.wrapping_sub(other.bytes),
+            chars: self.chars.wrapping_sub(other.chars),
+            graphemes: self.graphemes.wrapping_sub(other.graphemes),
         }
     }
 }
@@ -115,6 +116,10 @@ impl Position {
     /// that one names. Two jumps of equal length are joined into one of twice the length and one more step,
     /// so that any ancestor is reached in O(log depth) reads.
     pub const fn child_jump(parent: &Self, jump: &Self, jump_jump: &Self) -> PositionId {
-        if parent.depth - jump.depth == jump.depth - jump_jump.depth { jump_jump.id } else { parent.id }
+        if parent.depth.wrapping_sub(jump.depth) == jump.depth.wrapping_sub(jump_jump.depth) {
+            jump_jump.id
+        } else {
+            parent.id
+        }
     }
 }

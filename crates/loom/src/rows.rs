@@ -30,12 +30,25 @@ pub enum RowError {
         /// Its id.
         id: String,
     },
+    /// A row leads back to itself, or names one that cannot stand where it says.
+    #[error("the {what} {id} is damaged: run `drawloom store check`")]
+    Damaged {
+        /// What kind of row.
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
 }
 
 impl RowError {
     /// A missing row.
     pub fn missing(what: &'static str, id: impl fmt::Display) -> Self {
         Self::Missing { what, id: id.to_string() }
+    }
+
+    /// A row that does not fit the others.
+    pub fn damaged(what: &'static str, id: impl fmt::Display) -> Self {
+        Self::Damaged { what, id: id.to_string() }
     }
 }
 
@@ -87,6 +100,9 @@ pub struct Injection {
 pub trait Rows {
     /// The tree.
     fn tree(&self) -> Result<TreeRow, RowError>;
+    /// The version of the Unicode tables ([`text::grapheme::TABLES`]) that the tree's clusters and digests were counted
+    /// by; 0 where it was not written down.
+    fn tables(&self) -> Result<u32, RowError>;
     /// A position.
     fn position(&self, id: PositionId) -> Result<Option<Position>, RowError>;
     /// A node.
@@ -96,6 +112,10 @@ pub trait Rows {
     /// The cells of a scope that were ever set, in the order of their keys. One set back to nothing is among
     /// them: its `seq` says when, which drift has to know.
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError>;
+    /// The choices on the path that ends at a position: what is pruned or left out there, and, of `view`, what it
+    /// selected and kept. In any order; one set back to nothing is among them. Costs what is found, whatever was
+    /// chosen elsewhere in the tree.
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError>;
     /// Versions at a position, newest first, older than `before`, at most `limit`.
     fn versions(
         &self,
@@ -124,6 +144,9 @@ pub trait Rows {
         let mut next = Some(from);
         while let Some(id) = next.filter(|_| found.len() < limit) {
             let row = self.position(id)?.ok_or_else(|| RowError::missing("position", id))?;
+            if found.last().is_some_and(|below: &Position| below.depth != row.depth.wrapping_add(1)) {
+                return Err(RowError::damaged("position", id));
+            }
             next = row.parent;
             found.push(row);
         }

@@ -209,7 +209,7 @@ impl StoreError {
                 Ok(own) => *own,
                 Err(other) => Self::Rows(RowError::Store(other)),
             },
-            missing @ RowError::Missing { .. } => Self::Rows(missing),
+            other => Self::Rows(other),
         }
     }
 }

@@ -29,7 +29,8 @@ CREATE TABLE trees (
     -- Told from operations and cells, kept for lists.
     title TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0,
     seq INTEGER NOT NULL DEFAULT 0, head BLOB, nodes INTEGER NOT NULL DEFAULT 0,
-    updated INTEGER NOT NULL
+    updated INTEGER NOT NULL,
+    tables INTEGER NOT NULL                 -- the version of the Unicode tables its derived numbers are from; 0: unknown
 );
 CREATE INDEX trees_title ON trees (title) WHERE title <> '';
 CREATE INDEX trees_session ON trees (session) WHERE session IS NOT NULL;
@@ -44,7 +45,8 @@ CREATE TABLE nodes (
     created INTEGER NOT NULL,               -- ms after the time in its id
     bytes INTEGER, chars INTEGER, graphemes INTEGER,  -- NULL: as the content's length, as bytes, as chars
     content BLOB,
-    content_hash BLOB NOT NULL, chain_hash BLOB NOT NULL, term BLOB NOT NULL,
+    content_hash BLOB,                      -- NULL: as the content's, of an original that is there
+    chain_hash BLOB NOT NULL, term BLOB NOT NULL,
     origin INTEGER,                         -- the one origin, a parent; others stand in extra
     edited_from INTEGER, generation BLOB, extra BLOB
 );
@@ -57,9 +59,11 @@ CREATE TABLE positions (
     pk INTEGER PRIMARY KEY,                 -- its original
     parent INTEGER, kind INTEGER NOT NULL, depth INTEGER NOT NULL, jump INTEGER NOT NULL,
     -- Sums over the originals above: bytes, bytes less chars, chars less graphemes.
-    bytes INTEGER NOT NULL, chars INTEGER NOT NULL, graphemes INTEGER NOT NULL, digest BLOB NOT NULL
+    bytes INTEGER NOT NULL, chars INTEGER NOT NULL, graphemes INTEGER NOT NULL, digest BLOB NOT NULL,
+    lane INTEGER NOT NULL                   -- the position its lane begins with
 );
-CREATE INDEX positions_parent ON positions (parent) WHERE parent IS NOT NULL;
+-- A child that comes right behind its parent is found by its number.
+CREATE INDEX positions_parent ON positions (parent) WHERE parent <> (pk & 4294967295) - 1;
 CREATE INDEX positions_aside ON positions (parent) WHERE kind <> 0;
 
 CREATE TABLE operations (
@@ -72,8 +76,10 @@ CREATE TABLE operations (
 CREATE TABLE cells (
     tree INTEGER NOT NULL, kind INTEGER NOT NULL, view INTEGER NOT NULL, target INTEGER NOT NULL, tag TEXT NOT NULL,
     form INTEGER NOT NULL, number INTEGER NOT NULL, text TEXT, seq INTEGER NOT NULL,
+    lane INTEGER, depth INTEGER,            -- of a choice: of the position it was made at
     PRIMARY KEY (tree, kind, view, target, tag)
 ) WITHOUT ROWID;
+CREATE INDEX cells_lane ON cells (tree, lane, depth) WHERE lane IS NOT NULL;
 
 CREATE TABLE timelines (
     tree INTEGER NOT NULL, view INTEGER NOT NULL,

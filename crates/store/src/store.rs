@@ -32,8 +32,8 @@ use crate::principal::{Principal, only_owner};
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionId};
 use crate::rows::forget::Forgetting;
 use crate::rows::{
-    commit, events, forget, generations, import, maintenance, queries, questions, reader, sessions, trees,
-    work, workspaces,
+    commit, events, forget, generations, import, maintenance, queries, questions, reader, repair, sessions,
+    trees, work, workspaces,
 };
 use crate::search::{Hits, SearchScope};
 use crate::server::ServerOptions;
@@ -848,6 +848,17 @@ impl Store {
         self.read_within(Time::Unbounded, maintenance::check).await
     }
 
+    /// Counts anew what was counted by other Unicode tables than this program's, a tree at a time; the number of trees.
+    pub async fn repair(&self, who: &Principal) -> Result<u64, StoreError> {
+        only_owner(who, "repair")?;
+        let trees = self.read_within(Time::Unbounded, repair::outdated).await?;
+        for tree in &trees {
+            let tree = *tree;
+            self.write(move |db| repair::recount(db, tree)).await?;
+        }
+        Ok(trees.len() as u64)
+    }
+
     /// Writes a copy of the store, as of one moment, to a new file.
     ///
     /// # Errors
@@ -967,6 +978,55 @@ mod tests {
             assert_eq!(kept.unwrap(), 1);
             assert!(store.lease(&Principal::Owner, "lost").await.unwrap().is_none());
             assert!(store.lease(&Principal::Owner, "kept").await.unwrap().is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn numbers_of_other_tables_are_counted_anew() {
+        let (store, ids, who) = (Store::in_memory().unwrap(), crate::Ids::new(), &Principal::Owner);
+        let tree: TreeId = ids.with(|entropy| entropy.next(Millis(1_700_000_000_000))).unwrap();
+        for op in [
+            loom::Op::Create(loom::plan::NewTree {
+                mode: loom::Mode::Buffer,
+                title: String::new(),
+                origin: None,
+            }),
+            loom::Op::Append(loom::plan::NewText::owner("e\u{301}n", None)),
+            loom::Op::Append(loom::plan::NewText::owner("d", None)),
+        ] {
+            let (view, author) = (loom::ViewName::default(), loom::Author::owner());
+            let now = Millis(1_700_000_000_000);
+            let request = loom::plan::Request { tree, view, author, trust: Trust::Owner, now, op };
+            crate::change(&store, who, request, With::nothing(), &ids).await.unwrap();
+        }
+        // As tables would have it to which the accent is a cluster of its own.
+        let old = |db: &Db<'_>| {
+            db.run("UPDATE nodes SET graphemes = 3 WHERE chars = 3", crate::engine::NONE)?;
+            db.run("UPDATE positions SET graphemes = 0 WHERE depth = 2", crate::engine::NONE)
+        };
+        store.write(old).await.unwrap();
+        let status = async || {
+            let found =
+                store.read_rows(who, tree, |rows| loom::verify::verify(rows, &Nothing)).await.unwrap();
+            found.status
+        };
+        assert_eq!(status().await, loom::verify::Status::Invalid, "by the same tables it is damage");
+        store.write(|db| db.run("UPDATE trees SET tables = 1", crate::engine::NONE)).await.unwrap();
+        assert_eq!(status().await, loom::verify::Status::Incomplete);
+        assert_eq!(store.repair(who).await.unwrap(), 1);
+        assert_eq!(status().await, loom::verify::Status::Valid);
+        assert_eq!(store.repair(who).await.unwrap(), 0);
+    }
+
+    struct Nothing;
+
+    impl loom::verify::Evidence for Nothing {
+        fn manifest(&self, _: Digest) -> Result<Result<Digest, loom::verify::Gap>, RowError> {
+            Ok(Err(loom::verify::Gap::Missing))
+        }
+
+        fn reread(&self, _: &loom::NodeRow, _: &loom::ModelSource) -> Result<loom::verify::Reread, RowError> {
+            Ok(loom::verify::Reread::Gap { digest: None, gap: loom::verify::Gap::Missing })
         }
     }
 

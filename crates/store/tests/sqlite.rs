@@ -8,10 +8,15 @@ extern crate drawloom_store as store;
 mod both;
 #[path = "sqlite/bytes.rs"]
 mod bytes;
+#[path = "sqlite/damage.rs"]
+mod damage;
 #[path = "sqlite/faults.rs"]
 mod faults;
 #[path = "sqlite/files.rs"]
 mod files;
+#[allow(dead_code, reason = "shared with the behavioural suite")]
+#[path = "suite/generations.rs"]
+mod generations;
 #[allow(dead_code, reason = "shared with the behavioural suite")]
 #[path = "suite/home.rs"]
 mod home;

@@ -10,6 +10,13 @@ use std::ops::{Add, AddAssign, Range};
 
 use unicode_segmentation::{GraphemeCursor, GraphemeIndices, UnicodeSegmentation};
 
+/// The version of the tables that clusters and folded text are made by: that of the segmentation, then that of the
+/// standard library's cases, a byte for each of their first two numbers.
+pub const TABLES: u32 = {
+    let (cut, folded) = (unicode_segmentation::UNICODE_VERSION, char::UNICODE_VERSION);
+    (cut.0 as u32) << 24 | (cut.1 as u32) << 16 | (folded.0 as u32) << 8 | folded.1 as u32
+};
+
 /// The length of a text in its three units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TextCounts {

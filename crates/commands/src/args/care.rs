@@ -97,7 +97,12 @@ pub struct Restore {
 #[serde(rename_all = "snake_case")]
 pub enum StoreCommand {
     /// Test the integrity of the store.
-    Check,
+    Check {
+        /// Count anew what was counted by other Unicode tables, first.
+        #[arg(long)]
+        #[serde(default)]
+        repair: bool,
+    },
 }
 
 /// Read and change the configuration.

@@ -131,6 +131,9 @@ pub struct Checked {
     pub ok: bool,
     /// Findings.
     pub problems: Vec<String>,
+    /// Trees that were counted anew, with `--repair`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<u64>,
 }
 
 /// `config get`, `set`.

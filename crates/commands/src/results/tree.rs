@@ -131,7 +131,7 @@ pub struct NodeShown {
 pub struct TextShown {
     /// The rendering, byte for byte.
     pub text: String,
-    /// Who wrote which part, in grapheme clusters.
+    /// Who wrote which part, in grapheme clusters; empty without `--spans`.
     pub spans: Vec<loom::render::Span>,
     /// Whether plain output shows the spans.
     #[serde(skip)]

@@ -78,6 +78,10 @@ impl Rows for Named<'_> {
 
     // The rest is as it is.
 
+    fn tables(&self) -> Result<u32, RowError> {
+        self.rows.tables()
+    }
+
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.rows.tree()
     }
@@ -92,6 +96,10 @@ impl Rows for Named<'_> {
 
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
         self.rows.cells(scope)
+    }
+
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        self.rows.choices(view, end)
     }
 
     fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {

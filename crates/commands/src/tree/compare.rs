@@ -13,10 +13,10 @@ use crate::results::tree::{Common, Compared, TextShown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
-/// Renders a view. Who wrote what is always part of the result; plain output shows it if it was asked for.
+/// Renders a view. Who wrote what is looked for only if it was asked for.
 pub(super) async fn text(app: &App, asker: &Asker, args: Text) -> Result<Outcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    let show = Show { drafts: !args.committed, spans: true };
+    let show = Show { drafts: !args.committed, spans: args.spans };
     let name = view.clone();
     let imports = app.imports(asker, tree).await?;
     let read = move |rows: &dyn Rows, _| naming(rows, &imports, |rows| render(rows, &name, show));
@@ -66,7 +66,7 @@ fn compared(rows: &dyn Rows, view: &ViewName, a: End, b: End) -> Result<Result<C
 /// The text of the path to `end` below `common`: of the end the version named, above it what the view shows.
 fn below(rows: &dyn Rows, view: &ViewName, common: &Position, end: End) -> Result<String, RowError> {
     let path = Exceptions::read(rows, view, end.position)?;
-    let passages = window(rows, view, &path, None, (path.tip.depth - common.depth) as usize)?;
+    let passages = window(rows, view, &path, None, path.tip.depth.saturating_sub(common.depth) as usize)?;
     let mut text = String::new();
     for passage in passages.iter().filter(|passage| !passage.excluded) {
         if passage.position.id == end.position {

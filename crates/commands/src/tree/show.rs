@@ -1,13 +1,12 @@
 //! Showing nodes: the path of a view from its tip upwards, or every node in the order it was made.
 //!
-//! A page costs what it holds. What concerns the whole view (its selections, keeps, what is pruned or left out)
-//! is read once a call; each node then takes a fixed number of reads, and one search along jump pointers where
-//! drift is asked for (spec: loom §3).
+//! A page costs what it holds. What was chosen on the path (selections, keeps, what is pruned or left out) is read
+//! once a call, of a node off the path with the node; each node then takes a fixed number of reads, and one search
+//! along jump pointers where drift is asked for (spec: loom §3).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loom::cell::CellScope;
-use loom::drift::{Keeps, is_drifted};
+use loom::drift::is_drifted;
 use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
 use loom::render::window;
 use loom::{
@@ -76,7 +75,7 @@ fn path(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Result<Page
     let mut nodes = Vec::new();
     for passage in window(rows, &wanted.view, &reader.path, None, wanted.limit)? {
         let pending = passage.pending.then_some(passage.text);
-        nodes.push(reader.shown(&passage.position, passage.row, pending)?);
+        nodes.push(reader.shown(&passage.position, passage.row, pending, true)?);
     }
     let next = nodes.first().and_then(|first| first.parent).map(|parent| parent.to_string());
     Ok(Ok(Page { nodes, next }))
@@ -102,7 +101,7 @@ fn every(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Page, RowE
             let at = position(rows, row.node.position)?;
             if wanted.depth.is_none_or(|depth| at.depth <= depth) {
                 let text = pending.remove(&row.node.id);
-                nodes.push(reader.shown(&at, row, text)?);
+                nodes.push(reader.shown(&at, row, text, false)?);
             }
         }
     }
@@ -126,13 +125,31 @@ fn pending_edits(rows: &dyn Rows, view: &ViewName) -> Result<BTreeMap<NodeId, St
 struct Reader<'a> {
     rows: &'a dyn Rows,
     path: Exceptions,
-    keeps: Keeps,
-    pruned: BTreeSet<Target>,
-    excluded: BTreeSet<Target>,
+    on_path: Chosen,
     /// Positions already asked whether they, or one above, are pruned.
     hidden: BTreeMap<PositionId, bool>,
     /// Children of positions already counted.
     children: BTreeMap<PositionId, u64>,
+}
+
+/// What was chosen on a path.
+struct Chosen {
+    pruned: BTreeSet<Target>,
+    excluded: BTreeSet<Target>,
+}
+
+impl Chosen {
+    fn read(rows: &dyn Rows, end: PositionId) -> Result<Self, RowError> {
+        let (mut pruned, mut excluded) = (BTreeSet::new(), BTreeSet::new());
+        for (key, _) in rows.choices(None, end)?.into_iter().filter(|(_, cell)| cell.value.is_set()) {
+            match key {
+                CellKey::Pruned { target } => drop(pruned.insert(target)),
+                CellKey::Excluded { target } => drop(excluded.insert(target)),
+                _ => {}
+            }
+        }
+        Ok(Self { pruned, excluded })
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -140,18 +157,32 @@ impl<'a> Reader<'a> {
         Ok(Self {
             rows,
             path: Exceptions::read(rows, view, end)?,
-            keeps: Keeps::read(rows, view)?,
-            pruned: flagged(rows, &CellScope::Pruned)?,
-            excluded: flagged(rows, &CellScope::Excluded)?,
+            on_path: Chosen::read(rows, end)?,
             hidden: BTreeMap::new(),
             children: BTreeMap::new(),
         })
     }
 
     /// A node as shown, with the text of its pending edit if there is one.
-    fn shown(&mut self, at: &Position, row: NodeRow, pending: Option<String>) -> Result<NodeShown, RowError> {
+    fn shown(
+        &mut self,
+        at: &Position,
+        row: NodeRow,
+        pending: Option<String>,
+        on_path: bool,
+    ) -> Result<NodeShown, RowError> {
+        let siblings = self.siblings(at)?;
         let bookmark = self.rows.cell(&CellKey::Bookmark { position: at.id })?.value;
         let version = Target::Version(row.node.id);
+        let (hidden, own);
+        let chosen = if on_path {
+            hidden = self.is_hidden(at)?;
+            &self.on_path
+        } else {
+            own = Chosen::read(self.rows, at.id)?;
+            hidden = own.pruned.iter().any(|target| matches!(target, Target::Position(_)));
+            &own
+        };
         Ok(NodeShown {
             id: row.node.id,
             position: at.id,
@@ -160,11 +191,12 @@ impl<'a> Reader<'a> {
             kind: at.kind,
             role: at.role,
             versions: self.rows.count_versions(at.id)?,
-            siblings: self.siblings(at)?,
-            drifted: at.kind == PositionKind::Path
-                && is_drifted(self.rows, &self.path, &self.keeps, at, &row)?,
-            pruned: self.pruned.contains(&version) || self.is_hidden(at)?,
-            excluded: self.excluded.contains(&version) || self.excluded.contains(&Target::Position(at.id)),
+            siblings,
+            drifted: at.kind == PositionKind::Path && is_drifted(self.rows, &self.path, at, &row)?,
+            pruned: hidden || chosen.pruned.contains(&version),
+            excluded: [version, Target::Position(at.id)]
+                .iter()
+                .any(|target| chosen.excluded.contains(target)),
             pending: pending.is_some(),
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
             text: pending.unwrap_or_else(|| row.node.text().into_owned()),
@@ -191,15 +223,15 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// Whether a position, or one above it, is pruned. Nodes come parents first, so that mostly the parent's
-    /// answer is at hand.
+    /// Whether a position of the path, or one above it, is pruned. Passages come from the top, so that mostly the
+    /// parent's answer is at hand.
     fn is_hidden(&mut self, at: &Position) -> Result<bool, RowError> {
         let known = at.parent.and_then(|parent| self.hidden.get(&parent).copied());
         let hidden = match known {
-            Some(above) => above || self.pruned.contains(&Target::Position(at.id)),
+            Some(above) => above || self.on_path.pruned.contains(&Target::Position(at.id)),
             None => {
                 let mut hidden = false;
-                for target in &self.pruned {
+                for target in &self.on_path.pruned {
                     let Target::Position(pruned) = *target else { continue };
                     hidden = hidden || is_ancestor(self.rows, pruned, at.id)?;
                 }
@@ -209,15 +241,4 @@ impl<'a> Reader<'a> {
         self.hidden.insert(at.id, hidden);
         Ok(hidden)
     }
-}
-
-/// What carries a flag.
-fn flagged(rows: &dyn Rows, scope: &CellScope) -> Result<BTreeSet<Target>, RowError> {
-    let cells = rows.cells(scope)?.into_iter().filter(|(_, cell)| cell.value.is_set());
-    Ok(cells
-        .filter_map(|(key, _)| match key {
-            CellKey::Pruned { target } | CellKey::Excluded { target } => Some(target),
-            _ => None,
-        })
-        .collect())
 }

@@ -112,7 +112,7 @@ async fn spans_say_who_wrote_what_in_clusters() {
     for home in homes() {
         let tree = home.tree("buffer", "a👩‍💻").await;
         home.ok(&["tree", "draft", &tree, "bc"]).await;
-        let spans = home.ok(&["tree", "text", &tree]).await["spans"].clone();
+        let spans = home.ok(&["tree", "text", &tree, "--spans"]).await["spans"].clone();
         assert_eq!((&spans[0]["start"], &spans[0]["end"]), (&0.into(), &2.into()));
         assert_eq!((&spans[1]["start"], &spans[1]["end"]), (&2.into(), &4.into()));
         assert_eq!((&spans[0]["author"], &spans[0]["kind"]), (&"owner".into(), &"human".into()));

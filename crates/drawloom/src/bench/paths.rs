@@ -59,6 +59,16 @@ pub(super) async fn measure(
             Err(error) if error.code == "too_long" => None,
             whole => Some(whole?),
         };
+        let authors = repeat(1, async || {
+            let show = Show { drafts: true, spans: true };
+            let spans =
+                harness.read(tree, move |rows| Ok(render(rows, &ViewName::default(), show)?.spans.len()));
+            spans.await
+        });
+        let authors = match authors.await {
+            Err(error) if error.code == "too_long" => 5_000.0,
+            authors => authors?.median(),
+        };
         let screen = repeat(TIMES, async || {
             let shown = harness.screen(tree).await?;
             // The edits stand above the last answers, unless the path is hardly longer than the screen.
@@ -94,6 +104,7 @@ pub(super) async fn measure(
             // A read has 5 s.
             None => report.row(&all, 5_000.0, "ms, not done by then", all_budget),
         }
+        report.row(&format!("{all}, with authors"), authors, "ms, 5,000: not done by then", None);
         let last = format!("last screen of a path of {length}, drift marks included");
         report.row(&last, screen.median(), "ms, median", Some(5.0));
         report.row(&last, screen.percentile(0.99), "ms, p99", None);

@@ -32,7 +32,7 @@ pub(crate) fn run(
         ConfigCommand::Set { key, value } => set_key(&key, &value, paths, layers, note).map(Outcome::Setting),
         ConfigCommand::Check => {
             let problems: Vec<_> = problems(layers)?;
-            Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems }))
+            Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems, repaired: None }))
         }
         ConfigCommand::Show { defaults } => Ok(Outcome::Settings(show(defaults, layers, note))),
         ConfigCommand::Path => path(paths).map(Outcome::Paths),

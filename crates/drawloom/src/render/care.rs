@@ -76,10 +76,16 @@ pub(super) fn restored(done: &Restored, to: OutputStyle) -> String {
 }
 
 pub(super) fn checked(found: &Checked, to: OutputStyle) -> String {
+    let repaired = match found.repaired {
+        Some(1) => "1 tree was counted anew\n".to_owned(),
+        Some(trees) => format!("{trees} trees were counted anew\n"),
+        None => String::new(),
+    };
     if found.ok {
-        return format!("{}\n", to.paint("32", "ok"));
+        return format!("{repaired}{}\n", to.paint("32", "ok"));
     }
-    found.problems.iter().map(|problem| format!("{}\n", to.line(problem))).collect()
+    let problems = found.problems.iter().map(|problem| format!("{}\n", to.line(problem)));
+    std::iter::once(repaired).chain(problems).collect()
 }
 
 fn value(value: &serde_json::Value, to: OutputStyle) -> String {

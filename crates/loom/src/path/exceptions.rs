@@ -7,7 +7,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{climb, position};
-use crate::cell::{CellKey, CellScope, Target};
+use crate::cell::{Cell, CellKey, Target};
+use crate::drift::Keeps;
 use crate::id::{NodeId, PositionId, Seq, ViewName};
 use crate::position::{Position, PositionKind, Sums};
 use crate::resolve;
@@ -41,6 +42,8 @@ const REMEMBERED: usize = 4_096;
 pub struct Exceptions {
     /// The tip.
     pub tip: Position,
+    pub(crate) view: ViewName,
+    pub(crate) keeps: Keeps,
     /// From the top.
     steps: Vec<Step>,
     /// Positions met so far, of this path or not: what a position says never changes.
@@ -55,7 +58,7 @@ struct Step {
     actuals_above: Sums,
 }
 
-/// What was chosen at positions, wherever they stand.
+/// What was chosen at positions of a path.
 #[derive(Default)]
 struct Choices {
     /// The newest choice (selection, exclusion, prune) at each.
@@ -67,36 +70,33 @@ struct Choices {
 }
 
 impl Choices {
-    /// Reads those of a view and those of the whole tree. One set back to nothing is a choice as well.
-    fn read(rows: &dyn Rows, view: &ViewName) -> Result<Self, RowError> {
+    /// Out of the cells that say so. One set back to nothing is a choice as well.
+    fn of(rows: &dyn Rows, cells: Vec<(CellKey, Cell)>) -> Result<Self, RowError> {
         let mut choices = Self::default();
-        for (key, cell) in rows.cells(&CellScope::Selected(view.clone()))? {
-            if let CellKey::Selected { position, .. } = key {
-                choices.note(position, cell.seq);
-                choices.selected.extend(cell.value.as_node().map(|version| (position, version)));
+        for (key, cell) in cells {
+            let (target, pruned) = match key {
+                CellKey::Selected { position, .. } => {
+                    choices.note(position, cell.seq);
+                    choices.selected.extend(cell.value.as_node().map(|version| (position, version)));
+                    continue;
+                }
+                CellKey::Pruned { target } => (target, true),
+                CellKey::Excluded { target } => (target, false),
+                _ => continue,
+            };
+            match target {
+                Target::Position(position) => choices.note(position, cell.seq),
+                Target::Version(node) => {
+                    if let Some(row) = rows.node(node)? {
+                        choices.note(row.node.position, cell.seq);
+                    }
+                }
             }
-        }
-        for scope in [CellScope::Pruned, CellScope::Excluded] {
-            for (key, cell) in rows.cells(&scope)? {
-                let (CellKey::Pruned { target } | CellKey::Excluded { target }) = key else { continue };
-                match target {
-                    Target::Position(position) => choices.note(position, cell.seq),
-                    Target::Version(node) => {
-                        if let Some(row) = rows.node(node)? {
-                            choices.note(row.node.position, cell.seq);
-                        }
-                    }
-                }
-                match target {
-                    _ if !cell.value.is_set() => {}
-                    Target::Version(node) if scope == CellScope::Pruned => {
-                        choices.pruned.insert(node);
-                    }
-                    _ if scope == CellScope::Excluded => {
-                        choices.excluded.insert(target);
-                    }
-                    Target::Position(_) | Target::Version(_) => {}
-                }
+            match target {
+                _ if !cell.value.is_set() => {}
+                Target::Version(node) if pruned => drop(choices.pruned.insert(node)),
+                Target::Position(_) if pruned => {}
+                _ => drop(choices.excluded.insert(target)),
             }
         }
         Ok(choices)
@@ -118,34 +118,25 @@ impl Choices {
 }
 
 impl Exceptions {
-    /// Reads those of a view, with `tip` as the end of the path (the view's own, as a rule). A choice costs the
-    /// row of its position and that of the version shown, once each; the walk to the highest of them is one.
+    /// Reads those of a view, with `tip` as the end of the path (the view's own, as a rule). A choice on the path
+    /// costs the row of its position and that of the version shown, once each; one elsewhere costs nothing.
     ///
     /// # Errors
     /// [`RowError`] when the store fails.
     pub fn read(rows: &dyn Rows, view: &ViewName, tip: PositionId) -> Result<Self, RowError> {
         let tip = position(rows, tip)?;
         let met = RefCell::new(HashMap::from([(tip.id, tip.clone())]));
-        let mut path = Self { tip, steps: Vec::new(), met };
-        let choices = Choices::read(rows, view)?;
-        let mut chosen = Vec::with_capacity(choices.newest.len());
+        let chosen = rows.choices(Some(view), tip.id)?;
+        let mut path = Self { tip, view: view.clone(), keeps: Keeps::of(&chosen), steps: Vec::new(), met };
+        let choices = Choices::of(rows, chosen)?;
+        let mut found = Vec::with_capacity(choices.newest.len());
         for (id, seq) in &choices.newest {
             let here = path.position(rows, *id)?;
             if here.kind == PositionKind::Path && here.depth <= path.tip.depth {
-                chosen.push((here, *seq));
+                found.push(exception(rows, &choices, &here, *seq)?);
             }
         }
-        // From the lowest upwards, each walk goes on where the last one ended.
-        chosen.sort_by_key(|(here, _)| std::cmp::Reverse(here.depth));
-        let mut reached = path.tip.clone();
-        let mut found = Vec::new();
-        for (here, seq) in chosen {
-            let Some(on_path) = path.climb(rows, reached, here.depth)? else { break };
-            if on_path.id == here.id {
-                found.push(exception(rows, &choices, &here, seq)?);
-            }
-            reached = on_path;
-        }
+        found.sort_by_key(|exception| std::cmp::Reverse(exception.depth));
         let (mut originals_above, mut actuals_above) = (Sums::default(), Sums::default());
         for exception in found.into_iter().rev() {
             path.steps.push(Step { exception, originals_above, actuals_above });

@@ -1,7 +1,7 @@
 //! What an operation costs (spec: loom §10.4): rows written and rounds asked do not depend on what stands above or
 //! below; reads grow with the logarithm of the depth, and with the exceptions of the path.
 
-use drawloom_loom::drift::{Keeps, is_drifted};
+use drawloom_loom::drift::is_drifted;
 use drawloom_loom::path::{Exceptions, ancestor_at, common_ancestor};
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::render::window;
@@ -169,10 +169,9 @@ fn screen_reads(depth: usize, edited: impl Iterator<Item = usize>) -> u64 {
     let edits = edited.map(|index| desk.edit(at[index], "xyz")).filter(Option::is_some).count();
     let rows = Counted::new(&desk.tree);
     let path = Exceptions::read(&rows, &main_view(), desk.tip()).unwrap();
-    let keeps = Keeps::read(&rows, &main_view()).unwrap();
     let screen = window(&rows, &main_view(), &path, None, SCREEN).unwrap();
     for passage in &screen {
-        let drifted = is_drifted(&rows, &path, &keeps, &passage.position, &passage.row).unwrap();
+        let drifted = is_drifted(&rows, &path, &passage.position, &passage.row).unwrap();
         assert_eq!((passage.row.node.text().as_ref(), drifted), ("answer", edits > 0));
     }
     rows.reads()
@@ -198,6 +197,35 @@ fn a_screen_with_its_marks_reads_each_row_once() {
             assert!(apart <= most, "{apart} reads at depth {depth}, at most {most}");
         }
     }
+}
+
+#[test]
+fn what_is_pruned_or_selected_elsewhere_costs_nothing() {
+    let costs = |elsewhere: usize| {
+        let (mut desk, at) = long(100);
+        let tip = desk.tip();
+        desk.run(Op::Move(at[10])).unwrap();
+        let beside: Vec<PositionId> = (0..200).map(|_| desk.append("beside")).collect();
+        for place in &beside[..elsewhere] {
+            desk.edit(*place, "another").unwrap();
+            desk.run(Op::Prune(Target::Position(*place))).unwrap();
+            desk.run(Op::Exclude(Target::Position(*place))).unwrap();
+        }
+        desk.run(Op::Move(tip)).unwrap();
+        let mut costs = Vec::new();
+        for (_, make) in &OPERATIONS {
+            let tree = desk.tree.clone();
+            let op = make(&mut desk, &at);
+            costs.push(cost(&mut desk, op).2);
+            desk.tree = tree;
+        }
+        let rows = Counted::new(&desk.tree);
+        let path = Exceptions::read(&rows, &main_view(), tip).unwrap();
+        window(&rows, &main_view(), &path, None, 20).unwrap();
+        costs.push(rows.reads());
+        costs
+    };
+    assert_eq!(costs(0), costs(200));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use drawloom_loom::drift::{Keeps, is_drifted};
+use drawloom_loom::drift::is_drifted;
 use drawloom_loom::{Rows, ViewName};
 use proptest::prelude::*;
 
@@ -29,10 +29,9 @@ fn basis(pair: &Pair, view: View, to: Place) -> Basis {
 
 fn drifted(pair: &Pair, name: &ViewName, place: Place) -> bool {
     let path = pair.desk.path(name);
-    let keeps = Keeps::read(&pair.desk.tree, name).unwrap();
     let at = pair.desk.tree.position(pair.position(place)).unwrap().unwrap();
     let row = pair.desk.tree.node(pair.ids[place][0]).unwrap().unwrap();
-    is_drifted(&pair.desk.tree, &path, &keeps, &at, &row).unwrap()
+    is_drifted(&pair.desk.tree, &path, &at, &row).unwrap()
 }
 
 /// Which place a choice is about, if it changes what stands there.

@@ -1,6 +1,6 @@
 //! Which version is shown, what a view copies, when drift shows (spec: loom §3), and what a seal finds (§6).
 
-use drawloom_loom::drift::{Keeps, is_drifted};
+use drawloom_loom::drift::is_drifted;
 use drawloom_loom::seal::sign;
 use drawloom_loom::verify::{Assurance, Status};
 use drawloom_loom::{
@@ -12,8 +12,7 @@ use crate::support::desk::{Desk, TREE, main_view};
 fn drifts(desk: &Desk, node: NodeId) -> bool {
     let row = desk.tree.node(node).unwrap().unwrap();
     let at = desk.tree.position(row.node.position).unwrap().unwrap();
-    let keeps = Keeps::read(&desk.tree, &main_view()).unwrap();
-    is_drifted(&desk.tree, &desk.path(&main_view()), &keeps, &at, &row).unwrap()
+    is_drifted(&desk.tree, &desk.path(&main_view()), &at, &row).unwrap()
 }
 
 fn select(position: PositionId, version: NodeId) -> Op {

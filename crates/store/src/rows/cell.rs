@@ -178,12 +178,19 @@ pub(crate) fn set(
         }
         CellValue::Draft { .. } => return Err(unknown()),
     };
+    let chosen_at = match columns.kind {
+        kind::SELECTED | kind::KEEP | kind::PRUNED | kind::EXCLUDED => {
+            place_of(db, tree, columns.target >> 1)?
+        }
+        _ => None,
+    };
+    let (lane, depth) = chosen_at.unzip();
     db.run(
-        "INSERT INTO cells (tree, kind, view, target, tag, form, number, text, seq)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+        "INSERT INTO cells (tree, kind, view, target, tag, form, number, text, seq, lane, depth)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
          ON CONFLICT (tree, kind, view, target, tag)
          DO UPDATE SET form = excluded.form, number = excluded.number, text = excluded.text, seq = excluded.seq",
-        params![tree.0, columns.kind, columns.view, columns.target, columns.tag, form, number, text, seq.0 as i64],
+        params![tree.0, columns.kind, columns.view, columns.target, columns.tag, form, number, text, seq.0 as i64, lane, depth],
     )?;
     match (key, value) {
         (CellKey::Title, value) => {
@@ -198,11 +205,35 @@ pub(crate) fn set(
     Ok(())
 }
 
+macro_rules! pair_columns {
+    () => {
+        "c.kind, c.view, c.target, c.tag, c.form, c.number, c.text, c.seq, v.id, t.id"
+    };
+}
+
+macro_rules! pair_joins {
+    () => {
+        "LEFT JOIN nodes t ON t.pk = (c.tree << 32) + (c.target >> 1)
+        LEFT JOIN nodes v ON v.pk = (c.tree << 32) + c.number AND c.form IN (2, 3, 7)"
+    };
+}
+
 /// Cells with the ids of the nodes that their names and values name: the columns of [`read_pair`].
-pub(crate) const PAIRS: &str =
-    "SELECT c.kind, c.view, c.target, c.tag, c.form, c.number, c.text, c.seq, v.id, t.id
-    FROM cells c LEFT JOIN nodes t ON t.pk = (c.tree << 32) + (c.target >> 1)
-    LEFT JOIN nodes v ON v.pk = (c.tree << 32) + c.number AND c.form IN (2, 3, 7)";
+pub(crate) const PAIRS: &str = concat!("SELECT ", pair_columns!(), " FROM cells c ", pair_joins!());
+
+/// The choices on the path that ends at the position with key ?2 in tree ?1: lane by lane upwards, of each what stands
+/// not lower than where the path leaves it.
+const CHOICES: &str = concat!(
+    "WITH RECURSIVE lanes (lane, depth) AS (
+        SELECT lane, depth FROM positions WHERE pk = ?2
+        UNION ALL SELECT up.lane, up.depth FROM lanes JOIN positions head ON head.pk = (?1 << 32) + lanes.lane
+            JOIN positions up ON up.pk = (?1 << 32) + head.parent WHERE up.depth < lanes.depth)
+    SELECT ",
+    pair_columns!(),
+    " FROM lanes CROSS JOIN cells c ",
+    pair_joins!(),
+    " WHERE c.tree = ?1 AND c.lane = lanes.lane AND c.depth <= lanes.depth AND (c.view = 0 OR c.view = ?3)"
+);
 
 /// Reads `form, number, text, seq, v.id` from column `first` on.
 fn read_cell(row: &Row<'_>, first: usize) -> Result<Cell, StoreError> {
@@ -256,6 +287,27 @@ pub(crate) fn all(db: &Db<'_>, tree: TreeKey, scope: &CellScope) -> Result<Vec<(
     };
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
+}
+
+/// The choices on the path that ends at the position whose original has a number.
+pub(crate) fn choices(
+    db: &Db<'_>,
+    tree: TreeKey,
+    view: Option<&ViewName>,
+    end: i64,
+) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+    let view = match view {
+        Some(view) => db.name_number(tree, view.as_str())?,
+        None => None,
+    };
+    db.all(CHOICES, (tree.0, tree.node(end), view.unwrap_or(0)), |row| read_pair(db, tree, row))
+}
+
+/// The lane and the depth of the position that the node with a number stands at.
+fn place_of(db: &Db<'_>, tree: TreeKey, number: i64) -> Result<Option<(i64, i64)>, StoreError> {
+    let sql = "SELECT p.lane, p.depth FROM nodes n JOIN positions p ON p.pk = ?2 + coalesce(n.position, ?3)
+        WHERE n.pk = ?1";
+    db.one(sql, (tree.node(number), tree.first(), number), |row| Ok((get(row, 0)?, get(row, 1)?)))
 }
 
 /// The cells that a view alone has: what it shows, where it last was, what it accepted.

@@ -130,13 +130,14 @@ fn append_planned(
         }
         let short = free_short_id(db, tree, node.id)?;
         let number = head.first + i64::from(place);
-        node::insert(db, tree.key, node, NodePlace { number, seq, place, short: &short })?;
+        let purged = absent.contains(&node.id);
+        node::insert(db, tree.key, node, NodePlace { number, seq, place, short: &short, purged })?;
         if let Some(position) = positions.remove(&node.id) {
             position::insert(db, tree.key, number, position)?;
         } else if node.is_original() {
             return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
         }
-        if absent.contains(&node.id) {
+        if purged {
             node::purge(db, tree.key.node(number))?;
         }
         index(db, tree.key.node(number), node)?;

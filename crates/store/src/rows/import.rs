@@ -66,7 +66,12 @@ fn nodes(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<HashMap<Seq, (
                 return Err(StoreError::Exists("node"));
             }
             let (seq, place, short) = (row.seq, row.place, row.short_id.as_str());
-            node::insert(db, tree.key, node, NodePlace { number: next, seq, place, short })?;
+            node::insert(
+                db,
+                tree.key,
+                node,
+                NodePlace { number: next, seq, place, short, purged: row.purged },
+            )?;
             let key = tree.key.node(next);
             if row.purged {
                 node::purge(db, key)?;

@@ -1,54 +1,193 @@
 //! Integrity, copies, identity.
 
-use loom::TreeId;
+use loom::verify::{self, Evidence, Gap, Reread};
+use loom::{Digest, ModelSource, NodeRow, RowError, Rows as _, TreeId, short_id};
 
-use super::events;
+use super::reader::StoredTree;
+use super::trees::TreeRef;
 use super::work::fence_everything;
-use crate::db::{Db, bytes_of, id16};
-use crate::engine::NONE;
+use super::{events, generations};
+use crate::db::{Db, TreeKey, bytes_of, get, id16};
+use crate::engine::{NONE, Row};
 use crate::error::StoreError;
+use crate::principal::Principal;
 use crate::schema::VERSION;
 use crate::store::{Identity, StoreId};
 
 /// Problems listed at most.
 const PROBLEMS: usize = 100;
 
+/// Generations read at a time.
+const PAGE: usize = 256;
+
 /// As [`crate::Store::check`].
 pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
     let mut problems = db.engine().problems()?;
-    let questions = [
-        (
-            "operations are missing in tree",
-            "SELECT t.id FROM trees t WHERE t.seq <> (SELECT count(*) FROM operations o WHERE o.tree = t.pk)
-                OR t.seq <> coalesce((SELECT max(seq) FROM operations o WHERE o.tree = t.pk), 0)",
-        ),
-        (
-            "nodes are missing in tree",
-            "SELECT t.id FROM trees t WHERE t.nodes <>
-                (SELECT count(*) FROM nodes n WHERE n.pk > t.pk << 32 AND n.pk < (t.pk + 1) << 32)",
-        ),
-        (
-            "the last operation is another one than was written in tree",
-            "SELECT t.id FROM trees t JOIN operations o ON o.tree = t.pk AND o.seq = t.seq WHERE o.hash <> t.head",
-        ),
-        (
-            "the position is missing of node",
-            "SELECT n.id FROM nodes n WHERE n.position IS NULL
-                AND NOT EXISTS (SELECT 1 FROM positions p WHERE p.pk = n.pk)",
-        ),
-        (
-            "the parent is missing of position",
-            "SELECT n.id FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.parent IS NOT NULL
-                AND NOT EXISTS (SELECT 1 FROM positions up WHERE up.pk = (p.pk & -4294967296) + p.parent)",
-        ),
-    ];
-    for (problem, sql) in questions {
-        problems
-            .extend(db.all(sql, NONE, |row| Ok(format!("{problem} {}", TreeId::from_bytes(id16(row, 0)?))))?);
+    for (problem, sql) in QUESTIONS {
+        let line = |row: &Row<'_>| Ok(format!("{problem} {}", TreeId::from_bytes(id16(row, 0)?)));
+        found(&mut problems, problem, db.all(sql, NONE, line));
+    }
+    found(&mut problems, "short ids", short_ids(db));
+    match db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
+        Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
+    }) {
+        Err(error) => problems.push(format!("trees cannot be listed: {error}")),
+        Ok(trees) => {
+            for tree in trees {
+                let verified = verify_tree(db, tree);
+                found(&mut problems, &format!("tree {}", tree.id), verified);
+            }
+        }
     }
     problems.truncate(PROBLEMS);
     Ok(problems)
 }
+
+/// Adds what was found; what kept it from being found is a problem as well.
+fn found(problems: &mut Vec<String>, of: &str, lines: Result<Vec<String>, StoreError>) {
+    match lines {
+        Ok(lines) => problems.extend(lines),
+        Err(error) => problems.push(format!("{of}: {error}")),
+    }
+}
+
+/// What of a tree disagrees with its hashes, and of its generations.
+fn verify_tree(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreError> {
+    let rows = StoredTree::new(db, tree, &Principal::Owner);
+    let report = verify::verify(&rows, &Kept(db)).map_err(StoreError::from_row_error)?;
+    let wrong = report.problems.into_iter().filter(|problem| problem.gap.is_none());
+    let mut lines: Vec<String> = wrong
+        .map(|problem| match problem.node {
+            Some(node) => format!("tree {}, node {node}: {}", tree.id, problem.why),
+            None => format!("tree {}: {}", tree.id, problem.why),
+        })
+        .collect();
+    let mut last = None;
+    loop {
+        let page = rows.generations(last, PAGE).map_err(StoreError::from_row_error)?;
+        last = page.last().map(|(row, _)| row.id);
+        for (row, digest) in &page {
+            let answer = rows.answer(row.id).map_err(StoreError::from_row_error)?;
+            if answer.is_some_and(|answer| {
+                !answer.purged
+                    && (Some(answer.digest) != *digest || Digest::of(&answer.bytes) != answer.digest)
+            }) {
+                lines.push(format!("tree {}: the response of generation {} is damaged", tree.id, row.id));
+            }
+        }
+        if page.len() < PAGE {
+            return Ok(lines);
+        }
+    }
+}
+
+/// Manifests and responses by their digests alone: what a response says is read again by `tree verify`.
+struct Kept<'a, 'c>(&'a Db<'c>);
+
+impl Evidence for Kept<'_, '_> {
+    fn manifest(&self, digest: Digest) -> Result<Result<Digest, Gap>, RowError> {
+        match generations::manifest(self.0, &Principal::Owner, digest) {
+            Ok(bytes) => Ok(Ok(Digest::of(&bytes))),
+            Err(StoreError::NotFound(_)) => Ok(Err(Gap::Missing)),
+            Err(error) => Err(error.into_row_error()),
+        }
+    }
+
+    fn reread(&self, node: &NodeRow, _: &ModelSource) -> Result<Reread, RowError> {
+        let gap = |digest, gap| Ok(Reread::Gap { digest, gap });
+        match generations::response(self.0, &Principal::Owner, node.node.id) {
+            Ok(response) if response.purged => gap(None, Gap::Purged),
+            Ok(response) => gap(Some(Digest::of(&response.bytes)), Gap::Parser),
+            Err(StoreError::NotFound(_)) => gap(None, Gap::Missing),
+            Err(error) => Err(error.into_row_error()),
+        }
+    }
+}
+
+/// Short ids that do not come from the id they stand beside.
+fn short_ids(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
+    let mut wrong = Vec::new();
+    for sql in ["SELECT id, short FROM trees", "SELECT id, short FROM nodes"] {
+        db.each(sql, NONE, |row| {
+            let (id, short): ([u8; 16], String) = (id16(row, 0)?, get(row, 1)?);
+            let longest = short_id::candidates(id).last().unwrap_or_default();
+            if short.len() < short_id::SHORTEST || !longest.starts_with(&short) {
+                wrong.push(format!("the short id {short} is not that of {}", TreeId::from_bytes(id)));
+            }
+            Ok(wrong.len() < PROBLEMS)
+        })?;
+    }
+    Ok(wrong)
+}
+
+/// What is wrong, with a statement that finds the ids of trees and nodes of which it is.
+const QUESTIONS: [(&str, &str); 12] = [
+    (
+        "operations are missing in tree",
+        "SELECT t.id FROM trees t WHERE t.seq <> (SELECT count(*) FROM operations o WHERE o.tree = t.pk)
+            OR t.seq <> coalesce((SELECT max(seq) FROM operations o WHERE o.tree = t.pk), 0)",
+    ),
+    (
+        "nodes are missing in tree",
+        "SELECT t.id FROM trees t WHERE t.nodes <>
+            (SELECT count(*) FROM nodes n WHERE n.pk > t.pk << 32 AND n.pk < (t.pk + 1) << 32)",
+    ),
+    (
+        "the last operation is another one than was written in tree",
+        "SELECT t.id FROM trees t JOIN operations o ON o.tree = t.pk AND o.seq = t.seq
+            WHERE o.hash IS DISTINCT FROM t.head",
+    ),
+    (
+        "the title or the mark of an archive is another one than was written in tree",
+        "SELECT t.id FROM trees t LEFT JOIN cells c ON c.tree = t.pk AND c.kind = 0
+            LEFT JOIN cells a ON a.tree = t.pk AND a.kind = 1
+            WHERE t.title <> coalesce(c.text, '') OR t.archived <> CASE WHEN a.form = 1 THEN 1 ELSE 0 END",
+    ),
+    (
+        "the position is missing of node",
+        "SELECT n.id FROM nodes n WHERE n.position IS NULL
+            AND NOT EXISTS (SELECT 1 FROM positions p WHERE p.pk = n.pk)",
+    ),
+    (
+        "no position stands where this version says: node",
+        "SELECT n.id FROM nodes n WHERE n.position = (n.pk & 4294967295) OR n.position IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM positions p WHERE p.pk = (n.pk & -4294967296) + n.position)",
+    ),
+    (
+        "the parent is missing of position",
+        "SELECT n.id FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.parent IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM positions up WHERE up.pk = (p.pk & -4294967296) + p.parent)",
+    ),
+    (
+        "the lane does not go on with the one above at position",
+        "SELECT n.id FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.lane <> (p.pk & 4294967295)
+            AND (p.kind <> 0 OR NOT EXISTS (SELECT 1 FROM positions up
+                WHERE up.pk = (p.pk & -4294967296) + p.parent AND up.lane = p.lane))",
+    ),
+    (
+        "two positions stand at one place of a lane, one of them",
+        "SELECT n.id FROM (SELECT max(pk) AS pk FROM positions GROUP BY pk >> 32, lane, depth HAVING count(*) > 1) twice
+            JOIN nodes n ON n.pk = twice.pk",
+    ),
+    (
+        "a choice does not name the lane of its position in tree",
+        "SELECT t.id FROM cells c JOIN trees t ON t.pk = c.tree
+            LEFT JOIN nodes n ON n.pk = (c.tree << 32) + (c.target >> 1)
+            LEFT JOIN positions p ON p.pk = (c.tree << 32) + coalesce(n.position, c.target >> 1)
+            WHERE (c.kind IN (8, 10, 11, 12) AND (c.lane IS DISTINCT FROM p.lane OR c.depth IS DISTINCT FROM p.depth))
+                OR (c.kind NOT IN (8, 10, 11, 12) AND c.lane IS NOT NULL)",
+    ),
+    (
+        "a view's place in its timeline is damaged in tree",
+        "SELECT t.id FROM timelines l JOIN trees t ON t.pk = l.tree
+            WHERE l.depth < 0 OR l.depth > 4294967295 OR l.tick < 0",
+    ),
+    (
+        "the generation is missing of node",
+        "SELECT n.id FROM nodes n WHERE n.generation IS NOT NULL AND NOT EXISTS
+            (SELECT 1 FROM generations g WHERE g.id = n.generation AND g.tree = n.pk >> 32)",
+    ),
+];
 
 /// As [`crate::Store::identity`].
 pub(crate) fn identity(db: &Db<'_>) -> Result<Identity, StoreError> {

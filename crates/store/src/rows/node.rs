@@ -43,6 +43,8 @@ pub(crate) struct NodePlace<'a> {
     pub(crate) seq: Seq,
     pub(crate) place: u32,
     pub(crate) short: &'a str,
+    /// Whether its content is removed at once.
+    pub(crate) purged: bool,
 }
 
 /// Inserts a node.
@@ -63,6 +65,8 @@ pub(crate) fn insert(db: &Db<'_>, tree: TreeKey, node: &Node, at: NodePlace<'_>)
     let flags = form | node.role.map_or(0, Code::code) << 3 | node.trust.code() << 6;
     let counts = node.counts;
     let len = content.as_deref().unwrap_or_default().len() as u64;
+    // A version is looked for by what it says; a hash outlives its content.
+    let content_hash = (at.purged || !node.is_original()).then_some(node.content_hash.0);
     let differs = |number: u64, from: u64| (number != from).then_some(number as i64);
     db.run(
         "INSERT INTO nodes (pk, id, position, seq, place, short, author, flags, created, bytes, chars, graphemes,
@@ -82,7 +86,7 @@ pub(crate) fn insert(db: &Db<'_>, tree: TreeKey, node: &Node, at: NodePlace<'_>)
             differs(counts.chars, counts.bytes),
             differs(counts.graphemes, counts.chars),
             content,
-            node.content_hash.0,
+            content_hash,
             node.chain_hash.0,
             node.term.0.to_be_bytes(),
             origin,
@@ -123,6 +127,12 @@ fn write_content(content: &[Block]) -> Result<WrittenContent<'_>, StoreError> {
             (Some(Cow::Owned(json)), form::JSON)
         }
     })
+}
+
+/// What a content hashes to.
+fn hash_of(content: &[Block]) -> Result<Digest, StoreError> {
+    loom::content::content_hash(content)
+        .map_err(|error| StoreError::Damaged(format!("the content of a node cannot be hashed: {error}")))
 }
 
 /// The content of a node out of its column.
@@ -253,6 +263,11 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow,
     let len = if let ValueRef::Blob(bytes) = row.value(10)? { bytes.len() as u64 } else { 0 };
     let counts = read_counts(row, 7, len)?;
     let position = optional_id16(row, 14)?.map_or(id.as_position(), PositionId::from_bytes);
+    let content = read_content(row, 10, flags)?;
+    let content_hash = match row.value(11)? {
+        ValueRef::Null => hash_of(&content)?,
+        _ => digest(row, 11)?,
+    };
     let mut node = Node {
         id,
         tree: tree.id,
@@ -260,7 +275,7 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow,
         author: db.author(tree.key, get(row, 4)?)?,
         role: read_role(flags)?,
         created_at: loom::Millis(time_of(id).wrapping_add(get(row, 6)?)),
-        content: read_content(row, 10, flags)?,
+        content,
         edited_from: optional_id16(row, 17)?.map(NodeId::from_bytes),
         quote: None,
         origins: Vec::new(),
@@ -270,7 +285,7 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow,
         finish: None,
         counts,
         term: PathDigest(u128::from_be_bytes(id16(row, 13)?)),
-        content_hash: digest(row, 11)?,
+        content_hash,
         chain_hash: digest(row, 12)?,
     };
     if let Some(parent) = optional_id16(row, 15)? {
@@ -283,6 +298,11 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow,
     }
     let place = get(row, 2)?;
     Ok(NodeRow { node, seq: Seq(unsigned(row, 1)?), place, short_id: get(row, 3)?, purged })
+}
+
+/// Whether flags say that a content was removed.
+pub(crate) const fn is_purged(flags: u8) -> bool {
+    flags & PURGED != 0
 }
 
 /// The role within a node's flags.
@@ -306,10 +326,12 @@ pub(crate) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Count
 
 /// Removes the content of a node, leaving its hashes and its size.
 pub(crate) fn purge(db: &Db<'_>, key: i64) -> Result<(), StoreError> {
+    let sql = "SELECT content, flags FROM nodes WHERE pk = ?1 AND content_hash IS NULL";
+    let hash = db.one(sql, [key], |row| hash_of(&read_content(row, 0, get(row, 1)?)?))?;
     db.run(
         "UPDATE nodes SET bytes = coalesce(bytes, octet_length(content), 0), content = NULL,
-            flags = (flags & ~3) | ?2 | ?3 WHERE pk = ?1",
-        (key, form::EMPTY, PURGED),
+            content_hash = coalesce(content_hash, ?4), flags = (flags & ~3) | ?2 | ?3 WHERE pk = ?1",
+        (key, form::EMPTY, PURGED, hash.map(|hash| hash.0)),
     )?;
     Ok(())
 }

@@ -253,7 +253,7 @@ fn nodes_of(
     }
     db.all(
         "SELECT id, chain_hash FROM nodes WHERE pk >= ?1 AND pk < ?2 ORDER BY pk",
-        (tree.node(first), tree.node(first + count as i64)),
+        (tree.node(first), tree.node(first.saturating_add(count as i64))),
         |row| Ok((NodeId::from_bytes(id16(row, 0)?), digest(row, 1)?)),
     )
 }

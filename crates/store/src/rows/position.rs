@@ -8,6 +8,7 @@ use loom::rows::OriginalText;
 use loom::{Block, Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
 
 use super::codes::Code;
+use super::lane;
 use super::node::{read_content, read_counts, read_role};
 use super::reader::limit_of;
 use super::trees::TreeRef;
@@ -34,14 +35,21 @@ pub(crate) fn insert(
             ))
         }),
     };
+    let parent = position.parent.map(number).transpose()?;
+    let lane = match parent {
+        Some(parent) if position.kind == PositionKind::Path => {
+            lane::below(db, tree, parent)?.unwrap_or(original)
+        }
+        _ => original,
+    };
     let above = position.above.counts;
     let spread = |more: u64, less: u64| more as i64 - less as i64;
     db.run(
-        "INSERT INTO positions (pk, parent, kind, depth, jump, bytes, chars, graphemes, digest)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO positions (pk, parent, kind, depth, jump, bytes, chars, graphemes, digest, lane)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             tree.node(original),
-            position.parent.map(number).transpose()?,
+            parent,
             position.kind.code(),
             position.depth,
             number(position.jump)?,
@@ -49,6 +57,7 @@ pub(crate) fn insert(
             spread(above.bytes, above.chars),
             spread(above.chars, above.graphemes),
             position.above.digest.0.to_be_bytes(),
+            lane,
         ],
     )?;
     Ok(())
@@ -154,16 +163,30 @@ pub(crate) fn children(
     let sql = format!(
         "SELECT {COLUMNS}, up.id, j.id FROM positions p JOIN nodes n ON n.pk = p.pk
          LEFT JOIN nodes up ON up.pk = ?2 + p.parent JOIN nodes j ON j.pk = ?2 + p.jump
-         WHERE p.parent = ?1 AND p.pk > ?2 AND p.pk < ?3 ORDER BY p.pk DESC LIMIT ?4"
+         WHERE p.parent = ?1 AND p.parent <> (p.pk & 4294967295) - 1 AND p.pk > ?2 AND p.pk < ?3
+         ORDER BY p.pk DESC LIMIT ?4"
     );
-    db.all(&sql, (parent, tree.key.first(), bound, limit_of(limit)), |row| read_whole(tree, row))
+    let mut found =
+        db.all(&sql, (parent, tree.key.first(), bound, limit_of(limit)), |row| read_whole(tree, row))?;
+    // The oldest may come right behind its parent, where the index does not name it.
+    if found.len() < limit && tree.key.node(parent + 1) < bound {
+        let sql = format!(
+            "SELECT {COLUMNS}, up.id, j.id FROM positions p JOIN nodes n ON n.pk = p.pk
+             LEFT JOIN nodes up ON up.pk = ?2 + p.parent JOIN nodes j ON j.pk = ?2 + p.jump
+             WHERE p.pk = ?1 AND p.parent = ?3"
+        );
+        let keys = (tree.key.node(parent + 1), tree.key.first(), parent);
+        found.extend(db.one(&sql, keys, |row| read_whole(tree, row))?);
+    }
+    Ok(found)
 }
 
-/// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows.
+/// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows; ends early where a
+/// row is not one step above the one that names it.
 const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth, step) AS (
         SELECT pk, parent, depth, 1 FROM positions WHERE pk = ?1
         UNION ALL SELECT p.pk, p.parent, p.depth, up.step + 1 FROM up JOIN positions p ON p.pk = ?2 + up.parent
-            WHERE up.step < ?3)";
+            WHERE up.step < ?3 AND p.depth = up.depth - 1)";
 
 /// The position whose original has a number and those above it, at most `limit`. The ids of parents and jumps are
 /// those of rows further up.
@@ -212,10 +235,12 @@ pub(crate) fn texts(
 ) -> Result<Vec<OriginalText>, StoreError> {
     // Nothing of the rows is read but the text.
     let sql = format!(
-        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content FROM up JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
+        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content, up.parent FROM up JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
     );
-    db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
+    let mut parent = Some(from);
+    let texts = db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
         let mut content = read_content(row, 3, get(row, 2)?)?;
+        parent = get(row, 4)?;
         let text = match content.pop() {
             // Nearly every content is one text, which is moved and not copied.
             Some(Block::Text { text }) if content.is_empty() => text,
@@ -225,5 +250,9 @@ pub(crate) fn texts(
             }
         };
         Ok(OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth: get(row, 1)?, text })
-    })
+    })?;
+    match parent.filter(|_| texts.len() < limit) {
+        Some(parent) => Err(StoreError::Damaged(format!("position {parent} of tree {} is missing", tree.id))),
+        None => Ok(texts),
+    }
 }

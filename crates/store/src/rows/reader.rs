@@ -12,7 +12,7 @@ use super::ahead::{Ahead, Count};
 use super::trees::TreeRef;
 use super::{cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
-use crate::engine::{Row, Value, params};
+use crate::engine::{Value, params};
 use crate::error::StoreError;
 use crate::principal::Principal;
 
@@ -167,7 +167,9 @@ impl StoredTree<'_, '_> {
         )?;
         Ok(match found {
             None => above_all,
-            Some((found, first, count)) if found as u64 == seq.0 => first + count.min(i64::from(place)),
+            Some((found, first, count)) if found as u64 == seq.0 => {
+                first.saturating_add(count.min(i64::from(place)))
+            }
             Some((_, first, _)) => first,
         })
     }
@@ -204,18 +206,17 @@ impl StoredTree<'_, '_> {
         content: Digest,
     ) -> Result<Option<NodeId>, StoreError> {
         let (Some(original), key) = (self.number(position)?, self.tree.key) else { return Ok(None) };
-        let id = |row: &Row<'_>| Ok(NodeId::from_bytes(id16(row, 0)?));
         let version = self.db.one(
             "SELECT id FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3 AND content_hash = ?4
              ORDER BY pk DESC LIMIT 1",
             (original, key.first(), key.last(), content.0),
-            id,
+            |row| Ok(NodeId::from_bytes(id16(row, 0)?)),
         )?;
         match version {
             Some(version) => Ok(Some(version)),
             None => {
-                let sql = "SELECT id FROM nodes WHERE pk = ?1 AND content_hash = ?2";
-                self.db.one(sql, (key.node(original), content.0), id)
+                let original = self.node_at(original)?.filter(|row| row.node.content_hash == content);
+                Ok(original.map(|row| row.node.id))
             }
         }
     }
@@ -313,6 +314,12 @@ impl Rows for StoredTree<'_, '_> {
         trees::read(self.db, self.tree.key).map_err(StoreError::into_row_error)
     }
 
+    fn tables(&self) -> Result<u32, RowError> {
+        let sql = "SELECT tables FROM trees WHERE pk = ?1";
+        let found = self.db.one(sql, [self.tree.key.0], |row| get(row, 0));
+        Ok(found.map_err(StoreError::into_row_error)?.unwrap_or_default())
+    }
+
     fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
         let read = || match (&self.ahead, self.ahead.is_none().then(|| self.number(id)).transpose()?) {
             (Some(ahead), _) => self.position_ahead(ahead, id),
@@ -340,6 +347,18 @@ impl Rows for StoredTree<'_, '_> {
 
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
         let found = cell::all(self.db, self.tree.key, scope).map_err(StoreError::into_row_error)?;
+        if let Some(ahead) = &self.ahead {
+            ahead.chosen(&found);
+        }
+        Ok(found)
+    }
+
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        let read = || {
+            let number = self.number(end)?.ok_or_else(|| RowError::missing("position", end))?;
+            cell::choices(self.db, self.tree.key, view, number)
+        };
+        let found = read().map_err(StoreError::into_row_error)?;
         if let Some(ahead) = &self.ahead {
             ahead.chosen(&found);
         }
@@ -378,7 +397,9 @@ impl Rows for StoredTree<'_, '_> {
     }
 
     fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
-        let sql = "SELECT (SELECT count(*) FROM positions WHERE parent = ?1 AND pk > ?2 AND pk < ?3)
+        let sql = "SELECT (SELECT count(*) FROM positions
+                WHERE parent = ?1 AND parent <> (pk & 4294967295) - 1 AND pk > ?2 AND pk < ?3)
+            + (SELECT count(*) FROM positions WHERE pk = ?2 + ?1 + 1 AND parent = ?1)
             - (SELECT count(*) FROM positions WHERE parent = ?1 AND kind <> 0 AND pk > ?2 AND pk < ?3)";
         self.count(Count::Children, sql, position).map_err(StoreError::into_row_error)
     }

@@ -66,8 +66,8 @@ pub(crate) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Resul
         }
     }
     let key = db.insert(
-        "INSERT INTO trees (id, short, mode, root, created, origin, session, updated)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?5) RETURNING pk",
+        "INSERT INTO trees (id, short, mode, root, created, origin, session, updated, tables)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?5, ?8) RETURNING pk",
         params![
             id,
             short,
@@ -76,6 +76,7 @@ pub(crate) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Resul
             row.created_at.0,
             row.origin.as_ref().map(to_json).transpose()?,
             session,
+            text::grapheme::TABLES,
         ],
     )?;
     Ok(TreeRef { key: TreeKey(key), id: row.id })

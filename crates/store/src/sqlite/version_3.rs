@@ -5,13 +5,13 @@
 
 mod transcode;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
 use super::connection::{SqliteTransaction, failure};
 use super::versions::{SEARCH, batch};
-use crate::db::TreeKey;
+use crate::db::{TreeKey, number_of};
 use crate::engine::{Row, Transaction as _};
 use crate::error::StoreError;
 use crate::rows::node::read_content;
@@ -79,6 +79,7 @@ impl Step<'_> {
         batch(self.conn, COPY_TREES)?;
         self.authors()?;
         batch(self.conn, COPY_NODES)?;
+        self.lanes()?;
         self.extras()?;
         self.operations()?;
         self.cells()?;
@@ -160,6 +161,29 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// Lanes: of the children of a position the first that was continued goes on with its lane, else the first.
+    fn lanes(&self) -> Result<(), StoreError> {
+        let sql = "SELECT pk, (pk & -4294967296) + parent FROM positions WHERE kind = 0 AND parent IS NOT NULL ORDER BY pk";
+        let children = self.rows::<2>(sql)?;
+        let parents: HashSet<i64> = children.iter().map(|[_, parent]| *parent).collect();
+        let mut heirs: HashMap<i64, i64> = HashMap::new();
+        for [child, parent] in &children {
+            let heir = heirs.entry(*parent).or_insert(*child);
+            if !parents.contains(heir) && parents.contains(child) {
+                *heir = *child;
+            }
+        }
+        let mut lanes: HashMap<i64, i64> = HashMap::new();
+        for [child, parent] in &children {
+            if heirs.get(parent) == Some(child) {
+                let lane = lanes.get(parent).copied().unwrap_or(number_of(*parent));
+                lanes.insert(*child, lane);
+                self.run_one("UPDATE positions SET lane = ?2 WHERE pk = ?1", (child, lane))?;
+            }
+        }
+        Ok(())
+    }
+
     fn operations(&mut self) -> Result<(), StoreError> {
         let keys = self.rows::<4>("SELECT tree, seq, first, count FROM old_operations ORDER BY tree, seq")?;
         let mut next = (0, 1);
@@ -196,7 +220,13 @@ impl Step<'_> {
                 (row, view, target, number),
             )?;
         }
-        Ok(())
+        // Selections, keeps, what is pruned and what is left out.
+        batch(
+            self.conn,
+            "UPDATE cells SET (lane, depth) = (SELECT p.lane, p.depth FROM nodes n
+                JOIN positions p ON p.pk = (cells.tree << 32) + coalesce(n.position, cells.target >> 1)
+                WHERE n.pk = (cells.tree << 32) + (cells.target >> 1)) WHERE kind IN (8, 10, 11, 12)",
+        )
     }
 
     /// Copies rows that belong to a view.
@@ -233,8 +263,8 @@ CREATE TEMP TABLE numbers (old INTEGER PRIMARY KEY, tree INTEGER NOT NULL, n INT
 INSERT INTO temp.numbers SELECT pk, tree, row_number() OVER (PARTITION BY tree ORDER BY pk) FROM old_nodes;
 CREATE TEMP TABLE author_numbers (tree INTEGER, old INTEGER, n INTEGER, PRIMARY KEY (tree, old)) WITHOUT ROWID;
 CREATE TABLE old_cells_numbered AS SELECT * FROM old_cells;
-INSERT INTO trees (pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated)
-    SELECT pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated
+INSERT INTO trees (pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated, tables)
+    SELECT pk, id, short, mode, root, created, origin, session, purged, title, archived, seq, head, nodes, updated, 0
     FROM old_trees;
 ";
 
@@ -242,14 +272,14 @@ const COPY_NODES: &str = "
 INSERT INTO nodes (pk, id, position, seq, place, short, author, flags, created, bytes, chars, graphemes, content,
         content_hash, chain_hash, term, origin, edited_from, generation, extra)
     SELECT o.tree << 32 | m.n, o.id, p.n, o.seq, o.place, o.short, a.n, o.flags, o.created, o.bytes, o.chars,
-        o.graphemes, CAST(o.content AS BLOB), o.content_hash, o.chain_hash, o.term, f.n, e.n, g.id, o.extra
+        o.graphemes, CAST(o.content AS BLOB), iif(o.position IS NULL AND o.flags & 4 = 0, NULL, o.content_hash), o.chain_hash, o.term, f.n, e.n, g.id, o.extra
     FROM temp.numbers m JOIN old_nodes o ON o.pk = m.old
         JOIN temp.author_numbers a ON a.tree = o.tree AND a.old = o.author
         LEFT JOIN temp.numbers p ON p.old = o.position LEFT JOIN temp.numbers f ON f.old = o.origin
         LEFT JOIN temp.numbers e ON e.old = o.edited_from LEFT JOIN old_generations g ON g.pk = o.generation
     ORDER BY m.tree, m.n;
-INSERT INTO positions (pk, parent, kind, depth, jump, bytes, chars, graphemes, digest)
-    SELECT m.tree << 32 | m.n, up.n, o.kind, o.depth, j.n, o.bytes, o.chars, o.graphemes, o.digest
+INSERT INTO positions (pk, parent, kind, depth, jump, bytes, chars, graphemes, digest, lane)
+    SELECT m.tree << 32 | m.n, up.n, o.kind, o.depth, j.n, o.bytes, o.chars, o.graphemes, o.digest, m.n
     FROM temp.numbers m JOIN old_positions o ON o.pk = m.old
         LEFT JOIN temp.numbers up ON up.old = o.parent LEFT JOIN temp.numbers j ON j.old = o.jump
     ORDER BY m.tree, m.n;

@@ -1,6 +1,6 @@
 //! Drift over stored rows: when a choice was taken back counts as well (spec: loom §3).
 
-use loom::drift::{Keeps, is_drifted};
+use loom::drift::is_drifted;
 use loom::path::{Exceptions, position};
 use loom::render::tip;
 use loom::{Mode, NodeId, Op, PositionId, Run, Target, ViewName};
@@ -26,7 +26,7 @@ async fn drifts(page: &Page, node: NodeId) -> bool {
         let view = ViewName::default();
         let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
         let row = rows.node(node)?.unwrap();
-        is_drifted(rows, &path, &Keeps::read(rows, &view)?, &position(rows, row.node.position)?, &row)
+        is_drifted(rows, &path, &position(rows, row.node.position)?, &row)
     });
     drifts.await.unwrap()
 }

@@ -6,8 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loom::cell::CellScope;
-use loom::drift::{Keeps, is_drifted};
+use loom::drift::is_drifted;
 use loom::path::{Exceptions, is_ancestor};
 use loom::render::{tip, window};
 use loom::{CellKey, Mode, PositionId, RowError, Rows, Target, ViewName};
@@ -27,8 +26,7 @@ const MOST: u64 = 40;
 fn screen(rows: &dyn Rows) -> Result<usize, RowError> {
     let view = ViewName::default();
     let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
-    let keeps = Keeps::read(rows, &view)?;
-    let cells = rows.cells(&CellScope::Pruned)?;
+    let cells = rows.choices(None, path.tip.id)?;
     let pruned: BTreeSet<PositionId> = cells
         .iter()
         .filter_map(|(key, cell)| match key {
@@ -45,7 +43,7 @@ fn screen(rows: &dyn Rows) -> Result<usize, RowError> {
         rows.cell(&CellKey::Bookmark { position: at.id })?;
         rows.count_versions(at.id)?;
         rows.count_children(at.parent.unwrap_or(at.id))?;
-        is_drifted(rows, &path, &keeps, at, &passage.row)?;
+        is_drifted(rows, &path, at, &passage.row)?;
     }
     Ok(shown.len())
 }
@@ -77,7 +75,7 @@ fn path_sql(siblings: i64) -> String {
         "CREATE TEMPORARY TABLE made AS SELECT column1::bigint n, column2::bigint parent, column3::bigint depth,
             column4::bigint jump FROM (VALUES {}) made;
         INSERT INTO positions SELECT (1::bigint << 32) + n, parent, 0, depth, jump, depth, 0, 0,
-            decode(repeat('00', 16), 'hex') FROM made;
+            decode(repeat('00', 16), 'hex'), CASE WHEN n <= {LENGTH} THEN 1 ELSE n END FROM made;
         {};
         UPDATE trees SET nodes = (SELECT count(*) FROM nodes);
         UPDATE cells SET number = {LENGTH} WHERE kind = 6",
@@ -103,14 +101,14 @@ fn versions_sql() -> String {
     let pairs = "(SELECT max(nodes) FROM trees) + n, n * 50 FROM generate_series(1, 200) n";
     format!(
         "{}; INSERT INTO cells SELECT 1, 8, (SELECT n FROM names WHERE name = 'main'), position << 1, '', 3,
-            pk - (1::bigint << 32), NULL, 1 FROM nodes WHERE position IS NOT NULL;
+            pk - (1::bigint << 32), NULL, 1, 1, position - 1 FROM nodes WHERE position IS NOT NULL;
         UPDATE trees SET nodes = (SELECT count(*) FROM nodes)",
         nodes_sql(pairs)
     )
 }
 
 /// Marks siblings of the path as pruned, 10,000 of them.
-const PRUNED: &str = "INSERT INTO cells SELECT 1, 11, 0, (10000 + n) << 1, '', 1, 0, NULL, 1
+const PRUNED: &str = "INSERT INTO cells SELECT 1, 11, 0, (10000 + n) << 1, '', 1, 0, NULL, 1, 10000 + n, 2
     FROM generate_series(1, 10000) n";
 
 /// A tree with such a path, and answers at its end.

@@ -165,6 +165,11 @@ fn everything(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
         all.push(format!("{:?}", rows.upwards(here, 3)?));
         all.push(format!("{:?}", rows.original_texts(here, 3)?));
         assert_eq!(rows.upwards(here, usize::MAX)?.len() as u32, position.depth + 1);
+        for view in [None, Some(&main)] {
+            let mut choices = rows.choices(view, here)?;
+            choices.sort_by(|a, b| a.0.cmp(&b.0));
+            all.push(format!("{choices:?}"));
+        }
     }
     for scope in [
         CellScope::Views,

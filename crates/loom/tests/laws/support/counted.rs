@@ -43,6 +43,9 @@ impl Rows for Counted<'_> {
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.one(self.rows.tree())
     }
+    fn tables(&self) -> Result<u32, RowError> {
+        self.one(self.rows.tables())
+    }
     fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
         self.one(self.rows.position(id))
     }
@@ -54,6 +57,9 @@ impl Rows for Counted<'_> {
     }
     fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
         self.many(self.rows.cells(scope))
+    }
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        self.many(self.rows.choices(view, end))
     }
     fn versions(
         &self,
