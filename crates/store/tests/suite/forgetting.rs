@@ -145,7 +145,7 @@ fn what_names_the_picture_of_a_forgotten_node_goes_too() {
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("see");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
-        let applied = page.change_as(OWNER, Op::Append(pictured), store::With::nothing()).await.unwrap();
+        let applied = page.change_as(OWNER, Op::Append(pictured), With::nothing()).await.unwrap();
         let node = applied.nodes[0].0;
         let other = home.create(Mode::Buffer, "other").await;
         other.append("words that stay").await;
@@ -169,7 +169,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("a picture");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
-        page.change_as(OWNER, Op::Append(pictured), store::With::nothing()).await.unwrap();
+        page.change_as(OWNER, Op::Append(pictured), With::nothing()).await.unwrap();
         other.append("words that stay").await;
         let mixed = start(&other, &format!("quoting {CANARY}")).await;
         assert_eq!(home.store.blobs(OWNER).await.unwrap(), [blob]);
