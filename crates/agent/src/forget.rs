@@ -188,7 +188,7 @@ impl Runtime {
                 Ok(running) if !running.iter().any(|one| one.row.id == row.id) => return,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(%error, generation = %row.id, "it is not known whether an answer is stopped")
+                    tracing::warn!(%error, generation = %row.id, "it is not known whether an answer is stopped");
                 }
             }
             if newest.changed().await.is_err() {

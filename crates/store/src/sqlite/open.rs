@@ -104,8 +104,12 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         }
     }
     let mut conn = raw(path, false)?;
-    // Only a file without tables takes it: one made before reuses its free pages, and keeps its size.
-    conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = ON;").map_err(failure)?;
+    conn.execute_batch("PRAGMA secure_delete = ON").map_err(failure)?;
+    let pages: i64 = conn.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(failure)?;
+    if pages == 0 {
+        // A file that has tables does not take it any more, and would be waited for.
+        conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(failure)?;
+    }
     use_log(&conn)?;
     bring_up(&mut conn, path, STEPS)?;
     found(false)

@@ -45,7 +45,7 @@ pub(super) fn unused(page: i64, bytes: &[u8]) -> Option<Vec<Range<usize>>> {
     if end > first || first > bytes.len() || !all_behind {
         return None;
     }
-    let mut found = vec![end..first];
+    let mut found: Vec<Range<usize>> = std::iter::once(end..first).collect();
     while free != 0 {
         let (next, size) = (short(free)?, short(free + 2)?);
         let is_sound = size >= 4 && free >= first && free + size <= bytes.len() && (next == 0 || next > free);

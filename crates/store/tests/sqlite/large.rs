@@ -14,7 +14,7 @@ use loom::{
     Block, Counts, Digest, Mode, ModelSource, NodeId, NodeRow, OpKind, Operation, PathDigest, Plan, RowError,
     Seq,
 };
-use store::{Store, With, read};
+use store::{Forget, Store, With, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
@@ -104,4 +104,47 @@ fn a_node_that_no_operation_names_is_found() {
     let report = block_on(async { verified(&Page { home: open(), tree }).await });
     assert_eq!(report.status, Status::Invalid);
     assert!(report.problems.iter().any(|problem| problem.why == "no operation made this node"));
+}
+
+/// How long a writer waits at most beside a large forgetting, printed: by hand, as what it takes depends on the machine.
+/// `DRAWLOOM_TEST_NODES` says of how many nodes.
+#[test]
+#[ignore = "prints a figure"]
+fn the_longest_wait_of_a_writer_beside_a_forgetting() {
+    let nodes = std::env::var("DRAWLOOM_TEST_NODES").ok().and_then(|nodes| nodes.parse().ok());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    block_on(async {
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
+        let page = home.create(Mode::Buffer, "").await;
+        let original = page.append("original").await;
+        for _ in 0..nodes.unwrap_or(NODES) / NODES {
+            let plan = versions(&page, original, NODES).await;
+            home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+        }
+        let one = page.append("one canary among them").await;
+        let other = home.create(Mode::Buffer, "").await;
+        for (name, text) in [("one node", "one canary"), ("every tenth node", "7")] {
+            let what = Forget::Text(text.to_owned());
+            let forgetting = home.store.forget(OWNER, &what, loom::Millis(1));
+            let (mut longest, mut writes) = (std::time::Duration::ZERO, 0_u32);
+            let writing = async {
+                loop {
+                    let start = std::time::Instant::now();
+                    other.append("plain").await;
+                    longest = longest.max(start.elapsed());
+                    writes += 1;
+                }
+            };
+            let start = std::time::Instant::now();
+            let places = tokio::select! {
+                done = forgetting => done.unwrap().places.len(),
+                () = writing => unreachable!(),
+            };
+            println!(
+                "{name} ({places} places): {:?}, {writes} writes beside it, the longest {longest:?}; {one}",
+                start.elapsed()
+            );
+        }
+    });
 }

@@ -53,8 +53,8 @@ pub(super) fn everywhere(
     target: &mut Target,
     nodes: &mut BTreeSet<(TreeId, NodeId)>,
 ) -> Result<Found, StoreError> {
-    let parts = all_trees(db)?.into_iter().map(|tree| (tree, Part::whole())).collect();
-    within(db, target, nodes, parts)
+    let parts: Vec<_> = all_trees(db)?.into_iter().map(|tree| (tree, Part::whole())).collect();
+    within(db, target, nodes, &parts)
 }
 
 /// Looks where something was written since an event.
@@ -82,21 +82,21 @@ pub(super) fn since(
         }
     }
     let parts = all_trees(db)?.into_iter().filter_map(|tree| Some((tree, parts.remove(&tree.id)?)));
-    let parts = parts.collect();
-    within(db, target, nodes, parts)
+    let parts: Vec<_> = parts.collect();
+    within(db, target, nodes, &parts)
 }
 
 fn within(
     db: &Db<'_>,
     target: &mut Target,
     nodes: &mut BTreeSet<(TreeId, NodeId)>,
-    parts: Vec<(TreeRef, Part)>,
+    parts: &[(TreeRef, Part)],
 ) -> Result<Found, StoreError> {
     let cursor = events::last(db)?;
     let mut removals = Vec::new();
     // First every node: what was sent and received is searched for all of them.
     let mut made_by = BTreeSet::new();
-    for (tree, part) in &parts {
+    for (tree, part) in parts {
         for (row, quotes) in going(db, target, nodes, *tree, part)? {
             nodes.insert((tree.id, row.id));
             made_by.extend(row.generation);
@@ -106,7 +106,7 @@ fn within(
             }
         }
     }
-    for (tree, part) in &parts {
+    for (tree, part) in parts {
         let found = Vec::new();
         let mut finder = Finder { db, target, nodes, made_by: &made_by, tree: *tree, part, found };
         finder.find()?;
