@@ -77,7 +77,7 @@ impl Drop for Standing {
         }
         if let Ok(tasks) = tokio::runtime::Handle::try_current() {
             let (runtime, who, id) = (self.runtime.clone(), self.who.clone(), self.id);
-            tasks.spawn(async move { runtime.withdraw(&who, id).await });
+            tasks.spawn(async move { runtime.withdraw(&who, id).await.is_none() });
         }
     }
 }
@@ -163,10 +163,11 @@ impl Runtime {
         };
         let (decision, by) = match answer {
             Some(answer) => (answer.decision, answer.by),
-            None => {
-                self.withdraw(&call.who, id).await;
-                (Decision::Denied, self.name_for(&call.who))
-            }
+            // The one that was given this moment stands, and the work stops all the same.
+            None => match self.withdraw(&call.who, id).await {
+                Some(earlier) => (earlier.decision, earlier.by),
+                None => (Decision::Denied, self.name_for(&call.who)),
+            },
         };
         standing.is_answered = true;
         call.events.emit(Event::Answered { question: id, decision, by });
@@ -199,17 +200,19 @@ impl Runtime {
         }
     }
 
-    /// Denies a question whose work does not wait any more.
-    async fn withdraw(&self, who: &Principal, id: QuestionId) {
+    /// Denies a question whose work does not wait any more. The answer it had, if it had one.
+    async fn withdraw(&self, who: &Principal, id: QuestionId) -> Option<Answer> {
         let answer = NewAnswer {
             decision: Decision::Denied,
             word: None,
             reason: Some("the work was stopped".to_owned()),
             by: self.name_for(who),
         };
-        if let Err(error) = self.store.answer_question(who, id, answer).await {
+        let earlier = self.store.answer_question(who, id, answer).await;
+        earlier.unwrap_or_else(|error| {
             tracing::warn!(%error, "a question stands that nobody waits for");
-        }
+            None
+        })
     }
 
     async fn deny_orphan(&self, id: QuestionId) -> Result<(), AgentError> {

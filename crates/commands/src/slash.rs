@@ -287,7 +287,7 @@ const MODEL: Row = Row {
     name: "model",
     arguments: "[NAME]",
     right: Right::Act,
-    help: "ask another model from now on; without a name, show which one is asked",
+    help: "ask another model in this session from now on; without a name, show which one is asked",
     candidates: Candidates::Models,
     read: |rest| Ok(SlashCommand::Model { name: word(rest)? }),
 };
@@ -295,7 +295,7 @@ const THINK: Row = Row {
     name: "think",
     arguments: "[off|low|high]",
     right: Right::Act,
-    help: "have the model think so much before it answers, until this process ends; without a word, show how much",
+    help: "have the model think so much before it answers in this session; without a word, show how much",
     candidates: Candidates::Words(&Think::WORDS),
     read: |rest| match (rest, Think::parse(rest)) {
         ("", _) => Ok(SlashCommand::Think { think: None }),

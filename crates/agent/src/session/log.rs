@@ -102,7 +102,7 @@ impl EventLog {
     }
 
     /// The events from a number on, or from the oldest that is held.
-    pub(crate) fn stream(&self, from: u64) -> EventStream {
+    pub fn stream(&self, from: u64) -> EventStream {
         let newer = self.sender().as_ref().map(watch::Sender::subscribe);
         EventStream { log: self.clone(), next: from.max(1), newer }
     }

@@ -3,13 +3,15 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use drawloom_agent::questions::Decision;
 use drawloom_agent::session::{EventLog, TurnIdentity};
 use drawloom_agent::steering::{HandedOver, hand_over};
-use drawloom_agent::{AgentError, Entered, Event, LEASE, SayId, TurnConfig};
+use drawloom_agent::{AgentError, Budget, Entered, Event, LEASE, SayId, SpendLimiter, TurnConfig};
 use loom::plan::NewText;
 use loom::{NodeId, Op, Role};
-use model::Cancel;
+use model::{Cancel, Money};
 use serde_json::{Value, json};
 use store::home::HomeDir;
 use store::{Fence, Holder, With};
@@ -124,6 +126,61 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
     });
     assert!(turned.is_ok());
     assert_eq!(owner.texts().await, ["one?", "one two three", "two?", "one two three"]);
+}
+
+/// The process that answers has nobody who could decide; the one that spoke has.
+#[tokio::test]
+async fn a_question_is_asked_and_answered_where_something_was_said() {
+    for decision in [Decision::Approved, Decision::Denied] {
+        let house = House::new();
+        let (mut owner, other) = (house.process("chat"), house.process("chat"));
+        // A request is reckoned with more than $4 and books far less: one fits beside nothing else.
+        let [turn, day, month] = [600.0, 4.1, 600.0].map(Money::from_dollars);
+        owner.runtime.spend = Arc::new(SpendLimiter::new(Budget { turn, day, month }));
+        let _listener = owner.listen();
+        let (model, mut requests) = Gated::dear();
+        let entered = owner.enter().await;
+        let mine = config(&model).identity(entered.tree);
+        let (turned, ()) = tokio::join!(owner.say(&model, "one?"), async {
+            let asked = requests.recv().await.unwrap();
+            let mut session = {
+                let session = drawloom_agent::session::spawn(&owner.runtime, &entered.session);
+                session.events(session.next_event())
+            };
+            let log = EventLog::default();
+            let mut heard = log.stream(1);
+            let spoken = tokio::spawn({
+                let (runtime, entered, log) = (other.runtime.clone(), entered.clone(), log.clone());
+                async move {
+                    let key: SayId = runtime.new_id().unwrap();
+                    let place = (&entered.session, &entered.view, mine);
+                    hand_over(&runtime, &WHO, place, (&key, "two?", true), &log).await
+                }
+            });
+            while !matches!(session.next().await.unwrap().event, Event::Queued { .. }) {}
+            drop(asked);
+            let question = loop {
+                if let Event::Question { question } = heard.next().await.unwrap().event {
+                    break question;
+                }
+            };
+            assert!(question.text.contains("the day's budget"), "{}", question.text);
+            let answer = other.runtime.answer_question(&WHO, question.id, decision, (None, None)).await;
+            answer.unwrap();
+            if decision == Decision::Approved {
+                drop(requests.recv().await.unwrap());
+            }
+            assert_eq!(spoken.await.unwrap().unwrap(), HandedOver::Answered);
+            let told = std::iter::from_fn(|| heard.next_held()).find_map(|heard| match heard.event {
+                Event::Answered { question: id, decision, .. } => Some((id, decision)),
+                _ => None,
+            });
+            assert_eq!(told, Some((question.id, decision)));
+        });
+        assert!(turned.is_ok());
+        let answers = if decision == Decision::Approved { 2 } else { 1 };
+        assert_eq!(owner.generations().await.len(), answers);
+    }
 }
 
 #[tokio::test]

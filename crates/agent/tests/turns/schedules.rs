@@ -1,19 +1,20 @@
-//! Random schedules of operations, steers, stops, kills and reconnects over a session's task, against a plain model of
+//! Random schedules of operations, steers, stops, answers, kills and reconnects over a session's task, against a plain model of
 //! them (spec: agent §1).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use drawloom_agent::questions::{Decision, QuestionId};
 use drawloom_agent::session::{Handle, Numbered, Operation, Text, TreeChoice, TurnInput, spawn};
-use drawloom_agent::{Event, SayId};
+use drawloom_agent::{Budget, Event, SayId, SpendLimiter};
 use loom::{Finish, NodeId, Role, ViewName};
-use model::Model;
+use model::{Model, Money};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use store::GenerationState;
+use store::{GenerationState, Reservation, SpendLimits};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::support::{Asked, FIRST, Gated, House, Process, REST, config, said};
+use crate::support::{Asked, FIRST, Gated, House, Process, REST, WHO, config, said};
 
 /// One thing that is done to a session.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,11 @@ enum Step {
     /// What was said last comes once more, under its key.
     Repeat,
     Stop,
+    /// The question that stands, if one does, is answered: through the session, or as another process does.
+    Answer {
+        yes: bool,
+        elsewhere: bool,
+    },
     /// The model goes on, if it waits.
     GoOn,
     /// Everything that can be done is.
@@ -43,6 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Queue),
         1 => Just(Step::Repeat),
         2 => Just(Step::Stop),
+        3 => any::<(bool, bool)>().prop_map(|(yes, elsewhere)| Step::Answer { yes, elsewhere }),
         6 => Just(Step::GoOn),
         3 => Just(Step::Settle),
         2 => (0_u64..40).prop_map(Step::Connect),
@@ -60,6 +67,8 @@ struct Seen {
     committed: BTreeMap<NodeId, String>,
     finished: Vec<SayId>,
     rejected: BTreeSet<SayId>,
+    asked: Vec<QuestionId>,
+    answered: BTreeMap<QuestionId, Decision>,
 }
 
 impl Seen {
@@ -80,6 +89,15 @@ impl Seen {
                 Event::Rejected { say, .. } => {
                     seen.rejected.insert(say);
                 }
+                Event::Question { question } => seen.asked.push(question.id),
+                Event::Answered { question, decision, .. } => {
+                    assert!(seen.asked.contains(&question), "answered before it was asked");
+                    assert!(seen.answered.insert(question, decision).is_none(), "answered twice");
+                }
+                Event::Started { .. } => {
+                    let open = seen.asked.iter().find(|id| !seen.answered.contains_key(id));
+                    assert_eq!(open, None, "it was not waited for the answer");
+                }
                 _ => {}
             }
         }
@@ -95,13 +113,27 @@ struct Rig<'a> {
     requests: UnboundedReceiver<Asked>,
     waiting: Option<Asked>,
     said: Vec<(SayId, String)>,
+    /// Whether each request is over the budget, and somebody is there to be asked.
+    is_dear: bool,
 }
 
 impl<'a> Rig<'a> {
-    async fn new(process: &'a Process) -> Self {
-        let (model, requests) = Gated::gated();
+    async fn new(process: &'a Process, is_dear: bool) -> Self {
+        let (model, requests) = if is_dear { Gated::dear() } else { Gated::gated() };
         let session = spawn(&process.runtime, &process.enter().await.session);
-        Self { process, session, model, requests, waiting: None, said: Vec::new() }
+        Self { process, session, model, requests, waiting: None, said: Vec::new(), is_dear }
+    }
+
+    /// Answers the question that stands, if one does.
+    async fn answer(&self, decision: Decision, elsewhere: bool) {
+        let runtime = &self.process.runtime;
+        let Some(open) = runtime.open_questions(&WHO).await.unwrap().pop() else { return };
+        if elsewhere {
+            // It may have been answered this moment.
+            let _ = runtime.answer_question(&WHO, open.id, decision, (None, None)).await;
+        } else {
+            self.session.answer(open.id, decision).await.unwrap();
+        }
     }
 
     fn text(&mut self, number: usize) -> Text {
@@ -112,7 +144,7 @@ impl<'a> Rig<'a> {
 
     async fn say(&mut self, Text { key, text, .. }: Text, tree: TreeChoice) {
         let say = said(key, Arc::new(config(&self.model)), TurnInput::text(text));
-        let say = drawloom_agent::session::Say { tree, ..say };
+        let say = drawloom_agent::session::Say { tree, attended: self.is_dear, ..say };
         self.session.send(Operation::Say(Box::new(say))).await.unwrap();
     }
 
@@ -141,6 +173,9 @@ impl<'a> Rig<'a> {
                 }
             }
             Step::Stop => self.session.send(Operation::Stop).await.unwrap(),
+            Step::Answer { yes, elsewhere } => {
+                self.answer(if yes { Decision::Approved } else { Decision::Denied }, elsewhere).await;
+            }
             Step::GoOn => self.go_on(),
             Step::Settle => {
                 for _ in 0..64 {
@@ -168,6 +203,9 @@ impl<'a> Rig<'a> {
         while open(&Seen::of(&all(&self.session)), &self.said) {
             assert!(began.elapsed().as_secs() < 30, "it hangs: {:?}", all(&self.session));
             self.go_on();
+            if self.is_dear {
+                self.answer(Decision::Approved, false).await;
+            }
             tokio::task::yield_now().await;
         }
         self.waiting.take();
@@ -239,14 +277,48 @@ async fn recover(process: &Process) {
     }
 }
 
-async fn play(steps: &[Step]) {
+/// Every question is answered, those that nobody waits for any more too, and nothing is reserved any more.
+async fn check_answers(process: &Process, seen: &[Seen]) {
+    let runtime = &process.runtime;
+    assert_eq!(runtime.open_questions(&WHO).await.unwrap(), [], "nobody waits for these");
+    let last = seen.last().unwrap();
+    assert_eq!(last.asked.len(), last.answered.len(), "{:?} of {:?}", last.answered, last.asked);
+    for (id, decision) in seen.iter().flat_map(|seen| &seen.answered) {
+        let answer = runtime.store.question(&WHO, *id).await.unwrap().answer.unwrap();
+        assert_eq!(answer.decision, *decision, "what was heard is what stands");
+    }
+    let limits = SpendLimits {
+        turn: 0,
+        day: 0,
+        month: 0,
+        tokens: 0,
+        day_began: loom::Millis(0),
+        month_began: loom::Millis(0),
+    };
+    let nothing = Reservation { turn: String::new(), micro_dollars: 0, tokens: 0, limits };
+    let tree = process.enter().await.tree;
+    let spending = runtime.store.spending(&WHO, tree, &nothing).await.unwrap();
+    let booked = runtime.store.usage(&WHO, None, loom::Millis(0)).await.unwrap();
+    let costs: u64 = booked.iter().filter_map(|row| row.usage.micro_cost).sum();
+    assert_eq!(spending.day, costs, "what was spent, and nothing else");
+}
+
+/// A process whose day has a dollar. A request is reckoned with more than four.
+fn process(house: &House) -> Process {
+    let mut process = house.process("chat");
+    let [turn, day, month] = [1_000.0, 1.0, 1_000.0].map(Money::from_dollars);
+    process.runtime.spend = Arc::new(SpendLimiter::new(Budget { turn, day, month }));
+    process
+}
+
+async fn play(is_dear: bool, steps: &[Step]) {
     let house = House::new();
     let (mut dead, mut tasks, mut said) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut process = Box::new(house.process("chat"));
+    let mut process = Box::new(process(&house));
     let mut numbered = steps.iter().copied().enumerate();
     loop {
         let (mut froms, mut is_killed) = (vec![0, 1], false);
-        let mut rig = Rig::new(&process).await;
+        let mut rig = Rig::new(&process, is_dear).await;
         for (number, step) in numbered.by_ref() {
             match step {
                 Step::Kill => {
@@ -275,7 +347,7 @@ async fn play(steps: &[Step]) {
         if !is_killed {
             break;
         }
-        let next = Box::new(house.process("chat"));
+        let next = Box::new(self::process(&house));
         std::mem::replace(&mut process, next).die();
         // Ids of two processes are in order of time.
         house.pass(1);
@@ -283,6 +355,7 @@ async fn play(steps: &[Step]) {
         dead.push(());
     }
     check_tree(&process, &tasks, &said).await;
+    check_answers(&process, &tasks).await;
     let last = tasks.last().unwrap();
     assert!(dead.len() == tasks.len() - 1);
     assert!(last.rejected.is_empty() || last.accepted.len() + last.rejected.len() <= said.len());
@@ -294,8 +367,8 @@ fn a_session_does_what_a_plain_model_of_it_does_whatever_the_schedule() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runner
-        .run(&prop::collection::vec(step(), 1..24), |steps| {
-            runtime.block_on(play(&steps));
+        .run(&(any::<bool>(), prop::collection::vec(step(), 1..24)), |(is_dear, steps)| {
+            runtime.block_on(play(is_dear, &steps));
             Ok(())
         })
         .unwrap();

@@ -19,7 +19,7 @@ use loom::{Author, Digest, Finish, NodeId, Role, Trust};
 use model::script::ScriptOptions;
 use model::{
     Call, Cancel, Clock, Dialect, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo,
-    PARSER_VERSION, Params, Prompt, RawResponse, ScriptModel, SourceKind, Timings,
+    PARSER_VERSION, Params, Place, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind, Timings,
 };
 use store::home::{Home, HomeOptions};
 use store::instance::{About, Instance, InstanceId, Instances};
@@ -334,6 +334,10 @@ pub(crate) const REST: &str = " three";
 impl Gated {
     /// The model, and the requests that wait.
     pub(crate) fn gated() -> (Arc<dyn Model>, mpsc::UnboundedReceiver<Asked>) {
+        Self::with(|info| info)
+    }
+
+    fn with(change: impl FnOnce(ModelInfo) -> ModelInfo) -> (Arc<dyn Model>, mpsc::UnboundedReceiver<Asked>) {
         let (asked, requests) = mpsc::unbounded_channel();
         let ScriptOptions { window, output_limit, .. } = ScriptOptions::default();
         let info = ModelInfo {
@@ -341,7 +345,14 @@ impl Gated {
             completion_endpoint: false,
             ..ModelInfo::local("test", "gated", window, output_limit)
         };
-        (Arc::new(Self { info, asked }), requests)
+        (Arc::new(Self { info: change(info), asked }), requests)
+    }
+
+    /// The same on another machine, at a dollar for a thousand tokens of output.
+    pub(crate) fn dear() -> (Arc<dyn Model>, mpsc::UnboundedReceiver<Asked>) {
+        let prices = Some(Prices::flat(Rates { output: 1_000_000_000, ..Rates::FREE }));
+        let (place, kind) = (Place::Remote, SourceKind::Remote);
+        Self::with(|info| ModelInfo { place, kind, prices, ..info })
     }
 }
 

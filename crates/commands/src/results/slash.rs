@@ -48,7 +48,7 @@ pub struct ModelShown {
 pub struct ThinkShown {
     /// How much the model is asked to think; none where it is left to the model.
     pub thinking: Option<Thinking>,
-    /// Whether that was said just now: it holds until this process ends.
+    /// Whether that was said just now: it holds for the session.
     #[serde(skip)]
     pub set: bool,
     /// What the model that is asked does instead.

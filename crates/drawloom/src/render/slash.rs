@@ -95,7 +95,7 @@ pub(super) fn model(found: &ModelShown, to: OutputStyle) -> RenderedOutcome {
 }
 
 pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
-    let until = if found.set { ", until this process ends (model.think keeps it)" } else { "" };
+    let until = if found.set { ", in this session (model.think says it for all)" } else { "" };
     RenderedOutcome::new(format!("thinking: {}{until}\n", thinking(found.thinking)))
         .noting(found.notice.clone())
 }

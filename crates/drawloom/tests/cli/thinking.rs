@@ -93,7 +93,7 @@ fn a_conversation_is_told_and_shows_its_thinking_apart() {
     let mut terminal =
         Terminal::start(world.command(&["--model", "ol/qwen3:8b", "--color", "always", "chat"]));
     terminal.says("/think high\r");
-    terminal.shows("thinking: high, until this process ends");
+    terminal.shows("thinking: high, in this session");
     terminal.says("Wet?\r");
     terminal.shows(THOUGHT);
     terminal.shows("Wet.");

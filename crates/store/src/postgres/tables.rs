@@ -103,7 +103,7 @@ mod tests {
         for line in [
             "CREATE INDEX nodes_short ON nodes (short, pk);",
             "CREATE INDEX positions_parent ON positions (parent, pk) WHERE parent <> (pk & 4294967295) - 1;",
-            "CREATE INDEX generations_tree ON generations (tree);",
+            "CREATE INDEX generations_tree ON generations (tree, turn);",
             "CREATE INDEX trees_title ON trees USING hash (title) WHERE title <> '';",
         ] {
             assert!(sql.contains(line), "{line}");

@@ -40,7 +40,7 @@ fn a_question_is_answered_once_and_the_second_answer_hears_by_whom() {
         let before = store.identity(OWNER).await.unwrap().cursor;
         let asked = store.ask(OWNER, question(&page, TEN_MINUTES)).await.unwrap();
         assert_eq!(asked.expires.0 - asked.created.0, 600_000);
-        assert_eq!(store.open_questions(OWNER).await.unwrap(), [asked.clone()]);
+        assert_eq!(store.open_questions(OWNER).await.unwrap(), std::slice::from_ref(&asked));
         let second = store.ask(OWNER, question(&page, TEN_MINUTES)).await.unwrap();
         assert_eq!(store.open_questions(OWNER).await.unwrap().len(), 2);
 
