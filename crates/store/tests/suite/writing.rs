@@ -146,7 +146,8 @@ fn every_write_is_an_event_in_the_order_of_its_tree() {
 fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
-        let begun = read(&home.store, OWNER, page.tree, |rows| rows.operation(Seq(1))).await.unwrap().unwrap();
+        let begun =
+            read(&home.store, OWNER, page.tree, |rows| rows.operation(Seq(1))).await.unwrap().unwrap();
         let head = loom::seal::next_head(loom::seal::first_head(page.tree), begun.hash);
         let good = loom::seal::sign(&[7; 32], page.tree, Seq(1), head, loom::Millis(5));
         let ahead = loom::seal::sign(&[7; 32], page.tree, Seq(2), head, loom::Millis(5));
