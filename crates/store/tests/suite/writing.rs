@@ -213,3 +213,30 @@ fn a_plan_whose_basis_stands_is_applied_after_others() {
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();
     });
 }
+
+#[test]
+fn a_choice_is_found_on_its_path_whichever_sibling_is_continued() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let top = page.append("top ").await.as_position();
+        let first = page.append("first ").await.as_position();
+        page.change(Op::Exclude(Target::Position(first))).await;
+        page.change(Op::Move(top)).await;
+        let second = page.append("second ").await.as_position();
+        page.edit(second, "edited ").await;
+        // The lane of the first, which nobody continued, goes on with what is said to the second.
+        page.append("end").await;
+        let shown = async || {
+            let show = loom::render::Show { drafts: false, spans: false };
+            let text = read(&page.home.store, OWNER, page.tree, move |rows| {
+                loom::render::render(rows, &ViewName::default(), show)
+            });
+            text.await.unwrap().text
+        };
+        assert_eq!(shown().await, "top edited end");
+        page.change(Op::Move(first)).await;
+        assert_eq!(shown().await, "top ");
+        page.append("after").await;
+        assert_eq!(shown().await, "top after");
+    });
+}
