@@ -195,7 +195,7 @@ fn spools(report: &mut Report<'_>, scratch: &Scratch) -> Result<(), CommandError
     for number in 0..SPOOLS {
         let name =
             GenerationName::try_from(format!("g{number}")).map_err(|error| failed("name a spool", error))?;
-        let header = SpoolHeader::new(name, instance.clone(), 1, "bench", 1);
+        let header = SpoolHeader::new(name, instance, 1, "bench", 1);
         let Ok(spool) = Spool::create(&folder, &header) else { break };
         spools.push(spool);
     }

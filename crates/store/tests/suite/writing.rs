@@ -145,7 +145,9 @@ fn every_write_is_an_event_in_the_order_of_its_tree() {
 fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
-        let head = loom::Digest::of(b"head");
+        let begun =
+            read(&home.store, OWNER, page.tree, |rows| rows.operation(Seq(1))).await.unwrap().unwrap();
+        let head = loom::seal::next_head(loom::seal::first_head(page.tree), begun.hash);
         let good = loom::seal::sign(&[7; 32], page.tree, Seq(1), head, loom::Millis(5));
         let ahead = loom::seal::sign(&[7; 32], page.tree, Seq(2), head, loom::Millis(5));
         let forged = loom::seal::Seal { head: loom::Digest::of(b"other"), ..good.clone() };
@@ -208,5 +210,32 @@ fn a_plan_whose_basis_stands_is_applied_after_others() {
         page.change(tag("early")).await;
         let with = With { basis: Some(basis), ..With::nothing() };
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();
+    });
+}
+
+#[test]
+fn a_choice_is_found_on_its_path_whichever_sibling_is_continued() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let top = page.append("top ").await.as_position();
+        let first = page.append("first ").await.as_position();
+        page.change(Op::Exclude(Target::Position(first))).await;
+        page.change(Op::Move(top)).await;
+        let second = page.append("second ").await.as_position();
+        page.edit(second, "edited ").await;
+        // The lane of the first, which nobody continued, goes on with what is said to the second.
+        page.append("end").await;
+        let shown = async || {
+            let show = loom::render::Show { drafts: false, spans: false };
+            let text = read(&page.home.store, OWNER, page.tree, move |rows| {
+                loom::render::render(rows, &ViewName::default(), show)
+            });
+            text.await.unwrap().text
+        };
+        assert_eq!(shown().await, "top edited end");
+        page.change(Op::Move(first)).await;
+        assert_eq!(shown().await, "top ");
+        page.append("after").await;
+        assert_eq!(shown().await, "top after");
     });
 }
