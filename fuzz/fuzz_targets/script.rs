@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use model::retry::RetryPolicy;
 use model::script::{ScriptError, ScriptOptions};
-use model::{Call, Cancel, Exchange, Model, Params, PartId, Prompt, Purpose, ScriptModel, TextPart};
+use model::{CallOrigin, Cancel, Exchange, Model, Params, PartId, Prompt, Purpose, ScriptModel, TextPart};
 
 fuzz_target!(|text: &str| {
     let options = ScriptOptions { retry: RetryPolicy::never(), ..ScriptOptions::default() };
@@ -29,7 +29,7 @@ fuzz_target!(|text: &str| {
             let (mut spool, mut heard) = (Vec::new(), 0);
             let mut listener = |_| heard += 1;
             let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
-            if let Ok(response) = script.send(&request, &Call::new("fuzz", purpose), exchange).await {
+            if let Ok(response) = script.send(&request, &CallOrigin::new("fuzz", purpose), exchange).await {
                 assert_eq!(response.body, spool, "what is given back is what was kept");
                 assert!(heard > 0, "an answer says at least that it began");
             }

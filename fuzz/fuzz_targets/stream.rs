@@ -4,7 +4,7 @@
 
 use drawloom_fuzz::pieces::pieces;
 use libfuzzer_sys::fuzz_target;
-use model::{DialectName, Event, ParseError, Reply, reparse};
+use model::{DialectName, ModelEvent, ParseError, Reply, reparse};
 
 fuzz_target!(|input: &[u8]| {
     let [kind, seed, body @ ..] = input else { return };
@@ -20,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
     let (cut, cut_end) = events(dialect, streamed, &pieces(body, seed.saturating_add(1)));
     assert_eq!(cut, whole);
     assert_eq!(cut_end, end);
-    if let Some(second) = whole.iter().skip(1).find(|event| matches!(event, Event::Start { .. })) {
+    if let Some(second) = whole.iter().skip(1).find(|event| matches!(event, ModelEvent::Start { .. })) {
         panic!("a second beginning: {second:?}");
     }
     let reply = Reply::from_events(&whole);
@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(failure.message.len() <= 4096);
 });
 
-fn events(dialect: DialectName, streamed: bool, pieces: &[&[u8]]) -> (Vec<Event>, Result<(), ParseError>) {
+fn events(dialect: DialectName, streamed: bool, pieces: &[&[u8]]) -> (Vec<ModelEvent>, Result<(), ParseError>) {
     let (mut parser, mut events) = (dialect.parser(streamed), Vec::new());
     for piece in pieces {
         if let Err(error) = parser.feed(piece, &mut events) {

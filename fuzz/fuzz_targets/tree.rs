@@ -4,7 +4,7 @@
 use arbitrary::Arbitrary;
 use drawloom_fuzz::desk::{Action, Desk};
 use libfuzzer_sys::fuzz_target;
-use loom::{Mode, Rows, ViewName};
+use loom::{Mode, TreeReader, ViewName};
 
 #[derive(Arbitrary, Debug)]
 struct Input {
@@ -17,12 +17,15 @@ fuzz_target!(|input: Input| {
     let desk = Desk::after(input.dialogue, &input.title, input.actions);
     desk.is_sound();
     let main = ViewName::default();
-    let written =
-        |export: fn(&dyn Rows, &ViewName, &mut dyn std::io::Write) -> Result<(), interop::ExportError>| {
-            let mut out = Vec::new();
-            export(&desk.tree, &main, &mut out).expect("an export");
-            String::from_utf8(out).expect("an export is UTF-8")
-        };
+    let written = |export: fn(
+        &dyn TreeReader,
+        &ViewName,
+        &mut dyn std::io::Write,
+    ) -> Result<(), interop::ExportError>| {
+        let mut out = Vec::new();
+        export(&desk.tree, &main, &mut out).expect("an export");
+        String::from_utf8(out).expect("an export is UTF-8")
+    };
     let html = written(interop::html::export);
     only_our_tags(&html);
     written(interop::markdown::export);

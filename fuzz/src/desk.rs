@@ -5,13 +5,13 @@ use interop::own::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
 use loom::id::Entropy;
 use loom::memory::MemoryTree;
 use loom::plan::{DraftChange, EditAs, NewText, NewTree, Request, plan};
+use loom::reader::RowError;
 use loom::render::{Show, render, tip};
-use loom::rows::RowError;
 use loom::verify::{Evidence, Gap, Reread, Status, verify};
 use loom::{
     Author, AuthorKind, Block, Digest, Draft, GenerationId, IdSource, KeepScope, Millis, Mode, ModelSource,
-    NodeId, NodeRow, Op, Place, PlanError, PositionId, Role, Rows, Slice, Slot, Target, ToolStatus, TreeId,
-    Trust, ViewName,
+    NodeId, NodeRow, Op, OpTarget, PlanError, PositionId, ReadSet, Role, Slot, TextOffset, ToolStatus,
+    TreeId, TreeReader, Trust, ViewName,
 };
 
 /// Actions of one run.
@@ -181,7 +181,7 @@ impl Desk {
             now: Millis(self.now),
             op,
         };
-        let mut slice = Slice::default();
+        let mut slice = ReadSet::default();
         for _ in 0..MOST_ROUNDS {
             let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
             match plan(&request, &slice, &mut entropy) {
@@ -236,7 +236,7 @@ impl Desk {
             Action::Exclude(at, version) => Op::Exclude(self.target(at, version)),
             Action::Include(at, version) => Op::Include(self.target(at, version)),
             Action::Compact(to, by_hand) => Op::Compact {
-                to: to.map(|(at, offset)| Place { position: self.position(at), at: offset.into() }),
+                to: to.map(|(at, offset)| TextOffset { position: self.position(at), at: offset.into() }),
                 by_hand,
             },
             Action::Bookmark(at, title) => {
@@ -332,13 +332,13 @@ impl Desk {
         self.positions[self.positions.len() - 1 - usize::from(number) % self.positions.len()]
     }
 
-    fn target(&self, number: u8, version: bool) -> Target {
-        if version { Target::Version(self.node(number)) } else { Target::Position(self.position(number)) }
+    fn target(&self, number: u8, version: bool) -> OpTarget {
+        if version { OpTarget::Version(self.node(number)) } else { OpTarget::Position(self.position(number)) }
     }
 }
 
 impl ExportSource for Desk {
-    fn rows(&self) -> &dyn Rows {
+    fn rows(&self) -> &dyn TreeReader {
         &self.tree
     }
 

@@ -7,9 +7,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use context::{Features, Fit};
+use context::{Calibration, Features};
 use loom::Digest;
-use model::{ModelInfo, SourceKind, Usage};
+use model::{ModelInfo, SourceKind, TokenUsage};
 use serde::{Deserialize, Serialize};
 use store::home::{Home, HomeDir};
 
@@ -20,11 +20,11 @@ const MAX_FILE: u64 = 64 * 1024;
 struct Kept {
     /// Provider and name of the model.
     model: String,
-    fit: Fit,
+    fit: Calibration,
 }
 
 /// What is known of a model's tokenizer.
-pub fn known(home: &Home, info: &ModelInfo) -> Fit {
+pub fn known(home: &Home, info: &ModelInfo) -> Calibration {
     let name = name(info);
     let kept = file(home, &name).and_then(|file| {
         let kept: Kept = serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE)?)?;
@@ -32,12 +32,12 @@ pub fn known(home: &Home, info: &ModelInfo) -> Fit {
     });
     match kept {
         Ok(kept) if kept.model == name && kept.fit.family() == info.tokenizer.as_str() => kept.fit,
-        _ => Fit::new(info.tokenizer.as_str()),
+        _ => Calibration::new(info.tokenizer.as_str()),
     }
 }
 
 /// Learns from a response: what was sent and what was reported for it. A script reports what it likes.
-pub(crate) fn learn(home: &Home, info: &ModelInfo, features: &Features, usage: &Usage) {
+pub(crate) fn learn(home: &Home, info: &ModelInfo, features: &Features, usage: &TokenUsage) {
     if info.kind == SourceKind::Script {
         return;
     }
@@ -53,7 +53,7 @@ pub(crate) fn too_long(home: &Home, info: &ModelInfo, features: &Features) {
     keep(home, info, fit);
 }
 
-fn keep(home: &Home, info: &ModelInfo, fit: Fit) {
+fn keep(home: &Home, info: &ModelInfo, fit: Calibration) {
     let name = name(info);
     let written = file(home, &name).and_then(|file| {
         let bytes = serde_json::to_vec(&Kept { model: name, fit })?;
@@ -94,8 +94,8 @@ mod tests {
         Features { counts, messages: 4, schema_chars: 0 }
     }
 
-    fn usage(input: u64) -> Usage {
-        Usage { input_uncached: input, ..Usage::default() }
+    fn usage(input: u64) -> TokenUsage {
+        TokenUsage { input_uncached: input, ..TokenUsage::default() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use loom::{Author, Trust};
 use model::Cancel;
 use store::Principal;
 
-use crate::event::{Event, EventSink};
+use crate::event::{EventSink, SessionEvent};
 
 /// A piece of work in a home, apart from the home's services ([`crate::Runtime`]).
 #[derive(Clone)]
@@ -40,6 +40,6 @@ impl Call {
 
     /// Says one line to whoever looks on.
     pub(crate) fn note(&self, text: impl Into<String>) {
-        self.events.emit(Event::notice(text));
+        self.events.emit(SessionEvent::notice(text));
     }
 }

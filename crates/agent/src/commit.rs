@@ -1,19 +1,19 @@
 //! From a response to nodes: node, response and usage in one transaction.
 
 use context::Features;
-use loom::{Author, AuthorKind, Choice, Digest, Finish, ModelSource, NodeId, Op};
-use model::{FinishReason, ModelError, ParsedResponse, Piece, Prices, RawResponse, Usage};
+use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart};
+use model::{FinishReason, ModelError, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage};
 use serde::{Deserialize, Serialize};
 use store::spool::Spool;
-use store::{Bytes, GenerationState, Outcome, Principal, Received, StoreError, With};
+use store::{AttachedWrites, GenerationEnd, GenerationState, HashedBytes, Principal, Received, StoreError};
 
 use crate::calibration;
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::event::Event;
+use crate::event::SessionEvent;
 use crate::exchange::ReceivedStream;
 use crate::masking::MaskedResponse;
-use crate::request::{GenerationRequest, Prepared, StartedGeneration};
+use crate::request::{GenerationRequest, PreparedRequest, StartedGeneration};
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
@@ -29,7 +29,7 @@ pub struct GenerationOutcome {
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     /// What the model reported.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The window of the model that answered, in tokens.
     pub window: u64,
     /// Why it did not end well; what was received is in `nodes`.
@@ -63,7 +63,7 @@ pub(crate) async fn commit(
     runtime: &Runtime,
     call: &Call,
     ask: &GenerationRequest,
-    prepared: &Prepared,
+    prepared: &PreparedRequest,
     begun: StartedGeneration,
     heard: Result<ReceivedStream, AgentError>,
 ) -> Result<GenerationOutcome, AgentError> {
@@ -95,7 +95,7 @@ pub(crate) async fn commit(
         tracing::warn!(%error, "a spool could not be removed");
     }
     for node in &nodes {
-        call.events.emit(Event::Committed { node: node.clone(), usage });
+        call.events.emit(SessionEvent::Committed { node: node.clone(), usage });
     }
     let empty = nodes.is_empty() && failure.is_none();
     let error = match failure {
@@ -142,7 +142,7 @@ pub(crate) async fn unsent<T>(
 pub(crate) struct ReceivedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
-    pub(crate) usage: Option<Usage>,
+    pub(crate) usage: Option<TokenUsage>,
     /// Pictures and sounds in it.
     pub(crate) media: Vec<bytes::Bytes>,
     /// Blocks and finish of each choice that says something, by index.
@@ -155,7 +155,7 @@ impl ReceivedResponse {
         call: &Call,
         raw: &RawResponse,
         failure: Option<&ModelError>,
-        prepared: &Prepared,
+        prepared: &PreparedRequest,
         ask: &GenerationRequest,
     ) -> Result<Self, AgentError> {
         let (manifest, info) = (&prepared.manifest, ask.model.info());
@@ -205,7 +205,7 @@ impl ReceivedResponse {
             .collect();
         let pieces = parsed.choices.iter().flat_map(|choice| &choice.pieces);
         let media = pieces.filter_map(|piece| match piece {
-            Piece::Media(media) => Some(media.data.clone()),
+            ReplyPiece::Media(media) => Some(media.data.clone()),
             _ => None,
         });
         let media = media.collect();
@@ -225,7 +225,7 @@ fn finish(reason: &FinishReason) -> Finish {
 
 /// Where nodes come from.
 pub(crate) struct Source<'a> {
-    pub(crate) prepared: &'a Prepared,
+    pub(crate) prepared: &'a PreparedRequest,
     pub(crate) ask: &'a GenerationRequest,
 }
 
@@ -269,19 +269,19 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// What a request came to. Where a remote model does not say, it is estimated: what was broken off is paid for.
-    fn usage(&self, reading: &ReceivedResponse) -> Option<store::Usage> {
+    fn usage(&self, reading: &ReceivedResponse) -> Option<store::GenerationCost> {
         let estimate = || {
             let chars = |blocks: &[loom::Block]| loom::content::plain_text(blocks).chars().count() as u64;
             let written: u64 = reading.choices.iter().map(|(_, blocks, _)| chars(blocks)).sum();
-            Usage {
+            TokenUsage {
                 input_uncached: self.sent,
                 output: written.div_ceil(CHARS_OF_A_TOKEN),
-                ..Usage::default()
+                ..TokenUsage::default()
             }
         };
         let is_paid_for = self.kind == loom::SourceKind::Remote && !reading.choices.is_empty();
         let usage = reading.usage.or_else(|| is_paid_for.then(estimate))?;
-        Some(store::Usage {
+        Some(store::GenerationCost {
             calls: 1,
             prompt_tokens: usage.input(),
             completion_tokens: usage.output,
@@ -312,7 +312,7 @@ pub(crate) async fn store_response(
         return Ok(Vec::new());
     };
     let usage = origin.usage(&reading);
-    let body = Bytes::new(reading.body);
+    let body = HashedBytes::new(reading.body);
     let response = body.digest;
     let mut received = Some(Received { body, metadata: reading.metadata });
     if reading.choices.is_empty() {
@@ -349,7 +349,7 @@ pub(crate) async fn store_response(
                 kind: origin.kind,
                 manifest: begun.row.manifest,
                 response: Some(response),
-                choice: Choice::Index(index),
+                choice: ResponsePart::Index(index),
             },
             finish: finish.clone(),
             trust: origin.trust,
@@ -374,15 +374,15 @@ pub(crate) fn outcome(
     begun: &StartedGeneration,
     state: GenerationState,
     response: Option<Received>,
-    usage: Option<store::Usage>,
-) -> With {
-    let outcome = Outcome {
+    usage: Option<store::GenerationCost>,
+) -> AttachedWrites {
+    let outcome = GenerationEnd {
         generation: begun.row.id,
-        tenure: begun.tenure.clone(),
+        claim: begun.claim.clone(),
         state,
         response,
         usage,
         at: runtime.now(),
     };
-    With { outcomes: vec![outcome], guards: begun.guards.clone(), ..With::nothing() }
+    AttachedWrites { outcomes: vec![outcome], guards: begun.guards.clone(), ..AttachedWrites::nothing() }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use loom::{Digest, GenerationId, NodeId, TreeId};
-use model::{Place, Usage};
+use model::{ModelPlace, TokenUsage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::commit::CommittedNode;
@@ -31,7 +31,7 @@ impl fmt::Display for SayId {
 /// One event (spec: agent §1).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum SessionEvent {
     /// Something said is a node.
     Accepted {
         say: SayId,
@@ -45,7 +45,13 @@ pub enum Event {
     /// Something was not said: nothing of it was written.
     Rejected { say: SayId, error: TurnError },
     /// A durable request is about to be sent.
-    Started { generation: GenerationId, nodes: Vec<NodeId>, model: String, place: Place, manifest: Digest },
+    Started {
+        generation: GenerationId,
+        nodes: Vec<NodeId>,
+        model: String,
+        place: ModelPlace,
+        manifest: Digest,
+    },
     /// More text of a node that is being written; `offset` is in bytes of that text.
     Delta { node: NodeId, offset: u64, text: String },
     /// More of what the model thinks before it writes a node. Never part of the node's text.
@@ -57,14 +63,14 @@ pub enum Event {
     /// One line for whoever looks on.
     Notice { text: String },
     /// An answer is a node.
-    Committed { node: CommittedNode, usage: Option<Usage> },
+    Committed { node: CommittedNode, usage: Option<TokenUsage> },
     /// What was said is answered, or will not be.
     Finished { says: Vec<SayId>, outcome: Box<TurnOutcome> },
     /// Nothing is under way and nothing waits.
     Idle,
 }
 
-impl Event {
+impl SessionEvent {
     /// A notice.
     pub fn notice(text: impl Into<String>) -> Self {
         Self::Notice { text: text.into() }
@@ -74,12 +80,12 @@ impl Event {
 /// Whoever hears events.
 pub trait EventSink: Send + Sync {
     /// Takes one. It returns at once: a listener that is slow is not waited for.
-    fn emit(&self, event: Event);
+    fn emit(&self, event: SessionEvent);
 }
 
 /// Nobody.
 impl EventSink for () {
-    fn emit(&self, _: Event) {}
+    fn emit(&self, _: SessionEvent) {}
 }
 
 /// What came of something said.
@@ -94,7 +100,7 @@ pub struct TurnOutcome {
     /// Digest of the manifest; none where no request was sent.
     pub manifest: Option<Digest>,
     /// Tokens as reported.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     /// Used share of the window, 0 to 1: reported, else estimated.

@@ -10,13 +10,13 @@ use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::event::Event;
+use crate::event::SessionEvent;
 use crate::masking::MaskedDeltas;
-use crate::request::{GenerationRequest, Prepared, StartedGeneration};
+use crate::request::{GenerationRequest, PreparedRequest, StartedGeneration};
 use crate::runtime::Runtime;
 
 /// Lets the first of several requests go ahead until its first token.
-pub enum Gate<'a> {
+pub enum CacheGate<'a> {
     /// This is the first.
     Opens(&'a watch::Sender<bool>),
     /// This one waits for it.
@@ -24,23 +24,23 @@ pub enum Gate<'a> {
 }
 
 /// A gate that has been passed; opens it for the others when dropped, whatever happened.
-pub(crate) struct Passed<'a>(Option<&'a watch::Sender<bool>>);
+pub(crate) struct PassedGate<'a>(Option<&'a watch::Sender<bool>>);
 
-impl<'a> Gate<'a> {
+impl<'a> CacheGate<'a> {
     /// Waits, if it has to.
-    pub(crate) async fn pass(self) -> Passed<'a> {
+    pub(crate) async fn pass(self) -> PassedGate<'a> {
         match self {
-            Self::Opens(sender) => Passed(Some(sender)),
+            Self::Opens(sender) => PassedGate(Some(sender)),
             Self::Waits(mut receiver) => {
                 // An error means that the first is gone; then nobody is waited for.
                 let _ = receiver.wait_for(|open| *open).await;
-                Passed(None)
+                PassedGate(None)
             }
         }
     }
 }
 
-impl Passed<'_> {
+impl PassedGate<'_> {
     fn open(&self) {
         if let Some(sender) = self.0 {
             sender.send_replace(true);
@@ -48,7 +48,7 @@ impl Passed<'_> {
     }
 }
 
-impl Drop for Passed<'_> {
+impl Drop for PassedGate<'_> {
     fn drop(&mut self) {
         self.open();
     }
@@ -64,15 +64,15 @@ pub(crate) struct ReceivedStream {
 pub(crate) async fn send(
     (runtime, call): (&Runtime, &Call),
     ask: &GenerationRequest,
-    prepared: &Prepared,
+    prepared: &PreparedRequest,
     begun: &StartedGeneration,
     slot: SiblingSlot,
-    gate: &Passed<'_>,
+    gate: &PassedGate<'_>,
 ) -> Result<ReceivedStream, AgentError> {
     let mut spool = Spooling::create(runtime, prepared, begun)?;
-    let to = model::Call { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
+    let to = model::CallOrigin { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
     let info = ask.model.info();
-    call.events.emit(Event::Started {
+    call.events.emit(SessionEvent::Started {
         generation: begun.row.id,
         nodes: begun.row.reserved.clone(),
         model: info.full_name(),
@@ -80,8 +80,8 @@ pub(crate) async fn send(
         manifest: begun.row.manifest,
     });
     let mut deltas = MaskedDeltas::new(call.events.as_ref(), &runtime.masker, &begun.row.reserved);
-    let mut listener = |event: model::Event| {
-        if matches!(event, model::Event::Text { .. } | model::Event::Thinking { .. }) {
+    let mut listener = |event: model::ModelEvent| {
+        if matches!(event, model::ModelEvent::Text { .. } | model::ModelEvent::Thinking { .. }) {
             gate.open();
         }
         deltas.event(&event);
@@ -116,12 +116,16 @@ struct Spooling {
 }
 
 impl Spooling {
-    fn create(runtime: &Runtime, prepared: &Prepared, begun: &StartedGeneration) -> Result<Self, AgentError> {
+    fn create(
+        runtime: &Runtime,
+        prepared: &PreparedRequest,
+        begun: &StartedGeneration,
+    ) -> Result<Self, AgentError> {
         let dir = runtime.home.dir(HomeDir::Spool).map_err(spool_failed)?;
         let name = GenerationName::try_from(begun.row.id.to_string()).map_err(spool_failed)?;
         let dialect = prepared.encoded.dialect().as_str();
         let mut header =
-            SpoolHeader::new(name, runtime.instance, begun.tenure.fence.0, dialect, runtime.now().0);
+            SpoolHeader::new(name, runtime.instance, begun.claim.fence.0, dialect, runtime.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
         let spool = Spool::create(&dir, &header).map_err(spool_failed)?;
@@ -140,7 +144,7 @@ fn spool_failed(error: impl std::fmt::Display) -> AgentError {
     AgentError::Spool(error.to_string())
 }
 
-impl model::Spool for Spooling {
+impl model::ResponseSink for Spooling {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("the spool is gone"))?;
         spool.append(bytes).map_err(io::Error::other)

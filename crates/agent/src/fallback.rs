@@ -9,35 +9,35 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::{Model, ModelInfo, Place, SiblingSlot};
+use model::{Model, ModelInfo, ModelPlace, SiblingSlot};
 
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
-use crate::exchange::Passed;
+use crate::exchange::PassedGate;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 
 /// A model of the list as it was found: its name, and why it cannot be asked, if it cannot.
-pub type Found = (String, Result<Arc<dyn Model>, String>);
+pub type FoundModel = (String, Result<Arc<dyn Model>, String>);
 
 /// The owner's list, looked up only when it is needed.
 #[derive(Clone)]
 pub struct Fallbacks {
-    find: Arc<dyn Fn() -> Vec<Found> + Send + Sync>,
+    find: Arc<dyn Fn() -> Vec<FoundModel> + Send + Sync>,
     /// Whether a remote model may take over from a local one.
     remote: bool,
 }
 
 impl Fallbacks {
     /// The list; `remote` says that a remote model of it may take over from a local one.
-    pub fn new(find: impl Fn() -> Vec<Found> + Send + Sync + 'static, remote: bool) -> Self {
+    pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static, remote: bool) -> Self {
         Self { find: Arc::new(find), remote }
     }
 
     /// Whether one model may take over from another.
     fn allows(&self, from: &ModelInfo, to: &ModelInfo) -> bool {
-        from.place == Place::Remote || to.place == Place::Local || self.remote
+        from.place == ModelPlace::Remote || to.place == ModelPlace::Local || self.remote
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn send_with_fallback(
     runtime: &Runtime,
     call: &Call,
     slot: SiblingSlot,
-    gate: Passed<'_>,
+    gate: PassedGate<'_>,
 ) -> Result<GenerationOutcome, AgentError> {
     let first = ask.send_to_one(runtime, call, slot.clone(), &gate).await?;
     let Some(why) = unanswered(&first) else { return Ok(first) };
@@ -85,9 +85,9 @@ pub(crate) async fn send_with_fallback(
             continue;
         }
         let place = match (&to.place, &to.host) {
-            (Place::Remote, Some(host)) => format!(", text goes to {host} ({})", to.provider),
-            (Place::Remote, None) => format!(", text goes to {}", to.provider),
-            (Place::Local, _) => String::new(),
+            (ModelPlace::Remote, Some(host)) => format!(", text goes to {host} ({})", to.provider),
+            (ModelPlace::Remote, None) => format!(", text goes to {}", to.provider),
+            (ModelPlace::Local, _) => String::new(),
         };
         let last = asked.last().map_or("", String::as_str);
         call.note(format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));

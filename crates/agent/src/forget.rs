@@ -12,7 +12,8 @@ use model::{DialectName, reparse};
 use store::home::HomeDir;
 use store::spool::{SpoolHeader, look};
 use store::{
-    Forget, Forgotten, GenerationFilter, GenerationState, Place, Principal, SHORTEST_TEXT, StoreError,
+    Forget, Forgotten, ForgottenPlace, GenerationFilter, GenerationState, Principal, SHORTEST_TEXT,
+    StoreError,
 };
 use text::mask::TextFinder;
 
@@ -24,10 +25,15 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store says; when spools cannot be read.
-    pub async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, AgentError> {
-        let mut places: BTreeSet<Place> = self.store.forget_preview(who, what).await?.into_iter().collect();
+    pub async fn forget_preview(
+        &self,
+        who: &Principal,
+        what: &Forget,
+    ) -> Result<Vec<ForgottenPlace>, AgentError> {
+        let mut places: BTreeSet<ForgottenPlace> =
+            self.store.forget_preview(who, what).await?.into_iter().collect();
         let holding = self.holding(&self.finder(who, what).await?).await?;
-        places.extend(holding.into_iter().map(|generation| Place::Running { generation }));
+        places.extend(holding.into_iter().map(|generation| ForgottenPlace::Running { generation }));
         Ok(places.into_iter().collect())
     }
 
@@ -43,8 +49,8 @@ impl Runtime {
         // What came meanwhile, of an answer to something else.
         stopped.extend(self.stop_holding(who, &finder).await?);
         self.remove_ended_spools(who).await?;
-        let mut places: BTreeSet<Place> = forgotten.places.into_iter().collect();
-        places.extend(stopped.into_iter().map(|generation| Place::Running { generation }));
+        let mut places: BTreeSet<ForgottenPlace> = forgotten.places.into_iter().collect();
+        places.extend(stopped.into_iter().map(|generation| ForgottenPlace::Running { generation }));
         forgotten.places = places.into_iter().collect();
         Ok(forgotten)
     }

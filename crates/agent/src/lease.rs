@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::{Cancel, CancelHandle};
 use store::instance::{InstanceId, Instances};
-use store::{Fence, Guard, Holder, Lease, Principal, SessionId, StoreError};
+use store::{Fence, Guard, Lease, LeaseOwner, Principal, SessionId, StoreError};
 use tokio::task::JoinHandle;
 
 use crate::error::AgentError;
@@ -22,7 +22,7 @@ const RENEWALS: u32 = 3;
 const TRIES: u32 = 30;
 
 /// A session that is held for a turn.
-pub(crate) struct Held {
+pub(crate) struct SessionLease {
     runtime: Runtime,
     who: Principal,
     name: String,
@@ -34,7 +34,7 @@ pub(crate) struct Held {
     released: bool,
 }
 
-impl Held {
+impl SessionLease {
     /// Takes the lease of a session for a turn that `stopped` ends.
     ///
     /// # Errors
@@ -47,7 +47,8 @@ impl Held {
     ) -> Result<Self, AgentError> {
         let name = session.lease();
         // A turn is a holder of its own: two turns of one process are two.
-        let holder = Holder::new(format!("{}/{}", runtime.instance, runtime.new_id::<loom::GenerationId>()?));
+        let holder =
+            LeaseOwner::new(format!("{}/{}", runtime.instance, runtime.new_id::<loom::GenerationId>()?));
         let fence = loop {
             match runtime.store.acquire_lease(who, &name, &holder, runtime.lease).await {
                 Ok(fence) => break fence,
@@ -77,7 +78,7 @@ impl Held {
         })
     }
 
-    /// The number of this tenure.
+    /// The number of this claim.
     pub(crate) const fn fence(&self) -> Fence {
         self.fence
     }
@@ -105,7 +106,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for SessionLease {
     /// A turn that is dropped where it waits gives its session back, or this process would keep itself waiting.
     fn drop(&mut self) {
         self.renewal.abort();
@@ -145,7 +146,7 @@ async fn renew(runtime: Runtime, who: Principal, name: String, fence: Fence, sto
 }
 
 /// The instance a holder of a session's lease belongs to.
-pub(crate) fn instance_of(holder: &Holder) -> Option<InstanceId> {
+pub(crate) fn instance_of(holder: &LeaseOwner) -> Option<InstanceId> {
     holder.0.split('/').next().and_then(|instance| instance.parse().ok())
 }
 
@@ -162,7 +163,7 @@ impl Runtime {
     }
 
     /// Who a holder is, for people: process and command.
-    pub(crate) fn name_of(&self, holder: &Holder) -> String {
+    pub(crate) fn name_of(&self, holder: &LeaseOwner) -> String {
         let about = instance_of(holder)
             .zip(self.instances().ok())
             .and_then(|(id, instances)| instances.about(id).ok().flatten());
@@ -177,7 +178,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`AgentError::Busy`] when it lives.
-    async fn free(&self, who: &Principal, name: &str, holder: &Holder) -> Result<(), AgentError> {
+    async fn free(&self, who: &Principal, name: &str, holder: &LeaseOwner) -> Result<(), AgentError> {
         let lease = self.store.lease(who, name).await?;
         let Some(lease) = lease.filter(|lease| lease.holder.as_ref() == Some(holder)) else { return Ok(()) };
         if self.lives(&lease)? {

@@ -9,10 +9,10 @@ mod frames;
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::NodeId;
-use model::{DialectName, ParsedResponse, Piece, reparse};
+use model::{DialectName, ParsedResponse, ReplyPiece, reparse};
 use text::mask::{MaskTextStream, Masker};
 
-use crate::event::{Event, EventSink};
+use crate::event::{EventSink, SessionEvent};
 
 /// Deltas of the nodes of one request, masked on their way to a client.
 pub(crate) struct MaskedDeltas<'a> {
@@ -37,21 +37,23 @@ impl<'a> MaskedDeltas<'a> {
     }
 
     /// Passes on what a delta completes. Thinking ends where text begins.
-    pub(crate) fn event(&mut self, event: &model::Event) {
+    pub(crate) fn event(&mut self, event: &model::ModelEvent) {
         match event {
-            model::Event::Text { choice, text } => {
+            model::ModelEvent::Text { choice, text } => {
                 let Some(node) = self.node(*choice) else { return };
                 let streams = self.choices.entry(*choice).or_default();
-                finish(streams.thinking.take(), |text| self.events.emit(Event::Thinking { node, text }));
+                finish(streams.thinking.take(), |text| {
+                    self.events.emit(SessionEvent::Thinking { node, text })
+                });
                 let stream = streams.text.get_or_insert_with(|| self.masker.text_stream());
                 let text = stream.push(text);
                 pass(text, |text| self.events.emit(streams.delta(node, text)));
             }
-            model::Event::Thinking { choice, text } => {
+            model::ModelEvent::Thinking { choice, text } => {
                 let Some(node) = self.node(*choice) else { return };
                 let streams = self.choices.entry(*choice).or_default();
                 let stream = streams.thinking.get_or_insert_with(|| self.masker.text_stream());
-                pass(stream.push(text), |text| self.events.emit(Event::Thinking { node, text }));
+                pass(stream.push(text), |text| self.events.emit(SessionEvent::Thinking { node, text }));
             }
             _ => {}
         }
@@ -61,7 +63,7 @@ impl<'a> MaskedDeltas<'a> {
     pub(crate) fn finish(mut self) {
         for (choice, mut streams) in std::mem::take(&mut self.choices) {
             let Some(node) = self.node(choice) else { continue };
-            finish(streams.thinking.take(), |text| self.events.emit(Event::Thinking { node, text }));
+            finish(streams.thinking.take(), |text| self.events.emit(SessionEvent::Thinking { node, text }));
             finish(streams.text.take(), |text| self.events.emit(streams.delta(node, text)));
         }
     }
@@ -73,10 +75,10 @@ impl<'a> MaskedDeltas<'a> {
 
 impl Streams {
     /// More text of a node.
-    fn delta(&mut self, node: NodeId, text: String) -> Event {
+    fn delta(&mut self, node: NodeId, text: String) -> SessionEvent {
         let offset = self.written;
         self.written += text.len() as u64;
-        Event::Delta { node, offset, text }
+        SessionEvent::Delta { node, offset, text }
     }
 }
 
@@ -155,10 +157,12 @@ fn names_in(masker: &Masker, parsed: &ParsedResponse) -> BTreeSet<String> {
         look(&choice.refusal());
         for piece in &choice.pieces {
             match piece {
-                Piece::Call(call) => {
+                ReplyPiece::Call(call) => {
                     [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text));
                 }
-                Piece::Opaque(json) | Piece::Thinking { opaque: Some(json), .. } => look(&json.to_string()),
+                ReplyPiece::Opaque(json) | ReplyPiece::Thinking { opaque: Some(json), .. } => {
+                    look(&json.to_string())
+                }
                 _ => {}
             }
         }
@@ -171,7 +175,7 @@ fn mask_choices(masker: &Masker, reparsed: &mut ParsedResponse) {
     for choice in &mut reparsed.choices {
         let text = choice.text();
         let said = if text.is_empty() { choice.refusal() } else { text };
-        choice.pieces = vec![Piece::Text(masker.mask(&said).text.into_owned())];
+        choice.pieces = vec![ReplyPiece::Text(masker.mask(&said).text.into_owned())];
         choice.logprobs.clear();
     }
 }

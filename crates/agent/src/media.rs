@@ -68,7 +68,7 @@ impl Pictures for StoredMedia {
 
 /// A picture or a sound that a node shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct MediaFacts {
     /// What its first bytes say; none for what they do not tell.
     pub kind: Option<MediaKind>,
     /// The size of a picture.
@@ -140,11 +140,11 @@ impl Runtime {
     }
 
     /// What a blob is; none if it is not there.
-    pub fn shown(&self, blob: Digest) -> Option<Shown> {
+    pub fn shown(&self, blob: Digest) -> Option<MediaFacts> {
         let blobs = blobs(&self.home).ok()?;
         let bytes = blobs.get(blob.0.into()).ok()?;
         let measured = media::dimensions(&bytes).ok();
-        Some(Shown {
+        Some(MediaFacts {
             kind: media::detect(&bytes),
             measure: measured.map(|(_, measure)| measure),
             bytes: bytes.len() as u64,

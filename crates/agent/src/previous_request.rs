@@ -3,8 +3,8 @@
 //! It is found on the way from the place that is asked from to the top, so that a request on another branch goes on
 //! from what was sent there, and after a restart of the process from what was sent before it.
 
-use context::{Manifest, Prefix, Previous, Source, StoredBody, Target, activation};
-use loom::{Digest, Millis, NodeId, PositionId, RowError, Rows};
+use context::{Manifest, Prefix, Previous, Source, StoredBody, TargetModel, activation};
+use loom::{Digest, Millis, NodeId, PositionId, RowError, TreeReader};
 
 use crate::stored::{self, ResponseMeta};
 
@@ -27,7 +27,7 @@ pub(crate) struct PreviousRequest {
 
 impl PreviousRequest {
     /// The nearest one at or above a position.
-    pub(crate) fn read(rows: &dyn Rows, parent: PositionId) -> Result<Option<Self>, RowError> {
+    pub(crate) fn read(rows: &dyn TreeReader, parent: PositionId) -> Result<Option<Self>, RowError> {
         for position in rows.upwards(parent, LOOK_UP)? {
             let Some(row) = rows.node(position.id.original())? else { continue };
             let Some(generation) = row.node.generation else { continue };
@@ -50,7 +50,7 @@ impl PreviousRequest {
     }
 
     /// What a request to `target` made at `now` goes on from.
-    pub(crate) fn previous(&self, target: &Target, now: Millis) -> Previous {
+    pub(crate) fn previous(&self, target: &TargetModel, now: Millis) -> Previous {
         let left_out = self.manifest.segments.iter().filter(|segment| segment.bytes.is_none());
         let told = left_out.filter_map(|segment| match &segment.source {
             Source::File { path, digest } => Some((path.clone(), *digest)),
@@ -67,7 +67,7 @@ impl PreviousRequest {
 }
 
 /// Tokens of the request a node was made of and of its answer, as reported.
-fn used(rows: &dyn Rows, node: NodeId) -> Result<Option<u64>, RowError> {
+fn used(rows: &dyn TreeReader, node: NodeId) -> Result<Option<u64>, RowError> {
     let Some(response) = rows.response(node)?.filter(|response| !response.purged) else { return Ok(None) };
     let meta: Option<ResponseMeta> = serde_json::from_str(&response.metadata).ok();
     let usage = meta.and_then(|meta| meta.usage);

@@ -9,13 +9,15 @@ use std::time::Duration;
 use loom::{Millis, TreeId};
 use serde::{Deserialize, Serialize};
 use store::instance::InstanceId;
-use store::{Answer, Cursor, Fence, Guard, Holder, NewAnswer, NewQuestion, Principal, StoreError, Tenure};
+use store::{
+    Claim, Cursor, Fence, Guard, LeaseOwner, NewAnswer, NewQuestion, Principal, QuestionAnswer, StoreError,
+};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::event::Event;
+use crate::event::SessionEvent;
 use crate::runtime::Runtime;
 
 pub use store::{Decision, QuestionId};
@@ -54,7 +56,7 @@ pub struct Question {
 }
 
 /// The work that asks.
-pub(crate) struct Asker<'a> {
+pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,
     /// Tree it works in.
     pub(crate) tree: TreeId,
@@ -124,18 +126,18 @@ impl Runtime {
         };
         match earlier {
             None => Ok(()),
-            Some(Answer { decision, by, at, .. }) => Err(AgentError::Answered { decision, by, at }),
+            Some(QuestionAnswer { decision, by, at, .. }) => Err(AgentError::Answered { decision, by, at }),
         }
     }
 
     /// Asks, and waits for the answer. What stops the work denies it.
     pub(crate) async fn ask(
         &self,
-        asker: &Asker<'_>,
+        asker: &QuestionContext<'_>,
         kind: QuestionKind,
         text: String,
     ) -> Result<Decision, AgentError> {
-        let Asker { call, tree, guards } = asker;
+        let QuestionContext { call, tree, guards } = asker;
         if !call.attended {
             return Ok(Decision::Denied);
         }
@@ -149,13 +151,13 @@ impl Runtime {
             payload: text.clone(),
             answers: vec!["yes".to_owned()],
             ttl: DEADLINE,
-            tenure: Tenure { owner: Holder::new(self.instance.to_string()), fence },
+            claim: Claim { owner: LeaseOwner::new(self.instance.to_string()), fence },
             guards: guards.to_vec(),
         };
         let asked = self.store.ask(&call.who, question).await?;
         let (id, expires) = (asked.id, asked.expires);
         let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
-        call.events.emit(Event::Question { question: Question { id, kind, text, expires } });
+        call.events.emit(SessionEvent::Question { question: Question { id, kind, text, expires } });
         let mut cancel = call.cancel.clone();
         let answer = tokio::select! {
             answer = self.answered(&call.who, id, newest) => Some(answer?),
@@ -170,7 +172,7 @@ impl Runtime {
             },
         };
         standing.is_answered = true;
-        call.events.emit(Event::Answered { question: id, decision, by });
+        call.events.emit(SessionEvent::Answered { question: id, decision, by });
         Ok(decision)
     }
 
@@ -180,7 +182,7 @@ impl Runtime {
         who: &Principal,
         id: QuestionId,
         mut newest: watch::Receiver<Cursor>,
-    ) -> Result<Answer, AgentError> {
+    ) -> Result<QuestionAnswer, AgentError> {
         let mut deadline = Instant::now() + DEADLINE;
         loop {
             // Seen before reading: what is answered meanwhile wakes.
@@ -201,7 +203,7 @@ impl Runtime {
     }
 
     /// Denies a question whose work does not wait any more. The answer it had, if it had one.
-    async fn withdraw(&self, who: &Principal, id: QuestionId) -> Option<Answer> {
+    async fn withdraw(&self, who: &Principal, id: QuestionId) -> Option<QuestionAnswer> {
         let answer = NewAnswer {
             decision: Decision::Denied,
             word: None,
@@ -228,13 +230,13 @@ impl Runtime {
 
     /// Whether the process that asked is gone. One that cannot be asked about is not.
     fn is_orphaned(&self, question: &store::Question) -> Result<bool, AgentError> {
-        let Ok(owner) = question.tenure.owner.0.parse::<InstanceId>() else { return Ok(false) };
+        let Ok(owner) = question.claim.owner.0.parse::<InstanceId>() else { return Ok(false) };
         Ok(owner != self.instance && !self.instances()?.is_alive(owner).unwrap_or(true))
     }
 
     /// Who asks or answers, for people: this process and its command, and the token if one was used.
     fn name_for(&self, who: &Principal) -> String {
-        let own = Holder::new(self.instance.to_string());
+        let own = LeaseOwner::new(self.instance.to_string());
         match who {
             Principal::Owner => self.name_of(&own),
             Principal::Token { name, .. } => format!("{} with token {name}", self.name_of(&own)),

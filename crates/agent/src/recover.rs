@@ -12,11 +12,11 @@ use model::{DialectName, PARSER_VERSION};
 use store::home::HomeDir;
 use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
-use store::{GenerationFilter, GenerationState, Holder, Principal, StoreError, Tenure};
+use store::{Claim, GenerationFilter, GenerationState, LeaseOwner, Principal, StoreError};
 
 use crate::commit::{Origin, ReceivedResponse, outcome, store_response};
 use crate::error::AgentError;
-use crate::event::{Event, EventSink};
+use crate::event::{EventSink, SessionEvent};
 use crate::request::StartedGeneration;
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
@@ -60,13 +60,13 @@ impl Runtime {
                 Ok(Recovered::Spooled(spooled)) => {
                     match self.recover_one((&owner, events), spooled, Left::ByTheDead).await {
                         Ok(made) => recovered += u64::from(made),
-                        Err(error) => events.emit(Event::notice(format!(
+                        Err(error) => events.emit(SessionEvent::notice(format!(
                             "what a process that died had received is not recovered yet: {error}"
                         ))),
                     }
                 }
                 Ok(Recovered::Torn(torn)) => {
-                    events.emit(Event::notice(format!(
+                    events.emit(SessionEvent::notice(format!(
                         "{} holds no answer: {}",
                         torn.path().display(),
                         torn.reason()
@@ -76,7 +76,9 @@ impl Runtime {
                         torn.discard().map_err(failed)?;
                     }
                 }
-                Err(error) => events.emit(Event::notice(format!("a spool could not be read: {error}"))),
+                Err(error) => {
+                    events.emit(SessionEvent::notice(format!("a spool could not be read: {error}")))
+                }
             }
         }
         self.cancel_orphans((&owner, events), &instances, &dir).await?;
@@ -123,7 +125,7 @@ impl Runtime {
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let mut left = BTreeSet::new();
         for generation in self.store.generations(owner, filter).await? {
-            let Ok(instance) = generation.tenure.owner.to_string().parse::<InstanceId>() else { continue };
+            let Ok(instance) = generation.claim.owner.to_string().parse::<InstanceId>() else { continue };
             if !is_gone(instance) {
                 continue;
             }
@@ -131,15 +133,15 @@ impl Runtime {
                 left.insert(instance);
                 continue;
             }
-            let to = Holder::new(self.instance.to_string());
+            let to = LeaseOwner::new(self.instance.to_string());
             let row = generation.row;
-            let fence = match self.store.take_over(owner, row.id, &generation.tenure, &to).await {
+            let fence = match self.store.take_over(owner, row.id, &generation.claim, &to).await {
                 Ok(fence) => fence,
                 // Another process is at it.
                 Err(StoreError::Fenced { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let begun = StartedGeneration { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
+            let begun = StartedGeneration { row, claim: Claim { owner: to, fence }, guards: Vec::new() };
             let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
             self.apply_rows(owner, begun.row.tree, with).await?;
         }
@@ -156,7 +158,7 @@ impl Runtime {
         // Before the files of the dead are gone: those say that there may be a temporary session of theirs.
         let forgotten = self.forget_left(owner, is_gone).await?;
         if forgotten > 0 {
-            events.emit(Event::notice("a temporary conversation that was not closed is forgotten"));
+            events.emit(SessionEvent::notice("a temporary conversation that was not closed is forgotten"));
         }
         instances
             .remove_dead(|found| dead.contains(&found.id) && !left.contains(&found.id))
@@ -180,10 +182,10 @@ impl Runtime {
             spooled.committed().map_err(failed)?;
             return Ok(false);
         };
-        let to = Holder::new(self.instance.to_string());
+        let to = LeaseOwner::new(self.instance.to_string());
         let row = generation.row;
-        let fence = self.store.take_over(owner, row.id, &generation.tenure, &to).await?;
-        let begun = StartedGeneration { row, tenure: Tenure { owner: to, fence }, guards: Vec::new() };
+        let fence = self.store.take_over(owner, row.id, &generation.claim, &to).await?;
+        let begun = StartedGeneration { row, claim: Claim { owner: to, fence }, guards: Vec::new() };
         let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
         let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
         let streamed =
@@ -237,8 +239,10 @@ impl Runtime {
         let nodes = store_response(self, owner, &begun, origin, reading, None, follow).await?;
         spooled.committed().map_err(failed)?;
         if let Some(node) = nodes.first() {
-            events
-                .emit(Event::notice(format!("an answer that was cut off is kept as node {}", node.short_id)));
+            events.emit(SessionEvent::notice(format!(
+                "an answer that was cut off is kept as node {}",
+                node.short_id
+            )));
         }
         Ok(!nodes.is_empty())
     }
@@ -271,16 +275,16 @@ fn lowest(manifest: &context::Manifest) -> loom::Trust {
 fn prices_of(manifest: &context::Manifest) -> Option<model::Prices> {
     let asked = &manifest.model;
     match asked.place {
-        model::Place::Local => Some(model::Prices::FREE),
-        model::Place::Remote => model::catalogue::find(&asked.provider, &asked.name)?.entry.prices,
+        model::ModelPlace::Local => Some(model::Prices::FREE),
+        model::ModelPlace::Remote => model::catalogue::find(&asked.provider, &asked.name)?.entry.prices,
     }
 }
 
 fn kind_of(manifest: &context::Manifest) -> SourceKind {
     match (manifest.model.provider.as_str(), manifest.model.place) {
         ("script", _) => SourceKind::Script,
-        (_, model::Place::Local) => SourceKind::Local,
-        (_, model::Place::Remote) => SourceKind::Remote,
+        (_, model::ModelPlace::Local) => SourceKind::Local,
+        (_, model::ModelPlace::Remote) => SourceKind::Remote,
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
-use crate::exchange::Gate;
+use crate::exchange::CacheGate;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
@@ -73,7 +73,7 @@ impl GenerationRequest {
         runtime.require_space()?;
         let group = runtime.new_id::<GenerationId>()?.to_string();
         let (warm, _) = watch::channel(false);
-        let gate = Gate::Opens(&warm).pass().await;
+        let gate = CacheGate::Opens(&warm).pass().await;
         let slot = SiblingSlot { group, index: 0, count: 1 };
         node_of(self.send_to_one(runtime, call, slot, &gate).await?)
     }

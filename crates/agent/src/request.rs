@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use context::body::{self, Base};
-use context::dialogue::{Around, DialogueRequest, assemble};
+use context::body::{self, EarlierRequest};
+use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
-use context::manifest::{Endpoint, VERSION};
+use context::manifest::{RequestTarget, VERSION};
 use context::{
-    Again, Assembled, Bootstrap, Budget, ContextError, Estimator, Manifest, ModelRef, NothingRemembered,
-    Prefix, Target, Way, cover, reuse,
+    Assembled, Bootstrap, ContextError, ContinuationForm, Estimator, Manifest, ModelRef, NothingRemembered,
+    Prefix, ReplayConstraints, TargetModel, TokenBudget, cover, reuse,
 };
 use loom::content::NotCanonical;
 use loom::{
-    Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Rows, Seq,
-    TreeId, ViewName, render, resolve,
+    Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Seq,
+    TreeId, TreeReader, ViewName, render, resolve,
 };
-use model::{Encoded, Model, Params, Place, Prompt, Thinking, Thinks};
+use model::{EncodedRequest, Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
 use store::{
-    Bytes, Cursor, Fence, Guard, Holder, NewGeneration, Principal, Reservation, StoreError, Tenure, With,
+    AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
+    Reservation, StoreError,
 };
 
 use crate::calibration;
@@ -66,9 +67,9 @@ pub struct GenerationRequest {
 }
 
 /// A request, ready to be made durable and sent.
-pub struct Prepared {
+pub struct PreparedRequest {
     /// The bytes that are sent.
-    pub encoded: Encoded,
+    pub encoded: EncodedRequest,
     /// What they are made of.
     pub manifest: Manifest,
     pub(crate) bytes: Vec<u8>,
@@ -88,7 +89,7 @@ pub struct Prepared {
 /// A request that is durable.
 pub(crate) struct StartedGeneration {
     pub(crate) row: GenerationRow,
-    pub(crate) tenure: Tenure,
+    pub(crate) claim: Claim,
     /// Leases its results depend on.
     pub(crate) guards: Vec<Guard>,
 }
@@ -106,7 +107,7 @@ impl GenerationRequest {
     ///
     /// # Errors
     /// When it does not fit, there is nothing to continue, or the model cannot take it.
-    pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<Prepared, AgentError> {
+    pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<PreparedRequest, AgentError> {
         self.prepare_within(runtime, who, None).await
     }
 
@@ -116,11 +117,11 @@ impl GenerationRequest {
         runtime: &Runtime,
         who: &Principal,
         refused: Option<u64>,
-    ) -> Result<Prepared, AgentError> {
+    ) -> Result<PreparedRequest, AgentError> {
         let info = self.model.info();
         let at = runtime.store.cursor().await?;
         let asked = self.params.max_tokens.map(u64::from);
-        let budget = Budget::new(u64::from(info.window), u64::from(info.output_limit), asked);
+        let budget = TokenBudget::new(u64::from(info.window), u64::from(info.output_limit), asked);
         let budget = refused.map_or(budget, |tokens| budget.without(tokens));
         let estimator = calibration::known(&runtime.home, info).estimator();
         let (ask, now, fit) = (self.clone(), runtime.now(), estimator.clone());
@@ -132,7 +133,7 @@ impl GenerationRequest {
         let segments = cover(&encoded, &assembled.pieces, &estimator)?;
         let base = read.base.as_ref().and_then(|earlier| {
             let (chain, body) = earlier.stored.as_ref()?;
-            Some(Base { manifest: earlier.digest, stored: chain.first()?, body })
+            Some(EarlierRequest { manifest: earlier.digest, stored: chain.first()?, body })
         });
         let reused_tokens = base.map(|base| reuse::reused(&encoded, &assembled.pieces, base.body));
         let (stored, middle) = body::store(encoded.body(), base);
@@ -154,7 +155,7 @@ impl GenerationRequest {
                 dialect: encoded.dialect(),
                 place: info.place,
             },
-            endpoint: Endpoint {
+            endpoint: RequestTarget {
                 path: encoded.path().to_owned(),
                 stream: encoded.stream(),
                 header_names: self.model.header_names().into_iter().map(str::to_owned).collect(),
@@ -174,7 +175,7 @@ impl GenerationRequest {
         };
         let bytes = manifest.to_bytes()?;
         let digest = Digest::of(&bytes);
-        Ok(Prepared {
+        Ok(PreparedRequest {
             encoded,
             manifest,
             bytes,
@@ -191,20 +192,20 @@ impl GenerationRequest {
 
     /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together,
     /// and to think where it can be told to. A beginning of the answer that is given leaves no place to think in.
-    fn asked(&self, prompt: &Prompt, budget: Budget) -> Params {
+    fn asked(&self, prompt: &Prompt, budget: TokenBudget) -> Params {
         let reserved = u32::try_from(budget.reserved_output).unwrap_or(u32::MAX);
         let begun = matches!(prompt, Prompt::Chat(chat) if chat.prefill.is_some());
-        let thinking = self.params.thinking.filter(|_| self.model.info().thinks != Thinks::Untold);
+        let thinking = self.params.thinking.filter(|_| self.model.info().thinks != ThinkingControl::Untold);
         let thinking = thinking.map(|thinking| if begun { Thinking::Off } else { thinking });
         // What runs here keeps its cache by itself.
-        let cache_key = (self.model.info().place == Place::Remote).then(|| cache_key(self.tree));
+        let cache_key = (self.model.info().place == ModelPlace::Remote).then(|| cache_key(self.tree));
         Params { max_tokens: Some(reserved), thinking, cache_key, ..self.params.clone() }
     }
 
     fn read(
         &self,
-        rows: &dyn Rows,
-        budget: Budget,
+        rows: &dyn TreeReader,
+        budget: TokenBudget,
         now: Millis,
         (estimator, pictures): (&Estimator, &StoredMedia),
     ) -> Result<Read, RowError> {
@@ -216,7 +217,7 @@ impl GenerationRequest {
         let base = PreviousRequest::read(rows, parent)?;
         let (view, from) = (self.view.clone(), self.from);
         let (context, instruction) = (self.context.clone(), self.instruction.clone());
-        let target = Target::of(self.model.info());
+        let target = TargetModel::of(self.model.info());
         let repeated = self.variant.again(rows, &view, parent);
         let repeated = repeated.and_then(|again| Ok((again, self.variant.previous(rows, &target)?)));
         let (again, previous) = match repeated {
@@ -225,7 +226,7 @@ impl GenerationRequest {
         };
         let assembled = match rows.tree()?.mode {
             Mode::Buffer => {
-                let (way, drafts) = (Way::of(self.model.info()), self.drafts);
+                let (way, drafts) = (ContinuationForm::of(self.model.info()), self.drafts);
                 document(
                     rows,
                     &DocumentRequest { view, from, way, budget, drafts, context, instruction, again },
@@ -239,14 +240,14 @@ impl GenerationRequest {
                     from,
                     bootstrap: Arc::clone(&self.bootstrap),
                     previous,
-                    strategy: again.as_ref().map_or(self.variant.strategy, Again::strategy),
+                    strategy: again.as_ref().map_or(self.variant.strategy, ReplayConstraints::strategy),
                     context,
                     instruction,
                     said: self.variant.said.clone(),
                     again,
                     ..DialogueRequest::new(view, target, budget)
                 };
-                let around = Around { estimator, coverage: &NothingRemembered, pictures };
+                let around = Dependencies { estimator, coverage: &NothingRemembered, pictures };
                 assemble(rows, &request, &around)
             }
         };
@@ -267,12 +268,12 @@ fn frozen(prefix: &Prefix) -> Result<Vec<u8>, NotCanonical> {
     serde_json::to_vec(prefix).map_err(|error| NotCanonical(error.to_string()))
 }
 
-impl Prepared {
+impl PreparedRequest {
     /// A request that was sent before.
     pub(crate) async fn of_recorded(
         runtime: &Runtime,
         who: &Principal,
-        encoded: Encoded,
+        encoded: EncodedRequest,
         earlier: &GenerationRow,
         manifest: Manifest,
     ) -> Result<Self, AgentError> {
@@ -360,31 +361,31 @@ impl Prepared {
         for node in &mut row.reserved {
             *node = runtime.new_id()?;
         }
-        let tenure = Tenure { owner: Holder::new(runtime.instance.to_string()), fence: Fence(1) };
+        let claim = Claim { owner: LeaseOwner::new(runtime.instance.to_string()), fence: Fence(1) };
         let generation = NewGeneration {
             row: row.clone(),
-            tenure: tenure.clone(),
+            claim: claim.clone(),
             manifest: self.bytes.clone(),
             bodies: [Some(&self.middle), self.prefix.as_ref()]
                 .into_iter()
                 .flatten()
                 .cloned()
-                .map(Bytes::new)
+                .map(HashedBytes::new)
                 .collect(),
             cited: self.cited.clone(),
             reservation,
         };
         let guards = guards.to_vec();
         let injections = self.assembled.injected.clone();
-        let with = With {
+        let with = AttachedWrites {
             generations: vec![generation],
             injections,
             guards: guards.clone(),
             prepared_at: Some(self.at),
-            ..With::nothing()
+            ..AttachedWrites::nothing()
         };
         runtime.apply_rows(who, row.tree, with).await?;
-        Ok(StartedGeneration { row, tenure, guards })
+        Ok(StartedGeneration { row, claim, guards })
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
@@ -399,7 +400,7 @@ impl Prepared {
             // What is refused changes nothing.
             runtime.spend.admit(runtime, call, ask, self, group).await?;
             let op = Op::Compact { to: Some(place), by_hand: false };
-            let with = With { guards: ask.guards.clone(), ..With::nothing() };
+            let with = AttachedWrites { guards: ask.guards.clone(), ..AttachedWrites::nothing() };
             runtime.change(&call.who, ask.tree, &ask.view, op, with).await?;
         }
         let like = GenerationRow {

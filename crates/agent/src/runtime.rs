@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::Request;
-use loom::{Author, Millis, Op, RowError, Rows, TreeId, Trust, ViewName};
+use loom::{Author, Millis, Op, RowError, TreeId, TreeReader, Trust, ViewName};
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
-use store::{Applied, Ids, Prepared, Principal, Store, StoreError, With};
+use store::{Applied, AttachedWrites, Ids, PreparedChange, Principal, Store, StoreError};
 use text::mask::Masker;
 
 use crate::error::AgentError;
@@ -98,7 +98,7 @@ impl Runtime {
         tree: TreeId,
         view: &ViewName,
         op: Op,
-        with: With,
+        with: AttachedWrites,
     ) -> Result<Applied, AgentError> {
         self.change_as((who, &Author::owner(), Trust::Owner), tree, view, op, with).await
     }
@@ -113,7 +113,7 @@ impl Runtime {
         tree: TreeId,
         view: &ViewName,
         op: Op,
-        with: With,
+        with: AttachedWrites,
     ) -> Result<Applied, AgentError> {
         let request = Request { author: author.clone(), trust, ..self.request(tree, view, op) };
         Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
@@ -128,18 +128,18 @@ impl Runtime {
         who: &Principal,
         (tree, view): (TreeId, &ViewName),
         op: Op,
-        with: With,
+        with: AttachedWrites,
         remote: &RemoteInput,
     ) -> Result<Applied, AgentError> {
         let mut tries = 1;
         loop {
             let request = self.request(tree, view, op.clone());
-            let Prepared { plan, basis } =
+            let PreparedChange { plan, preconditions } =
                 store::prepare(self.store.as_ref(), who, request, &self.ids).await?;
             for node in &plan.nodes {
                 remote.announce(node.id).await;
             }
-            let with = With { basis: Some(basis), ..with.clone() };
+            let with = AttachedWrites { preconditions: Some(preconditions), ..with.clone() };
             match self.store.apply(who, tree, plan, with).await {
                 Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
                 done => return Ok(done?),
@@ -166,7 +166,7 @@ impl Runtime {
         &self,
         who: &Principal,
         tree: TreeId,
-        f: impl FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+        f: impl FnOnce(&dyn TreeReader) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, AgentError> {
         Ok(store::read(self.store.as_ref(), who, tree, f).await?)
     }
@@ -175,7 +175,12 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn apply_rows(&self, who: &Principal, tree: TreeId, with: With) -> Result<(), AgentError> {
+    pub async fn apply_rows(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        with: AttachedWrites,
+    ) -> Result<(), AgentError> {
         self.store.apply(who, tree, loom::Plan::default(), with).await?;
         Ok(())
     }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use context::{ContextError, Manifest};
 use loom::{GenerationId, GenerationRow, NodeId};
-use model::{Encoded, Model, Params, SiblingSlot};
+use model::{EncodedRequest, Model, Params, SiblingSlot};
 use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
-use crate::exchange::{self, Gate, Passed};
+use crate::exchange::{self, CacheGate, PassedGate};
 use crate::fallback;
 use crate::replay::node_of;
-use crate::request::{GenerationRequest, Prepared};
+use crate::request::{GenerationRequest, PreparedRequest};
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
 
@@ -28,7 +28,7 @@ impl GenerationRequest {
         runtime: &Runtime,
         call: &Call,
         slot: SiblingSlot,
-        gate: Gate<'_>,
+        gate: CacheGate<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
         let gate = gate.pass().await;
         fallback::send_with_fallback(self, runtime, call, slot, gate).await
@@ -40,7 +40,7 @@ impl GenerationRequest {
         runtime: &Runtime,
         call: &Call,
         slot: SiblingSlot,
-        gate: &Passed<'_>,
+        gate: &PassedGate<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
         let first = self.try_send(runtime, call, slot.clone(), gate, None).await?;
         if !(first.nodes.is_empty() && first.is_too_long()) {
@@ -58,7 +58,7 @@ impl GenerationRequest {
         runtime: &Runtime,
         call: &Call,
         slot: SiblingSlot,
-        gate: &Passed<'_>,
+        gate: &PassedGate<'_>,
         refused: Option<u64>,
     ) -> Result<GenerationOutcome, AgentError> {
         let prepared = self.prepare_within(runtime, &call.who, refused).await?;
@@ -80,7 +80,8 @@ impl GenerationRequest {
     pub async fn send(&self, runtime: &Runtime, call: &Call) -> Result<GenerationOutcome, AgentError> {
         let group = runtime.new_id::<GenerationId>()?.to_string();
         let (warm, _) = watch::channel(false);
-        self.send_among(runtime, call, SiblingSlot { group, index: 0, count: 1 }, Gate::Opens(&warm)).await
+        self.send_among(runtime, call, SiblingSlot { group, index: 0, count: 1 }, CacheGate::Opens(&warm))
+            .await
     }
 }
 
@@ -92,7 +93,7 @@ pub async fn resend(
     runtime: &Runtime,
     call: &Call,
     model: Arc<dyn Model>,
-    encoded: Encoded,
+    encoded: EncodedRequest,
     earlier: GenerationRow,
     manifest: Manifest,
 ) -> Result<NodeId, AgentError> {
@@ -113,11 +114,11 @@ pub async fn resend(
         part_of: None,
         guards: Vec::new(),
     };
-    let prepared = Prepared::of_recorded(runtime, &call.who, encoded, &earlier, manifest).await?;
+    let prepared = PreparedRequest::of_recorded(runtime, &call.who, encoded, &earlier, manifest).await?;
     let group = runtime.new_id::<GenerationId>()?.to_string();
     let begun = prepared.begin_like(runtime, call, &ask, &group, earlier).await?;
     let (warm, _) = watch::channel(false);
-    let gate = Gate::Opens(&warm).pass().await;
+    let gate = CacheGate::Opens(&warm).pass().await;
     let slot = SiblingSlot { group, index: 0, count: 1 };
     let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;
     node_of(commit::commit(runtime, call, &ask, &prepared, begun, heard).await?)

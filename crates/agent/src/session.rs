@@ -26,16 +26,16 @@ use crate::runtime::Runtime;
 use crate::steering::RemoteInput;
 use task::Task;
 
-pub use entry::{Chosen, Entered, Name, title};
+pub use entry::{Chosen, Name, OpenedSession, title};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
-pub use operation::{Operation, Say, Text, TreeChoice, TurnInput};
+pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};
 pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.
 #[derive(Debug)]
 enum Input {
-    Operation(Operation),
+    Operation(SessionOperation),
     /// Something another process says.
     Remote(Box<RemoteInput>),
 }
@@ -69,7 +69,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`AgentError::Closed`] when the task has ended.
-    pub async fn send(&self, operation: Operation) -> Result<(), AgentError> {
+    pub async fn send(&self, operation: SessionOperation) -> Result<(), AgentError> {
         let sent = self.inputs.send(Input::Operation(operation)).await;
         sent.map_err(|_| AgentError::Closed)
     }
@@ -79,7 +79,7 @@ impl Handle {
     /// # Errors
     /// As [`Handle::send`].
     pub async fn answer(&self, question: QuestionId, decision: Decision) -> Result<(), AgentError> {
-        self.send(Operation::Answer { question, decision }).await
+        self.send(SessionOperation::Answer { question, decision }).await
     }
 
     /// Takes in what another process says; false, and it is dropped, where 64 wait already.
@@ -95,7 +95,7 @@ impl Handle {
     /// Ends the session's work here: what is under way is finished, what waits is rejected. Returns once the task
     /// has ended.
     pub async fn close(&self) {
-        if self.send(Operation::Close).await.is_ok() {
+        if self.send(SessionOperation::Close).await.is_ok() {
             self.inputs.closed().await;
         }
     }

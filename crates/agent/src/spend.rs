@@ -11,13 +11,13 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loom::Millis;
-use model::{Money, Place};
+use model::{ModelPlace, Money};
 use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
 
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::questions::{Asker, Decision, QuestionKind};
-use crate::request::{GenerationRequest, Prepared};
+use crate::questions::{Decision, QuestionContext, QuestionKind};
+use crate::request::{GenerationRequest, PreparedRequest};
 use crate::runtime::Runtime;
 
 /// Tokens a day of remote models whose price is not known.
@@ -133,15 +133,15 @@ impl SpendLimiter {
         runtime: &Runtime,
         call: &Call,
         ask: &GenerationRequest,
-        prepared: &Prepared,
+        prepared: &PreparedRequest,
         group: &str,
     ) -> Result<Option<Reservation>, AgentError> {
         let info = ask.model.info();
         let output = u64::from(ask.params.n.max(1)) * expected_output(ask, prepared);
         let (money, tokens) = match (info.place, info.prices) {
-            (Place::Local, None) => (Money::ZERO, 0),
+            (ModelPlace::Local, None) => (Money::ZERO, 0),
             (_, Some(prices)) => (prices.estimate(prepared.manifest.tokens, output), 0),
-            (Place::Remote, None) => (Money::ZERO, prepared.manifest.tokens + output),
+            (ModelPlace::Remote, None) => (Money::ZERO, prepared.manifest.tokens + output),
         };
         if (money, tokens) == (Money::ZERO, 0) {
             return Ok(None);
@@ -163,7 +163,7 @@ impl SpendLimiter {
                 Box::pin(runtime.recover(call.events.as_ref())).await?;
                 continue;
             }
-            let asker = Asker { call, tree: ask.tree, guards: &ask.guards };
+            let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
             if runtime.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
                 return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
             }
@@ -230,7 +230,7 @@ impl Excess {
 }
 
 /// Tokens of the answer that are reckoned with.
-fn expected_output(ask: &GenerationRequest, prepared: &Prepared) -> u64 {
+fn expected_output(ask: &GenerationRequest, prepared: &PreparedRequest) -> u64 {
     let reserved = prepared.manifest.budget.reserved_output;
     if ask.params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
 }

@@ -23,7 +23,7 @@ use loom::{NodeId, ViewName};
 use serde::{Deserialize, Serialize};
 use store::SessionId;
 
-use crate::event::{Event, SayId};
+use crate::event::{SayId, SessionEvent};
 use crate::session::TurnIdentity;
 
 pub use link::{HandedOver, hand_over};
@@ -74,6 +74,6 @@ pub(crate) enum Reply {
     Happened {
         n: u64,
         #[serde(flatten)]
-        event: Event,
+        event: SessionEvent,
     },
 }

@@ -3,8 +3,8 @@
 use context::{Manifest, StoredBody};
 use loom::content::NotCanonical;
 use loom::verify::{Evidence, Gap, Reread};
-use loom::{Block, Choice, Digest, ModelSource, NodeId, NodeRow, RowError, Rows};
-use model::{DialectName, PARSER_VERSION, ParsedResponse, Piece, RawResponse, Timings, Usage};
+use loom::{Block, Digest, ModelSource, NodeId, NodeRow, ResponsePart, RowError, TreeReader};
+use model::{DialectName, PARSER_VERSION, ParsedResponse, RawResponse, ReplyPiece, Timings, TokenUsage};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a response besides its body.
@@ -27,10 +27,10 @@ pub struct ResponseMeta {
     /// Version of the parser that read it first.
     pub parser_version: u32,
     /// Tokens as reported.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// Counts as reported that cannot be those of this request and answer: they are not plausible, and not believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub implausible_usage: Option<Usage>,
+    pub implausible_usage: Option<TokenUsage>,
     /// Names of known secrets that were masked in the body.
     #[serde(default)]
     pub masked: Vec<String>,
@@ -44,7 +44,7 @@ pub struct ResponseMeta {
 
 impl ResponseMeta {
     /// What is kept of a response to a request; `plausible` says whether a count of tokens can be its own.
-    pub(crate) fn of(raw: &RawResponse, model: &str, plausible: impl Fn(&Usage) -> bool) -> Self {
+    pub(crate) fn of(raw: &RawResponse, model: &str, plausible: impl Fn(&TokenUsage) -> bool) -> Self {
         let (usage, implausible_usage) = match raw.parsed.usage {
             Some(usage) if !plausible(&usage) => (None, Some(usage)),
             usage => (usage, None),
@@ -78,29 +78,29 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
     let silent = choice.text().is_empty();
     for piece in &choice.pieces {
         match piece {
-            Piece::Thinking { text, .. } => {
+            ReplyPiece::Thinking { text, .. } => {
                 blocks.push(Block::Thinking { text: text.clone(), opaque: piece.opaque() });
             }
-            Piece::Text(said) => {
+            ReplyPiece::Text(said) => {
                 // Only the beginning of the first text stands in the document already.
                 let text = context::held::rest(std::mem::take(&mut held), said);
                 if !text.is_empty() {
                     blocks.push(Block::text(text));
                 }
             }
-            Piece::Refusal(said) if silent && !said.is_empty() => blocks.push(Block::text(said.clone())),
-            Piece::Refusal(_) => {}
-            Piece::Call(call) => {
+            ReplyPiece::Refusal(said) if silent && !said.is_empty() => blocks.push(Block::text(said.clone())),
+            ReplyPiece::Refusal(_) => {}
+            ReplyPiece::Call(call) => {
                 let arguments = serde_json::from_str(&call.arguments)
                     .unwrap_or_else(|_| serde_json::Value::String(call.arguments.clone()));
                 blocks.push(Block::ToolCall { id: call.id.clone(), name: call.name.clone(), arguments });
             }
-            Piece::Opaque(json) => blocks.push(Block::Opaque {
+            ReplyPiece::Opaque(json) => blocks.push(Block::Opaque {
                 dialect: meta.dialect.as_str().to_owned(),
                 model: meta.model.clone(),
                 json: json.clone(),
             }),
-            Piece::Media(media) => {
+            ReplyPiece::Media(media) => {
                 let (blob, mime) = (Digest::of(&media.data), media.mime.clone());
                 blocks.push(if mime.starts_with("audio/") {
                     Block::Audio { blob, mime }
@@ -114,13 +114,13 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
 }
 
 /// A stored manifest.
-pub fn manifest(rows: &dyn Rows, digest: Digest) -> Result<Option<Manifest>, RowError> {
+pub fn manifest(rows: &dyn TreeReader, digest: Digest) -> Result<Option<Manifest>, RowError> {
     let Some(bytes) = rows.manifest(digest)? else { return Ok(None) };
     Manifest::from_bytes(&bytes).map(Some).map_err(|error| RowError::Store(Box::new(error)))
 }
 
 /// How a body is stored, from itself down to the full copy it rests on; none when a part is not there.
-pub fn chain(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<StoredBody>>, RowError> {
+pub fn chain(rows: &dyn TreeReader, manifest: &Manifest) -> Result<Option<Vec<StoredBody>>, RowError> {
     let mut chain = vec![manifest.body.clone()];
     while let Some(base) = chain.last().and_then(|stored| stored.delta.as_ref()).map(|delta| delta.base) {
         let Some(manifest) = self::manifest(rows, base)? else { return Ok(None) };
@@ -130,7 +130,7 @@ pub fn chain(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<StoredBo
 }
 
 /// The request body a manifest describes; none when a part of it is not there.
-pub fn body(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<u8>>, RowError> {
+pub fn body(rows: &dyn TreeReader, manifest: &Manifest) -> Result<Option<Vec<u8>>, RowError> {
     match chain(rows, manifest)? {
         Some(chain) => rebuilt(rows, &chain),
         None => Ok(None),
@@ -138,7 +138,7 @@ pub fn body(rows: &dyn Rows, manifest: &Manifest) -> Result<Option<Vec<u8>>, Row
 }
 
 /// The body at the beginning of a chain, put together from the full copy upwards.
-pub fn rebuilt(rows: &dyn Rows, chain: &[StoredBody]) -> Result<Option<Vec<u8>>, RowError> {
+pub fn rebuilt(rows: &dyn TreeReader, chain: &[StoredBody]) -> Result<Option<Vec<u8>>, RowError> {
     let mut body: Option<Vec<u8>> = None;
     for stored in chain.iter().rev() {
         let Some(middle) = rows.body(stored.middle)? else { return Ok(None) };
@@ -149,32 +149,32 @@ pub fn rebuilt(rows: &dyn Rows, chain: &[StoredBody]) -> Result<Option<Vec<u8>>,
 }
 
 /// What a stored response says.
-pub struct Said {
+pub struct StoredReply {
     /// What is kept besides its body.
     pub meta: ResponseMeta,
     /// Its body, read again.
     pub reparsed: ParsedResponse,
 }
 
-impl Said {
+impl StoredReply {
     /// Tokens as reported, where the report is plausible.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<TokenUsage> {
         let again = self.reparsed.usage.filter(|_| self.meta.implausible_usage.is_none());
         self.meta.usage.or(again)
     }
 }
 
 /// Reads the response of a node again; none when there is none.
-pub fn response(rows: &dyn Rows, node: NodeId) -> Result<Option<Said>, RowError> {
+pub fn response(rows: &dyn TreeReader, node: NodeId) -> Result<Option<StoredReply>, RowError> {
     let Some(stored) = rows.response(node)?.filter(|stored| !stored.purged) else { return Ok(None) };
     let meta: ResponseMeta =
         serde_json::from_str(&stored.metadata).map_err(|error| RowError::Store(Box::new(error)))?;
     let reparsed = model::reparse(meta.dialect, &stored.bytes, meta.streamed);
-    Ok(Some(Said { meta, reparsed }))
+    Ok(Some(StoredReply { meta, reparsed }))
 }
 
 /// Manifests and responses of a store, for `verify`.
-pub struct StoreEvidence<'a>(pub &'a dyn Rows);
+pub struct StoreEvidence<'a>(pub &'a dyn TreeReader);
 
 impl Evidence for StoreEvidence<'_> {
     fn manifest(&self, digest: Digest) -> Result<Result<Digest, Gap>, RowError> {
@@ -198,7 +198,7 @@ impl Evidence for StoreEvidence<'_> {
 }
 
 /// Reads one choice of a response again.
-pub fn reread(bytes: &[u8], metadata: &str, choice: Choice, held: &str) -> Reread {
+pub fn reread(bytes: &[u8], metadata: &str, choice: ResponsePart, held: &str) -> Reread {
     let digest = Digest::of(bytes);
     let Ok(meta) = serde_json::from_str::<ResponseMeta>(metadata) else {
         return Reread::Gap { digest: Some(digest), gap: Gap::Missing };
@@ -211,12 +211,12 @@ pub fn reread(bytes: &[u8], metadata: &str, choice: Choice, held: &str) -> Rerea
     }
     let reparsed = model::reparse(meta.dialect, bytes, meta.streamed);
     let found = match choice {
-        Choice::Index(index) => reparsed
+        ResponsePart::Index(index) => reparsed
             .choices
             .iter()
             .find(|choice| choice.index == index)
             .map(|choice| blocks(choice, held, &meta)),
-        Choice::Token { index, rank } => {
+        ResponsePart::Token { index, rank } => {
             // Tokens are counted through the whole response, answer after answer.
             let mut tokens = reparsed.choices.iter().flat_map(|choice| &choice.logprobs);
             let top = tokens.nth(index as usize).and_then(|token| token.top.get(rank as usize));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use context::{Again, ContextError, Manifest, Previous, Strategy, Target};
+use context::{ContextError, Manifest, Previous, ReplayConstraints, Strategy, TargetModel};
 use loom::render::Passage;
-use loom::{PositionId, RowError, Rows, ViewName};
+use loom::{PositionId, RowError, TreeReader, ViewName};
 
 /// How a request departs from plainly going on.
 #[derive(Debug, Clone, Default)]
@@ -21,18 +21,18 @@ impl RequestVariant {
     /// What is held to of the request that is repeated, if one is.
     pub(crate) fn again(
         &self,
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         view: &ViewName,
         at: PositionId,
-    ) -> Result<Option<Again>, ContextError> {
-        self.again.as_ref().map(|manifest| Again::of(rows, view, at, manifest)).transpose()
+    ) -> Result<Option<ReplayConstraints>, ContextError> {
+        self.again.as_ref().map(|manifest| ReplayConstraints::of(rows, view, at, manifest)).transpose()
     }
 
     /// What stood above the request that is repeated, and was cut in it; none if none is.
     pub(crate) fn previous(
         &self,
-        rows: &dyn Rows,
-        target: &Target,
+        rows: &dyn TreeReader,
+        target: &TargetModel,
     ) -> Result<Option<Previous>, ContextError> {
         let Some(manifest) = &self.again else { return Ok(None) };
         let mut previous = Previous {

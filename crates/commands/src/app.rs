@@ -3,17 +3,17 @@
 mod input;
 mod naming;
 
-pub use naming::Named;
+pub use naming::NamedNode;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent::fallback::{Fallbacks, Found};
+use agent::fallback::{Fallbacks, FoundModel};
 use agent::{Call, Runtime};
 use loom::plan::Request;
 use loom::{Author, Millis, Op, TreeId, Trust, ViewName};
 use model::{Cancel, Model, ModelInfo};
-use store::{Applied, With};
+use store::{Applied, AttachedWrites};
 use workspace::StoreGuard;
 use workspace::discovery::DiscoveryContext;
 use workspace::trust::{Accepted, WorkspaceOrigin};
@@ -37,7 +37,7 @@ pub trait Models: Send + Sync {
     }
 
     /// Who is asked when a model does not answer, in order; why one cannot be, in its place.
-    fn fallbacks(&self) -> Vec<Found> {
+    fn fallbacks(&self) -> Vec<FoundModel> {
         Vec::new()
     }
 
@@ -125,7 +125,7 @@ impl App {
         view: &ViewName,
         op: Op,
     ) -> Result<Applied, CommandError> {
-        self.change_with(asker, tree, view, op, With::nothing()).await
+        self.change_with(asker, tree, view, op, AttachedWrites::nothing()).await
     }
 
     /// Makes a change of a tree, with rows that go with it.
@@ -138,7 +138,7 @@ impl App {
         tree: TreeId,
         view: &ViewName,
         op: Op,
-        with: With,
+        with: AttachedWrites,
     ) -> Result<Applied, CommandError> {
         let request = Request {
             tree,
@@ -167,7 +167,7 @@ impl App {
         &self,
         asker: &Asker,
         tree: TreeId,
-        f: impl FnOnce(&dyn loom::Rows) -> Result<T, loom::RowError> + Send + 'static,
+        f: impl FnOnce(&dyn loom::TreeReader) -> Result<T, loom::RowError> + Send + 'static,
     ) -> Result<T, CommandError> {
         Ok(store::read(self.runtime.store.as_ref(), &asker.principal, tree, f).await?)
     }

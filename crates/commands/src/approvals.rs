@@ -9,11 +9,11 @@ use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
 use crate::error::CommandError;
 use crate::results::approvals::{Approval, Approvals};
-use crate::results::{Done, Outcome};
+use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 
 /// `approvals list`.
-pub(crate) async fn list(app: &App, asker: &Asker) -> Result<Outcome, CommandError> {
+pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, CommandError> {
     let open = app.runtime.open_questions(&asker.principal).await?;
     let filter = SessionFilter { archived: true, ..SessionFilter::default() };
     let sessions = app.runtime.store.sessions(&asker.principal, filter).await?;
@@ -30,11 +30,11 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<Outcome, CommandErr
         asked: question.created,
         expires: question.expires,
     });
-    Ok(Outcome::Approvals(Approvals { approvals: approvals.collect() }))
+    Ok(CommandOutcome::Approvals(Approvals { approvals: approvals.collect() }))
 }
 
 /// `approve`.
-pub(crate) async fn approve(app: &App, asker: &Asker, args: Approve) -> Result<Outcome, CommandError> {
+pub(crate) async fn approve(app: &App, asker: &Asker, args: Approve) -> Result<CommandOutcome, CommandError> {
     let id = named(app, asker, &args.id).await?;
     let answer = (args.answer, None);
     app.runtime.answer_question(&asker.principal, id, Decision::Approved, answer).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn approve(app: &App, asker: &Asker, args: Approve) -> Result<O
 }
 
 /// `deny`.
-pub(crate) async fn deny(app: &App, asker: &Asker, args: Deny) -> Result<Outcome, CommandError> {
+pub(crate) async fn deny(app: &App, asker: &Asker, args: Deny) -> Result<CommandOutcome, CommandError> {
     let id = named(app, asker, &args.id).await?;
     let answer = (None, args.reason.map(|reason| app.masked(&reason)));
     app.runtime.answer_question(&asker.principal, id, Decision::Denied, answer).await?;

@@ -1,10 +1,10 @@
 //! The arguments of every command. Doc comments are the help a person reads.
 
 pub mod approvals;
-pub mod care;
 pub mod chat;
 pub mod context;
 pub mod cost;
+pub mod maintenance;
 pub mod model;
 pub mod think;
 pub mod tree;

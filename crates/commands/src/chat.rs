@@ -17,20 +17,20 @@ mod steering;
 mod window_usage;
 
 use crate::app::App;
-use crate::args::chat::Chat;
+use crate::args::chat::ChatArgs;
 use crate::error::CommandError;
-use crate::results::{Done, Outcome};
+use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::slash::{self, Input, SlashCommand, Slashed};
 
 pub use conversation::Conversation;
-pub use say::Step;
+pub use say::TurnStep;
 pub(crate) use sessions::sessions;
 pub use steering::{Steered, Steering};
 
 /// `chat -m`. It returns once its own turn is done; what other processes said meanwhile is answered until the session
 /// is closed ([`agent::session::Sessions::close_all`]).
-pub(crate) async fn chat(app: &App, asker: &Asker, args: Chat) -> Result<Outcome, CommandError> {
+pub(crate) async fn chat(app: &App, asker: &Asker, args: ChatArgs) -> Result<CommandOutcome, CommandError> {
     let Some(message) = &args.message else {
         return Err(CommandError::usage(
             "there is nothing to say",
@@ -56,7 +56,7 @@ async fn one_line(
     asker: &Asker,
     conversation: &mut Conversation,
     line: &str,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     if let Input::Command(SlashCommand::Reload) = slash::parse(line) {
         return Err(CommandError::usage(
             "/reload holds for the next request of the conversation it is typed in, and this call ends here",
@@ -65,7 +65,7 @@ async fn one_line(
     }
     match conversation.take(app, asker, line).await? {
         Slashed::Done(outcome) => Ok(*outcome),
-        Slashed::Turn => conversation.answer(app, asker).await.map(Outcome::Chatted),
+        Slashed::Turn => conversation.answer(app, asker).await.map(CommandOutcome::Chatted),
         // Nothing is under way that it could wait for.
         Slashed::Queue(text) => said(app, asker, conversation, text).await,
         Slashed::Stop | Slashed::Quit => Ok(Done::outcome()),
@@ -78,7 +78,7 @@ async fn said(
     asker: &Asker,
     conversation: &mut Conversation,
     text: String,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     conversation.say(app, asker, text).await?;
-    conversation.answer(app, asker).await.map(Outcome::Chatted)
+    conversation.answer(app, asker).await.map(CommandOutcome::Chatted)
 }

@@ -11,8 +11,8 @@ use agent::stored;
 use crate::app::App;
 use crate::args::context::{Diff, ShowContext};
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::context::{Changed, ContextDiff, ContextShown, SegmentShown};
+use crate::results::CommandOutcome;
+use crate::results::context::{ChangedSegment, ContextDiff, ContextShown, SegmentShown};
 use crate::rights::Asker;
 
 pub(crate) use next::unsaid;
@@ -24,7 +24,7 @@ struct Sent {
     manifest: Manifest,
     body: Option<Vec<u8>>,
     generation: loom::GenerationRow,
-    usage: Option<model::Usage>,
+    usage: Option<model::TokenUsage>,
     /// Who is the author of what came of it.
     agent: String,
     /// What was sent besides the path.
@@ -53,7 +53,11 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
 }
 
 /// `context show`.
-pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<Outcome, CommandError> {
+pub(crate) async fn show(
+    app: &App,
+    asker: &Asker,
+    args: ShowContext,
+) -> Result<CommandOutcome, CommandError> {
     if let Some(tree) = &args.next {
         return next::next(app, asker, tree, &args).await;
     }
@@ -67,7 +71,7 @@ pub(crate) async fn show(app: &App, asker: &Asker, args: ShowContext) -> Result<
         shown.used = reported;
         shown.estimated = false;
     }
-    Ok(Outcome::Context(shown))
+    Ok(CommandOutcome::Context(shown))
 }
 
 pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {
@@ -98,7 +102,7 @@ pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -
 }
 
 /// `context diff`.
-pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<Outcome, CommandError> {
+pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<CommandOutcome, CommandError> {
     let (a, b) = (sent(app, asker, &args.a).await?, sent(app, asker, &args.b).await?);
     let mut diff = ContextDiff { added: Vec::new(), removed: Vec::new(), changed: Vec::new() };
     // Segments are paired by what they are and where they come from, in the order they stand.
@@ -114,11 +118,15 @@ pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<Outcome
         let (old, new) = (slice(&a, before), slice(&b, after));
         if old != new {
             let same = old.iter().zip(new).take_while(|(a, b)| a == b).count() as u64;
-            diff.changed.push(Changed { before: before.clone(), after: after.clone(), same_prefix: same });
+            diff.changed.push(ChangedSegment {
+                before: before.clone(),
+                after: after.clone(),
+                same_prefix: same,
+            });
         }
     }
     diff.removed = left.into_iter().flatten().cloned().collect();
-    Ok(Outcome::ContextDiff(diff))
+    Ok(CommandOutcome::ContextDiff(diff))
 }
 
 fn slice<'a>(sent: &'a Sent, segment: &Segment) -> &'a [u8] {

@@ -8,20 +8,20 @@ use agent::spend::{start_of_day, start_of_month};
 use context::Manifest;
 use loom::{Digest, Millis, TreeId};
 use model::Money;
-use store::{SessionFilter, SpentRow, Usage};
+use store::{GenerationCost, SessionFilter, SpentRow};
 
 use crate::app::App;
-use crate::args::cost::{By, Cost, Period};
+use crate::args::cost::{Cost, CostGrouping, Period};
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::cost::{CostRow, Costs, Limits};
+use crate::results::CommandOutcome;
+use crate::results::cost::{CostRow, Costs, LimitsShown};
 use crate::rights::Asker;
 
 /// Rows of usage read at a time.
 const PAGE: usize = 1_000;
 
 /// Runs it.
-pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Outcome, CommandError> {
+pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<CommandOutcome, CommandError> {
     let now = app.now();
     let (today, month) = (start_of_day(now), start_of_month(now));
     let since = match args.period {
@@ -61,14 +61,14 @@ pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Outcome
     });
     let budget = app.runtime.spend.budget();
     let share = |spent: Money, limit: Money| (limit > Money::ZERO).then(|| spent.dollars() / limit.dollars());
-    Ok(Outcome::Cost(Costs {
+    Ok(CommandOutcome::Cost(Costs {
         period: args.period,
         by: args.by,
         total: total.dollars(),
         currency: "USD",
         unpriced_tokens: unpriced,
         rows,
-        limits: Limits {
+        limits: LimitsShown {
             turn: budget.turn.dollars(),
             day: budget.day.dollars(),
             month: budget.month.dollars(),
@@ -82,7 +82,7 @@ pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Outcome
 
 /// Usage under one key.
 struct Sum {
-    usage: Usage,
+    usage: GenerationCost,
     /// Written to caches; none where that is not known of some of it.
     cache_write: Option<u64>,
     /// What is known of it.
@@ -91,7 +91,7 @@ struct Sum {
 
 impl Default for Sum {
     fn default() -> Self {
-        let usage = Usage { micro_cost: Some(0), ..Usage::default() };
+        let usage = GenerationCost { micro_cost: Some(0), ..GenerationCost::default() };
         Self { usage, cache_write: Some(0), known_write: 0 }
     }
 }
@@ -125,11 +125,11 @@ enum Keys {
 }
 
 impl Keys {
-    async fn read(app: &App, asker: &Asker, by: By) -> Result<Self, CommandError> {
+    async fn read(app: &App, asker: &Asker, by: CostGrouping) -> Result<Self, CommandError> {
         match by {
-            By::Purpose => Ok(Self::Purposes),
-            By::Model => Ok(Self::Models),
-            By::Session => {
+            CostGrouping::Purpose => Ok(Self::Purposes),
+            CostGrouping::Model => Ok(Self::Models),
+            CostGrouping::Session => {
                 let all = SessionFilter { workspace: None, name: None, archived: true };
                 let sessions = app.runtime.store.sessions(&asker.principal, all).await?;
                 let trees = sessions

@@ -2,16 +2,18 @@
 
 use crate::app::App;
 use crate::args::approvals::ApprovalsCommand;
-use crate::args::care::StoreCommand;
 use crate::args::context::ContextCommand;
+use crate::args::maintenance::StoreCommand;
 use crate::args::model::ModelCommand;
 use crate::args::tree::TreeCommand;
-use crate::care::leftovers;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::maintenance::leftovers;
+use crate::results::CommandOutcome;
 use crate::rights::{Asker, Right};
 use crate::table::Command;
-use crate::{approvals, care, chat, contexts, cost, generate, models, transfer, tree, verify, workspaces};
+use crate::{
+    approvals, chat, contexts, cost, generate, maintenance, models, transfer, tree, verify, workspaces,
+};
 
 impl App {
     /// Makes interrupted nodes of what dead processes had received. Cheap when there is nothing to do.
@@ -30,7 +32,7 @@ impl App {
     ///
     /// # Errors
     /// [`CommandError`] with code, message, hint and exit code.
-    pub async fn run(&self, asker: &Asker, command: Command) -> Result<Outcome, CommandError> {
+    pub async fn run(&self, asker: &Asker, command: Command) -> Result<CommandOutcome, CommandError> {
         let spec = command.spec();
         Self::require(asker, spec.name, spec.right)?;
         match command {
@@ -48,16 +50,16 @@ impl App {
             Command::Workspace(command) => workspaces::workspaces(self, asker, command).await,
             Command::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
             Command::Search(args) => tree::search(self, asker, args).await,
-            Command::Forget(args) => care::forget(self, asker, args).await,
-            Command::Backup(args) => care::backup(self, asker, args).await,
+            Command::Forget(args) => maintenance::forget(self, asker, args).await,
+            Command::Backup(args) => maintenance::backup(self, asker, args).await,
             Command::Restore(args) => {
                 let options = store::home::HomeOptions::default();
                 let home = self.runtime.home.root().to_owned();
                 let guard = self.guard.clone();
-                let into = care::RestoreTo { home, options, guard, now: self.now().0 };
-                care::restore(&args, into, self.frontend.as_ref()).await
+                let into = maintenance::RestoreTo { home, options, guard, now: self.now().0 };
+                maintenance::restore(&args, into, self.frontend.as_ref()).await
             }
-            Command::Store(StoreCommand::Check { repair }) => care::check(self, asker, repair).await,
+            Command::Store(StoreCommand::Check { repair }) => maintenance::check(self, asker, repair).await,
             command @ (Command::Config(_)
             | Command::Model(_)
             | Command::Init(_)
@@ -66,14 +68,14 @@ impl App {
         }
     }
 
-    async fn run_tree(&self, asker: &Asker, command: TreeCommand) -> Result<Outcome, CommandError> {
+    async fn run_tree(&self, asker: &Asker, command: TreeCommand) -> Result<CommandOutcome, CommandError> {
         match command {
             TreeCommand::Generate(args) => generate::generate(self, asker, args).await,
             TreeCommand::Regenerate(args) => generate::regenerate(self, asker, args).await,
             TreeCommand::Verify(args) => verify::verify(self, asker, args).await,
             TreeCommand::Seal(args) => verify::seal(self, asker, args).await,
             TreeCommand::Trust(args) => transfer::trust(self, asker, args).await,
-            TreeCommand::Purge(args) => care::purge(self, asker, args).await,
+            TreeCommand::Purge(args) => maintenance::purge(self, asker, args).await,
             TreeCommand::Export(args) => transfer::export(self, asker, args).await,
             TreeCommand::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
             TreeCommand::Search(args) => tree::search(self, asker, args).await,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use agent::stored;
 use loom::TreeId;
-use model::{ModelInfo, Place};
+use model::{ModelInfo, ModelPlace};
 use store::GenerationFilter;
 
 use crate::app::App;
@@ -29,7 +29,7 @@ pub(crate) async fn tell<'a>(
     models: impl Iterator<Item = &'a ModelInfo>,
 ) -> Result<(), CommandError> {
     let mut told = BTreeSet::new();
-    for info in models.filter(|info| info.place == Place::Remote) {
+    for info in models.filter(|info| info.place == ModelPlace::Remote) {
         if told.insert(info.provider.clone()) && !was_asked(app, asker, tree, &info.provider).await? {
             app.frontend.note(&notice("document", info));
         }
@@ -46,7 +46,7 @@ async fn was_asked(app: &App, asker: &Asker, tree: TreeId, provider: &str) -> Re
     app.read(asker, tree, move |rows| {
         for digest in manifests {
             let model = stored::manifest(rows, digest)?.map(|manifest| manifest.model);
-            if model.is_some_and(|model| model.place == Place::Remote && model.provider == provider) {
+            if model.is_some_and(|model| model.place == ModelPlace::Remote && model.provider == provider) {
                 return Ok(true);
             }
         }

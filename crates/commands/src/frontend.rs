@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::questions::{Decision, Question, QuestionId};
-use agent::{AgentError, Event, EventSink, Runtime};
+use agent::{AgentError, EventSink, Runtime, SessionEvent};
 use loom::NodeId;
 use store::Principal;
 use workspace::{FileError, StoreGuard};
@@ -50,20 +50,22 @@ pub(crate) struct Shown {
 }
 
 impl EventSink for Shown {
-    fn emit(&self, event: Event) {
+    fn emit(&self, event: SessionEvent) {
         self.show(&event);
     }
 }
 
 impl Shown {
     /// Shows an event that is of the moment: text as it comes, notices, questions.
-    pub(crate) fn show(&self, event: &Event) {
+    pub(crate) fn show(&self, event: &SessionEvent) {
         match event {
-            Event::Notice { text } => self.frontend.note(text),
-            Event::Delta { node, text, .. } => self.frontend.delta(*node, text),
-            Event::Thinking { node, text } => self.frontend.thinking(*node, text),
-            Event::Question { question } => self.ask(question.clone()),
-            Event::Answered { question, decision, by } => self.frontend.answered(*question, *decision, by),
+            SessionEvent::Notice { text } => self.frontend.note(text),
+            SessionEvent::Delta { node, text, .. } => self.frontend.delta(*node, text),
+            SessionEvent::Thinking { node, text } => self.frontend.thinking(*node, text),
+            SessionEvent::Question { question } => self.ask(question.clone()),
+            SessionEvent::Answered { question, decision, by } => {
+                self.frontend.answered(*question, *decision, by)
+            }
             _ => {}
         }
     }

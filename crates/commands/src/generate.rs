@@ -3,7 +3,7 @@
 //! One generation is one request. Several siblings are several requests, unless the model honours `n`: the
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
-use agent::{AgentError, Gate, GenerationOutcome, GenerationRequest, Prepared};
+use agent::{AgentError, CacheGate, GenerationOutcome, GenerationRequest, PreparedRequest};
 use futures_util::future::join_all;
 use loom::{Mode, Op, PositionId, Seq, TreeId, ViewName};
 use model::{Model, Params};
@@ -14,7 +14,7 @@ use crate::args::think::Think;
 use crate::args::tree::{Generate, Regenerate, Sampling};
 use crate::egress_notice;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
 use crate::settings::Preset;
@@ -24,7 +24,11 @@ use crate::thinking;
 const MAX_SIBLINGS: u32 = 64;
 
 /// `tree generate`.
-pub(crate) async fn generate(app: &App, asker: &Asker, args: Generate) -> Result<Outcome, CommandError> {
+pub(crate) async fn generate(
+    app: &App,
+    asker: &Asker,
+    args: Generate,
+) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let from = match &args.from {
         None => None,
@@ -34,7 +38,11 @@ pub(crate) async fn generate(app: &App, asker: &Asker, args: Generate) -> Result
 }
 
 /// `tree regenerate`: more siblings of a node.
-pub(crate) async fn regenerate(app: &App, asker: &Asker, args: Regenerate) -> Result<Outcome, CommandError> {
+pub(crate) async fn regenerate(
+    app: &App,
+    asker: &Asker,
+    args: Regenerate,
+) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
     let at = named.position;
     let parent =
@@ -58,7 +66,7 @@ async fn run(
     view: ViewName,
     from: Option<PositionId>,
     sampling: &Sampling,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let mut shares = shares(app, sampling)?;
     if app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer {
         shares.iter_mut().for_each(Share::limited);
@@ -104,7 +112,7 @@ async fn run(
     if sampling.dry_run {
         let share = &shares[0];
         let prepared = ask(share, from, None, true).prepare(&app.runtime, &asker.principal).await?;
-        return Ok(Outcome::Estimate(estimate(&prepared, &shares)));
+        return Ok(CommandOutcome::Estimate(estimate(&prepared, &shares)));
     }
     if !sampling.yes && requests > 0 {
         let prepared = ask(&shares[0], from, None, true);
@@ -142,7 +150,7 @@ async fn run(
     let count = slots.len() as u32;
     let asked = slots.iter().enumerate().map(|(index, ask)| {
         let slot = model::SiblingSlot { group: group.clone(), index: index as u32, count };
-        let gate = if index == 0 { Gate::Opens(&warm) } else { Gate::Waits(cold.clone()) };
+        let gate = if index == 0 { CacheGate::Opens(&warm) } else { CacheGate::Waits(cold.clone()) };
         ask.send_among(runtime, &call, slot, gate)
     });
     let answers = join_all(asked).await;
@@ -159,7 +167,7 @@ async fn ask_first(
     ask: GenerationRequest,
     shares: &[Share],
 ) -> Result<(), CommandError> {
-    if shares.iter().all(|share| share.model.info().place == model::Place::Local) {
+    if shares.iter().all(|share| share.model.info().place == model::ModelPlace::Local) {
         return Ok(());
     }
     let prepared = ask.prepare(&app.runtime, &asker.principal).await?;
@@ -187,7 +195,10 @@ async fn ask_first(
     ))
 }
 
-fn collect(app: &App, answers: Vec<Result<GenerationOutcome, AgentError>>) -> Result<Outcome, CommandError> {
+fn collect(
+    app: &App,
+    answers: Vec<Result<GenerationOutcome, AgentError>>,
+) -> Result<CommandOutcome, CommandError> {
     let mut nodes = Vec::new();
     let mut manifest = None;
     let mut usage = UsageShown::default();
@@ -222,13 +233,13 @@ fn collect(app: &App, answers: Vec<Result<GenerationOutcome, AgentError>>) -> Re
             if let Some(error) = error {
                 app.frontend.note(&format!("one of the requests failed: {error}"));
             }
-            Ok(Outcome::Generated(Generated { nodes, manifest, usage }))
+            Ok(CommandOutcome::Generated(Generated { nodes, manifest, usage }))
         }
         (_, None) => Err(CommandError::usage("nothing was asked for", "ask for at least one sibling: -n 1")),
     }
 }
 
-fn estimate(prepared: &Prepared, shares: &[Share]) -> Estimate {
+fn estimate(prepared: &PreparedRequest, shares: &[Share]) -> Estimate {
     let requests: u32 = shares.iter().map(|share| share.count).sum();
     let info = shares[0].model.info();
     Estimate {
@@ -242,11 +253,12 @@ fn estimate(prepared: &Prepared, shares: &[Share]) -> Estimate {
 }
 
 /// What all requests come to at most; none where a price is not known. Each share is reckoned with this request.
-fn cost(prepared: &Prepared, shares: &[Share]) -> Option<f64> {
+fn cost(prepared: &PreparedRequest, shares: &[Share]) -> Option<f64> {
     let budget = &prepared.manifest.budget;
     let of_share = |share: &Share| {
         let info = share.model.info();
-        let prices = info.prices.or((info.place == model::Place::Local).then_some(model::Prices::FREE))?;
+        let prices =
+            info.prices.or((info.place == model::ModelPlace::Local).then_some(model::Prices::FREE))?;
         Some(prices.estimate(prepared.manifest.tokens, budget.reserved_output).times(u64::from(share.count)))
     };
     let all: Option<Vec<model::Money>> = shares.iter().map(of_share).collect();
@@ -260,7 +272,7 @@ impl Share {
     /// Asks for a passage, where nothing is said of its length. A model that can be told of its thinking may think
     /// unasked, and would have no token left to write with.
     fn limited(&mut self) {
-        if self.model.info().thinks == model::Thinks::Untold {
+        if self.model.info().thinks == model::ThinkingControl::Untold {
             self.params.max_tokens.get_or_insert(PASSAGE);
         }
     }

@@ -10,7 +10,6 @@
 pub mod app;
 mod approvals;
 pub mod args;
-pub mod care;
 pub mod chat;
 mod contexts;
 mod cost;
@@ -19,6 +18,7 @@ mod egress_notice;
 pub mod error;
 pub mod frontend;
 mod generate;
+pub mod maintenance;
 mod models;
 pub mod results;
 pub mod rights;
@@ -33,6 +33,6 @@ pub mod workspaces;
 
 pub use app::App;
 pub use error::CommandError;
-pub use results::Outcome;
+pub use results::CommandOutcome;
 pub use rights::{Asker, Right};
 pub use table::Command;

@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
-use model::{Call, Chat, ChatPart, DialectName, Event, Exchange, Params, PartId, Prompt, Purpose, TextPart};
+use model::{
+    CallOrigin, Chat, ChatPart, DialectName, Exchange, ModelEvent, Params, PartId, Prompt, Purpose, TextPart,
+};
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::model::Tested;
 
 /// The question. Nothing of the owner's is in it.
@@ -15,7 +17,7 @@ const QUESTION: &str = "Answer with one word: what colour is a clear sky?";
 const MAX_TOKENS: u32 = 16;
 
 /// Asks a model.
-pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<Outcome, CommandError> {
+pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome, CommandError> {
     let model = app.models.find(name.or(app.settings.model.as_deref()))?;
     let question = ChatPart::User(TextPart::new(PartId(0), QUESTION));
     let prompt = Prompt::Chat(Chat { messages: vec![question], ..Chat::default() });
@@ -25,13 +27,13 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<Outcome, Comma
     // Before its first text a server may say that it has begun, long before it has read the question.
     let mut first_text = None;
     let mut listener = |event| {
-        if matches!(event, Event::Text { .. } | Event::Thinking { .. }) {
+        if matches!(event, ModelEvent::Text { .. } | ModelEvent::Thinking { .. }) {
             first_text.get_or_insert_with(|| began.elapsed());
         }
     };
     let mut spool = Vec::new();
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone() };
-    let sent = model.send(&request, &Call::new("model test", Purpose::Turn), exchange).await;
+    let sent = model.send(&request, &CallOrigin::new("model test", Purpose::Turn), exchange).await;
     let response = sent.map_err(|error| CommandError::from(&error))?;
     let read = response.parsed;
     if let Some(problem) = read.problem {
@@ -45,7 +47,7 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<Outcome, Comma
     let rate = output.filter(|_| spent > 0).map(|tokens| tokens as f64 * 1000.0 / spent as f64);
     let text = read.choices.first().map(model::Choice::text).unwrap_or_default();
     let info = model.info();
-    Ok(Outcome::Tested(Tested {
+    Ok(CommandOutcome::Tested(Tested {
         name: format!("{}/{}", info.provider, info.name),
         place: info.place,
         embedded: info.dialect == DialectName::Embedded,

@@ -1,10 +1,10 @@
 //! The result of every command: what `--json` prints, field by field (spec: cli §2).
 
 pub mod approvals;
-pub mod care;
 pub mod chat;
 pub mod context;
 pub mod cost;
+pub mod maintenance;
 pub mod model;
 pub mod slash;
 pub mod tree;
@@ -15,13 +15,13 @@ use serde::Serialize;
 /// What a command gives back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// `tree new`.
     TreeMade(tree::TreeMade),
     /// `tree list`.
     Trees(tree::Trees),
     /// `tree show`.
-    Shown(tree::Shown),
+    Shown(tree::TreeShown),
     /// `tree text`.
     Text(tree::TextShown),
     /// `tree append`, `keep`, flags and marks.
@@ -57,13 +57,13 @@ pub enum Outcome {
     /// `chat -m`.
     Chatted(chat::Chatted),
     /// `sessions list`.
-    Sessions(chat::Sessions),
+    Sessions(chat::SessionsShown),
     /// `approvals list`.
     Approvals(approvals::Approvals),
     /// `sessions show`.
     Session(chat::SessionShown),
     /// `model list`, `pull`, `use`.
-    Models(model::Models),
+    Models(model::ModelsShown),
     /// `model test`.
     Tested(model::Tested),
     /// `init`.
@@ -73,11 +73,11 @@ pub enum Outcome {
     /// `/help`.
     Help(slash::Help),
     /// `/status`.
-    Status(Box<slash::Status>),
+    Status(Box<slash::SessionStatus>),
     /// `/context`.
-    Standing(slash::Standing),
+    Standing(slash::ContextStatus),
     /// `/model`.
-    Model(slash::ModelShown),
+    Model(slash::ModelStatus),
     /// `/reload`.
     Reloaded(slash::Reloaded),
     /// `/think`.
@@ -85,33 +85,33 @@ pub enum Outcome {
     /// `/zone`.
     Zone(slash::ZoneShown),
     /// `/undo`, `/redo`.
-    Stood(slash::Stood),
+    Stood(slash::TipMoved),
     /// `/new`, `/switch`, `/rename`, `/fork`.
-    Went(slash::Went),
+    Went(slash::SessionMoved),
     /// `tree export`.
-    Exported(care::Exported),
+    Exported(maintenance::Exported),
     /// `import`.
-    Imported(care::Imported),
+    Imported(maintenance::Imported),
     /// `search`.
-    Hits(care::Hits),
+    Hits(maintenance::HitsShown),
     /// `forget`, `tree purge`.
-    Removed(care::Removed),
+    Removed(maintenance::Removed),
     /// `backup`.
-    BackedUp(care::BackedUp),
+    BackedUp(maintenance::BackedUp),
     /// `restore`.
-    Restored(care::Restored),
+    Restored(maintenance::Restored),
     /// `store check`, `config check`.
-    Checked(care::Checked),
+    Checked(maintenance::Checked),
     /// `config get`, `set`.
-    Setting(care::Setting),
+    Setting(maintenance::Setting),
     /// `config show`.
-    Settings(care::Settings),
+    Settings(maintenance::SettingsShown),
     /// `config path`.
-    Paths(care::Paths),
+    Paths(maintenance::Paths),
     /// `doctor`.
-    Health(care::Health),
+    Health(maintenance::Health),
     /// `bench`.
-    Rows(care::Rows),
+    Rows(maintenance::BenchRows),
     /// `context show`.
     Context(context::ContextShown),
     /// `context diff`.
@@ -124,7 +124,7 @@ pub enum Outcome {
     Done(Done),
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// The exit code of a program that ends with it: 1 where a check found errors.
     pub fn exit(&self) -> u8 {
         let failed = match self {
@@ -148,7 +148,7 @@ pub struct Done {
 
 impl Done {
     /// It was done.
-    pub const fn outcome() -> Outcome {
-        Outcome::Done(Self { ok: true })
+    pub const fn outcome() -> CommandOutcome {
+        CommandOutcome::Done(Self { ok: true })
     }
 }

@@ -67,7 +67,7 @@ pub struct Settings {
     /// `[agents.NAME]`.
     pub agents: BTreeMap<String, Agent>,
     /// `[limits]`.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// How much is thought before an answer, where neither a flag nor a preset says so.
     pub think: Option<Thinking>,
     /// What becomes of a boot file that changes in mid-session.
@@ -78,7 +78,7 @@ pub struct Settings {
 
 /// What is met before something grows without end (spec: scale §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Free space below which no new turn starts, in bytes.
     pub free_space: u64,
     /// How long one search may take. What was found by then is the answer, marked partial.
@@ -95,7 +95,7 @@ pub struct Limits {
     pub input_wait: Duration,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     fn default() -> Self {
         Self {
             free_space: 256 << 20,

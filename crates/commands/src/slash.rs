@@ -10,15 +10,15 @@ mod export;
 mod input;
 mod run;
 
-pub use complete::{Candidates, Known, complete};
+pub use complete::{Candidates, CompletionNames, complete};
 pub use input::{Input, as_text, parse};
 pub use run::Slashed;
 
 use std::path::PathBuf;
 
-use crate::args::care::{Doctor, Search};
 use crate::args::chat::SessionsCommand;
 use crate::args::cost::Cost;
+use crate::args::maintenance::{Doctor, Search};
 use crate::args::think::Think;
 use crate::args::tree::FormatArg;
 use crate::results::slash::ContextForm;
@@ -119,7 +119,7 @@ pub enum SlashCommand {
 
 /// What the table says of a slash command.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct SlashSpec {
     /// Its name: letters only.
     pub name: &'static str,
     /// Its arguments, as help shows them.
@@ -134,12 +134,12 @@ pub struct Row {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [Row; 25] = [
+pub const TABLE: [SlashSpec; 25] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, COMPACT, RELOAD, FILE,
     MODEL, THINK, ZONE, COST, SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
 ];
 
-const HELP: Row = Row {
+const HELP: SlashSpec = SlashSpec {
     name: "help",
     arguments: "[COMMAND]",
     right: Right::Read,
@@ -149,7 +149,7 @@ const HELP: Row = Row {
         Ok(SlashCommand::Help { topic: word(rest)?.map(|name| name.trim_start_matches('/').to_owned()) })
     },
 };
-const STATUS: Row = Row {
+const STATUS: SlashSpec = SlashSpec {
     name: "status",
     arguments: "",
     right: Right::Read,
@@ -157,7 +157,7 @@ const STATUS: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Status),
 };
-const CONTEXT: Row = Row {
+const CONTEXT: SlashSpec = SlashSpec {
     name: "context",
     arguments: "[detail|map|json]",
     right: Right::Read,
@@ -174,7 +174,7 @@ const CONTEXT: Row = Row {
         Ok(SlashCommand::Context { form })
     },
 };
-const SESSIONS: Row = Row {
+const SESSIONS: SlashSpec = SlashSpec {
     name: "sessions",
     arguments: "",
     right: Right::Read,
@@ -182,7 +182,7 @@ const SESSIONS: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, sessions(SESSIONS.name)),
 };
-const NEW: Row = Row {
+const NEW: SlashSpec = SlashSpec {
     name: "new",
     arguments: "[NAME]",
     right: Right::Write,
@@ -190,7 +190,7 @@ const NEW: Row = Row {
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::New { name: word(rest)? }),
 };
-const SWITCH: Row = Row {
+const SWITCH: SlashSpec = SlashSpec {
     name: "switch",
     arguments: "[SESSION[:FORK]]",
     right: Right::Read,
@@ -198,7 +198,7 @@ const SWITCH: Row = Row {
     candidates: Candidates::Sessions,
     read: |rest| Ok(word(rest)?.map_or_else(|| sessions(SWITCH.name), |name| SlashCommand::Switch { name })),
 };
-const RENAME: Row = Row {
+const RENAME: SlashSpec = SlashSpec {
     name: "rename",
     arguments: "NAME",
     right: Right::Write,
@@ -206,7 +206,7 @@ const RENAME: Row = Row {
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Rename { to: word(rest)?.ok_or("it takes the new name")? }),
 };
-const FORK: Row = Row {
+const FORK: SlashSpec = SlashSpec {
     name: "fork",
     arguments: "[NAME]",
     right: Right::Write,
@@ -214,7 +214,7 @@ const FORK: Row = Row {
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Fork { name: word(rest)? }),
 };
-const EDIT: Row = Row {
+const EDIT: SlashSpec = SlashSpec {
     name: "edit",
     arguments: "[@NODE] TEXT",
     right: Right::Act,
@@ -232,7 +232,7 @@ const EDIT: Row = Row {
         Ok(SlashCommand::Edit { node, text })
     },
 };
-const UNDO: Row = Row {
+const UNDO: SlashSpec = SlashSpec {
     name: "undo",
     arguments: "",
     right: Right::Write,
@@ -240,7 +240,7 @@ const UNDO: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Undo),
 };
-const REDO: Row = Row {
+const REDO: SlashSpec = SlashSpec {
     name: "redo",
     arguments: "",
     right: Right::Write,
@@ -248,7 +248,7 @@ const REDO: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Redo),
 };
-const COMPACT: Row = Row {
+const COMPACT: SlashSpec = SlashSpec {
     name: "compact",
     arguments: "[@NODE]",
     right: Right::Write,
@@ -262,7 +262,7 @@ const COMPACT: Row = Row {
         },
     },
 };
-const RELOAD: Row = Row {
+const RELOAD: SlashSpec = SlashSpec {
     name: "reload",
     arguments: "",
     right: Right::Write,
@@ -270,7 +270,7 @@ const RELOAD: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Reload),
 };
-const FILE: Row = Row {
+const FILE: SlashSpec = SlashSpec {
     name: "file",
     arguments: "[PATH]",
     right: Right::Admin,
@@ -283,7 +283,7 @@ const FILE: Row = Row {
         Ok(SlashCommand::File { path: (!path.is_empty()).then(|| PathBuf::from(path)) })
     },
 };
-const MODEL: Row = Row {
+const MODEL: SlashSpec = SlashSpec {
     name: "model",
     arguments: "[NAME]",
     right: Right::Act,
@@ -291,7 +291,7 @@ const MODEL: Row = Row {
     candidates: Candidates::Models,
     read: |rest| Ok(SlashCommand::Model { name: word(rest)? }),
 };
-const THINK: Row = Row {
+const THINK: SlashSpec = SlashSpec {
     name: "think",
     arguments: "[off|low|high]",
     right: Right::Act,
@@ -303,7 +303,7 @@ const THINK: Row = Row {
         _ => Err("it takes off, low or high"),
     },
 };
-const ZONE: Row = Row {
+const ZONE: SlashSpec = SlashSpec {
     name: "zone",
     arguments: "",
     right: Right::Read,
@@ -311,7 +311,7 @@ const ZONE: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Zone),
 };
-const COST: Row = Row {
+const COST: SlashSpec = SlashSpec {
     name: "cost",
     arguments: "[today|month|all] [by model|purpose|session]",
     right: Right::Read,
@@ -323,7 +323,7 @@ const COST: Row = Row {
         Ok(run(COST.name, Command::Cost(cost)))
     },
 };
-const SEARCH: Row = Row {
+const SEARCH: SlashSpec = SlashSpec {
     name: "search",
     arguments: "QUERY",
     right: Right::Read,
@@ -334,7 +334,7 @@ const SEARCH: Row = Row {
         Ok(run(SEARCH.name, Command::Search(search)))
     },
 };
-const VERIFY: Row = Row {
+const VERIFY: SlashSpec = SlashSpec {
     name: "verify",
     arguments: "",
     right: Right::Read,
@@ -342,7 +342,7 @@ const VERIFY: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Verify),
 };
-const EXPORT: Row = Row {
+const EXPORT: SlashSpec = SlashSpec {
     name: "export",
     arguments: "[FORMAT] [FILE]",
     right: Right::Admin,
@@ -350,7 +350,7 @@ const EXPORT: Row = Row {
     candidates: Candidates::Words(&export::FORMATS),
     read: export::read,
 };
-const DOCTOR: Row = Row {
+const DOCTOR: SlashSpec = SlashSpec {
     name: "doctor",
     arguments: "",
     right: Right::Read,
@@ -358,7 +358,7 @@ const DOCTOR: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, run(DOCTOR.name, Command::Doctor(Doctor { quick: true }))),
 };
-const QUEUE: Row = Row {
+const QUEUE: SlashSpec = SlashSpec {
     name: "queue",
     arguments: "TEXT",
     right: Right::Act,
@@ -366,7 +366,7 @@ const QUEUE: Row = Row {
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Queue { text: some(rest)? }),
 };
-const STOP: Row = Row {
+const STOP: SlashSpec = SlashSpec {
     name: "stop",
     arguments: "",
     right: Right::Act,
@@ -374,7 +374,7 @@ const STOP: Row = Row {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Stop),
 };
-const QUIT: Row = Row {
+const QUIT: SlashSpec = SlashSpec {
     name: "quit",
     arguments: "",
     right: Right::Read,
@@ -397,7 +397,7 @@ fn sessions(row: &'static str) -> SlashCommand {
 
 impl SlashCommand {
     /// Its row of the table.
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> SlashSpec {
         match self {
             Self::Run(name, _) => TABLE.into_iter().find(|row| row.name == *name).unwrap_or(HELP),
             Self::Help { .. } => HELP,

@@ -4,12 +4,12 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::args::approvals::{ApprovalsCommand, Approve, Deny};
-use crate::args::care::{
-    Backup, Bench, ConfigCommand, Doctor, Forget, Import, Restore, Search, StoreCommand,
-};
-use crate::args::chat::{Chat, SessionsCommand};
+use crate::args::chat::{ChatArgs, SessionsCommand};
 use crate::args::context::ContextCommand;
 use crate::args::cost::Cost;
+use crate::args::maintenance::{
+    BackupArgs, Bench, ConfigCommand, Doctor, ForgetArgs, ImportArgs, Restore, Search, StoreCommand,
+};
 use crate::args::model::{Init, ModelCommand};
 use crate::args::tree::{TreeCommand, ViewAction};
 use crate::args::workspace::WorkspaceCommand;
@@ -25,7 +25,7 @@ use crate::rights::Right;
 #[serde(tag = "group", rename_all = "snake_case")]
 pub enum Command {
     /// Talk with a model; every word is kept. At a terminal without -m: a conversation.
-    Chat(Chat),
+    Chat(ChatArgs),
     /// List, name and put away conversations.
     #[command(subcommand)]
     Sessions(SessionsCommand),
@@ -53,13 +53,13 @@ pub enum Command {
     /// Set up a home: keys, servers on this machine, a model, the workspace.
     Init(Init),
     /// Take in a file of trees.
-    Import(Import),
+    Import(ImportArgs),
     /// Search everything.
     Search(Search),
     /// Remove a content for good. Asked twice; cannot be undone.
-    Forget(Forget),
+    Forget(ForgetArgs),
     /// Write a copy of this home to a file.
-    Backup(Backup),
+    Backup(BackupArgs),
     /// Make a home out of a backup.
     Restore(Restore),
     /// Look after the store.

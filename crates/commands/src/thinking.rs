@@ -1,7 +1,7 @@
 //! How much a model thinks: what was asked for, and what is to be said where it cannot be had.
 
-use context::Way;
-use model::{ModelInfo, Thinking, Thinks};
+use context::ContinuationForm;
+use model::{ModelInfo, Thinking, ThinkingControl};
 use text::terminal::one_line;
 
 use crate::args::think::Think;
@@ -19,10 +19,10 @@ pub const fn word(thinking: Thinking) -> &'static str {
 pub(crate) fn notice(info: &ModelInfo, asked: Thinking) -> Option<String> {
     let name = || one_line(&info.full_name()).into_owned();
     match (info.thinks, asked) {
-        (Thinks::Untold, _) => {
+        (ThinkingControl::Untold, _) => {
             Some(format!("{} cannot be told how much to think: it answers as it does", name()))
         }
-        (Thinks::Always, Thinking::Off) => {
+        (ThinkingControl::Always, Thinking::Off) => {
             Some(format!("{} cannot be kept from thinking: it is asked to think as little as it can", name()))
         }
         _ => None,
@@ -33,7 +33,10 @@ pub(crate) fn notice(info: &ModelInfo, asked: Thinking) -> Option<String> {
 /// for in this very call is answered to: a default is for the models that can.
 pub(crate) fn unheard(info: &ModelInfo, asked: Option<Thinking>, flag: Option<Think>) -> Option<String> {
     let asked = asked.filter(|_| flag.is_some())?;
-    if asked != Thinking::Off && info.thinks != Thinks::Untold && Way::of(info) != Way::Instructed {
+    if asked != Thinking::Off
+        && info.thinks != ThinkingControl::Untold
+        && ContinuationForm::of(info) != ContinuationForm::Instructed
+    {
         let name = one_line(&info.full_name()).into_owned();
         return Some(format!("{name} continues the text as it is: there is no place to think in"));
     }
@@ -52,14 +55,20 @@ mod tests {
             ..ModelInfo::local("box", "m", 8_192, 1_024)
         };
         let of = |thinks| ModelInfo { thinks, ..chats.clone() };
-        assert_eq!(notice(&of(Thinks::Told), Thinking::Off), None);
-        assert_eq!(notice(&of(Thinks::Always), Thinking::High), None);
-        assert!(notice(&of(Thinks::Always), Thinking::Off).unwrap().contains("as little as it can"));
-        assert!(notice(&of(Thinks::Untold), Thinking::Low).unwrap().contains("box/m cannot be told"));
+        assert_eq!(notice(&of(ThinkingControl::Told), Thinking::Off), None);
+        assert_eq!(notice(&of(ThinkingControl::Always), Thinking::High), None);
+        assert!(notice(&of(ThinkingControl::Always), Thinking::Off).unwrap().contains("as little as it can"));
+        assert!(
+            notice(&of(ThinkingControl::Untold), Thinking::Low).unwrap().contains("box/m cannot be told")
+        );
         let flag = Some(Think::High);
-        assert_eq!(unheard(&of(Thinks::Told), Some(Thinking::High), flag), None);
-        assert_eq!(unheard(&of(Thinks::Untold), Some(Thinking::High), None), None, "a default is no request");
-        let raw = ModelInfo { completion_endpoint: true, ..of(Thinks::Told) };
+        assert_eq!(unheard(&of(ThinkingControl::Told), Some(Thinking::High), flag), None);
+        assert_eq!(
+            unheard(&of(ThinkingControl::Untold), Some(Thinking::High), None),
+            None,
+            "a default is no request"
+        );
+        let raw = ModelInfo { completion_endpoint: true, ..of(ThinkingControl::Told) };
         assert!(unheard(&raw, Some(Thinking::High), flag).unwrap().contains("no place to think"));
         assert_eq!(unheard(&raw, Some(Thinking::Off), Some(Think::Off)), None);
     }

@@ -19,12 +19,12 @@ mod view;
 mod wording;
 mod write;
 
-use loom::{CellKey, PositionId, Role, RowError, Rows, TreeId, ViewName};
+use loom::{CellKey, PositionId, Role, RowError, TreeId, TreeReader, ViewName};
 
 use crate::app::App;
 use crate::args::tree::TreeCommand;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
 pub(crate) use compact::compact;
@@ -35,7 +35,11 @@ pub(crate) use search::search;
 ///
 /// # Errors
 /// As each command says; a tree, node or view that is not there is `not_found`.
-pub(crate) async fn run(app: &App, asker: &Asker, command: TreeCommand) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(
+    app: &App,
+    asker: &Asker,
+    command: TreeCommand,
+) -> Result<CommandOutcome, CommandError> {
     match command {
         TreeCommand::New(args) => library::new(app, asker, args).await,
         TreeCommand::List(args) => library::list(app, asker, args).await,
@@ -61,8 +65,8 @@ pub(crate) async fn run(app: &App, asker: &Asker, command: TreeCommand) -> Resul
         TreeCommand::Head(args) => mark::head(app, asker, args).await,
         TreeCommand::Note(args) => mark::note(app, asker, args).await,
         TreeCommand::Compact(args) => compact(app, asker, args).await,
-        TreeCommand::Undo(args) => step(app, asker, args, loom::Op::Undo).await.map(Outcome::Stepped),
-        TreeCommand::Redo(args) => step(app, asker, args, loom::Op::Redo).await.map(Outcome::Stepped),
+        TreeCommand::Undo(args) => step(app, asker, args, loom::Op::Undo).await.map(CommandOutcome::Stepped),
+        TreeCommand::Redo(args) => step(app, asker, args, loom::Op::Redo).await.map(CommandOutcome::Stepped),
         TreeCommand::Log(args) => history::log(app, asker, args).await,
         TreeCommand::View(args) => view::view(app, asker, args.action).await,
         TreeCommand::Search(args) => search(app, asker, args).await,
@@ -85,7 +89,7 @@ async fn look<T: Send + 'static>(
     asker: &Asker,
     tree: TreeId,
     view: &ViewName,
-    f: impl FnOnce(&dyn Rows, PositionId) -> Result<T, RowError> + Send + 'static,
+    f: impl FnOnce(&dyn TreeReader, PositionId) -> Result<T, RowError> + Send + 'static,
 ) -> Result<T, CommandError> {
     let tip = CellKey::Tip { view: view.clone() };
     let found = app.read(asker, tree, move |rows| match rows.cell(&tip)?.value.as_position() {

@@ -9,15 +9,16 @@ use crate::app::App;
 use crate::args::TreeArg;
 use crate::args::tree::Verify;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::{Sealed, Verified};
 use crate::rights::Asker;
 use agent::stored::StoreEvidence;
 
 /// `tree verify`.
-pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Outcome, CommandError> {
+pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<CommandOutcome, CommandError> {
     if let Some(file) = &args.file {
-        return crate::transfer::verify_file(app, file).map(|report| Outcome::Verified(verified(report)));
+        return crate::transfer::verify_file(app, file)
+            .map(|report| CommandOutcome::Verified(verified(report)));
     }
     let tree = app.tree_named(asker, args.tree.as_deref().unwrap_or_default()).await?;
     let node = match &args.node {
@@ -29,7 +30,7 @@ pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Out
         report.problems.retain(|problem| problem.node == Some(node));
         report.status = loom::verify::status(&report.problems);
     }
-    Ok(Outcome::Verified(verified(report)))
+    Ok(CommandOutcome::Verified(verified(report)))
 }
 
 /// Verifies a tree of a store, however large, as of one moment.
@@ -49,7 +50,7 @@ fn verified(report: Report) -> Verified {
 }
 
 /// `tree seal`: signs the head with this home's key, which is made the first time.
-pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<Outcome, CommandError> {
+pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<CommandOutcome, CommandError> {
     let (tree, _) = app.tree(asker, &args).await?;
     let (seq, head) = app
         .read(asker, tree, move |rows| {
@@ -68,7 +69,7 @@ pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<Outc
     let seal = sign(&secret, tree, seq, head, app.now());
     let key = seal.key.clone();
     app.runtime.store.add_seal(&asker.principal, tree, seal).await?;
-    Ok(Outcome::Sealed(Sealed { seq, head, key }))
+    Ok(CommandOutcome::Sealed(Sealed { seq, head, key }))
 }
 
 /// The 32 bytes of `<home>/seal.key`.

@@ -13,13 +13,13 @@ use workspace::{FileError, FileId, Root, StoreGuard};
 use crate::app::App;
 use crate::args::workspace::{FolderArg, WorkspaceCommand};
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::workspace::{TrustState, WorkspaceShown, Workspaces};
 use crate::rights::Asker;
 
 /// A folder that was looked at; nothing of it is loaded by that.
 #[derive(Debug)]
-pub struct Looked {
+pub struct InspectedFolder {
     /// The folder.
     pub root: Root,
     /// Which one it is.
@@ -28,7 +28,7 @@ pub struct Looked {
     pub inventory: Inventory,
 }
 
-impl Looked {
+impl InspectedFolder {
     /// Looks at a folder; the files of `guard` are never read.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ fn nearest(records: Vec<TrustRecord>, id: &WorkspaceId) -> Option<TrustRecord> {
 pub async fn keep(
     store: &Store,
     who: &Principal,
-    looked: &Looked,
+    looked: &InspectedFolder,
     answer: TrustAnswer,
     at: Millis,
 ) -> Result<(), StoreError> {
@@ -107,13 +107,13 @@ pub(crate) async fn workspaces(
     app: &App,
     asker: &Asker,
     command: WorkspaceCommand,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let workspaces = match command {
         WorkspaceCommand::List => list(app, asker).await?,
         WorkspaceCommand::Trust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Trust).await?],
         WorkspaceCommand::Untrust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Distrust).await?],
     };
-    Ok(Outcome::Workspaces(Workspaces { workspaces }))
+    Ok(CommandOutcome::Workspaces(Workspaces { workspaces }))
 }
 
 async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandError> {
@@ -121,7 +121,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     let mut found = Vec::new();
     for record in &records {
         let (record, at) = read(record)?;
-        found.push(match Looked::at(&record.id.path, &app.guard) {
+        found.push(match InspectedFolder::at(&record.id.path, &app.guard) {
             Ok(looked) => shown(app, looked, Some((record, at))),
             Err(error) => missing(app, &record, at, &error),
         });
@@ -129,7 +129,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     let current = app.workspace.folder.as_deref();
     if let Some(folder) = current
         && !found.iter().any(|shown| shown.current)
-        && let Ok(looked) = Looked::at(folder, &app.guard)
+        && let Ok(looked) = InspectedFolder::at(folder, &app.guard)
     {
         let elsewhere = answered(app.runtime.store.as_ref(), &asker.principal, &looked.id).await?;
         found.push(shown(app, looked, elsewhere.map(|record| (record, Millis(0)))));
@@ -157,7 +157,7 @@ async fn answer(
             "name a folder of its own",
         ));
     }
-    let looked = Looked::at(&canonical, &app.guard)
+    let looked = InspectedFolder::at(&canonical, &app.guard)
         .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
     let now = app.now();
     keep(app.runtime.store.as_ref(), &asker.principal, &looked, answer, now).await?;
@@ -165,8 +165,8 @@ async fn answer(
     Ok(shown(app, looked, Some((record, now))))
 }
 
-fn shown(app: &App, looked: Looked, record: Option<(TrustRecord, Millis)>) -> WorkspaceShown {
-    let Looked { id, inventory, .. } = looked;
+fn shown(app: &App, looked: InspectedFolder, record: Option<(TrustRecord, Millis)>) -> WorkspaceShown {
+    let InspectedFolder { id, inventory, .. } = looked;
     let current = app.workspace.folder.as_deref() == Some(&id.path);
     let arrival = app.workspace.arrival.filter(|arrival| current && *arrival == WorkspaceOrigin::HomesOwn);
     let earlier = record.as_ref().map(|(record, _)| record);

@@ -8,16 +8,16 @@ mod home;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use drawloom_commands::args::chat::Chat;
+use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::Slashed;
-use drawloom_commands::{Asker, CommandError, Outcome};
+use drawloom_commands::{Asker, CommandError, CommandOutcome};
 use home::{TestHome, field, homes};
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
 use model::{
-    Call, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt, RawResponse,
-    ScriptModel,
+    CallOrigin, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace, Params,
+    Prompt, RawResponse, ScriptModel,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +34,8 @@ impl<'a> Talk<'a> {
     }
 
     async fn as_set(home: &'a TestHome) -> Self {
-        let conversation = Conversation::open(&home.app, &Asker::owner(), &Chat::default()).await.unwrap();
+        let conversation =
+            Conversation::open(&home.app, &Asker::owner(), &ChatArgs::default()).await.unwrap();
         Self { home, conversation }
     }
 
@@ -47,7 +48,7 @@ impl<'a> Talk<'a> {
         match self.take(line).await? {
             Slashed::Turn => {
                 let done = self.conversation.answer(&self.home.app, &Asker::owner()).await?;
-                Ok(Slashed::Done(Box::new(Outcome::Chatted(done))))
+                Ok(Slashed::Done(Box::new(CommandOutcome::Chatted(done))))
             }
             other => Ok(other),
         }
@@ -327,7 +328,7 @@ struct Far {
 impl Far {
     fn new() -> Self {
         let echo = ScriptModel::echo(ScriptOptions::default());
-        let info = ModelInfo { provider: "far".into(), place: Place::Remote, ..echo.info().clone() };
+        let info = ModelInfo { provider: "far".into(), place: ModelPlace::Remote, ..echo.info().clone() };
         Self { echo, info }
     }
 }
@@ -338,14 +339,14 @@ impl Model for Far {
         &self.info
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.echo.encode(prompt, params)
     }
 
     async fn send(
         &self,
-        request: &Encoded,
-        call: &Call,
+        request: &EncodedRequest,
+        call: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         self.echo.send(request, call, exchange).await

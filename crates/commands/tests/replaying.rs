@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use drawloom_commands::app::Models;
-use drawloom_commands::args::chat::Chat;
+use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::Slashed;
 use drawloom_commands::{Asker, CommandError};
 use home::{TestHome, field, homes};
 use model::script::ScriptOptions;
 use model::{
-    Call, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Params, Place, Prompt, RawResponse,
-    ScriptModel,
+    CallOrigin, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace, Params,
+    Prompt, RawResponse, ScriptModel,
 };
 use serde_json::Value;
 
@@ -35,14 +35,14 @@ impl Model for Other {
         &self.info
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.script.encode(prompt, params)
     }
 
     async fn send(
         &self,
-        request: &Encoded,
-        call: &Call,
+        request: &EncodedRequest,
+        call: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         self.asked.lock().unwrap().push(serde_json::from_slice(request.body()).unwrap());
@@ -58,7 +58,7 @@ struct Named {
 }
 
 impl Named {
-    fn with(mut self, name: &str, place: Place, window: u32) -> Self {
+    fn with(mut self, name: &str, place: ModelPlace, window: u32) -> Self {
         let script = ScriptModel::echo(ScriptOptions::default());
         let (provider, model) = name.split_once('/').unwrap();
         let info = ModelInfo {
@@ -86,12 +86,12 @@ impl Models for Named {
 /// A home in which `here/a` is asked unless another one is named; returns what is asked.
 fn furnish(home: &mut TestHome) -> Arc<Mutex<Vec<Value>>> {
     let models = Named::default()
-        .with("here/a", Place::Local, 32_000)
-        .with("here/b", Place::Local, 32_000)
-        .with("here/small", Place::Local, 2_400)
-        .with("far/m", Place::Remote, 200_000)
-        .with("far/n", Place::Remote, 200_000)
-        .with("other/m", Place::Remote, 200_000);
+        .with("here/a", ModelPlace::Local, 32_000)
+        .with("here/b", ModelPlace::Local, 32_000)
+        .with("here/small", ModelPlace::Local, 2_400)
+        .with("far/m", ModelPlace::Remote, 200_000)
+        .with("far/n", ModelPlace::Remote, 200_000)
+        .with("other/m", ModelPlace::Remote, 200_000);
     let asked = Arc::clone(&models.asked);
     home.app.models = Arc::new(models);
     name(home, None);
@@ -106,7 +106,7 @@ fn name(home: &mut TestHome, named: Option<&str>) {
 
 /// Says something in `main`; the node of the answer.
 async fn say(home: &TestHome, text: &str) -> (String, String) {
-    let mut talk = Conversation::open(&home.app, &Asker::owner(), &Chat::default()).await.unwrap();
+    let mut talk = Conversation::open(&home.app, &Asker::owner(), &ChatArgs::default()).await.unwrap();
     let taken = talk.take(&home.app, &Asker::owner(), text).await.unwrap();
     assert_eq!(taken, Slashed::Turn);
     let outcome = talk.answer(&home.app, &Asker::owner()).await.unwrap();
@@ -273,7 +273,7 @@ async fn s10_a_model_that_has_moved_elsewhere_does_not_get_what_was_said_here() 
     for mut home in homes() {
         furnish(&mut home);
         let (node, _) = say(&home, "a secret").await;
-        let moved = Named::default().with("here/a", Place::Remote, 32_000);
+        let moved = Named::default().with("here/a", ModelPlace::Remote, 32_000);
         let asked = Arc::clone(&moved.asked);
         home.app.models = Arc::new(moved);
         let refused = home.err(&["context", "replay", &node]).await;

@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 use drawloom_context::dialogue::{DialogueRequest, dialogue};
 use drawloom_context::{
-    BootFile, Bootstrap, Budget, Estimator, Previous, SkillEntry, SkillsIndex, Target, ToolSpec, cover, reuse,
+    BootFile, Bootstrap, Estimator, Previous, SkillEntry, SkillsIndex, TargetModel, TokenBudget, ToolSpec,
+    cover, reuse,
 };
 use loom::id::Entropy;
 use loom::memory::MemoryTree;
 use loom::plan::{NewText, NewTree, Request, plan};
-use loom::rows::Injection;
+use loom::reader::Injection;
 use loom::{
-    Author, Block, CellKey, Digest, IdSource, Millis, Mode, NodeId, Op, PlanError, Role, Rows, Slice, TreeId,
-    Trust, ViewName,
+    Author, Block, CellKey, Digest, IdSource, Millis, Mode, NodeId, Op, PlanError, ReadSet, Role, TreeId,
+    TreeReader, Trust, ViewName,
 };
 use model::script::ScriptOptions;
 use model::{DialectName, Model, Params, ScriptModel};
@@ -61,7 +62,7 @@ fn measure(window: u64, nodes: usize) {
         }
     }
     tree.say(Role::User, "and now?");
-    let target = Target {
+    let target = TargetModel {
         provider: "p".into(),
         dialect: DialectName::OpenAiChat,
         model: "m".into(),
@@ -71,7 +72,7 @@ fn measure(window: u64, nodes: usize) {
     };
     let mut request = DialogueRequest {
         bootstrap: Arc::new(workspace()),
-        ..DialogueRequest::new(ViewName::default(), target, Budget::new(window, 8_000, None))
+        ..DialogueRequest::new(ViewName::default(), target, TokenBudget::new(window, 8_000, None))
     };
     let estimator = Estimator::default();
     let model = ScriptModel::echo(ScriptOptions::default());
@@ -162,7 +163,7 @@ impl Tree {
             now: Millis(self.now),
             op,
         };
-        let mut slice = Slice::default();
+        let mut slice = ReadSet::default();
         loop {
             let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
             match plan(&request, &slice, &mut entropy) {

@@ -12,7 +12,7 @@ use crate::injection::Offer;
 use crate::manifest::{CallCut, ModelRef};
 use crate::prefix::{FrozenText, Prefix};
 use crate::segment::{Kind, Source};
-use crate::target::Target;
+use crate::target::TargetModel;
 
 /// How long after a request providers still have its beginning, at the most, in ms.
 pub const CACHE_LIVES: i64 = 60 * 60 * 1_000;
@@ -48,7 +48,7 @@ pub struct Previous {
 }
 
 /// Whether caches have lost a request that was answered at `at`.
-pub fn is_cold(last: &ModelRef, at: Millis, target: &Target, now: Millis) -> bool {
+pub fn is_cold(last: &ModelRef, at: Millis, target: &TargetModel, now: Millis) -> bool {
     let other =
         (&last.provider, &last.name, last.dialect) != (&target.provider, &target.model, target.dialect);
     other || now.0.saturating_sub(at.0) > CACHE_LIVES

@@ -38,7 +38,7 @@ pub struct BodyDelta {
 
 /// An earlier request of the session.
 #[derive(Debug, Clone, Copy)]
-pub struct Base<'a> {
+pub struct EarlierRequest<'a> {
     /// Digest of its manifest.
     pub manifest: Digest,
     /// How its body is stored.
@@ -57,7 +57,7 @@ pub struct BodyMismatch {
 
 /// Stores a body against an earlier one, if that saves anything. Returns the description and the bytes to be
 /// stored under [`StoredBody::middle`].
-pub fn store<'b>(body: &'b [u8], base: Option<Base<'_>>) -> (StoredBody, &'b [u8]) {
+pub fn store<'b>(body: &'b [u8], base: Option<EarlierRequest<'_>>) -> (StoredBody, &'b [u8]) {
     let delta = base.and_then(|base| {
         let hops = base.stored.delta.as_ref().map_or(0, |delta| delta.hops) + 1;
         let prefix = body.iter().zip(base.body).take_while(|(a, b)| a == b).count();
@@ -111,7 +111,7 @@ mod tests {
         fn a_body_comes_back_byte_for_byte(bodies in prop::collection::vec("[ab]{0,40}", 1..60)) {
             let mut last: Option<(Digest, StoredBody, Vec<u8>)> = None;
             for (turn, body) in bodies.iter().enumerate() {
-                let base = last.as_ref().map(|(manifest, stored, body)| Base { manifest: *manifest, stored, body });
+                let base = last.as_ref().map(|(manifest, stored, body)| EarlierRequest { manifest: *manifest, stored, body });
                 let (stored, middle) = store(body.as_bytes(), base);
                 let rebuilt = rebuild(&stored, middle, last.as_ref().map(|(_, _, body)| body.as_slice())).unwrap();
                 prop_assert_eq!(&rebuilt, body.as_bytes());
@@ -125,7 +125,7 @@ mod tests {
     fn a_turn_costs_what_is_new_in_it() {
         let first = b"{\"prompt\":\"once upon a time\"}";
         let (stored, _) = store(first, None);
-        let base = Base { manifest: Digest::ZERO, stored: &stored, body: first };
+        let base = EarlierRequest { manifest: Digest::ZERO, stored: &stored, body: first };
         let (_, middle) = store(b"{\"prompt\":\"once upon a time it rained\"}", Some(base));
         assert_eq!(middle, b" it rained");
     }

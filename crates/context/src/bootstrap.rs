@@ -58,7 +58,7 @@ pub struct Bootstrap {
 
 /// A file as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fitted<'a> {
+pub struct TrimmedFile<'a> {
     /// The file.
     pub file: &'a BootFile,
     /// What is sent of it.
@@ -79,13 +79,13 @@ impl Bootstrap {
     }
 
     /// The files within their caps, for a share of the window of `tokens` tokens that the identity is part of.
-    pub fn fit(&self, tokens: u64, estimator: &Estimator) -> Vec<Fitted<'_>> {
+    pub fn fit(&self, tokens: u64, estimator: &Estimator) -> Vec<TrimmedFile<'_>> {
         fit(&self.files, tokens.saturating_sub(estimator.of(&self.identity)), estimator)
     }
 }
 
 /// The files within their caps, in at most `room` tokens as far as that can be.
-pub(crate) fn fit<'a>(files: &'a [BootFile], room: u64, estimator: &Estimator) -> Vec<Fitted<'a>> {
+pub(crate) fn fit<'a>(files: &'a [BootFile], room: u64, estimator: &Estimator) -> Vec<TrimmedFile<'a>> {
     let sizes: Vec<usize> = files.iter().map(|file| file.text.chars().count()).collect();
     let mut caps: Vec<usize> = sizes.iter().map(|size| (*size).min(FILE_CAP)).collect();
     let mut order: Vec<usize> = (0..files.len()).collect();
@@ -109,7 +109,7 @@ pub(crate) fn fit<'a>(files: &'a [BootFile], room: u64, estimator: &Estimator) -
     }
     let fitted = files.iter().zip(sizes).zip(caps).map(|((file, size), cap)| {
         let (text, kept) = headed(file, cap);
-        Fitted { file, text, cut: (kept < size).then_some((size, kept)) }
+        TrimmedFile { file, text, cut: (kept < size).then_some((size, kept)) }
     });
     fitted.collect()
 }

@@ -7,7 +7,7 @@ pub const MARGIN: u64 = 1_024;
 
 /// The tokens of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
+pub struct TokenBudget {
     /// The model's effective window.
     pub window: u64,
     /// Kept for the answer.
@@ -16,7 +16,7 @@ pub struct Budget {
     pub budget: u64,
 }
 
-impl Budget {
+impl TokenBudget {
     /// For a model with this window and limit of output, both in tokens, and the output asked for, if it is
     /// less. A window too small for the margin gives it up before it gives up the text.
     pub fn new(window: u64, output_limit: u64, asked: Option<u64>) -> Self {
@@ -40,14 +40,14 @@ mod tests {
 
     #[test]
     fn output_and_margin_come_off_the_window() {
-        assert_eq!(Budget::new(32_768, 4_096, None).budget, 32_768 - 4_096 - 1_024);
-        assert_eq!(Budget::new(8_192, 100_000, None).reserved_output, 2_048);
-        assert_eq!(Budget::new(8_192, 4_096, Some(96)).reserved_output, 96);
+        assert_eq!(TokenBudget::new(32_768, 4_096, None).budget, 32_768 - 4_096 - 1_024);
+        assert_eq!(TokenBudget::new(8_192, 100_000, None).reserved_output, 2_048);
+        assert_eq!(TokenBudget::new(8_192, 4_096, Some(96)).reserved_output, 96);
     }
 
     #[test]
     fn a_tiny_window_still_leaves_room_for_text() {
-        let tiny = Budget::new(512, 512, None);
+        let tiny = TokenBudget::new(512, 512, None);
         assert!(tiny.budget > tiny.window / 2, "{tiny:?}");
     }
 }

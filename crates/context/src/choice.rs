@@ -1,22 +1,22 @@
 //! What of a conversation is sent, below what: the choices, before anything is written down.
 
-use loom::path::Exceptions;
-use loom::rows::Injection;
-use loom::{NodeId, Place, PositionId, Role, Rows, Trust};
+use loom::path::ViewOverrides;
+use loom::reader::Injection;
+use loom::{NodeId, PositionId, Role, TextOffset, TreeReader, Trust};
 
 use crate::activation::{ChangedFiles, FileChange, changes, reverted, standing, topic};
 use crate::bootstrap::Bootstrap;
 use crate::circling;
-use crate::dialogue::{Around, DialogueRequest};
+use crate::dialogue::{Dependencies, DialogueRequest};
 use crate::document::Pinned;
 use crate::history::{History, unsent};
 use crate::injection::{Offer, Standing};
 use crate::manifest::PathRun;
 use crate::pairs::Pairs;
-use crate::piece::{ContextError, Piece};
+use crate::piece::{ContextError, RequestPiece};
 use crate::prefix::Prefix;
+use crate::render_history::{Renderer, Spoken};
 use crate::segment::{Kind, Source};
-use crate::spoken::{Speaker, Spoken};
 use crate::trim::{Strategy, fit};
 use crate::zone::Zone;
 
@@ -28,11 +28,11 @@ const FIRST_TURN: u64 = 4;
 const NOTICES: u64 = 256;
 
 /// A request under way.
-pub(crate) struct Choice<'a> {
-    pub(crate) rows: &'a dyn Rows,
+pub(crate) struct WindowChoice<'a> {
+    pub(crate) rows: &'a dyn TreeReader,
     pub(crate) request: &'a DialogueRequest,
-    pub(crate) around: &'a Around<'a>,
-    pub(crate) path: &'a Exceptions,
+    pub(crate) around: &'a Dependencies<'a>,
+    pub(crate) path: &'a ViewOverrides,
     pub(crate) pinned: &'a Pinned,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Chosen {
     /// The first of them that is sent.
     pub(crate) from: usize,
     /// Where the window starts now, if it had to move.
-    pub(crate) moved: Option<Place>,
+    pub(crate) moved: Option<TextOffset>,
     /// The first turn of all, where it stays.
     pub(crate) first: Vec<Spoken>,
     /// What is shown for the first time.
@@ -55,7 +55,7 @@ pub(crate) struct Chosen {
     /// Lines for the owner.
     pub(crate) notices: Vec<String>,
     /// Files that have changed and are not told of.
-    pub(crate) untold: Vec<Piece>,
+    pub(crate) untold: Vec<RequestPiece>,
 }
 
 impl Chosen {
@@ -72,13 +72,13 @@ impl Chosen {
     }
 }
 
-impl Choice<'_> {
+impl WindowChoice<'_> {
     /// Chooses: the prefix of the request before, as long as its beginning is that of this one, else a fresh one;
     /// then what fits below it.
-    pub(crate) fn choose(&self, start: Option<Place>) -> Result<Chosen, ContextError> {
+    pub(crate) fn choose(&self, start: Option<TextOffset>) -> Result<Chosen, ContextError> {
         let DialogueRequest { view, target, budget, previous, bootstrap, strategy, .. } = self.request;
         let estimator = self.around.estimator;
-        let speaker = Speaker { target, estimator, pictures: self.around.pictures };
+        let speaker = Renderer { target, estimator, pictures: self.around.pictures };
         let History { mut spoken, complete, start } =
             History::read(self.rows, view, self.path, start, &speaker, budget.budget)?;
         if let Some(again) = &self.request.again {
@@ -135,7 +135,7 @@ impl Choice<'_> {
         }
         if chosen.from > 0 || !complete {
             chosen.moved =
-                chosen.spoken.get(chosen.from).map(|said| Place { position: said.position.id, at: 0 });
+                chosen.spoken.get(chosen.from).map(|said| TextOffset { position: said.position.id, at: 0 });
             chosen.prefix.start = chosen.moved.map(|place| place.position);
         }
         let begins = chosen.spoken.get(chosen.from).map_or(0, |said| said.position.depth);
@@ -177,7 +177,7 @@ impl Choice<'_> {
         Prefix { start, ..Prefix::fit(bootstrap, budget.window, target, self.around.estimator) }
     }
 
-    fn first_turn(&self, speaker: &Speaker<'_>) -> Result<Vec<Spoken>, ContextError> {
+    fn first_turn(&self, speaker: &Renderer<'_>) -> Result<Vec<Spoken>, ContextError> {
         let before = self.path.tip.depth + 1;
         Ok(History::first_turn(self.rows, &self.request.view, self.path, before, speaker)?)
     }
@@ -324,7 +324,11 @@ impl Choice<'_> {
                         .push(format!("{} has changed: the next session has it; {cost}", change.name));
                 }
                 let source = Source::File { path: change.name.to_owned(), digest };
-                untold.push(Piece::left_out(Kind::File, source, "it has changed: the next session has it"));
+                untold.push(RequestPiece::left_out(
+                    Kind::File,
+                    source,
+                    "it has changed: the next session has it",
+                ));
             }
         }
         chosen.untold = untold;
@@ -333,7 +337,7 @@ impl Choice<'_> {
 
 /// Whether the files that stand above are not those there are.
 fn differs(frozen: &Prefix, bootstrap: &Bootstrap) -> bool {
-    let now = bootstrap.files.iter().filter(|file| file.name != crate::fitting::HANDOFF);
+    let now = bootstrap.files.iter().filter(|file| file.name != crate::prefix_builder::HANDOFF);
     let now = now.map(|file| (file.name.as_str(), file.digest));
     !now.eq(standing(frozen).map(|(name, digest, _)| (name, digest)))
 }

@@ -4,8 +4,8 @@
 use loom::{Role, ToolStatus};
 
 use crate::injection::Offer;
-use crate::signals::{Lately, Signal, noticed};
-use crate::spoken::{Line, Spoken};
+use crate::render_history::{Line, Spoken};
+use crate::signals::{RecentTurns, Signal, noticed};
 use crate::zone::Zone;
 
 /// Nodes that are looked at.
@@ -50,7 +50,7 @@ fn signal(spoken: &[Spoken]) -> Option<Signal> {
     let failed: Vec<String> = failed.filter_map(made).collect();
     let failed: Vec<&str> = failed.iter().map(String::as_str).collect();
     let (answers, questions) = (last(Role::Assistant, ANSWERS), last(Role::User, QUESTIONS));
-    Signal::of(&Lately { answers: &answers, questions: &questions, failed_calls: &failed })
+    Signal::of(&RecentTurns { answers: &answers, questions: &questions, failed_calls: &failed })
 }
 
 /// The beginning of the first text of a node.

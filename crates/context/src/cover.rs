@@ -1,10 +1,10 @@
 //! From pieces and encoded bytes to segments that cover the body.
 
-use model::Encoded;
+use model::EncodedRequest;
 
 use crate::estimate::Estimator;
-use crate::piece::{ContextError, Owners, Piece};
-use crate::segment::{Decision, Kind, Segment, Source};
+use crate::piece::{ContextError, Owners, RequestPiece};
+use crate::segment::{Kind, Segment, SegmentOutcome, Source};
 
 /// The segments of an encoded request: every byte of the body in exactly one, pieces in the order they stand,
 /// the form between them named as framing, and behind them what was left out.
@@ -13,8 +13,8 @@ use crate::segment::{Decision, Kind, Segment, Source};
 /// [`ContextError::Uncovered`] when a part of the body belongs to no piece, or two pieces overlap. Nothing may
 /// be sent then.
 pub fn cover(
-    encoded: &Encoded,
-    pieces: &[Piece],
+    encoded: &EncodedRequest,
+    pieces: &[RequestPiece],
     estimator: &Estimator,
 ) -> Result<Vec<Segment>, ContextError> {
     let owners = Owners::of(pieces);
@@ -44,7 +44,7 @@ pub fn cover(
     if len > at {
         segments.push(framing(encoded, at, len, estimator));
     }
-    let unsent = pieces.iter().filter(|piece| matches!(piece.decision, Decision::LeftOut { .. }));
+    let unsent = pieces.iter().filter(|piece| matches!(piece.decision, SegmentOutcome::LeftOut { .. }));
     segments.extend(unsent.map(|piece| segment(piece, None)));
     check(&segments, len)?;
     Ok(segments)
@@ -62,7 +62,7 @@ fn check(segments: &[Segment], len: u64) -> Result<(), ContextError> {
     if at == len { Ok(()) } else { Err(ContextError::Uncovered { from: at, to: len }) }
 }
 
-fn segment(piece: &Piece, bytes: Option<(u64, u64)>) -> Segment {
+fn segment(piece: &RequestPiece, bytes: Option<(u64, u64)>) -> Segment {
     Segment {
         kind: piece.kind,
         source: piece.source.clone(),
@@ -76,7 +76,7 @@ fn segment(piece: &Piece, bytes: Option<(u64, u64)>) -> Segment {
     }
 }
 
-fn framing(encoded: &Encoded, from: u64, to: u64, estimator: &Estimator) -> Segment {
+fn framing(encoded: &EncodedRequest, from: u64, to: u64, estimator: &Estimator) -> Segment {
     let bytes = &encoded.body()[from as usize..to as usize];
     let text = String::from_utf8_lossy(bytes);
     Segment {
@@ -89,6 +89,6 @@ fn framing(encoded: &Encoded, from: u64, to: u64, estimator: &Estimator) -> Segm
         bytes: Some((from, to)),
         stable: from == 0,
         trust: None,
-        decision: Decision::Sent,
+        decision: SegmentOutcome::Sent,
     }
 }

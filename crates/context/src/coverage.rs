@@ -6,7 +6,7 @@ use crate::manifest::PathRun;
 
 /// What covers a run of the path that is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Covered {
+pub enum CoveredBy {
     /// Observations, up to an entry of their ledger.
     Observed(Seq),
     /// The plain fallback, up to an entry of the ledger.
@@ -15,7 +15,7 @@ pub enum Covered {
     Nothing,
 }
 
-impl Covered {
+impl CoveredBy {
     /// In a word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Covered {
 /// from what is durable: whoever has to wait for an observation waits before the request is put together.
 pub trait Coverage {
     /// What covers a run that leaves, or has left, the window.
-    fn covered(&self, run: &PathRun) -> Covered;
+    fn covered(&self, run: &PathRun) -> CoveredBy;
 }
 
 /// Nothing is remembered: nodes leave, and the manifest says so.
@@ -47,7 +47,7 @@ pub trait Coverage {
 pub struct NothingRemembered;
 
 impl Coverage for NothingRemembered {
-    fn covered(&self, _: &PathRun) -> Covered {
-        Covered::Nothing
+    fn covered(&self, _: &PathRun) -> CoveredBy {
+        CoveredBy::Nothing
     }
 }

@@ -7,16 +7,15 @@
 
 use std::sync::Arc;
 
-use loom::path::Exceptions;
+use loom::path::ViewOverrides;
 use loom::render::{Passage, tip};
-use loom::{CellKey, NodeId, PositionId, Rows, ViewName};
+use loom::{CellKey, NodeId, PositionId, TreeReader, ViewName};
 use model::{Chat, ChatPart, Prompt};
 
 use crate::activation::Previous;
-use crate::again::Again;
 use crate::bootstrap::Bootstrap;
-use crate::budget::Budget;
-use crate::choice::{Choice, Chosen, GAP};
+use crate::budget::TokenBudget;
+use crate::choice::{Chosen, GAP, WindowChoice};
 use crate::coverage::{Coverage, NothingRemembered};
 use crate::document::{Build, Pinned};
 use crate::estimate::Estimator;
@@ -25,10 +24,11 @@ use crate::injection::Offer;
 use crate::manifest::PathRun;
 use crate::messages::Messages;
 use crate::pairs::Pairs;
-use crate::piece::{Assembled, ContextError, Piece};
+use crate::piece::{Assembled, ContextError, RequestPiece};
+use crate::render_history::{NoPictures, Pictures, Spoken};
+use crate::replay::ReplayConstraints;
 use crate::segment::{Kind, Source};
-use crate::spoken::{NoPictures, Pictures, Spoken};
-use crate::target::Target;
+use crate::target::TargetModel;
 use crate::trim::Strategy;
 
 /// What a turn is asked with.
@@ -39,9 +39,9 @@ pub struct DialogueRequest {
     /// Where to answer; the view's tip, if none.
     pub from: Option<PositionId>,
     /// Who is asked.
-    pub target: Target,
+    pub target: TargetModel,
     /// The tokens it may have.
-    pub budget: Budget,
+    pub budget: TokenBudget,
     /// What there is to stand above the cache boundary.
     pub bootstrap: Arc<Bootstrap>,
     /// The request before it.
@@ -57,12 +57,12 @@ pub struct DialogueRequest {
     /// What would be said next, behind all of it: a look at a request that is not made.
     pub said: Option<Passage>,
     /// The request that this one repeats.
-    pub again: Option<Again>,
+    pub again: Option<ReplayConstraints>,
 }
 
 impl DialogueRequest {
     /// A request at the tip of a view, with nothing around the conversation.
-    pub fn new(view: ViewName, target: Target, budget: Budget) -> Self {
+    pub fn new(view: ViewName, target: TargetModel, budget: TokenBudget) -> Self {
         Self {
             view,
             from: None,
@@ -81,7 +81,7 @@ impl DialogueRequest {
 }
 
 /// What a request is put together with.
-pub struct Around<'a> {
+pub struct Dependencies<'a> {
     /// What tokens are estimated with.
     pub estimator: &'a Estimator,
     /// What remembers the nodes that are not sent.
@@ -95,11 +95,11 @@ pub struct Around<'a> {
 /// # Errors
 /// As [`assemble`].
 pub fn dialogue(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     request: &DialogueRequest,
     estimator: &Estimator,
 ) -> Result<Assembled, ContextError> {
-    assemble(rows, request, &Around { estimator, coverage: &NothingRemembered, pictures: &NoPictures })
+    assemble(rows, request, &Dependencies { estimator, coverage: &NothingRemembered, pictures: &NoPictures })
 }
 
 /// Puts the request for a dialogue together.
@@ -108,21 +108,21 @@ pub fn dialogue(
 /// [`ContextError::Empty`] when nothing was said yet, [`ContextError::TooLong`] when the newest turn alone
 /// does not fit, or nothing may leave.
 pub fn assemble(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     request: &DialogueRequest,
-    around: &Around<'_>,
+    around: &Dependencies<'_>,
 ) -> Result<Assembled, ContextError> {
     let at = match request.from {
         Some(from) => from,
         None => tip(rows, &request.view)?,
     };
-    let path = Exceptions::read(rows, &request.view, at)?;
+    let path = ViewOverrides::read(rows, &request.view, at)?;
     let pinned = Pinned::of(rows, &request.view, &request.context, &request.instruction)?;
     let start = match &request.again {
         Some(again) => again.start,
         None => rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place(),
     };
-    let choice = Choice { rows, request, around, path: &path, pinned: &pinned };
+    let choice = WindowChoice { rows, request, around, path: &path, pinned: &pinned };
     let chosen = choice.choose(start)?;
     if !chosen.spoken[chosen.from..].iter().any(Spoken::says) {
         return Err(ContextError::Empty);
@@ -136,8 +136,8 @@ pub fn assemble(
 }
 
 /// Writes down what was chosen: parts, and the pieces that cover them.
-fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> Assembled {
-    let Choice { around, path, pinned, .. } = choice;
+fn put_together(choice: &WindowChoice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> Assembled {
+    let WindowChoice { around, path, pinned, .. } = choice;
     let estimator = around.estimator;
     let mut build = Build { estimator, next: 0, pieces: Vec::new() };
     let (tools, above) = chosen.prefix.parts(&mut build);
@@ -179,7 +179,7 @@ fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> 
     }
     let (list, unseen) = (messages.list, unseen + messages.unread);
     for (index, run) in left.iter().enumerate() {
-        let mut piece = Piece::left_out(
+        let mut piece = RequestPiece::left_out(
             Kind::History,
             Source::Left { left: index },
             &around.coverage.covered(run).reason(),
@@ -190,7 +190,7 @@ fn put_together(choice: &Choice<'_>, mut chosen: Chosen, left: Vec<PathRun>) -> 
     if unseen > 0 {
         let source = Source::Product { name: "pictures and sounds".to_owned() };
         let why = format!("{unseen} are not sent: this model takes none, or they are not here");
-        build.pieces.push(Piece::left_out(Kind::History, source, &why));
+        build.pieces.push(RequestPiece::left_out(Kind::History, source, &why));
     }
     build.pieces.append(&mut chosen.untold);
     let (trust, tainted_by) = chosen.trust();

@@ -4,21 +4,21 @@
 //! quarter of the window to a paragraph (else a sentence, else a cluster) and stays there, so that prefix and
 //! cache live in between. No marker stands in the prose.
 
-use loom::path::Exceptions;
+use loom::path::ViewOverrides;
 use loom::render::tip;
 use loom::{
-    CellKey, CellValue, NodeId, NodeRow, OriginRole, PositionId, RowError, Rows, Slot, Trust, ViewName,
+    CellKey, CellValue, NodeId, NodeRow, OriginRole, PositionId, RowError, Slot, TreeReader, Trust, ViewName,
     resolve,
 };
 use model::{Chat, ChatPart, PartId, Prompt, TextPart};
 
-use crate::again::Again;
-use crate::budget::Budget;
+use crate::budget::TokenBudget;
 use crate::estimate::Estimator;
 use crate::held;
-use crate::manifest::Way;
-use crate::piece::{Assembled, ContextError, Piece};
-use crate::segment::{Decision, Kind, Source};
+use crate::manifest::ContinuationForm;
+use crate::piece::{Assembled, ContextError, RequestPiece};
+use crate::replay::ReplayConstraints;
+use crate::segment::{Kind, SegmentOutcome, Source};
 use crate::tail::Tail;
 
 /// What a continuation is asked with.
@@ -29,9 +29,9 @@ pub struct DocumentRequest {
     /// Where to continue; the view's tip, if none.
     pub from: Option<PositionId>,
     /// The way the model takes it.
-    pub way: Way,
+    pub way: ContinuationForm,
     /// The tokens it may have.
-    pub budget: Budget,
+    pub budget: TokenBudget,
     /// Whether pending edits and the working buffer count as text: for a look at the next request.
     pub drafts: bool,
     /// Nodes sent before the document.
@@ -39,7 +39,7 @@ pub struct DocumentRequest {
     /// Nodes sent before everything else, as instructions.
     pub instruction: Vec<NodeId>,
     /// The request that this one repeats.
-    pub again: Option<Again>,
+    pub again: Option<ReplayConstraints>,
 }
 
 /// The instruction of the *instructed* way.
@@ -55,7 +55,7 @@ const WRITE: &str = "Write the text.";
 /// [`ContextError::Empty`] when there is no text at all, [`ContextError::TooLong`] when head, note and extra
 /// inputs take more than half of the budget.
 pub fn document(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     request: &DocumentRequest,
     estimator: &Estimator,
 ) -> Result<Assembled, ContextError> {
@@ -76,7 +76,7 @@ pub fn document(
         Some(from) => from,
         None => tip(rows, &request.view)?,
     };
-    let path = Exceptions::read(rows, &request.view, at)?;
+    let path = ViewOverrides::read(rows, &request.view, at)?;
     let start = match &request.again {
         Some(again) => again.start,
         None => rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place(),
@@ -166,12 +166,12 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    fn read(rows: &dyn Rows, request: &DocumentRequest) -> Result<Self, RowError> {
+    fn read(rows: &dyn TreeReader, request: &DocumentRequest) -> Result<Self, RowError> {
         Self::of(rows, &request.view, &request.context, &request.instruction)
     }
 
     pub(crate) fn of(
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         view: &ViewName,
         context: &[NodeId],
         instruction: &[NodeId],
@@ -193,7 +193,12 @@ impl Pinned {
     }
 
     /// A pinned text that is there and not empty.
-    fn shown(&self, rows: &dyn Rows, view: &ViewName, key: &CellKey) -> Result<Option<NodeRow>, RowError> {
+    fn shown(
+        &self,
+        rows: &dyn TreeReader,
+        view: &ViewName,
+        key: &CellKey,
+    ) -> Result<Option<NodeRow>, RowError> {
         let Some(position) = rows.cell(key)?.value.as_position() else { return Ok(None) };
         let row = rows.node(resolve::shown(rows, view, position)?)?;
         Ok(row.filter(|row| !row.node.text().is_empty()))
@@ -221,7 +226,7 @@ impl Pinned {
 pub(crate) struct Build<'a> {
     pub(crate) estimator: &'a Estimator,
     pub(crate) next: u32,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<RequestPiece>,
 }
 
 impl Build<'_> {
@@ -236,7 +241,7 @@ impl Build<'_> {
     ) -> TextPart {
         let id = PartId(self.next);
         self.next += 1;
-        self.pieces.push(Piece {
+        self.pieces.push(RequestPiece {
             parts: vec![id],
             kind,
             source,
@@ -245,7 +250,7 @@ impl Build<'_> {
             tokens: self.estimator.of(text),
             stable: false,
             trust,
-            decision: Decision::Sent,
+            decision: SegmentOutcome::Sent,
         });
         TextPart::new(id, text)
     }
@@ -256,10 +261,19 @@ impl Build<'_> {
         self.part(kind, source, reason, Some(row.node.trust), &text)
     }
 
-    fn prompt(&mut self, way: Way, pinned: &Pinned, text: &str, buffer: &str, trust: Trust) -> Prompt {
+    fn prompt(
+        &mut self,
+        way: ContinuationForm,
+        pinned: &Pinned,
+        text: &str,
+        buffer: &str,
+        trust: Trust,
+    ) -> Prompt {
         match way {
-            Way::Raw => self.raw(pinned, text, buffer, trust),
-            Way::Prefill | Way::Instructed => self.chat(way, pinned, text, buffer, trust),
+            ContinuationForm::Raw => self.raw(pinned, text, buffer, trust),
+            ContinuationForm::Prefill | ContinuationForm::Instructed => {
+                self.chat(way, pinned, text, buffer, trust)
+            }
         }
     }
 
@@ -304,7 +318,14 @@ impl Build<'_> {
     }
 
     /// Pinned texts as system parts, the document as the assistant's beginning or as what is to be continued.
-    fn chat(&mut self, way: Way, pinned: &Pinned, text: &str, buffer: &str, trust: Trust) -> Prompt {
+    fn chat(
+        &mut self,
+        way: ContinuationForm,
+        pinned: &Pinned,
+        text: &str,
+        buffer: &str,
+        trust: Trust,
+    ) -> Prompt {
         let mut messages = Vec::new();
         let product = |build: &mut Self, name: &str, text: &str| {
             let source = Source::Product { name: name.to_owned() };
@@ -316,7 +337,7 @@ impl Build<'_> {
                 text,
             )
         };
-        if way == Way::Instructed {
+        if way == ContinuationForm::Instructed {
             messages.push(ChatPart::System(product(self, "continue", CONTINUE)));
         }
         for (row, kind, reason) in leading(pinned) {
@@ -326,7 +347,7 @@ impl Build<'_> {
             messages.push(ChatPart::System(self.node(Kind::Note, "the tree's note", row)));
         }
         let whole = format!("{text}{buffer}");
-        if way == Way::Instructed {
+        if way == ContinuationForm::Instructed {
             let reason = "the text of the path";
             let part = self.part(Kind::Document, Source::Run { run: 0 }, reason, Some(trust), &whole);
             messages.push(ChatPart::User(part));

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use loom::path::{Exceptions, ancestor_at, is_ancestor};
+use loom::path::{ViewOverrides, ancestor_at, is_ancestor};
+use loom::reader::Injection;
 use loom::render::window;
-use loom::rows::Injection;
-use loom::{NodeId, Place, Position, PositionId, RowError, Rows, ViewName};
+use loom::{NodeId, Position, PositionId, RowError, TextOffset, TreeReader, ViewName};
 
 use crate::manifest::PathRun;
 use crate::pairs::Pairs;
-use crate::spoken::{Speaker, Spoken};
+use crate::render_history::{Renderer, Spoken};
 
 /// Passages read at a time.
 const PAGE: usize = 64;
@@ -29,11 +29,11 @@ impl History {
     /// window begins with a turn: one that starts inside a turn goes on to the next, or back to the beginning of
     /// the newest.
     pub(crate) fn read(
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         view: &ViewName,
-        path: &Exceptions,
-        start: Option<Place>,
-        speaker: &Speaker<'_>,
+        path: &ViewOverrides,
+        start: Option<TextOffset>,
+        speaker: &Renderer<'_>,
         room: u64,
     ) -> Result<Self, RowError> {
         let start = on_path(rows, path, start)?;
@@ -76,11 +76,11 @@ impl History {
 
     /// The first turn of a path, which stands above everything that is read here.
     pub(crate) fn first_turn(
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         view: &ViewName,
-        path: &Exceptions,
+        path: &ViewOverrides,
         before: u32,
-        speaker: &Speaker<'_>,
+        speaker: &Renderer<'_>,
     ) -> Result<Vec<Spoken>, RowError> {
         let to = before.saturating_sub(1).min(PAGE as u32);
         let page = window(rows, view, path, Some(to), to as usize + 1)?;
@@ -104,7 +104,7 @@ impl History {
 /// The run of nodes from `from` on.
 pub(crate) fn run(
     spoken: &[Spoken],
-    path: &Exceptions,
+    path: &ViewOverrides,
     from: usize,
     pairs: &Pairs,
     tokens: u64,
@@ -131,8 +131,8 @@ pub(crate) fn run(
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn unsent(
-    rows: &dyn Rows,
-    path: &Exceptions,
+    rows: &dyn TreeReader,
+    path: &ViewOverrides,
     depths: std::ops::RangeInclusive<u32>,
 ) -> Result<Option<PathRun>, RowError> {
     if depths.is_empty() {
@@ -178,7 +178,11 @@ fn align(spoken: &mut Vec<Spoken>, depth: u32) {
 }
 
 /// The window's start, where it is on the path: a tip moved above the start finds it anew.
-fn on_path(rows: &dyn Rows, path: &Exceptions, start: Option<Place>) -> Result<Option<Position>, RowError> {
+fn on_path(
+    rows: &dyn TreeReader,
+    path: &ViewOverrides,
+    start: Option<TextOffset>,
+) -> Result<Option<Position>, RowError> {
     let Some(place) = start else { return Ok(None) };
     let Some(position) = rows.position(place.position)? else { return Ok(None) };
     let above = position.depth <= path.tip.depth && is_ancestor(rows, position.id, path.tip.id)?;
@@ -195,7 +199,7 @@ struct Shown {
 impl Shown {
     /// Reads what was shown with nodes that are not older than a page's first original. A version that an older
     /// position shows is newer than its original, so that it has been read by the time the position is met.
-    fn read(&mut self, rows: &dyn Rows, first: &Position) -> Result<(), RowError> {
+    fn read(&mut self, rows: &dyn TreeReader, first: &Position) -> Result<(), RowError> {
         let from = first.id.original();
         for injection in rows.injections(from, self.before)? {
             self.by_node.entry(injection.node).or_default().push(injection);

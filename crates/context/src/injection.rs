@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use loom::Trust;
-use loom::rows::Injection;
+use loom::reader::Injection;
 
 use crate::signals::Signal;
 use crate::zone::Zone;

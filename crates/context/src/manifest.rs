@@ -5,7 +5,7 @@ use loom::{Digest, NodeId, PathDigest, PositionId, Purpose, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
 
 use crate::body::StoredBody;
-use crate::budget::Budget;
+use crate::budget::TokenBudget;
 use crate::segment::Segment;
 
 /// The version written now.
@@ -14,7 +14,7 @@ pub const VERSION: u32 = 1;
 /// How a document is continued: a fact of the model (spec: context §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum ContinuationForm {
     /// The text alone, at a completion endpoint or in process.
     Raw,
     /// The text as the assistant's beginning.
@@ -23,7 +23,7 @@ pub enum Way {
     Instructed,
 }
 
-impl Way {
+impl ContinuationForm {
     /// The best a model offers.
     pub const fn of(model: &model::ModelInfo) -> Self {
         if model.completion_endpoint && model.dialect.has_completions() {
@@ -70,13 +70,13 @@ pub struct CallCut {
     /// Which of its calls, from 0.
     pub call: u32,
     /// What is sent of it.
-    pub kept: KeptOfCall,
+    pub kept: KeptCallPart,
 }
 
 /// What is sent of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeptOfCall {
+pub enum KeptCallPart {
     /// The call, and the head and the tail of its result.
     Shortened,
     /// Neither call nor result.
@@ -93,12 +93,12 @@ pub struct ModelRef {
     /// The dialect of the body.
     pub dialect: model::DialectName,
     /// Where text goes.
-    pub place: model::Place,
+    pub place: model::ModelPlace,
 }
 
 /// How the request is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Endpoint {
+pub struct RequestTarget {
     /// Below the version root of the API.
     pub path: String,
     /// Whether a streamed answer is asked for.
@@ -121,11 +121,11 @@ pub struct Manifest {
     /// The model.
     pub model: ModelRef,
     /// How it is sent.
-    pub endpoint: Endpoint,
+    pub endpoint: RequestTarget,
     /// How a document is continued; none in a dialogue.
-    pub way: Option<Way>,
+    pub way: Option<ContinuationForm>,
     /// The tokens it may have.
-    pub budget: Budget,
+    pub budget: TokenBudget,
     /// Tokens it has, estimated.
     pub tokens: u64,
     /// The fit the estimate used.

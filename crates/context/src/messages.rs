@@ -4,11 +4,11 @@ use loom::{ToolStatus, Trust};
 use model::{ChatPart, Media, MediaPart, OpaquePart, PartId, TextPart, ToolExchange, ToolResult};
 
 use crate::document::Build;
-use crate::manifest::KeptOfCall;
+use crate::manifest::KeptCallPart;
 use crate::pairs::{Pair, Pairs, UNKNOWN, shortened};
-use crate::piece::Piece;
-use crate::segment::{Decision, Kind, Source};
-use crate::spoken::{Line, Pictures, Showing, Spoken, Voice};
+use crate::piece::RequestPiece;
+use crate::render_history::{Line, MessageRole, Pictures, Showing, Spoken};
+use crate::segment::{Kind, SegmentOutcome, Source};
 
 /// Messages under construction, with the pieces that cover them.
 pub(crate) struct Messages<'b, 'e> {
@@ -97,7 +97,7 @@ impl<'b, 'e> Messages<'b, 'e> {
     }
 
     /// Adds something shown, as a piece of its own.
-    pub(crate) fn injection(&mut self, shown: &loom::rows::Injection, reason: &str) {
+    pub(crate) fn injection(&mut self, shown: &loom::reader::Injection, reason: &str) {
         let source =
             Source::Injection { node: shown.node, ordinal: shown.ordinal, name: shown.source.clone() };
         let part = self.build.part(Kind::Injection, source, reason, Some(shown.trust), &shown.text);
@@ -111,7 +111,7 @@ impl<'b, 'e> Messages<'b, 'e> {
         let Open { from, chars, tokens, trust } = self.open;
         self.open = Open { from: to, chars: 0, tokens: 0, trust: Trust::Owner };
         if to > from {
-            self.build.pieces.push(Piece {
+            self.build.pieces.push(RequestPiece {
                 parts: (from..to).map(PartId).collect(),
                 kind: Kind::History,
                 source: Source::Run { run },
@@ -120,7 +120,7 @@ impl<'b, 'e> Messages<'b, 'e> {
                 tokens,
                 stable: false,
                 trust: Some(trust),
-                decision: Decision::Sent,
+                decision: SegmentOutcome::Sent,
             });
         }
     }
@@ -138,9 +138,9 @@ impl<'b, 'e> Messages<'b, 'e> {
                     self.flush(&mut opaque);
                     let part = TextPart::new(self.next(), text);
                     self.list.push(match voice {
-                        Voice::System => ChatPart::System(part),
-                        Voice::User => ChatPart::User(part),
-                        Voice::Assistant => ChatPart::Assistant(part),
+                        MessageRole::System => ChatPart::System(part),
+                        MessageRole::User => ChatPart::User(part),
+                        MessageRole::Assistant => ChatPart::Assistant(part),
                     });
                 }
                 Line::Media(shown) => {
@@ -162,7 +162,7 @@ impl<'b, 'e> Messages<'b, 'e> {
                     let Some(pair) = calls.next() else { continue };
                     let before = std::mem::take(&mut opaque);
                     let cut = pairs.cut(spoken, pair);
-                    if cut != Some(KeptOfCall::Nothing) {
+                    if cut != Some(KeptCallPart::Nothing) {
                         round.extend(self.exchange(spoken, pair, cut, before));
                     }
                 }
@@ -182,7 +182,7 @@ impl<'b, 'e> Messages<'b, 'e> {
         &mut self,
         spoken: &mut [Spoken],
         pair: &Pair,
-        cut: Option<KeptOfCall>,
+        cut: Option<KeptCallPart>,
         before: Vec<OpaquePart>,
     ) -> Option<ToolExchange> {
         let Line::Call(call) = &spoken[pair.call.0].lines[pair.call.1].0 else { return None };

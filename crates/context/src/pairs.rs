@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use loom::{PositionId, Role};
 
 use crate::estimate::Estimator;
-use crate::manifest::{CallCut, KeptOfCall};
-use crate::spoken::{Line, Spoken};
+use crate::manifest::{CallCut, KeptCallPart};
+use crate::render_history::{Line, Spoken};
 
 /// What is sent for a result that is not there.
 pub(crate) const UNKNOWN: &str =
@@ -31,7 +31,7 @@ pub(crate) struct Pair {
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     pub(crate) all: Vec<Pair>,
-    cuts: HashMap<(PositionId, u32), KeptOfCall>,
+    cuts: HashMap<(PositionId, u32), KeptCallPart>,
 }
 
 impl Pairs {
@@ -68,12 +68,12 @@ impl Pairs {
     }
 
     /// What is kept of a call; none for all of it.
-    pub(crate) fn cut(&self, spoken: &[Spoken], pair: &Pair) -> Option<KeptOfCall> {
+    pub(crate) fn cut(&self, spoken: &[Spoken], pair: &Pair) -> Option<KeptCallPart> {
         self.cuts.get(&(spoken[pair.call.0].position.id, pair.number)).copied()
     }
 
     /// Cuts a call.
-    pub(crate) fn set(&mut self, spoken: &[Spoken], pair: &Pair, kept: KeptOfCall) {
+    pub(crate) fn set(&mut self, spoken: &[Spoken], pair: &Pair, kept: KeptCallPart) {
         self.cuts.insert((spoken[pair.call.0].position.id, pair.number), kept);
     }
 
@@ -91,15 +91,15 @@ impl Pairs {
         &self,
         spoken: &[Spoken],
         pair: &Pair,
-        kept: Option<KeptOfCall>,
+        kept: Option<KeptCallPart>,
         estimator: &Estimator,
     ) -> u64 {
         let call = spoken[pair.call.0].lines[pair.call.1].1 + estimator.of_messages(1);
         match (kept, pair.result) {
-            (Some(KeptOfCall::Nothing), _) => 0,
+            (Some(KeptCallPart::Nothing), _) => 0,
             (_, None) => call + estimator.of(UNKNOWN),
             (None, Some((node, line))) => call + spoken[node].lines[line].1,
-            (Some(KeptOfCall::Shortened), Some((node, line))) => {
+            (Some(KeptCallPart::Shortened), Some((node, line))) => {
                 let (what, whole) = &spoken[node].lines[line];
                 let short = match what {
                     Line::Result { text, .. } => estimator.of(&shortened(text, &spoken[node].short_id)),

@@ -1,16 +1,16 @@
 //! Pieces: what an assembled request is made of, before a dialect gives it bytes.
 
-use loom::rows::Injection;
-use loom::{NodeId, OriginRole, Place, RowError, Run, Trust};
+use loom::reader::Injection;
+use loom::{NodeId, OriginRole, RowError, Run, TextOffset, Trust};
 use model::{PartId, Prompt};
 
-use crate::manifest::{PathRun, Way};
+use crate::manifest::{ContinuationForm, PathRun};
 use crate::prefix::Prefix;
-use crate::segment::{Decision, Kind, Source};
+use crate::segment::{Kind, SegmentOutcome, Source};
 
 /// One piece of a request: a segment without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct RequestPiece {
     /// The parts of the prompt it is made of, first to last; they stand next to one another.
     pub parts: Vec<PartId>,
     /// What it is.
@@ -28,10 +28,10 @@ pub struct Piece {
     /// How far it is believed.
     pub trust: Option<Trust>,
     /// What became of it.
-    pub decision: Decision,
+    pub decision: SegmentOutcome,
 }
 
-impl Piece {
+impl RequestPiece {
     /// Something that is not sent.
     pub(crate) fn left_out(kind: Kind, source: Source, why: &str) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Piece {
             tokens: 0,
             stable: false,
             trust: None,
-            decision: Decision::LeftOut { why: why.to_owned() },
+            decision: SegmentOutcome::LeftOut { why: why.to_owned() },
         }
     }
 }
@@ -52,7 +52,7 @@ impl Piece {
 pub(crate) struct Owners(Vec<Option<usize>>);
 
 impl Owners {
-    pub(crate) fn of(pieces: &[Piece]) -> Self {
+    pub(crate) fn of(pieces: &[RequestPiece]) -> Self {
         let parts = pieces.iter().flat_map(|piece| &piece.parts);
         let mut owners = vec![None; parts.map(|part| part.0 as usize + 1).max().unwrap_or(0)];
         for (index, piece) in pieces.iter().enumerate() {
@@ -73,7 +73,7 @@ pub struct Assembled {
     /// What is sent.
     pub prompt: Prompt,
     /// Its pieces, in order, and those that were left out.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<RequestPiece>,
     /// The runs of the path in the window, for the manifest.
     pub runs: Vec<PathRun>,
     /// The runs of the path that are not sent.
@@ -85,11 +85,11 @@ pub struct Assembled {
     /// Lines for the owner: what gave way, what has changed.
     pub notices: Vec<String>,
     /// The way a document is continued; none in a dialogue.
-    pub way: Option<Way>,
+    pub way: Option<ContinuationForm>,
     /// White space held back from the end.
     pub held: String,
     /// Where the view's window now starts, if it had to move.
-    pub new_start: Option<Place>,
+    pub new_start: Option<TextOffset>,
     /// Extra inputs that were sent.
     pub inputs: Vec<(OriginRole, NodeId)>,
     /// Tokens of the whole request, estimated.

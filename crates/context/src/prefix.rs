@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::bootstrap::Bootstrap;
 use crate::document::Build;
 use crate::estimate::Estimator;
-use crate::fitting::Fitting;
-use crate::piece::Piece;
-use crate::segment::{Decision, Kind, Source};
-use crate::target::Target;
+use crate::piece::RequestPiece;
+use crate::prefix_builder::PrefixBuilder;
+use crate::segment::{Kind, SegmentOutcome, Source};
+use crate::target::TargetModel;
 use crate::tools::ToolSpec;
 
 /// The part of the window, one in so many, that may stand above the cache boundary.
@@ -48,7 +48,7 @@ pub struct FrozenText {
     /// How far it is believed.
     pub trust: Trust,
     /// What became of it.
-    pub decision: Decision,
+    pub decision: SegmentOutcome,
     /// The text, as it is sent.
     pub text: String,
 }
@@ -66,8 +66,8 @@ pub struct NotSent {
 
 impl Prefix {
     /// What of `boot` stands above the boundary in a window of so many tokens.
-    pub fn fit(boot: &Bootstrap, window: u64, target: &Target, estimator: &Estimator) -> Self {
-        Fitting::new(boot, window, target, estimator).fitted()
+    pub fn fit(boot: &Bootstrap, window: u64, target: &TargetModel, estimator: &Estimator) -> Self {
+        PrefixBuilder::new(boot, window, target, estimator).fitted()
     }
 
     /// Tokens of it, estimated.
@@ -99,7 +99,7 @@ impl Prefix {
             }
         }
         for not in &self.left_out {
-            build.pieces.push(Piece::left_out(not.kind, not.source.clone(), &not.why));
+            build.pieces.push(RequestPiece::left_out(not.kind, not.source.clone(), &not.why));
         }
         for piece in &mut build.pieces {
             piece.stable = true;
@@ -119,7 +119,7 @@ impl Prefix {
         let schemas: Vec<ToolSchema> = (first..).zip(&self.tools).map(schema).collect();
         build.next += schemas.len() as u32;
         if !schemas.is_empty() {
-            build.pieces.push(Piece {
+            build.pieces.push(RequestPiece {
                 parts: (first..build.next).map(PartId).collect(),
                 kind: Kind::Schemas,
                 source: Source::Tools { names: self.tools.iter().map(|tool| tool.name.clone()).collect() },
@@ -128,7 +128,7 @@ impl Prefix {
                 tokens: self.tools.iter().map(|tool| tool.tokens(build.estimator)).sum(),
                 stable: true,
                 trust: Some(Trust::Owner),
-                decision: Decision::Sent,
+                decision: SegmentOutcome::Sent,
             });
         }
         schemas

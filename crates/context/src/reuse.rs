@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use memchr::memmem;
-use model::{Encoded, PartKind, PartRange};
+use model::{EncodedRequest, PartKind, PartRange};
 
-use crate::piece::{Owners, Piece};
+use crate::piece::{Owners, RequestPiece};
 
 /// Bytes of form that may stand between two parts.
 const FORM: usize = 512;
@@ -14,7 +14,7 @@ const FORM: usize = 512;
 /// Tokens at the beginning of a request that stand, part for part, at the beginning of the request before, estimated.
 /// Providers see tools first, wherever a dialect writes them. The form between parts is not compared: marks and
 /// commas move, and cost nothing.
-pub fn reused(encoded: &Encoded, pieces: &[Piece], before: &[u8]) -> u64 {
+pub fn reused(encoded: &EncodedRequest, pieces: &[RequestPiece], before: &[u8]) -> u64 {
     let owners = Owners::of(pieces);
     // Behind the last piece: what belongs to none.
     let mut size = vec![0_u64; pieces.len() + 1];
@@ -35,7 +35,7 @@ pub fn reused(encoded: &Encoded, pieces: &[Piece], before: &[u8]) -> u64 {
             same[place(range)] += found as u64;
         }
     }
-    let share = |((piece, same), size): ((&Piece, u64), u64)| piece.tokens * same / size.max(1);
+    let share = |((piece, same), size): ((&RequestPiece, u64), u64)| piece.tokens * same / size.max(1);
     pieces.iter().zip(same).zip(size).map(share).sum()
 }
 

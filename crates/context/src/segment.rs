@@ -109,7 +109,7 @@ impl Source {
 /// What became of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum SegmentOutcome {
     /// It was sent.
     Sent,
     /// Part of it was sent.
@@ -147,5 +147,5 @@ pub struct Segment {
     /// How far it is believed; none for framing.
     pub trust: Option<Trust>,
     /// What became of it.
-    pub decision: Decision,
+    pub decision: SegmentOutcome,
 }

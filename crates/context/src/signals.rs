@@ -16,7 +16,7 @@ const QUESTION: usize = 4;
 
 /// What was said lately, oldest first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Lately<'a> {
+pub struct RecentTurns<'a> {
     /// Answers of the model.
     pub answers: &'a [&'a str],
     /// What the owner said.
@@ -38,7 +38,7 @@ pub enum Signal {
 
 impl Signal {
     /// The first sign there is.
-    pub fn of(lately: &Lately<'_>) -> Option<Self> {
+    pub fn of(lately: &RecentTurns<'_>) -> Option<Self> {
         let last = lately.failed_calls.last();
         if last
             .is_some_and(|last| lately.failed_calls.iter().filter(|call| *call == last).count() >= FAILURES)
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn an_answer_that_was_given_before_is_a_sign() {
         let again = format!("{A} Perhaps.");
-        let sign = |answers: &[&str]| Signal::of(&Lately { answers, ..Lately::default() });
+        let sign = |answers: &[&str]| Signal::of(&RecentTurns { answers, ..RecentTurns::default() });
         assert_eq!(sign(&[A, B, &again]), Some(Signal::RepeatedAnswer));
         assert_eq!(sign(&[A, B]), None);
         assert_eq!(sign(&["yes", "yes"]), None);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_question_asked_twice_is_a_sign_whatever_its_case() {
-        let sign = |questions: &[&str]| Signal::of(&Lately { questions, ..Lately::default() });
+        let sign = |questions: &[&str]| Signal::of(&RecentTurns { questions, ..RecentTurns::default() });
         let questions = ["Why does it fail here?", "And there?", "why does it fail here"];
         assert_eq!(sign(&questions), Some(Signal::RepeatedQuestion));
         assert_eq!(sign(&["go on", "go on"]), None);
@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn the_same_call_failing_three_times_is_a_sign() {
-        let sign = |failed_calls: &[&str]| Signal::of(&Lately { failed_calls, ..Lately::default() });
+        let sign =
+            |failed_calls: &[&str]| Signal::of(&RecentTurns { failed_calls, ..RecentTurns::default() });
         assert_eq!(sign(&["ls a", "ls a", "ls b", "ls a"]), Some(Signal::FailingCall));
         assert_eq!(sign(&["ls a", "ls a", "ls b"]), None);
     }

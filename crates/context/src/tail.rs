@@ -1,8 +1,8 @@
 //! The end of a path, read backwards until a budget is full.
 
-use loom::path::Exceptions;
+use loom::path::ViewOverrides;
 use loom::render::{Passage, window};
-use loom::{NodeId, Place, RowError, Rows, Trust, ViewName};
+use loom::{NodeId, RowError, TextOffset, TreeReader, Trust, ViewName};
 use text::class::ClassCounts;
 
 use crate::estimate::Estimator;
@@ -25,10 +25,10 @@ impl Tail {
     /// Reads from the end of `path` up to `start` (the genesis, if none), at most until more than `budget`
     /// tokens were read.
     pub(crate) fn read(
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         view: &ViewName,
-        path: &Exceptions,
-        start: Option<Place>,
+        path: &ViewOverrides,
+        start: Option<TextOffset>,
         estimator: &Estimator,
         budget: u64,
     ) -> Result<Self, RowError> {
@@ -86,7 +86,7 @@ impl Tail {
     }
 
     /// Cuts everything before byte `at` of [`Tail::text`] off, and returns the place it now starts at.
-    pub(crate) fn cut_to(&mut self, at: usize) -> Option<Place> {
+    pub(crate) fn cut_to(&mut self, at: usize) -> Option<TextOffset> {
         let mut left =
             at + if self.passages.first().is_some_and(|first| !first.excluded) { self.cut } else { 0 };
         let mut first = 0;
@@ -101,12 +101,12 @@ impl Tail {
         self.passages.drain(..first);
         self.cut = left.min(self.passages.first().map_or(0, |first| first.text.len()));
         self.complete = true;
-        self.passages.first().map(|first| Place { position: first.position.id, at: self.cut as u64 })
+        self.passages.first().map(|first| TextOffset { position: first.position.id, at: self.cut as u64 })
     }
 
     /// The run of the path that is sent, as its manifest names it; none of nothing. How much it is, is the
     /// caller's to say: a document sends a text, a dialogue messages.
-    pub(crate) fn run(&self, path: &Exceptions, chars: u64, tokens: u64) -> Option<PathRun> {
+    pub(crate) fn run(&self, path: &ViewOverrides, chars: u64, tokens: u64) -> Option<PathRun> {
         let (first, last) = (self.passages.first()?, self.passages.last()?);
         let excluded = self.passages.iter().filter(|passage| passage.excluded);
         Some(PathRun {

@@ -8,7 +8,7 @@ const BYTES_OF_A_SOUND_TOKEN: u64 = 250;
 
 /// The model a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetModel {
     /// Who serves it.
     pub provider: String,
     /// The dialect it is asked in.
@@ -23,7 +23,7 @@ pub struct Target {
     pub sounds: bool,
 }
 
-impl Target {
+impl TargetModel {
     /// As a model says of itself.
     pub fn of(model: &ModelInfo) -> Self {
         Self {
@@ -67,19 +67,19 @@ mod tests {
     #[test]
     fn who_takes_what_is_as_the_model_says_and_as_its_dialect_can() {
         let plain = ModelInfo::local("box", "m", 4_096, 512);
-        let target = Target::of(&plain);
+        let target = TargetModel::of(&plain);
         assert_eq!((target.pictures, target.sounds), (false, false));
         let all = ModelInfo { images: true, audio: true, ..plain };
-        let target = Target::of(&all);
+        let target = TargetModel::of(&all);
         assert_eq!((target.pictures, target.sounds), (true, true));
         let deaf = ModelInfo { dialect: DialectName::AnthropicMessages, ..all };
-        assert!(!Target::of(&deaf).sounds);
+        assert!(!TargetModel::of(&deaf).sounds);
     }
 
     #[test]
     fn small_models_count_more_for_a_picture() {
         let tokens = |model: &str| {
-            let target = Target::of(&ModelInfo::local("box", model, 4_096, 512));
+            let target = TargetModel::of(&ModelInfo::local("box", model, 4_096, 512));
             target.picture_tokens()
         };
         assert_eq!(tokens("claude-opus-4-8"), 1_600);

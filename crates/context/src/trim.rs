@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimator;
 use crate::history::turns;
-use crate::manifest::KeptOfCall;
+use crate::manifest::KeptCallPart;
 use crate::pairs::{Pair, Pairs};
 use crate::piece::ContextError;
-use crate::spoken::Spoken;
+use crate::render_history::Spoken;
 
 /// What a trim leaves of the room for history, in percent.
 const LEAVES: u64 = 60;
@@ -90,7 +90,7 @@ fn cut(
 ) -> u64 {
     let within: Vec<Pair> = pairs.all.iter().filter(|pair| pair.call.0 >= from).copied().collect();
     let older = &within[..within.len().saturating_sub(NEWEST)];
-    for kept in [KeptOfCall::Shortened, KeptOfCall::Nothing] {
+    for kept in [KeptCallPart::Shortened, KeptCallPart::Nothing] {
         for pair in older {
             if used <= target {
                 return used;

@@ -42,7 +42,7 @@ pub struct Load {
 /// What is to be done about the load of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wrap {
+pub enum WrapDecision {
     /// Nothing: it is not in the red, or must not be handed over.
     No,
     /// The owner is asked whether to hand over.
@@ -65,9 +65,9 @@ impl Load {
     }
 
     /// What is to be done.
-    pub fn decide(&self, mode: WrapMode) -> Wrap {
+    pub fn decide(&self, mode: WrapMode) -> WrapDecision {
         if self.zone() != Zone::Red || mode == WrapMode::Off {
-            return Wrap::No;
+            return WrapDecision::No;
         }
         let fresh = self.fresh as f64 / self.window.max(1) as f64;
         let lower = Zone::of(fresh) < Zone::Red;
@@ -75,9 +75,9 @@ impl Load {
         let grown = self.finished_turns >= LEAST_TURNS;
         let apart = self.since_wrap.is_none_or(|turns| turns > APART);
         match mode {
-            _ if !(lower && frees && grown && apart) => Wrap::FixedLoad,
-            WrapMode::Ask => Wrap::Ask,
-            _ => Wrap::Do,
+            _ if !(lower && frees && grown && apart) => WrapDecision::FixedLoad,
+            WrapMode::Ask => WrapDecision::Ask,
+            _ => WrapDecision::Do,
         }
     }
 }
@@ -94,18 +94,18 @@ mod tests {
 
     #[test]
     fn only_red_wraps_and_only_when_it_helps() {
-        assert_eq!(load(500, 100).decide(WrapMode::Ask), Wrap::No);
-        assert_eq!(load(501, 100).decide(WrapMode::Ask), Wrap::Ask);
-        assert_eq!(load(501, 100).decide(WrapMode::Auto), Wrap::Do);
-        assert_eq!(load(501, 100).decide(WrapMode::Off), Wrap::No);
+        assert_eq!(load(500, 100).decide(WrapMode::Ask), WrapDecision::No);
+        assert_eq!(load(501, 100).decide(WrapMode::Ask), WrapDecision::Ask);
+        assert_eq!(load(501, 100).decide(WrapMode::Auto), WrapDecision::Do);
+        assert_eq!(load(501, 100).decide(WrapMode::Off), WrapDecision::No);
         // The next session would be as full, or hardly less so.
-        assert_eq!(load(900, 501).decide(WrapMode::Auto), Wrap::FixedLoad);
-        assert_eq!(load(601, 402).decide(WrapMode::Auto), Wrap::FixedLoad);
-        assert_eq!(load(602, 402).decide(WrapMode::Auto), Wrap::Do);
+        assert_eq!(load(900, 501).decide(WrapMode::Auto), WrapDecision::FixedLoad);
+        assert_eq!(load(601, 402).decide(WrapMode::Auto), WrapDecision::FixedLoad);
+        assert_eq!(load(602, 402).decide(WrapMode::Auto), WrapDecision::Do);
         let young = Load { finished_turns: 1, ..load(900, 100) };
-        assert_eq!(young.decide(WrapMode::Auto), Wrap::FixedLoad);
+        assert_eq!(young.decide(WrapMode::Auto), WrapDecision::FixedLoad);
         let again = Load { since_wrap: Some(10), ..load(900, 100) };
-        assert_eq!(again.decide(WrapMode::Auto), Wrap::FixedLoad);
+        assert_eq!(again.decide(WrapMode::Auto), WrapDecision::FixedLoad);
     }
 
     proptest! {
@@ -125,7 +125,7 @@ mod tests {
                 finished += 1;
                 since = since.map(|turns: u32| turns + 1);
                 let load = Load { window, used, fresh, finished_turns: finished, since_wrap: since };
-                if load.decide(WrapMode::Auto) == Wrap::Do {
+                if load.decide(WrapMode::Auto) == WrapDecision::Do {
                     wraps.push(turn);
                     (used, finished, since) = (fresh, 0, Some(0));
                 }

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use context::{Estimator, Features, Fit};
+use context::{Calibration, Estimator, Features};
 use model::{Chat, ChatPart, PartId, Prompt, TextPart};
 
 /// Requests of one session.
@@ -52,7 +52,7 @@ fn tokenizers() -> Vec<(&'static str, &'static str, Count, u64)> {
             let slices = chars.chunks(512).map(|slice| slice.iter().collect::<String>());
             let tokens = slices.map(|slice| {
                 let bytes = slice.len() as u64;
-                engine.tokens(&[gguf::Piece::Text(slice)]).map_or(bytes, |tokens| tokens.len() as u64)
+                engine.tokens(&[gguf::PromptPiece::Text(slice)]).map_or(bytes, |tokens| tokens.len() as u64)
             });
             tokens.sum()
         };
@@ -96,7 +96,7 @@ fn row(
 ) {
     let (mut all, mut late, mut prior) = (Vec::new(), Vec::new(), Vec::new());
     for session in 0..SESSIONS {
-        let mut fit = Fit::new(family);
+        let mut fit = Calibration::new(family);
         let mut said: Vec<(String, u64)> = Vec::new();
         for request in 0..REQUESTS {
             for _ in 0..2 {

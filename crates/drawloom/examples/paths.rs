@@ -9,15 +9,15 @@ use std::error::Error;
 use std::hint::black_box;
 
 use context::document::{DocumentRequest, document};
-use context::{Budget, Estimator, Way};
+use context::{ContinuationForm, Estimator, TokenBudget};
 use loom::id::Entropy;
 use loom::memory::MemoryTree;
 use loom::plan::{EditAs, NewText, NewTree, Request, plan};
+use loom::reader::RowError;
 use loom::render::{Show, render};
-use loom::rows::RowError;
 use loom::verify::{Evidence, Gap, Reread, Status, verify};
 use loom::{
-    Author, Digest, IdSource, Millis, Mode, ModelSource, NodeRow, Op, PlanError, PositionId, Slice, TreeId,
+    Author, Digest, IdSource, Millis, Mode, ModelSource, NodeRow, Op, PlanError, PositionId, ReadSet, TreeId,
     Trust, ViewName,
 };
 use model::script::ScriptOptions;
@@ -75,8 +75,8 @@ fn assembly() -> Done {
     let request = DocumentRequest {
         view: ViewName::default(),
         from: None,
-        way: Way::Raw,
-        budget: Budget::new(32_000, 1_024, Some(512)),
+        way: ContinuationForm::Raw,
+        budget: TokenBudget::new(32_000, 1_024, Some(512)),
         drafts: true,
         context: Vec::new(),
         instruction: Vec::new(),
@@ -175,7 +175,7 @@ impl Desk {
             now: Millis(self.now),
             op,
         };
-        let mut slice = Slice::default();
+        let mut slice = ReadSet::default();
         let plan = loop {
             let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
             match plan(&request, &slice, &mut entropy) {

@@ -14,7 +14,7 @@ use clap::Parser;
 use commands::app::Models;
 use commands::frontend::Frontend;
 use commands::settings::Settings;
-use commands::{App, Asker, Command, CommandError, Outcome};
+use commands::{App, Asker, Command, CommandError, CommandOutcome};
 use loom::NodeId;
 use model::script::ScriptOptions;
 use model::{Cancel, Clock, Model, ScriptModel};
@@ -127,7 +127,7 @@ impl Worker {
             .map_err(|error| CommandError::usage(error.to_string(), "mend the soak"))?
             .command;
         match self.app.run(&Asker::owner(), command).await {
-            Ok(Outcome::Verified(found)) if found.status == loom::verify::Status::Invalid => {
+            Ok(CommandOutcome::Verified(found)) if found.status == loom::verify::Status::Invalid => {
                 Err(CommandError::new("soak", 6, format!("{:?}", found.problems), "look at the tree"))
             }
             Err(error) if error.exit == 6 && error.code != "busy" => Err(error),

@@ -20,8 +20,8 @@ mod turns;
 mod wire;
 
 use commands::CommandError;
-use commands::args::care::{Bench, BenchArg};
-use commands::results::care::Rows;
+use commands::args::maintenance::{Bench, BenchArg};
+use commands::results::maintenance::BenchRows;
 
 use report::Report;
 use scratch::Scratch;
@@ -37,7 +37,7 @@ const FEWEST: u64 = 1_000;
 ///
 /// # Errors
 /// A size that is too small, a disk that is full, or a tree that does not verify.
-pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Rows, CommandError> {
+pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchRows, CommandError> {
     if args.what == BenchArg::Turn {
         let mut report = Report::new(progress);
         turns::measure(&mut report, &Scratch::new()?)?;

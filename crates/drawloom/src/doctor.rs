@@ -7,9 +7,9 @@ mod backup;
 mod disk;
 mod servers;
 
-use commands::results::care::{Check, Health, Sandbox, State};
-use commands::workspaces::Looked;
-use commands::{CommandError, Outcome};
+use commands::results::maintenance::{Check, Health, Sandbox, State};
+use commands::workspaces::InspectedFolder;
+use commands::{CommandError, CommandOutcome};
 use workspace::trust::decide;
 
 use crate::config::Layers;
@@ -23,7 +23,7 @@ pub(crate) fn examine(
     quick: bool,
     paths: &InvocationPaths,
     layers: &Layers,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let config = layers.lenient()?;
     let mut checks = vec![settings(layers)];
     checks.extend(disk::checks(paths, &config, quick));
@@ -32,7 +32,7 @@ pub(crate) fn examine(
     checks.push(ok("sandbox", "not used yet: this version runs no programs"));
     let ok = checks.iter().all(|check| check.state != State::Fail);
     let sandbox = Sandbox { level: "unused", abi: None, missing: Vec::new() };
-    Ok(Outcome::Health(Health { ok, checks, sandbox }))
+    Ok(CommandOutcome::Health(Health { ok, checks, sandbox }))
 }
 
 fn ok(name: &str, why: impl Into<String>) -> Check {
@@ -62,7 +62,8 @@ fn workspace(paths: &InvocationPaths) -> Check {
     let why = format!("{}: {}", chosen.folder.display(), chosen.why);
     let database = paths.home.join("loom.db");
     // What cannot be opened is not there yet, or is named when something is loaded from it.
-    let Some(looked) = paths.guard().ok().and_then(|guard| Looked::at(&chosen.folder, &guard).ok()) else {
+    let Some(looked) = paths.guard().ok().and_then(|guard| InspectedFolder::at(&chosen.folder, &guard).ok())
+    else {
         return ok("workspace", why);
     };
     let record = match disk::answered(&database, &looked) {

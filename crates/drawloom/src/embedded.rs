@@ -19,7 +19,7 @@ use weights::{
 };
 use workspace::{Accept, FileArgument, StoreGuard, descriptor_path};
 
-use crate::talk::Person;
+use crate::terminal::Terminal;
 
 /// The provider of embedded models in manifests and names.
 const PROVIDER: &str = "embedded/";
@@ -55,7 +55,7 @@ pub(crate) struct Embedded {
     folders: WeightsFolders,
     sources: WeightsSources,
     auto_pull: bool,
-    person: Arc<Person>,
+    person: Arc<Terminal>,
     cancel: Cancel,
 }
 
@@ -65,7 +65,7 @@ impl Embedded {
         home: &Path,
         workspace: Option<PathBuf>,
         auto_pull: bool,
-        person: Arc<Person>,
+        person: Arc<Terminal>,
         cancel: Cancel,
     ) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -164,7 +164,7 @@ pub(crate) fn about(weights: &Weights, here: bool) -> Vec<String> {
 pub(crate) fn file(
     path: &Path,
     guard: &StoreGuard,
-    person: Option<&Person>,
+    person: Option<&Terminal>,
 ) -> Result<Arc<dyn Model>, CommandError> {
     let opened = FileArgument::open(path, guard, Accept::Regular, Duration::ZERO);
     let file = opened.map_err(|error| CommandError::file_argument(&error))?.into_file();
@@ -183,7 +183,7 @@ fn failed(error: &WeightsError) -> CommandError {
 
 /// Tells a person what is fetched and how far it is.
 struct Report<'a> {
-    person: &'a Person,
+    person: &'a Terminal,
     /// Whether a download began: hashing what is here already is not worth a line.
     begun: bool,
     told: Option<(FetchPhase, u8)>,
@@ -248,7 +248,7 @@ mod engine {
 
     use model::{EmbeddedModel, EmbeddedOptions};
 
-    use super::{Arc, CommandError, Converter, Model, Path, Person, one_line};
+    use super::{Arc, CommandError, Converter, Model, Path, Terminal, one_line};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Ok(())
@@ -257,7 +257,7 @@ mod engine {
     pub(super) fn load(
         path: &Path,
         name: &str,
-        person: Option<&Person>,
+        person: Option<&Terminal>,
     ) -> Result<Arc<dyn Model>, CommandError> {
         let model = EmbeddedModel::load(path, name, EmbeddedOptions::default());
         let model = model.map_err(|error| match error {
@@ -287,7 +287,7 @@ mod engine {
 mod engine {
     //! A build without the engine.
 
-    use super::{Arc, CommandError, Converter, Model, Path, Person};
+    use super::{Arc, CommandError, Converter, Model, Path, Terminal};
 
     pub(super) fn ready() -> Result<(), CommandError> {
         Err(CommandError::usage(
@@ -296,7 +296,7 @@ mod engine {
         ))
     }
 
-    pub(super) fn load(_: &Path, _: &str, _: Option<&Person>) -> Result<Arc<dyn Model>, CommandError> {
+    pub(super) fn load(_: &Path, _: &str, _: Option<&Terminal>) -> Result<Arc<dyn Model>, CommandError> {
         ready()?;
         Err(CommandError::new("no_engine", 2, "this build has no embedded engine", ""))
     }

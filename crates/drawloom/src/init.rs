@@ -7,9 +7,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use commands::args::care::ConfigCommand;
-use commands::results::model::{Begun, Step, StepState};
-use commands::{CommandError, Outcome};
+use commands::args::maintenance::ConfigCommand;
+use commands::results::model::{Begun, SetupStep, StepState};
+use commands::{CommandError, CommandOutcome};
 use model::catalogue;
 use model::{ProviderRow, providers};
 use text::terminal::one_line;
@@ -21,14 +21,18 @@ use crate::model_commands::{DEFAULT, fetch};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 use crate::provider::held;
-use crate::talk::Person;
+use crate::terminal::Terminal;
 use crate::{embedded, open};
 
 /// Goes through the steps.
 ///
 /// # Errors
 /// When the home cannot be made, or what was said yes to cannot be done.
-pub(crate) fn run(paths: &InvocationPaths, layers: &Layers, person: Person) -> Result<Outcome, CommandError> {
+pub(crate) fn run(
+    paths: &InvocationPaths,
+    layers: &Layers,
+    person: Terminal,
+) -> Result<CommandOutcome, CommandError> {
     let config = layers.config()?;
     open::home(paths, &config, &person)?;
     let mut init = Init {
@@ -43,7 +47,7 @@ pub(crate) fn run(paths: &InvocationPaths, layers: &Layers, person: Person) -> R
     init.servers(&detect(&servers())?)?;
     init.embedded()?;
     let workspace = init.workspace()?;
-    Ok(Outcome::Begun(Begun { workspace, model: init.model, steps: init.steps }))
+    Ok(CommandOutcome::Begun(Begun { workspace, model: init.model, steps: init.steps }))
 }
 
 struct Init<'a> {
@@ -51,13 +55,13 @@ struct Init<'a> {
     layers: &'a Layers,
     config: Config,
     model: Option<String>,
-    person: Arc<Person>,
-    steps: Vec<Step>,
+    person: Arc<Terminal>,
+    steps: Vec<SetupStep>,
 }
 
 impl Init<'_> {
     fn step(&mut self, name: &str, state: StepState, what: impl Into<String>, next: impl Into<String>) {
-        self.steps.push(Step { name: name.to_owned(), state, what: what.into(), next: next.into() });
+        self.steps.push(SetupStep { name: name.to_owned(), state, what: what.into(), next: next.into() });
     }
 
     fn set(&self, key: &str, value: &str) -> Result<(), CommandError> {

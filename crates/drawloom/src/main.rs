@@ -32,7 +32,7 @@ mod render;
 mod repl;
 mod run;
 mod secrets;
-mod talk;
+mod terminal;
 mod usage;
 mod workspaces;
 

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use commands::args::care::ConfigCommand;
+use commands::args::maintenance::ConfigCommand;
 use commands::args::model::ModelCommand;
-use commands::results::model::{ModelShown, Models};
-use commands::{CommandError, Outcome};
-use model::{ModelInfo, Place, Prices};
+use commands::results::model::{ModelShown, ModelsShown};
+use commands::{CommandError, CommandOutcome};
+use model::{ModelInfo, ModelPlace, Prices};
 use text::terminal::one_line;
 use weights::Consent;
 
@@ -19,7 +19,7 @@ use crate::interrupt::{self, CommandEnd};
 use crate::model_names;
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
-use crate::talk::Person;
+use crate::terminal::Terminal;
 
 /// The key that holds the model used when none is named.
 pub(crate) const DEFAULT: &str = "model.default";
@@ -32,8 +32,8 @@ pub(crate) fn run(
     command: &ModelCommand,
     paths: &InvocationPaths,
     layers: &Layers,
-    person: Person,
-) -> Result<Outcome, CommandError> {
+    person: Terminal,
+) -> Result<CommandOutcome, CommandError> {
     let config = layers.config()?;
     let shown = match command {
         ModelCommand::List { detect: looks, all } => {
@@ -46,7 +46,7 @@ pub(crate) fn run(
             return Err(CommandError::usage("a model is asked with a home", "run it from the command line"));
         }
     };
-    Ok(Outcome::Models(Models { models: shown }))
+    Ok(CommandOutcome::Models(ModelsShown { models: shown }))
 }
 
 /// Everything that can be named: what the configuration names, servers that answered, the catalogue if `all` is asked
@@ -106,7 +106,7 @@ fn built_in(weights: &weights::Weights, paths: &InvocationPaths, config: &Config
     let default = config.model.default.as_deref().and_then(embedded::known);
     ModelShown {
         name: weights.name.to_owned(),
-        place: Place::Local,
+        place: ModelPlace::Local,
         window: None,
         window_assumed: false,
         output_limit: None,
@@ -125,7 +125,8 @@ fn built_in(weights: &weights::Weights, paths: &InvocationPaths, config: &Config
 fn one(name: &str, from: &str, config: &Config) -> ModelShown {
     let info = ConfiguredModels::new(config.clone(), None).info(name);
     let is_here = name.starts_with(embedded::FILE) || name.starts_with("script:");
-    let place = info.as_ref().map_or(if is_here { Place::Local } else { Place::Remote }, |info| info.place);
+    let place =
+        info.as_ref().map_or(if is_here { ModelPlace::Local } else { ModelPlace::Remote }, |info| info.place);
     // Of a provider without a model only what holds for all of them is known.
     let whole = info.as_ref().filter(|info| info.name != "…");
     ModelShown {
@@ -164,7 +165,7 @@ fn pull(
     name: &str,
     paths: &InvocationPaths,
     config: &Config,
-    person: Person,
+    person: Terminal,
 ) -> Result<ModelShown, CommandError> {
     let Some(weights) = embedded::known(name) else {
         let known: Vec<_> = weights::table::TABLE.iter().map(|weights| weights.name).collect();
@@ -184,7 +185,7 @@ pub(crate) fn fetch(
     consent: Consent,
     paths: &InvocationPaths,
     config: &Config,
-    person: Arc<Person>,
+    person: Arc<Terminal>,
 ) -> Result<(), CommandError> {
     crate::open::home(paths, config, &person)?;
     let (stop, cancel) = model::Cancel::new();
@@ -215,9 +216,11 @@ fn keep_window(
     full: &str,
     paths: &InvocationPaths,
     layers: &Layers,
-    person: &Person,
+    person: &Terminal,
 ) -> Result<Option<u32>, CommandError> {
-    let Some(info) = models.info(full).filter(|info| info.place == Place::Local) else { return Ok(None) };
+    let Some(info) = models.info(full).filter(|info| info.place == ModelPlace::Local) else {
+        return Ok(None);
+    };
     let (Some((provider, name)), Some(window)) = (full.split_once('/'), models.told_window(&info)?) else {
         return Ok(None);
     };
@@ -241,7 +244,7 @@ fn use_model(
     paths: &InvocationPaths,
     layers: &Layers,
     config: &Config,
-    person: &Person,
+    person: &Terminal,
 ) -> Result<ModelShown, CommandError> {
     let models = ConfiguredModels::new(config.clone(), Some(name)).guarding(paths.guard()?);
     let (mut full, mut told) = (Cow::Borrowed(name), None);

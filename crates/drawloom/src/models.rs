@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent::fallback::Found;
+use agent::fallback::FoundModel;
 use commands::CommandError;
 use commands::app::Models;
 use model::script::ScriptOptions;
-use model::{DialectName, Model, ModelInfo, Place, ScriptModel};
+use model::{DialectName, Model, ModelInfo, ModelPlace, ScriptModel};
 use text::terminal::one_line;
 use workspace::{Accept, FileArgument, StoreGuard};
 
@@ -22,7 +22,7 @@ use crate::detect;
 use crate::embedded::{self, Embedded};
 use crate::model_names;
 use crate::provider::ResolvedProvider;
-use crate::talk::Person;
+use crate::terminal::Terminal;
 
 /// The largest script, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 256 << 20;
@@ -38,7 +38,7 @@ pub(crate) struct ConfiguredModels {
     /// What may be done for embedded models; without, none are known.
     embedded: Option<Embedded>,
     /// Who is told of a name that looks misspelt.
-    person: Option<Arc<Person>>,
+    person: Option<Arc<Terminal>>,
     /// What local servers say of windows; without, none is asked.
     windows: Option<ContextWindows>,
     /// A script counts its lines per process, so that each name is one model.
@@ -72,7 +72,7 @@ impl ConfiguredModels {
     }
 
     /// The same, with somebody who is told of names that look misspelt.
-    pub(crate) fn telling(mut self, person: Arc<Person>) -> Self {
+    pub(crate) fn telling(mut self, person: Arc<Terminal>) -> Self {
         self.person = Some(person);
         self
     }
@@ -137,7 +137,8 @@ impl ConfiguredModels {
 
     /// The window a local server says a model has of which the owner did not say it.
     fn told(&self, reached: &ResolvedProvider<'_>, model: &str) -> Option<u32> {
-        let unsaid = reached.place() == Place::Local && reached.said_window(&self.config, model).is_none();
+        let unsaid =
+            reached.place() == ModelPlace::Local && reached.said_window(&self.config, model).is_none();
         self.windows.as_ref().filter(|_| unsaid)?.told(reached, model)
     }
 
@@ -221,7 +222,7 @@ impl Models for ConfiguredModels {
         })
     }
 
-    fn fallbacks(&self) -> Vec<Found> {
+    fn fallbacks(&self) -> Vec<FoundModel> {
         let found = |name: &String| {
             let by_name = name.contains('/') || name.contains(':') || embedded::known(name).is_some();
             if !by_name {
@@ -349,7 +350,7 @@ mod tests {
         let config = crate::config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
         let models = ConfiguredModels::new(config, None);
         let local = models.find(Some("http://127.0.0.1:8080/m")).unwrap();
-        assert_eq!((local.info().place, local.info().kind), (Place::Local, SourceKind::Local));
+        assert_eq!((local.info().place, local.info().kind), (ModelPlace::Local, SourceKind::Local));
         let Err(refused) = models.find(Some("http://example.com/m")) else {
             panic!("plain http to a stranger")
         };

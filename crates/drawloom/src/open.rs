@@ -19,7 +19,7 @@ use crate::embedded::Embedded;
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 use crate::secrets;
-use crate::talk::Person;
+use crate::terminal::Terminal;
 use crate::workspaces;
 
 /// A home that is open. The instance's lock is given back last.
@@ -110,7 +110,7 @@ pub(crate) struct Invocation<'a> {
 pub(crate) fn open(
     invocation: &Invocation<'_>,
     config: Config,
-    person: Arc<Person>,
+    person: Arc<Terminal>,
     cancel: Cancel,
 ) -> Result<OpenHome, CommandError> {
     let Invocation { name, paths, need, runtime, named } = *invocation;
@@ -122,10 +122,10 @@ pub(crate) fn open(
     // Before the store is opened: from then on closing any other descriptor of its files drops its locks.
     let guard = paths.guard()?;
     let instance = start(&home, name, &clock)?;
-    let limits = store::Limits {
+    let limits = store::StoreLimits {
         wal: config.limits.wal.0,
         search: std::time::Duration::from_secs_f64(config.limits.search),
-        ..store::Limits::default()
+        ..store::StoreLimits::default()
     };
     let store = match &config.store.url {
         Some(url) => Store::connect(&ServerOptions {
@@ -180,7 +180,7 @@ pub(crate) fn open(
 }
 
 /// Opens the store in the home's file, brought up to date if need be.
-fn open_file(home: &Home, limits: store::Limits, person: &Person) -> Result<Store, CommandError> {
+fn open_file(home: &Home, limits: store::StoreLimits, person: &Terminal) -> Result<Store, CommandError> {
     let options = store::Options { limits, ..store::Options::default() };
     match Store::open_with(&home.database(), &options) {
         Err(StoreError::MigrationNeeded { found, known }) => {
@@ -214,7 +214,11 @@ fn nobody_older(home: &Home) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// When it cannot be a home.
-pub(crate) fn home(paths: &InvocationPaths, config: &Config, person: &Person) -> Result<Home, CommandError> {
+pub(crate) fn home(
+    paths: &InvocationPaths,
+    config: &Config,
+    person: &Terminal,
+) -> Result<Home, CommandError> {
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
     let home = Home::open(&paths.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {
@@ -225,7 +229,7 @@ pub(crate) fn home(paths: &InvocationPaths, config: &Config, person: &Person) ->
 
 /// Holds some bytes back while there is room, and gives them up once there is none, so that what was written can
 /// still be read and a draft kept on a full disk (spec: scale §4 `free_space`).
-fn keep_room(home: &Home, config: &Config, person: &Person) {
+fn keep_room(home: &Home, config: &Config, person: &Terminal) {
     let limits = SpaceLimits { minimum_free: config.limits.free_space.0, ..SpaceLimits::default() };
     if let Err(error) = home.reserve().keep(limits) {
         person.notice(&format!("no bytes can be held back for a full disk: {error}"));

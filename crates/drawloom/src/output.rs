@@ -5,7 +5,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-use commands::{CommandError, Outcome};
+use commands::{CommandError, CommandOutcome};
 use text::terminal::one_line;
 
 use crate::cli::{Color, Global};
@@ -40,7 +40,7 @@ impl Output {
     ///
     /// # Errors
     /// When standard output takes it not, but for a reader that went away.
-    pub(crate) fn outcome(&self, outcome: &Outcome) -> Result<(), CommandError> {
+    pub(crate) fn outcome(&self, outcome: &CommandOutcome) -> Result<(), CommandError> {
         let body = if self.json {
             json::line(outcome)?
         } else {

@@ -10,7 +10,7 @@ use model::connection::place_of;
 use model::endpoint::Endpoint;
 use model::providers::{Abilities, ProviderRow};
 use model::{
-    ApiKey, Connection, DialectName, HttpModel, ModelInfo, Place, Prices, Quirks, Rates, SetupError,
+    ApiKey, Connection, DialectName, HttpModel, ModelInfo, ModelPlace, Prices, Quirks, Rates, SetupError,
     SourceKind, Timeouts,
 };
 use text::terminal::one_line;
@@ -60,9 +60,9 @@ impl<'a> ResolvedProvider<'a> {
     }
 
     /// Where text goes; remote, if that cannot be told.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> ModelPlace {
         let of_url = || self.base_url().and_then(|url| place_of(url).ok());
-        self.section.place.or_else(of_url).unwrap_or(Place::Remote)
+        self.section.place.or_else(of_url).unwrap_or(ModelPlace::Remote)
     }
 
     /// Its host, with the port where one is named.
@@ -238,22 +238,22 @@ impl<'a> ResolvedProvider<'a> {
             None => api,
         };
         let assumed = match (place, self.row) {
-            (Place::Remote, Some(_)) => ASSUMED_REMOTE,
+            (ModelPlace::Remote, Some(_)) => ASSUMED_REMOTE,
             _ => (ASSUMED_WINDOW, ASSUMED_OUTPUT),
         };
         let said = self.said_window(config, name).or(told);
         let window = said.or(entry.map(|entry| entry.window)).unwrap_or(assumed.0);
         let output = owner.output_limit.or(section.output_limit).or(match place {
             // Weights have no limit of their own: what a request may keep of the window is theirs.
-            Place::Local => Some((window / 4).max(1)),
-            Place::Remote => entry.map(|entry| entry.output),
+            ModelPlace::Local => Some((window / 4).max(1)),
+            ModelPlace::Remote => entry.map(|entry| entry.output),
         });
         ModelInfo {
             provider: self.name.clone().into_owned(),
             name: name.to_owned(),
             dialect: self.dialect(),
             place,
-            kind: if place == Place::Local { SourceKind::Local } else { SourceKind::Remote },
+            kind: if place == ModelPlace::Local { SourceKind::Local } else { SourceKind::Remote },
             window,
             output_limit: output.unwrap_or(assumed.1).min(window),
             honours_n: owner.honours_n.or(section.honours_n).unwrap_or_else(|| {
@@ -281,7 +281,7 @@ impl<'a> ResolvedProvider<'a> {
             // A local model nobody knows is taken to be blind; a remote one is asked, and says so.
             images: owner.images.or(section.images).unwrap_or_else(|| match model {
                 Some(model) => can(abilities.images, Some(model.images)),
-                None => abilities.images && place == Place::Remote,
+                None => abilities.images && place == ModelPlace::Remote,
             }),
             audio: owner.audio.unwrap_or_else(|| model.is_some_and(|model| model.audio)),
             structured: owner.structured.unwrap_or_else(|| model.is_none_or(|model| model.structured)),
@@ -298,8 +298,8 @@ impl<'a> ResolvedProvider<'a> {
 }
 
 /// What a model costs: what the owner says, nothing for what runs here, else what the catalogue knows.
-fn prices(owner: &ModelSection, place: Place, known: Option<Prices>) -> Option<Prices> {
-    let known = if place == Place::Local { Some(Prices::FREE) } else { known };
+fn prices(owner: &ModelSection, place: ModelPlace, known: Option<Prices>) -> Option<Prices> {
+    let known = if place == ModelPlace::Local { Some(Prices::FREE) } else { known };
     // Micro-dollars; the table of keys keeps the number within their range.
     let rate = |dollars: f64| (dollars * 1e6).round() as u64;
     let (Some(input), Some(output)) = (owner.price_input, owner.price_output) else { return known };
@@ -328,7 +328,7 @@ fn key_in(variable: &str) -> Result<String, CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use model::Thinks;
+    use model::ThinkingControl;
     use model::quirks::ThinkingForm;
 
     use super::*;
@@ -348,7 +348,7 @@ mod tests {
     fn a_known_provider_needs_no_section_and_its_model_is_looked_up() {
         let config = config("");
         let found = info(&config, "anthropic", "claude-opus-4-5");
-        assert_eq!((found.place, found.dialect), (Place::Remote, DialectName::AnthropicMessages));
+        assert_eq!((found.place, found.dialect), (ModelPlace::Remote, DialectName::AnthropicMessages));
         assert_eq!((found.window, found.images, found.window_assumed), (200_000, true, false));
         assert_eq!(found.host.as_deref(), Some("api.anthropic.com"));
         assert!(found.prices.is_some() && found.fast.is_some());
@@ -359,7 +359,10 @@ mod tests {
     fn what_runs_here_is_free_and_what_is_not_known_is_not() {
         let config = config("[providers.far]\nbase_url = \"https://far.test/v1\"\n");
         let local = info(&config, "ollama", "qwen3:8b");
-        assert_eq!((local.place, local.prices, local.window), (Place::Local, Some(Prices::FREE), 40_960));
+        assert_eq!(
+            (local.place, local.prices, local.window),
+            (ModelPlace::Local, Some(Prices::FREE), 40_960)
+        );
         let own = info(&config, "ollama", "of-my-own");
         assert_eq!((own.window, own.window_assumed), (ASSUMED_WINDOW, true));
         assert_eq!(info(&config, "far", "qwen3-8b").prices, None);
@@ -417,13 +420,13 @@ mod tests {
         assert_eq!(quirks("anthropic", "claude-opus-4-7").thinking, ThinkingForm::None);
         assert_eq!(quirks("ollama", "qwen3:8b").thinking, ThinkingForm::None);
         let thinks = |provider: &str, name: &str| info(&config, provider, name).thinks;
-        assert_eq!(thinks("anthropic", "claude-opus-4-7"), Thinks::Untold);
-        assert_eq!(thinks("anthropic", "claude-opus-5"), Thinks::Told);
-        assert_eq!(thinks("anthropic", "claude-opus-5-5"), Thinks::Always);
-        assert_eq!(thinks("openai", "gpt-4o"), Thinks::Untold);
+        assert_eq!(thinks("anthropic", "claude-opus-4-7"), ThinkingControl::Untold);
+        assert_eq!(thinks("anthropic", "claude-opus-5"), ThinkingControl::Told);
+        assert_eq!(thinks("anthropic", "claude-opus-5-5"), ThinkingControl::Always);
+        assert_eq!(thinks("openai", "gpt-4o"), ThinkingControl::Untold);
         // Elsewhere a gateway has its own ways, whatever the model's maker wants.
         assert_eq!(quirks("gw", "anthropic/claude-opus-5-5").thinking, ThinkingForm::ReasoningObject);
-        assert_eq!(thinks("gw", "anthropic/claude-opus-5-5"), Thinks::Told);
+        assert_eq!(thinks("gw", "anthropic/claude-opus-5-5"), ThinkingControl::Told);
     }
 
     #[test]
@@ -439,7 +442,7 @@ mod tests {
             DialectName::OpenAiChat,
             "nobody said that it can"
         );
-        assert_eq!(info(&config(""), "openai", "gpt-5.1").thinks, Thinks::Told);
+        assert_eq!(info(&config(""), "openai", "gpt-5.1").thinks, ThinkingControl::Told);
     }
 
     #[test]

@@ -5,11 +5,11 @@
 //! be forgotten here.
 
 mod approvals;
-mod care;
 mod chat;
 mod columns;
 mod context;
 mod cost;
+mod maintenance;
 mod model;
 mod slash;
 mod tree;
@@ -17,7 +17,7 @@ mod workspace;
 
 use std::borrow::Cow;
 
-use commands::Outcome;
+use commands::CommandOutcome;
 use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
@@ -80,68 +80,68 @@ impl OutputStyle {
 }
 
 /// An answer in plain form.
-pub(crate) fn plain(outcome: &Outcome, to: OutputStyle) -> RenderedOutcome {
+pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcome {
     match outcome {
-        Outcome::TreeMade(made) => RenderedOutcome::new(format!("{}\n", made.short_id)),
-        Outcome::Trees(found) => RenderedOutcome::new(tree::list(found, to)),
-        Outcome::Shown(found) => tree::show(found, to),
-        Outcome::Text(found) => RenderedOutcome::new(tree::text(found, to)),
-        Outcome::Node(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
-        Outcome::Draft(done) => RenderedOutcome::new(tree::draft(done)),
-        Outcome::Edited(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
-        Outcome::Branched(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
-        Outcome::Generated(done) => tree::generated(done, to),
-        Outcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
-        Outcome::Moved(done) => RenderedOutcome::new(format!("{}\n", done.tip)),
-        Outcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done)),
-        Outcome::Stepped(done) => tree::stepped(done),
-        Outcome::Operations(found) => tree::log(found, to),
-        Outcome::Views(found) => RenderedOutcome::new(tree::views(found, to)),
-        Outcome::Compared(found) => RenderedOutcome::new(tree::compared(found, to)),
-        Outcome::Verified(found) => RenderedOutcome::new(tree::verified(found, to)),
-        Outcome::Sealed(done) => RenderedOutcome::new(format!(
+        CommandOutcome::TreeMade(made) => RenderedOutcome::new(format!("{}\n", made.short_id)),
+        CommandOutcome::Trees(found) => RenderedOutcome::new(tree::list(found, to)),
+        CommandOutcome::Shown(found) => tree::show(found, to),
+        CommandOutcome::Text(found) => RenderedOutcome::new(tree::text(found, to)),
+        CommandOutcome::Node(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
+        CommandOutcome::Draft(done) => RenderedOutcome::new(tree::draft(done)),
+        CommandOutcome::Edited(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
+        CommandOutcome::Branched(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
+        CommandOutcome::Generated(done) => tree::generated(done, to),
+        CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
+        CommandOutcome::Moved(done) => RenderedOutcome::new(format!("{}\n", done.tip)),
+        CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done)),
+        CommandOutcome::Stepped(done) => tree::stepped(done),
+        CommandOutcome::Operations(found) => tree::log(found, to),
+        CommandOutcome::Views(found) => RenderedOutcome::new(tree::views(found, to)),
+        CommandOutcome::Compared(found) => RenderedOutcome::new(tree::compared(found, to)),
+        CommandOutcome::Verified(found) => RenderedOutcome::new(tree::verified(found, to)),
+        CommandOutcome::Sealed(done) => RenderedOutcome::new(format!(
             "operations to {} sealed: {} by {}\n",
             done.seq, done.head, done.key
         )),
-        Outcome::TreeNamed(done) => RenderedOutcome::new(format!("{}\n", done.tree)),
-        Outcome::Chatted(done) => chat::chatted(done, to),
-        Outcome::Sessions(found) => RenderedOutcome::new(chat::sessions(found, to)),
-        Outcome::Approvals(found) => RenderedOutcome::new(approvals::list(found, to)),
-        Outcome::Session(found) => RenderedOutcome::new(chat::session(found, to)),
-        Outcome::Models(found) => RenderedOutcome::new(model::models(found, to)),
-        Outcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),
-        Outcome::Begun(found) => RenderedOutcome::new(model::begun(found, to)),
-        Outcome::Workspaces(found) => RenderedOutcome::new(workspace::workspaces(found, to)),
-        Outcome::Help(found) => RenderedOutcome::new(slash::help(found, to)),
-        Outcome::Status(found) => RenderedOutcome::new(slash::status(found, to)),
-        Outcome::Standing(found) => RenderedOutcome::new(slash::standing(found, to)),
-        Outcome::Model(found) => slash::model(found, to),
-        Outcome::Reloaded(done) => RenderedOutcome::new(slash::reloaded(done, to)),
-        Outcome::Think(found) => slash::think(found),
-        Outcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),
-        Outcome::Stood(done) => slash::stood(done, to),
-        Outcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),
-        Outcome::Exported(done) => care::exported(done, to),
-        Outcome::Imported(done) => care::imported(done, to),
-        Outcome::Hits(found) => care::hits(found, to),
-        Outcome::Removed(done) => care::removed(done, to),
-        Outcome::BackedUp(done) => {
+        CommandOutcome::TreeNamed(done) => RenderedOutcome::new(format!("{}\n", done.tree)),
+        CommandOutcome::Chatted(done) => chat::chatted(done, to),
+        CommandOutcome::Sessions(found) => RenderedOutcome::new(chat::sessions(found, to)),
+        CommandOutcome::Approvals(found) => RenderedOutcome::new(approvals::list(found, to)),
+        CommandOutcome::Session(found) => RenderedOutcome::new(chat::session(found, to)),
+        CommandOutcome::Models(found) => RenderedOutcome::new(model::models(found, to)),
+        CommandOutcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),
+        CommandOutcome::Begun(found) => RenderedOutcome::new(model::begun(found, to)),
+        CommandOutcome::Workspaces(found) => RenderedOutcome::new(workspace::workspaces(found, to)),
+        CommandOutcome::Help(found) => RenderedOutcome::new(slash::help(found, to)),
+        CommandOutcome::Status(found) => RenderedOutcome::new(slash::status(found, to)),
+        CommandOutcome::Standing(found) => RenderedOutcome::new(slash::standing(found, to)),
+        CommandOutcome::Model(found) => slash::model(found, to),
+        CommandOutcome::Reloaded(done) => RenderedOutcome::new(slash::reloaded(done, to)),
+        CommandOutcome::Think(found) => slash::think(found),
+        CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),
+        CommandOutcome::Stood(done) => slash::stood(done, to),
+        CommandOutcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),
+        CommandOutcome::Exported(done) => maintenance::exported(done, to),
+        CommandOutcome::Imported(done) => maintenance::imported(done, to),
+        CommandOutcome::Hits(found) => maintenance::hits(found, to),
+        CommandOutcome::Removed(done) => maintenance::removed(done, to),
+        CommandOutcome::BackedUp(done) => {
             let line = format!("{}  {}\n", to.line(&done.file), commands::settings::size(done.bytes));
             RenderedOutcome::new(line)
                 .noting(done.problems.iter().map(|problem| to.line(problem).into_owned()))
         }
-        Outcome::Restored(done) => RenderedOutcome::new(care::restored(done, to)),
-        Outcome::Checked(found) => RenderedOutcome::new(care::checked(found, to)),
-        Outcome::Setting(found) => RenderedOutcome::new(care::setting(found, to)),
-        Outcome::Settings(found) => RenderedOutcome::new(care::settings(found, to)),
-        Outcome::Paths(found) => RenderedOutcome::new(care::paths(found, to)),
-        Outcome::Health(found) => RenderedOutcome::new(care::health(found, to)),
-        Outcome::Rows(found) => RenderedOutcome::new(care::rows(found, to)),
-        Outcome::Context(found) => RenderedOutcome::new(context::show(found, to)),
-        Outcome::ContextDiff(found) => RenderedOutcome::new(context::diff(found, to)),
-        Outcome::Replayed(done) => RenderedOutcome::new(context::replayed(done, to)),
-        Outcome::Cost(found) => RenderedOutcome::new(cost::costs(found, to)),
-        Outcome::Done(_) => RenderedOutcome::default(),
+        CommandOutcome::Restored(done) => RenderedOutcome::new(maintenance::restored(done, to)),
+        CommandOutcome::Checked(found) => RenderedOutcome::new(maintenance::checked(found, to)),
+        CommandOutcome::Setting(found) => RenderedOutcome::new(maintenance::setting(found, to)),
+        CommandOutcome::Settings(found) => RenderedOutcome::new(maintenance::settings(found, to)),
+        CommandOutcome::Paths(found) => RenderedOutcome::new(maintenance::paths(found, to)),
+        CommandOutcome::Health(found) => RenderedOutcome::new(maintenance::health(found, to)),
+        CommandOutcome::Rows(found) => RenderedOutcome::new(maintenance::rows(found, to)),
+        CommandOutcome::Context(found) => RenderedOutcome::new(context::show(found, to)),
+        CommandOutcome::ContextDiff(found) => RenderedOutcome::new(context::diff(found, to)),
+        CommandOutcome::Replayed(done) => RenderedOutcome::new(context::replayed(done, to)),
+        CommandOutcome::Cost(found) => RenderedOutcome::new(cost::costs(found, to)),
+        CommandOutcome::Done(_) => RenderedOutcome::default(),
     }
 }
 

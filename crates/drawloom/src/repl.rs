@@ -17,11 +17,11 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
-use commands::chat::{Conversation, Step};
+use commands::chat::{Conversation, TurnStep};
 use commands::results::chat::Chatted;
 use commands::slash::{Slashed, as_text};
-use commands::{App, Asker, Command, CommandError, Outcome};
-use model::{ModelInfo, Place};
+use commands::{App, Asker, Command, CommandError, CommandOutcome};
+use model::{ModelInfo, ModelPlace};
 use text::terminal::one_line;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -32,10 +32,10 @@ use crate::open::OpenHome;
 use crate::output::Output;
 use crate::paths::InvocationPaths;
 use crate::render;
-use crate::talk::Person;
+use crate::terminal::Terminal;
 use editor::{Editor, Typed};
-use ending::{Endings, Terminal};
-use meanwhile::Meanwhile;
+use ending::{Endings, TerminalModes};
+use meanwhile::TurnInputReader;
 use prompt::Standing;
 
 /// Refuses a conversation where nobody can type, or nobody would read.
@@ -61,7 +61,7 @@ pub(crate) struct Repl<'a> {
     /// The home, open.
     pub(crate) app: Arc<App>,
     /// Whoever sits at the terminal.
-    pub(crate) person: Arc<Person>,
+    pub(crate) person: Arc<Terminal>,
     /// How things are printed.
     pub(crate) output: Output,
     /// Where things are, for `/doctor`.
@@ -83,10 +83,10 @@ enum Flow {
 /// What keeps it from beginning, or a temporary one from being forgotten.
 pub(crate) fn hold(
     opened: &OpenHome,
-    person: Arc<Person>,
+    person: Arc<Terminal>,
     output: Output,
     (paths, layers): (&InvocationPaths, &Layers),
-    args: &commands::args::chat::Chat,
+    args: &commands::args::chat::ChatArgs,
 ) -> Result<u8, CommandError> {
     let runtime = interrupt::runtime()?;
     let ended = runtime.block_on(async {
@@ -112,7 +112,7 @@ pub(crate) fn hold(
 
 impl Repl<'_> {
     async fn run(&self, conversation: &mut Conversation) -> Result<u8, CommandError> {
-        let terminal = Terminal::remember();
+        let terminal = TerminalModes::remember();
         let mut endings = Endings::listen()?;
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
@@ -164,7 +164,7 @@ impl Repl<'_> {
         endings: &mut Endings,
     ) -> Result<Flow, CommandError> {
         let (app, owner) = (&self.app, Asker::owner());
-        let mut meanwhile = Meanwhile::listen(self, conversation.steering(true), endings, waiting)?;
+        let mut meanwhile = TurnInputReader::listen(self, conversation.steering(true), endings, waiting)?;
         let (mut next, mut quits) = (None, false);
         match meanwhile.during(conversation.take(app, &owner, line)).await {
             Ok(Slashed::Done(outcome)) => self.show(&outcome)?,
@@ -181,12 +181,12 @@ impl Repl<'_> {
         }
         while let Some(step) = meanwhile.during(conversation.next(app, &owner)).await {
             match step {
-                Step::Joined { text, remote } => {
+                TurnStep::Joined { text, remote } => {
                     let by = if remote { " (another process)" } else { "" };
                     self.person.notice(&format!("{}>{by} {text}", conversation.name()));
                 }
-                Step::Done(done) => match *done {
-                    Ok(done) => self.show(&Outcome::Chatted(done))?,
+                TurnStep::Done(done) => match *done {
+                    Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
                     Err(error) => self.failed(&error),
                 },
             }
@@ -197,7 +197,7 @@ impl Repl<'_> {
     }
 
     /// Runs a command that is the surface's, which may wait for threads of its own.
-    fn run_here(&self, command: Command) -> Result<Outcome, CommandError> {
+    fn run_here(&self, command: Command) -> Result<CommandOutcome, CommandError> {
         match command {
             Command::Doctor(arguments) => {
                 tokio::task::block_in_place(|| doctor::examine(arguments.quick, self.paths, self.layers))
@@ -214,10 +214,10 @@ impl Repl<'_> {
         }
     }
 
-    fn show(&self, outcome: &Outcome) -> Result<(), CommandError> {
+    fn show(&self, outcome: &CommandOutcome) -> Result<(), CommandError> {
         self.person.end_line();
         match outcome {
-            Outcome::Chatted(done) if done.streamed => {
+            CommandOutcome::Chatted(done) if done.streamed => {
                 done.media.iter().for_each(|medium| self.output.aside(&render::picture(medium)));
                 self.cost(done);
             }
@@ -235,8 +235,8 @@ impl Repl<'_> {
 /// The line a conversation begins with: session, model, and where text goes.
 fn begins(name: &str, is_temporary: bool, model: &ModelInfo) -> String {
     let place = match model.place {
-        Place::Local => "local",
-        Place::Remote => "remote: what you say leaves this machine",
+        ModelPlace::Local => "local",
+        ModelPlace::Remote => "remote: what you say leaves this machine",
     };
     let forgotten = if is_temporary { ", forgotten when you leave" } else { "" };
     let model = one_line(&format!("{}/{}", model.provider, model.name)).into_owned();

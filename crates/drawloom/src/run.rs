@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
-use commands::args::care::Restore;
 use commands::args::context::ContextCommand;
+use commands::args::maintenance::Restore;
 use commands::args::model::ModelCommand;
-use commands::care::RestoreTo;
-use commands::{Asker, Command, CommandError, Outcome, Right};
+use commands::maintenance::RestoreTo;
+use commands::{Asker, Command, CommandError, CommandOutcome, Right};
 use model::{Cancel, Clock};
 use store::home::HomeOptions;
 
@@ -21,7 +21,7 @@ use crate::interrupt::{self, CommandEnd};
 use crate::open::{self, Invocation, WorkspaceNeed};
 use crate::output::{self, Output};
 use crate::paths::InvocationPaths;
-use crate::talk::Person;
+use crate::terminal::Terminal;
 use crate::{doctor, log, repl, usage};
 
 /// The exit code of a command that was interrupted.
@@ -60,19 +60,19 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     let outcome = match command {
         Command::Config(command) => config::run(command, &paths, &layers, &|line| output.note(line))?,
         Command::Bench(arguments) => {
-            Outcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
+            CommandOutcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
-        Command::Init(_) => crate::init::run(&paths, &layers, Person::new(output.quiet, verbose))?,
+        Command::Init(_) => crate::init::run(&paths, &layers, Terminal::new(output.quiet, verbose))?,
         Command::Model(
             command @ (ModelCommand::List { .. } | ModelCommand::Pull { .. } | ModelCommand::Use { .. }),
-        ) => crate::model_commands::run(&command, &paths, &layers, Person::new(output.quiet, verbose))?,
+        ) => crate::model_commands::run(&command, &paths, &layers, Terminal::new(output.quiet, verbose))?,
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {
             let layers = if model.is_none() { first_run(&paths, layers, output, verbose)? } else { layers };
             let config = layers.config()?;
             log::start(config.log.level);
-            let mut person = Person::new(output.quiet, verbose).dimming(output.color());
+            let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
             if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
             }
@@ -106,7 +106,7 @@ fn restore(
     paths: &InvocationPaths,
     layers: &Layers,
     quiet: bool,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let config = layers.config()?.store;
     if config.url.is_some() {
         return Err(store::StoreError::from(store::ServerError::Unsupported("restore a backup")).into());
@@ -114,9 +114,9 @@ fn restore(
     let options = HomeOptions { allow_network_fs: config.allow_network_fs };
     let guard = paths.guard()?;
     let into = RestoreTo { home: paths.home.clone(), options, guard, now: Clock::system().now() };
-    let person = Person::new(quiet, false);
+    let person = Terminal::new(quiet, false);
     // Not to be dropped half-way: what Ctrl-C ends is the process, and then no store is there yet.
-    interrupt::runtime()?.block_on(commands::care::restore(arguments, into, &person))
+    interrupt::runtime()?.block_on(commands::maintenance::restore(arguments, into, &person))
 }
 
 /// A new home, met at a terminal: whoever is there may have it set up first (spec: cli *First run*).
@@ -129,7 +129,7 @@ fn first_run(
     if paths.home.exists() || output.json || !io::stdout().is_terminal() {
         return Ok(layers);
     }
-    let person = Person::new(output.quiet, verbose);
+    let person = Terminal::new(output.quiet, verbose);
     let lines = [format!("This is the first time; everything will be kept in {}.", paths.home.display())];
     if person.answer(&lines, "Look for models and set it up first?") != Some(true) {
         return Ok(layers);
@@ -156,7 +156,7 @@ fn with_store(
     command: Command,
     (paths, config): (&InvocationPaths, config::Config),
     model: Option<&str>,
-    person: Arc<Person>,
+    person: Arc<Terminal>,
     output: &Output,
 ) -> Result<u8, CommandError> {
     let spec = command.spec();

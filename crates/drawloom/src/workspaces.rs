@@ -6,7 +6,7 @@
 use commands::CommandError;
 use commands::app::Workspace;
 use commands::settings::size;
-use commands::workspaces::{Looked, answered, keep};
+use commands::workspaces::{InspectedFolder, answered, keep};
 use loom::Millis;
 use store::{Principal, Store};
 use text::terminal::one_line;
@@ -18,7 +18,7 @@ use workspace::trust::{
 
 use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
-use crate::talk::Person;
+use crate::terminal::Terminal;
 
 /// The workspace of a call that loads nothing of it.
 ///
@@ -48,7 +48,7 @@ pub(crate) async fn load(
     guard: &StoreGuard,
     store: &Store,
     now: Millis,
-    person: &Person,
+    person: &Terminal,
 ) -> Result<Workspace, CommandError> {
     let chosen = paths.workspace()?;
     let arrival = paths.arrival(&chosen);
@@ -65,7 +65,7 @@ pub(crate) async fn load(
     if arrival == WorkspaceOrigin::HomesOwn && chosen.passed_over {
         person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
     }
-    let looked = match Looked::at(&chosen.folder, guard) {
+    let looked = match InspectedFolder::at(&chosen.folder, guard) {
         Ok(looked) => looked,
         // The home's own workspace is made when something is put there.
         Err(_) if arrival == WorkspaceOrigin::HomesOwn => return Ok(workspace),
@@ -112,8 +112,8 @@ enum TrustReply {
 
 struct TrustPrompt<'a> {
     chosen: &'a ChosenWorkspace,
-    looked: &'a Looked,
-    person: &'a Person,
+    looked: &'a InspectedFolder,
+    person: &'a Terminal,
 }
 
 impl TrustPrompt<'_> {

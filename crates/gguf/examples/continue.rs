@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use gguf::{Engine, EngineJob, EngineOptions, JobEvent, Piece, SamplingParams};
+use gguf::{Engine, EngineJob, EngineOptions, JobEvent, PromptPiece, SamplingParams};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::load(Path::new(path), &EngineOptions::default())?;
     println!("{:?}\nloaded in {:?}, {} threads", engine.info(), begun.elapsed(), gguf::threads());
     let job = EngineJob {
-        prompt: vec![Piece::Text(text.clone())],
+        prompt: vec![PromptPiece::Text(text.clone())],
         sampling: SamplingParams::default(),
         max_tokens: rest.first().map_or(Ok(64), |count| count.parse())?,
         stop: Vec::new(),

@@ -12,7 +12,7 @@ use crate::header::GgufHeader;
 use crate::job::{EngineJob, JobHandle, JobListener};
 use crate::model_config::ModelConfig;
 use crate::template::{ChatMessage, ChatTemplate};
-use crate::vocabulary::{Piece, Vocabulary};
+use crate::vocabulary::{PromptPiece, Vocabulary};
 use crate::worker::{QueuedJob, run_jobs};
 
 /// Jobs that may wait for the engine's thread (the channel `jobs`).
@@ -60,7 +60,7 @@ pub(crate) struct LoadedModel {
 
 impl LoadedModel {
     /// The tokens of a prompt, with room for at least one more in the window.
-    pub(crate) fn prompt_tokens(&self, prompt: &[Piece]) -> Result<Vec<u32>, RunError> {
+    pub(crate) fn prompt_tokens(&self, prompt: &[PromptPiece]) -> Result<Vec<u32>, RunError> {
         let too_long = |tokens| RunError::TooLong { tokens, window: self.window };
         let bytes = prompt.iter().map(|piece| piece.as_str().len()).sum();
         let least = self.vocabulary.min_tokens(bytes);
@@ -131,7 +131,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`TemplateError::None`] for a model of a family whose template is not known, [`TemplateError::Roles`].
-    pub fn chat_prompt(&self, messages: &[ChatMessage]) -> Result<Vec<Piece>, TemplateError> {
+    pub fn chat_prompt(&self, messages: &[ChatMessage]) -> Result<Vec<PromptPiece>, TemplateError> {
         self.info.template.ok_or(TemplateError::None)?.prompt(messages)
     }
 
@@ -139,7 +139,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`RunError::TooLong`] when they leave no room for an answer, [`RunError::Empty`] when there are none.
-    pub fn tokens(&self, prompt: &[Piece]) -> Result<Vec<u32>, RunError> {
+    pub fn tokens(&self, prompt: &[PromptPiece]) -> Result<Vec<u32>, RunError> {
         self.model.prompt_tokens(prompt)
     }
 

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::RunError;
 use crate::sampler::SamplingParams;
-use crate::vocabulary::Piece;
+use crate::vocabulary::PromptPiece;
 
 /// A prompt and how it is to be continued.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineJob {
-    pub prompt: Vec<Piece>,
+    pub prompt: Vec<PromptPiece>,
     pub sampling: SamplingParams,
     /// Most tokens of the answer, which the window limits too.
     pub max_tokens: u32,

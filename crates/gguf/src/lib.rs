@@ -57,7 +57,7 @@ pub use requantise::{RequantiseProgress, requantise};
 pub use sampler::SamplingParams;
 pub use template::{ChatMessage, ChatRole, ChatTemplate};
 pub use tensor_type::TensorType;
-pub use vocabulary::Piece;
+pub use vocabulary::PromptPiece;
 
 /// The environment variable that says on how many threads products with weights are computed.
 pub const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";

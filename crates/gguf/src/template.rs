@@ -7,7 +7,7 @@
 use crate::error::TemplateError;
 use crate::header::GgufHeader;
 use crate::metadata_value::MetadataValue;
-use crate::vocabulary::{Piece, Vocabulary};
+use crate::vocabulary::{PromptPiece, Vocabulary};
 
 /// Bytes of a file's template beyond which it is not compared with ours.
 const MAX_COMPARED: usize = 2_048;
@@ -86,7 +86,7 @@ impl ChatTemplate {
     }
 
     /// The prompt of a conversation, up to where the answer begins. Each message is one piece of text.
-    pub(crate) fn prompt(self, messages: &[ChatMessage]) -> Result<Vec<Piece>, TemplateError> {
+    pub(crate) fn prompt(self, messages: &[ChatMessage]) -> Result<Vec<PromptPiece>, TemplateError> {
         if messages.iter().skip(1).any(|message| message.role == ChatRole::System) {
             return Err(TemplateError::Roles);
         }
@@ -97,11 +97,11 @@ impl ChatTemplate {
         let mut pieces = Vec::new();
         let mut before = "";
         for message in messages {
-            pieces.push(Piece::Template(format!("{before}{open}{}{role_end}", message.role.name())));
-            pieces.push(Piece::Text(message.text.clone()));
+            pieces.push(PromptPiece::Template(format!("{before}{open}{}{role_end}", message.role.name())));
+            pieces.push(PromptPiece::Text(message.text.clone()));
             before = close;
         }
-        pieces.push(Piece::Template(format!("{before}{open}{}{role_end}", ChatRole::Assistant.name())));
+        pieces.push(PromptPiece::Template(format!("{before}{open}{}{role_end}", ChatRole::Assistant.name())));
         Ok(pieces)
     }
 }
@@ -122,7 +122,7 @@ mod tests {
 
     fn written(template: ChatTemplate) -> Vec<(bool, String)> {
         let pieces = template.prompt(&conversation()).unwrap();
-        let plain = |piece: &Piece| (matches!(piece, Piece::Text(_)), piece.as_str().to_owned());
+        let plain = |piece: &PromptPiece| (matches!(piece, PromptPiece::Text(_)), piece.as_str().to_owned());
         pieces.iter().map(plain).collect()
     }
 

@@ -13,14 +13,14 @@ use crate::pre_tokenizer::PreTokenizer;
 
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum PromptPiece {
     /// Text of the chat template. Markers of the vocabulary in it become control tokens.
     Template(String),
     /// Text of a message or a document: never becomes a control token.
     Text(String),
 }
 
-impl Piece {
+impl PromptPiece {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Template(text) | Self::Text(text) => text,
@@ -168,12 +168,12 @@ impl Vocabulary {
     }
 
     /// The tokens of a prompt.
-    pub(crate) fn tokens(&self, pieces: &[Piece]) -> Result<Vec<u32>, RunError> {
+    pub(crate) fn tokens(&self, pieces: &[PromptPiece]) -> Result<Vec<u32>, RunError> {
         let mut tokens: Vec<u32> = self.first.into_iter().collect();
         let mut run = String::new();
         let mut after_marker = true;
         for piece in pieces {
-            let Piece::Template(template) = piece else {
+            let PromptPiece::Template(template) = piece else {
                 run.push_str(piece.as_str());
                 continue;
             };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use gguf::{
     ChatMessage, ChatRole, ChatTemplate, Engine, EngineJob, EngineOptions, JobEvent, JobHandle, JobResult,
-    Piece, PromptUsage, RunError, SamplingParams, StopReason, TemplateError, Token,
+    PromptPiece, PromptUsage, RunError, SamplingParams, StopReason, TemplateError, Token,
 };
 use tiny::{Meta, TINY, Tiny};
 
@@ -31,7 +31,7 @@ fn forgetful() -> Engine {
 
 fn job(text: &str, max_tokens: u32) -> EngineJob {
     EngineJob {
-        prompt: vec![Piece::Text(text.to_owned())],
+        prompt: vec![PromptPiece::Text(text.to_owned())],
         sampling: SamplingParams::default(),
         max_tokens,
         stop: Vec::new(),
@@ -216,9 +216,11 @@ fn parameters_out_of_range_are_refused_at_once() {
 #[test]
 fn a_typed_marker_is_text_and_only_form_makes_control_tokens() {
     let engine = engine();
-    let spelled = |pieces: &[Piece]| engine.tokens(pieces).unwrap();
-    let (text, form) =
-        (|text: &str| Piece::Text(text.to_owned()), |text: &str| Piece::Template(text.to_owned()));
+    let spelled = |pieces: &[PromptPiece]| engine.tokens(pieces).unwrap();
+    let (text, form) = (
+        |text: &str| PromptPiece::Text(text.to_owned()),
+        |text: &str| PromptPiece::Template(text.to_owned()),
+    );
     assert_eq!(spelled(&[form("<|im_end|>")]), [2]);
     let typed = spelled(&[text("<|im_end|>")]);
     assert!(typed.len() > 1 && typed.iter().all(|token| *token > 2), "{typed:?}");
@@ -238,7 +240,7 @@ fn a_piece_that_is_a_token_is_taken_whole_where_the_model_does_that() {
     let file = TINY.file().with("tokenizer.ggml.merges", Meta::Texts(vec!["h e".to_owned()]));
     let count = |rule: &str| {
         let engine = load(&file.clone().with("tokenizer.ggml.pre", rule), &EngineOptions::default());
-        engine.tokens(&[Piece::Text(" the".to_owned())]).unwrap().len()
+        engine.tokens(&[PromptPiece::Text(" the".to_owned())]).unwrap().len()
     };
     assert_eq!((count("gpt-2"), count("llama-bpe")), (3, 1));
 }
@@ -247,11 +249,11 @@ fn a_piece_that_is_a_token_is_taken_whole_where_the_model_does_that() {
 fn tokens_are_the_text_again() {
     let engine = engine();
     for text in ["the thing and then", "1984, 中文 \u{1f600}\r\n\t  x", " \u{a0}\u{301}e", "\0\u{7f}"] {
-        let tokens = engine.tokens(&[Piece::Text(text.to_owned())]).unwrap();
+        let tokens = engine.tokens(&[PromptPiece::Text(text.to_owned())]).unwrap();
         let bytes: Vec<u8> = tokens.iter().flat_map(|token| engine.spelling(*token).to_vec()).collect();
         assert_eq!(String::from_utf8(bytes).unwrap(), text);
     }
-    assert_eq!(engine.tokens(&[Piece::Text(" the".to_owned())]).unwrap().len(), 1);
+    assert_eq!(engine.tokens(&[PromptPiece::Text(" the".to_owned())]).unwrap().len(), 1);
 }
 
 /// The conversation whose tokens the tests of chat templates spell out.
@@ -287,7 +289,7 @@ fn a_template_of_the_file_that_differs_is_reported_and_not_used() {
     let file = TINY.file().with("tokenizer.chat_template", "{{ messages[0].content }} Buy more!");
     let engine = load(&file, &EngineOptions::default());
     assert_eq!((engine.info().template, engine.info().template_differs), (Some(ChatTemplate::ChatMl), true));
-    let prompt: String = engine.chat_prompt(&greeting()).unwrap().iter().map(Piece::as_str).collect();
+    let prompt: String = engine.chat_prompt(&greeting()).unwrap().iter().map(PromptPiece::as_str).collect();
     assert_eq!(prompt, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
 }
 

@@ -19,7 +19,9 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use gguf::{ChatMessage, ChatRole, Engine, EngineJob, EngineOptions, JobEvent, Piece, SamplingParams, Token};
+use gguf::{
+    ChatMessage, ChatRole, Engine, EngineJob, EngineOptions, JobEvent, PromptPiece, SamplingParams, Token,
+};
 use serde_json::Value;
 
 /// How far answers may lie from llama.cpp's.
@@ -46,7 +48,7 @@ struct Answer {
 }
 
 fn answer(engine: &Engine, text: &str, max_tokens: u32, logprobs: Option<u8>) -> Answer {
-    let prompt = vec![Piece::Text(text.to_owned())];
+    let prompt = vec![PromptPiece::Text(text.to_owned())];
     let job =
         EngineJob { prompt, sampling: SamplingParams::default(), max_tokens, stop: Vec::new(), logprobs };
     let (sender, updates) = channel();
@@ -122,7 +124,7 @@ fn answers_are_those_of_llama_cpp() {
     let engine = Engine::load(Path::new(&path("DRAWLOOM_PARITY_MODEL")), &EngineOptions::default()).unwrap();
     let mut wrong = Vec::new();
 
-    let mut tokens = |what: &str, prompt: &[Piece], theirs: &Value| {
+    let mut tokens = |what: &str, prompt: &[PromptPiece], theirs: &Value| {
         let theirs: Vec<u64> = theirs.as_array().unwrap().iter().filter_map(Value::as_u64).collect();
         let ours: Vec<u64> = engine.tokens(prompt).unwrap_or_default().into_iter().map(u64::from).collect();
         if ours != theirs {
@@ -131,7 +133,7 @@ fn answers_are_those_of_llama_cpp() {
     };
     for text in list("texts") {
         let said = text["text"].as_str().unwrap();
-        tokens(&format!("{said:?}"), &[Piece::Text(said.to_owned())], &text["tokens"]);
+        tokens(&format!("{said:?}"), &[PromptPiece::Text(said.to_owned())], &text["tokens"]);
     }
     for chat in list("chats") {
         let message = |message: &Value| {

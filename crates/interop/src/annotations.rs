@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use loom::attribution::attribute;
-use loom::{AuthorKind, Digest, Rows, ViewName};
+use loom::{AuthorKind, Digest, TreeReader, ViewName};
 
 use crate::ExportError;
 use crate::passages::Passages;
@@ -20,7 +20,7 @@ use crate::passages::Passages;
 ///
 /// # Errors
 /// [`ExportError`] when the tree cannot be read or the text not written.
-pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
+pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
     let (text, block) = block(rows, view)?;
     out.write_all(text.as_bytes())?;
     // The text's own last line end is inside the hashed range; an empty line always stands before the block.
@@ -40,7 +40,7 @@ struct Stretch {
 ///
 /// # Errors
 /// [`ExportError::Rows`] when the tree cannot be read.
-pub fn block(rows: &dyn Rows, view: &ViewName) -> Result<(String, String), ExportError> {
+pub fn block(rows: &dyn TreeReader, view: &ViewName) -> Result<(String, String), ExportError> {
     let mut text = String::new();
     let mut stretches: Vec<Stretch> = Vec::new();
     for passage in Passages::new(rows, view)? {

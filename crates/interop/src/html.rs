@@ -15,7 +15,7 @@ mod tree;
 use std::io::Write;
 
 use data_encoding::BASE64;
-use loom::{Digest, Mode, Rows, ViewName};
+use loom::{Digest, Mode, TreeReader, ViewName};
 
 use crate::ExportError;
 use crate::passages::{Passages, title};
@@ -28,7 +28,7 @@ const STYLE: &str = include_str!("html/style.css");
 ///
 /// # Errors
 /// [`ExportError`] when the tree cannot be read or the file not written.
-pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
+pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
     let title = title(rows)?;
     let title = text::terminal::one_line(&title);
     let shown = if title.is_empty() { "Untitled" } else { &title };

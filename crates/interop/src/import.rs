@@ -11,7 +11,7 @@
 mod copy;
 mod known;
 
-use loom::{Author, Digest, Millis, NodeId, Plan, RowError, Rows, Trust};
+use loom::{Author, Digest, Millis, NodeId, Plan, RowError, TreeReader, Trust};
 use serde::Serialize;
 
 use crate::own::ImportedFile;
@@ -94,7 +94,7 @@ pub enum ImportRefusal {
 /// [`ImportRefusal`] when the file does not stand or contradicts what is stored.
 pub fn plan_import(
     file: &ImportedFile,
-    here: Option<&dyn Rows>,
+    here: Option<&dyn TreeReader>,
     agent: &str,
     now: Millis,
 ) -> Result<ImportPlan, ImportRefusal> {

@@ -8,7 +8,7 @@ pub mod images;
 
 use std::io::Write;
 
-use loom::{Mode, Rows, ViewName};
+use loom::{Mode, TreeReader, ViewName};
 
 use crate::ExportError;
 use crate::passages::{Passages, title};
@@ -19,7 +19,7 @@ use images::{ImageLinks, RemoteLabels};
 ///
 /// # Errors
 /// [`ExportError`] when the tree cannot be read or the text not written.
-pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
+pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut labels = RemoteLabels::default();
     each_piece(rows, view, |piece| {
         labels.push(piece);
@@ -33,7 +33,7 @@ pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(
 
 /// The document, piece by piece.
 fn each_piece(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     view: &ViewName,
     mut each: impl FnMut(&str) -> std::io::Result<()>,
 ) -> Result<(), ExportError> {

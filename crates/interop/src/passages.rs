@@ -5,18 +5,18 @@
 
 use std::collections::VecDeque;
 
-use loom::path::Exceptions;
+use loom::path::ViewOverrides;
 use loom::render::{self, Passage};
-use loom::{CellKey, RowError, Rows, ViewName};
+use loom::{CellKey, RowError, TreeReader, ViewName};
 
 /// Positions read at a time.
 const PAGE: u32 = 64;
 
 /// The passages of a view from the top, genesis left out.
 pub struct Passages<'a> {
-    rows: &'a dyn Rows,
+    rows: &'a dyn TreeReader,
     view: &'a ViewName,
-    path: Exceptions,
+    path: ViewOverrides,
     next: u32,
     held: VecDeque<Passage>,
 }
@@ -26,8 +26,8 @@ impl<'a> Passages<'a> {
     ///
     /// # Errors
     /// [`RowError`] when the store fails or there is no such view.
-    pub fn new(rows: &'a dyn Rows, view: &'a ViewName) -> Result<Self, RowError> {
-        let path = Exceptions::read(rows, view, render::tip(rows, view)?)?;
+    pub fn new(rows: &'a dyn TreeReader, view: &'a ViewName) -> Result<Self, RowError> {
+        let path = ViewOverrides::read(rows, view, render::tip(rows, view)?)?;
         Ok(Self { rows, view, path, next: 1, held: VecDeque::new() })
     }
 
@@ -64,6 +64,6 @@ impl Iterator for Passages<'_> {
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn title(rows: &dyn Rows) -> Result<String, RowError> {
+pub fn title(rows: &dyn TreeReader) -> Result<String, RowError> {
     Ok(rows.cell(&CellKey::Title)?.value.as_text().unwrap_or_default().to_owned())
 }

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use loom::{Author, Mode, Role, Rows, ViewName};
+use loom::{Author, Mode, Role, TreeReader, ViewName};
 
 use crate::ExportError;
 use crate::passages::Passages;
@@ -14,7 +14,7 @@ use crate::passages::Passages;
 ///
 /// # Errors
 /// [`ExportError`] when the tree cannot be read or the text not written.
-pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
+pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
     let dialogue = rows.tree()?.mode == Mode::Dialogue;
     let mut first = true;
     for passage in Passages::new(rows, view)? {

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use loom::{Mode, Role, Rows, ViewName};
+use loom::{Mode, Role, TreeReader, ViewName};
 use serde::Serialize;
 
 use crate::ExportError;
@@ -21,7 +21,7 @@ struct Message<'a> {
 ///
 /// # Errors
 /// [`ExportError`] when the tree cannot be read or the line not written.
-pub fn export(rows: &dyn Rows, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
+pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut any = false;
     let dialogue = rows.tree()?.mode == Mode::Dialogue;
     for passage in Passages::new(rows, view)? {

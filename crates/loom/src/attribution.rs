@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
 use crate::node::{AuthorKind, NodeRow};
-use crate::rows::{RowError, Rows};
+use crate::reader::{RowError, TreeReader};
 
 pub use diff::{MAX_STEPS, Stretch, stretches};
 
@@ -33,7 +33,7 @@ pub struct AuthorSpan {
 ///
 /// # Errors
 /// [`RowError`] when the store fails or a version of the chain is missing.
-pub fn attribute(rows: &dyn Rows, node: NodeId) -> Result<Vec<AuthorSpan>, RowError> {
+pub fn attribute(rows: &dyn TreeReader, node: NodeId) -> Result<Vec<AuthorSpan>, RowError> {
     // The chain, newest first: versions, and at its end perhaps a quote that leads to another chain.
     let mut chain = vec![read(rows, node)?];
     while let Some(next) = chain
@@ -61,7 +61,7 @@ pub fn attribute(rows: &dyn Rows, node: NodeId) -> Result<Vec<AuthorSpan>, RowEr
     Ok(spans)
 }
 
-fn read(rows: &dyn Rows, id: NodeId) -> Result<NodeRow, RowError> {
+fn read(rows: &dyn TreeReader, id: NodeId) -> Result<NodeRow, RowError> {
     rows.node(id)?.ok_or_else(|| RowError::missing("node", id))
 }
 

@@ -10,7 +10,7 @@ use crate::id::{NodeId, PositionId, Seq, ViewName};
 /// One position with all its versions, or one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Target {
+pub enum OpTarget {
     /// A position.
     Position(PositionId),
     /// One version.
@@ -70,12 +70,12 @@ pub enum CellKey {
     /// Hidden by the owner: [`CellValue::Set`].
     Pruned {
         /// What is hidden.
-        target: Target,
+        target: OpTarget,
     },
     /// Left out of the context: [`CellValue::Set`].
     Excluded {
         /// What is left out.
-        target: Target,
+        target: OpTarget,
     },
     /// A bookmark and its title: [`CellValue::Text`].
     Bookmark {
@@ -110,7 +110,7 @@ pub enum KeepScope {
 
 /// A place in the text of a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct TextOffset {
     /// The position.
     pub position: PositionId,
     /// Byte offset in the text shown there.
@@ -131,7 +131,7 @@ pub enum CellValue {
     /// A node.
     Node(NodeId),
     /// A place in the text shown at a position.
-    Place(Place),
+    Place(TextOffset),
     /// An accepted drift: choices newer than the operation that set it count as drift again.
     Keep(KeepScope),
     /// A text.
@@ -159,7 +159,7 @@ impl CellValue {
     }
 
     /// The place it holds.
-    pub const fn as_place(&self) -> Option<Place> {
+    pub const fn as_place(&self) -> Option<TextOffset> {
         if let Self::Place(place) = self { Some(*place) } else { None }
     }
 
@@ -233,7 +233,7 @@ impl fmt::Display for CellKey {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for OpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Position(id) => id.fmt(f),

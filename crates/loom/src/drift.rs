@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::cell::{Cell, CellKey, CellValue, KeepScope};
 use crate::id::{PositionId, Seq};
 use crate::node::NodeRow;
-use crate::path::Exceptions;
+use crate::path::ViewOverrides;
 use crate::position::Position;
-use crate::rows::{RowError, Rows};
+use crate::reader::{RowError, TreeReader};
 
 /// Where a view's owner accepted what stands above.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,12 @@ impl Keeps {
     }
 
     /// The newest keep that covers a position.
-    fn covering(&self, rows: &dyn Rows, path: &Exceptions, at: PositionId) -> Result<Option<Seq>, RowError> {
+    fn covering(
+        &self,
+        rows: &dyn TreeReader,
+        path: &ViewOverrides,
+        at: PositionId,
+    ) -> Result<Option<Seq>, RowError> {
         let mut newest = None;
         for (kept, (scope, seq)) in &self.0 {
             let covers = *kept == at || *scope == KeepScope::Below && path.is_above(rows, *kept, at)?;
@@ -37,7 +42,7 @@ impl Keeps {
 }
 
 /// The newest keep that covers a position, on the path or off it.
-fn newest_keep(rows: &dyn Rows, path: &Exceptions, at: PositionId) -> Result<Option<Seq>, RowError> {
+fn newest_keep(rows: &dyn TreeReader, path: &ViewOverrides, at: PositionId) -> Result<Option<Seq>, RowError> {
     if path.is_above(rows, at, path.tip.id)? {
         return path.keeps.covering(rows, path, at);
     }
@@ -53,8 +58,8 @@ fn newest_keep(rows: &dyn Rows, path: &Exceptions, at: PositionId) -> Result<Opt
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn is_drifted(
-    rows: &dyn Rows,
-    path: &Exceptions,
+    rows: &dyn TreeReader,
+    path: &ViewOverrides,
     at: &Position,
     row: &NodeRow,
 ) -> Result<bool, RowError> {

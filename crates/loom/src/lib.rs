@@ -27,29 +27,29 @@ pub mod operation;
 pub mod path;
 pub mod plan;
 pub mod position;
+pub mod read_set;
+pub mod reader;
 pub mod record;
 pub mod render;
 pub mod resolve;
-pub mod rows;
 pub mod seal;
 pub mod short_id;
-pub mod slice;
 pub mod tree;
 pub mod verify;
 
-pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, Place, Target};
+pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOffset};
 pub use content::{Block, ToolStatus};
 pub use digest::{Digest, PathDigest};
 pub use draft::{Draft, Slot, Splice};
 pub use generation::{GenerationId, GenerationRow, Purpose, Run};
 pub use id::{IdSource, Millis, NodeId, PositionId, Seq, TreeId, ViewName};
 pub use node::{
-    Author, AuthorKind, Choice, Finish, ModelSource, Node, NodeRow, Origin, OriginRole, Quote, Role,
+    Author, AuthorKind, Finish, ModelSource, Node, NodeRow, Origin, OriginRole, Quote, ResponsePart, Role,
     SourceKind, Trust,
 };
 pub use operation::{OpKind, OpRecord, Operation, Timeline};
 pub use plan::{Op, Plan, PlanError, Refusal};
 pub use position::{Counts, Position, PositionKind, Sums};
-pub use rows::{RowError, Rows};
-pub use slice::{Key, Slice};
+pub use read_set::{ReadKey, ReadSet};
+pub use reader::{RowError, TreeReader};
 pub use tree::{Mode, TreeRow};

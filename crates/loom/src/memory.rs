@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::cell::{Cell, CellChange, CellKey, CellScope, CellValue, Target};
+use crate::cell::{Cell, CellChange, CellKey, CellScope, CellValue, OpTarget};
 use crate::content::NotCanonical;
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
@@ -16,7 +16,7 @@ use crate::node::{Node, NodeRow};
 use crate::operation::{OpRecord, Operation, Timeline};
 use crate::plan::{DraftChange, Plan};
 use crate::position::{Position, PositionKind};
-use crate::rows::{Injection, Order, RowError, Rows};
+use crate::reader::{Injection, Order, RowError, TreeReader};
 use crate::seal::Seal;
 use crate::short_id;
 use crate::tree::TreeRow;
@@ -282,7 +282,7 @@ fn place_of(seq: Seq) -> usize {
     usize::try_from(seq.0).unwrap_or(usize::MAX).wrapping_sub(1)
 }
 
-impl Rows for MemoryTree {
+impl TreeReader for MemoryTree {
     fn tables(&self) -> Result<u32, RowError> {
         Ok(text::grapheme::TABLES)
     }
@@ -315,8 +315,8 @@ impl Rows for MemoryTree {
                     (Some(of) == view).then_some(*position)
                 }
                 CellKey::Pruned { target } | CellKey::Excluded { target } => match target {
-                    Target::Position(position) => Some(*position),
-                    Target::Version(node) => self.nodes.get(node).map(|row| row.node.position),
+                    OpTarget::Position(position) => Some(*position),
+                    OpTarget::Version(node) => self.nodes.get(node).map(|row| row.node.position),
                 },
                 _ => None,
             };

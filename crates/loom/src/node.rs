@@ -103,7 +103,7 @@ pub enum SourceKind {
 /// Which part of a response a node was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum ResponsePart {
     /// The choice with this index.
     Index(u32),
     /// An alternative token out of the stored probabilities.
@@ -131,7 +131,7 @@ pub struct ModelSource {
     /// Digest of the stored response; none for an import without one.
     pub response: Option<Digest>,
     /// Which part of it.
-    pub choice: Choice,
+    pub choice: ResponsePart,
 }
 
 /// Text taken from another node of the same tree, so that its authors stay.

@@ -4,20 +4,20 @@
 //! a few positions, its [`Exceptions`]; with them a sum over what is shown costs O(log e) and no read, and an
 //! ancestor O(log depth) reads (spec: loom §3 *Windowed access*).
 
-mod exceptions;
+mod overrides;
 
-use crate::cell::{CellKey, Target};
+use crate::cell::{CellKey, OpTarget};
 use crate::id::PositionId;
 use crate::position::{Position, PositionKind};
-use crate::rows::{Order, RowError, Rows};
+use crate::reader::{Order, RowError, TreeReader};
 
-pub use exceptions::{Exception, Exceptions};
+pub use overrides::{Exception, ViewOverrides};
 
 /// A position that must exist.
 ///
 /// # Errors
 /// [`RowError::Missing`] when it does not.
-pub fn position(rows: &dyn Rows, id: PositionId) -> Result<Position, RowError> {
+pub fn position(rows: &dyn TreeReader, id: PositionId) -> Result<Position, RowError> {
     rows.position(id)?.ok_or_else(|| RowError::missing("position", id))
 }
 
@@ -25,7 +25,11 @@ pub fn position(rows: &dyn Rows, id: PositionId) -> Result<Position, RowError> {
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn ancestor_at(rows: &dyn Rows, from: PositionId, depth: u32) -> Result<Option<Position>, RowError> {
+pub fn ancestor_at(
+    rows: &dyn TreeReader,
+    from: PositionId,
+    depth: u32,
+) -> Result<Option<Position>, RowError> {
     climb(&|id| position(rows, id), position(rows, from)?, depth)
 }
 
@@ -55,7 +59,7 @@ fn higher(here: &Position, above: Position) -> Result<Position, RowError> {
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn is_ancestor(rows: &dyn Rows, above: PositionId, below: PositionId) -> Result<bool, RowError> {
+pub fn is_ancestor(rows: &dyn TreeReader, above: PositionId, below: PositionId) -> Result<bool, RowError> {
     if above == below {
         return Ok(true);
     }
@@ -67,7 +71,7 @@ pub fn is_ancestor(rows: &dyn Rows, above: PositionId, below: PositionId) -> Res
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn common_ancestor(rows: &dyn Rows, a: PositionId, b: PositionId) -> Result<Position, RowError> {
+pub fn common_ancestor(rows: &dyn TreeReader, a: PositionId, b: PositionId) -> Result<Position, RowError> {
     let (mut a, mut b) = (position(rows, a)?, position(rows, b)?);
     let depth = a.depth.min(b.depth);
     if let Some(found) = ancestor_at(rows, a.id, depth)? {
@@ -96,7 +100,7 @@ pub fn common_ancestor(rows: &dyn Rows, a: PositionId, b: PositionId) -> Result<
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn child_toward(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     above: PositionId,
     below: PositionId,
 ) -> Result<Option<PositionId>, RowError> {
@@ -111,7 +115,7 @@ pub fn child_toward(
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn is_hidden(rows: &dyn Rows, at: PositionId) -> Result<bool, RowError> {
+pub fn is_hidden(rows: &dyn TreeReader, at: PositionId) -> Result<bool, RowError> {
     is_hidden_but(rows, at, None)
 }
 
@@ -119,9 +123,13 @@ pub fn is_hidden(rows: &dyn Rows, at: PositionId) -> Result<bool, RowError> {
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn is_hidden_but(rows: &dyn Rows, at: PositionId, but: Option<PositionId>) -> Result<bool, RowError> {
+pub fn is_hidden_but(
+    rows: &dyn TreeReader,
+    at: PositionId,
+    but: Option<PositionId>,
+) -> Result<bool, RowError> {
     Ok(rows.choices(None, at)?.iter().any(|(key, cell)| {
-        matches!(key, CellKey::Pruned { target: Target::Position(pruned) } if Some(*pruned) != but)
+        matches!(key, CellKey::Pruned { target: OpTarget::Position(pruned) } if Some(*pruned) != but)
             && cell.value.is_set()
     }))
 }
@@ -130,14 +138,14 @@ pub fn is_hidden_but(rows: &dyn Rows, at: PositionId, but: Option<PositionId>) -
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn newest_leaf(rows: &dyn Rows, from: PositionId) -> Result<PositionId, RowError> {
+pub fn newest_leaf(rows: &dyn TreeReader, from: PositionId) -> Result<PositionId, RowError> {
     let (mut leaf, mut depth) = (from, position(rows, from)?.depth);
     'down: loop {
         let mut before: Option<Order> = None;
         loop {
             let page = rows.children(leaf, before, 16)?;
             for child in &page {
-                let pruned = CellKey::Pruned { target: Target::Position(child.id) };
+                let pruned = CellKey::Pruned { target: OpTarget::Position(child.id) };
                 if child.kind == PositionKind::Path && !rows.cell(&pruned)?.value.is_set() {
                     if child.depth <= depth {
                         return Err(RowError::damaged("position", child.id));
@@ -158,7 +166,7 @@ pub fn newest_leaf(rows: &dyn Rows, from: PositionId) -> Result<PositionId, RowE
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn order_of(rows: &dyn Rows, position: PositionId) -> Result<Order, RowError> {
+pub fn order_of(rows: &dyn TreeReader, position: PositionId) -> Result<Order, RowError> {
     let row = rows.node(position.original())?.ok_or_else(|| RowError::missing("node", position))?;
     Ok((row.seq, row.place))
 }

@@ -4,12 +4,12 @@
 //! conflict; a cell that changed meanwhile makes the store refuse the whole plan, and it is made again.
 
 mod branch;
+mod builder;
 mod commit;
 mod create;
 mod edit;
 mod flag;
 mod generate;
-mod grow;
 mod history;
 mod pin;
 mod travel;
@@ -17,14 +17,14 @@ mod travel;
 pub use create::NewTree;
 pub use generate::{Answer, NewToken};
 
-use crate::cell::{CellChange, CellKey, CellValue, KeepScope, Place, Target};
+use crate::cell::{CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOffset};
 use crate::content::{Block, NotCanonical};
 use crate::draft::{Draft, Slot, SpliceError};
 use crate::id::{Entropy, Millis, NodeId, PositionId, ViewName};
 use crate::node::{Author, Node, Role, Trust};
 use crate::operation::{OpKind, Operation, TimelineEffect};
 use crate::position::Position;
-use crate::slice::{Needs, Slice};
+use crate::read_set::{Needs, ReadSet};
 use crate::tree::TreeRow;
 
 /// Whether an edit makes a version or a sibling.
@@ -108,17 +108,17 @@ pub enum Op {
         scope: KeepScope,
     },
     /// Hides.
-    Prune(Target),
+    Prune(OpTarget),
     /// Shows again.
-    Restore(Target),
+    Restore(OpTarget),
     /// Leaves out of the context.
-    Exclude(Target),
+    Exclude(OpTarget),
     /// Takes in again.
-    Include(Target),
+    Include(OpTarget),
     /// Moves the window's start.
     Compact {
         /// Where to; none moves it back to the top.
-        to: Option<Place>,
+        to: Option<TextOffset>,
         /// Whether a person asked for it, so that it can be undone; else a request that did not fit did.
         by_hand: bool,
     },
@@ -256,7 +256,7 @@ pub enum Refusal {
     },
     /// The version is pruned.
     #[error("{0} is pruned: restore it first")]
-    Pruned(Target),
+    Pruned(OpTarget),
     /// The last visible version cannot be pruned.
     #[error("{0} is the last visible version of its position: prune the position instead")]
     LastVersion(NodeId),
@@ -334,41 +334,41 @@ pub const MAX_NODE_BYTES: u64 = 16 * 1024 * 1024;
 /// # Errors
 /// [`PlanError::Needs`] names rows to read before it is called again with the same request and the slice
 /// grown; [`PlanError::Refused`] says why the change is not made.
-pub fn plan(request: &Request, slice: &Slice, entropy: &mut Entropy<'_>) -> Result<Plan, PlanError> {
+pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Result<Plan, PlanError> {
     if let Op::Create(new) = &request.op {
         return create::create(request, new, entropy);
     }
-    let mut growth = grow::Growth::new(request, slice, entropy)?;
+    let mut builder = builder::PlanBuilder::new(request, slice, entropy)?;
     match &request.op {
         Op::Create(_) => {}
-        Op::Commit => commit::commit(&mut growth)?,
-        Op::Append(text) => commit::append(&mut growth, text)?,
-        Op::Generate => commit::before_generation(&mut growth)?,
-        Op::Answer(answer) => generate::answer(&mut growth, answer)?,
-        Op::Edit { position, text, edit_as } => edit::edit(&mut growth, *position, text, *edit_as)?,
-        Op::BranchAt { node, at, token } => branch::branch_at(&mut growth, *node, *at, token.as_deref())?,
-        Op::Switch(position) => travel::switch(&mut growth, *position)?,
-        Op::Move(position) => travel::move_tip(&mut growth, *position)?,
-        Op::Select { position, version } => travel::select(&mut growth, *position, *version)?,
-        Op::Keep { position, scope } => flag::keep(&mut growth, *position, *scope)?,
-        Op::Prune(target) => flag::prune(&mut growth, *target)?,
-        Op::Restore(target) => flag::restore(&mut growth, *target)?,
-        Op::Exclude(target) => flag::exclude(&mut growth, *target, true)?,
-        Op::Include(target) => flag::exclude(&mut growth, *target, false)?,
-        Op::Compact { to, by_hand } => travel::compact(&mut growth, *to, *by_hand)?,
-        Op::Bookmark { position, title } => flag::bookmark(&mut growth, *position, title.as_deref())?,
-        Op::Tag { position, tag, on } => flag::tag(&mut growth, *position, tag, *on)?,
-        Op::Annotate { position, text } => pin::annotate(&mut growth, *position, text)?,
-        Op::PinHead(text) => pin::head(&mut growth, text)?,
-        Op::PinNote { text, depth } => pin::note(&mut growth, text, *depth)?,
-        Op::NewView { name, agent } => flag::new_view(&mut growth, name, agent)?,
-        Op::DeleteView(name) => flag::delete_view(&mut growth, name)?,
-        Op::Rename(title) => flag::rename(&mut growth, title)?,
-        Op::Archive(on) => flag::archive(&mut growth, *on)?,
-        Op::Undo => history::undo(&mut growth)?,
-        Op::Redo => history::redo(&mut growth)?,
+        Op::Commit => commit::commit(&mut builder)?,
+        Op::Append(text) => commit::append(&mut builder, text)?,
+        Op::Generate => commit::before_generation(&mut builder)?,
+        Op::Answer(answer) => generate::answer(&mut builder, answer)?,
+        Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, text, *edit_as)?,
+        Op::BranchAt { node, at, token } => branch::branch_at(&mut builder, *node, *at, token.as_deref())?,
+        Op::Switch(position) => travel::switch(&mut builder, *position)?,
+        Op::Move(position) => travel::move_tip(&mut builder, *position)?,
+        Op::Select { position, version } => travel::select(&mut builder, *position, *version)?,
+        Op::Keep { position, scope } => flag::keep(&mut builder, *position, *scope)?,
+        Op::Prune(target) => flag::prune(&mut builder, *target)?,
+        Op::Restore(target) => flag::restore(&mut builder, *target)?,
+        Op::Exclude(target) => flag::exclude(&mut builder, *target, true)?,
+        Op::Include(target) => flag::exclude(&mut builder, *target, false)?,
+        Op::Compact { to, by_hand } => travel::compact(&mut builder, *to, *by_hand)?,
+        Op::Bookmark { position, title } => flag::bookmark(&mut builder, *position, title.as_deref())?,
+        Op::Tag { position, tag, on } => flag::tag(&mut builder, *position, tag, *on)?,
+        Op::Annotate { position, text } => pin::annotate(&mut builder, *position, text)?,
+        Op::PinHead(text) => pin::head(&mut builder, text)?,
+        Op::PinNote { text, depth } => pin::note(&mut builder, text, *depth)?,
+        Op::NewView { name, agent } => flag::new_view(&mut builder, name, agent)?,
+        Op::DeleteView(name) => flag::delete_view(&mut builder, name)?,
+        Op::Rename(title) => flag::rename(&mut builder, title)?,
+        Op::Archive(on) => flag::archive(&mut builder, *on)?,
+        Op::Undo => history::undo(&mut builder)?,
+        Op::Redo => history::redo(&mut builder)?,
     }
-    Ok(growth.finish()?)
+    Ok(builder.finish()?)
 }
 
 /// The change of one cell.

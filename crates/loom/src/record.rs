@@ -5,7 +5,7 @@
 //! the record that was ever written stays computable here.
 
 use crate::digest::Digest;
-use crate::node::{AuthorKind, Choice, Node, OriginRole, Role, SourceKind};
+use crate::node::{AuthorKind, Node, OriginRole, ResponsePart, Role, SourceKind};
 
 /// The version of the record written now.
 pub const FORMAT: u32 = 1;
@@ -58,11 +58,11 @@ pub fn chain_hash(node: &Node, links: Links) -> Digest {
             record.bytes(&source.manifest.0);
             record.optional(source.response);
             match source.choice {
-                Choice::Index(index) => {
+                ResponsePart::Index(index) => {
                     record.number(0);
                     record.number(u64::from(index));
                 }
-                Choice::Token { index, rank } => {
+                ResponsePart::Token { index, rank } => {
                     record.number(1);
                     record.number(u64::from(index));
                     record.number(u64::from(rank));

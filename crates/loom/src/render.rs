@@ -9,9 +9,9 @@ use crate::cell::CellKey;
 use crate::draft::Slot;
 use crate::id::{NodeId, PositionId, ViewName};
 use crate::node::{AuthorKind, NodeRow};
-use crate::path::{Exceptions, ancestor_at};
+use crate::path::{ViewOverrides, ancestor_at};
 use crate::position::{Counts, Position};
-use crate::rows::{RowError, Rows};
+use crate::reader::{RowError, TreeReader};
 
 /// One position of a path as shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Passage {
 ///
 /// # Errors
 /// [`RowError::Missing`] when there is no such view.
-pub fn tip(rows: &dyn Rows, view: &ViewName) -> Result<PositionId, RowError> {
+pub fn tip(rows: &dyn TreeReader, view: &ViewName) -> Result<PositionId, RowError> {
     let cell = rows.cell(&CellKey::Tip { view: view.clone() })?;
     cell.value.as_position().ok_or_else(|| RowError::missing("view", view))
 }
@@ -43,9 +43,9 @@ pub fn tip(rows: &dyn Rows, view: &ViewName) -> Result<PositionId, RowError> {
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn window(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     view: &ViewName,
-    path: &Exceptions,
+    path: &ViewOverrides,
     to: Option<u32>,
     limit: usize,
 ) -> Result<Vec<Passage>, RowError> {
@@ -78,7 +78,7 @@ pub fn window(
 }
 
 /// The texts of the view's pending edits, by position.
-fn pending_edits(rows: &dyn Rows, view: &ViewName) -> Result<BTreeMap<PositionId, String>, RowError> {
+fn pending_edits(rows: &dyn TreeReader, view: &ViewName) -> Result<BTreeMap<PositionId, String>, RowError> {
     let mut pending: BTreeMap<PositionId, String> = BTreeMap::new();
     for (slot, draft) in rows.drafts(view)? {
         // A draft that says what its base says is no edit; the view may show another version by now.
@@ -130,8 +130,8 @@ pub struct Show {
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn render(rows: &dyn Rows, view: &ViewName, show: Show) -> Result<Rendering, RowError> {
-    let path = Exceptions::read(rows, view, tip(rows, view)?)?;
+pub fn render(rows: &dyn TreeReader, view: &ViewName, show: Show) -> Result<Rendering, RowError> {
+    let path = ViewOverrides::read(rows, view, tip(rows, view)?)?;
     if !show.spans {
         return Ok(Rendering { text: plain_text(rows, view, &path, show.drafts)?, spans: Vec::new() });
     }
@@ -183,8 +183,13 @@ pub fn render(rows: &dyn Rows, view: &ViewName, show: Show) -> Result<Rendering,
     Ok(rendering)
 }
 
-/// The text alone: originals read in one go, with what the view shows instead of them at its few exceptions.
-fn plain_text(rows: &dyn Rows, view: &ViewName, path: &Exceptions, drafts: bool) -> Result<String, RowError> {
+/// The text alone: originals read in one go, with what the view shows instead of them at its few overrides.
+fn plain_text(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    path: &ViewOverrides,
+    drafts: bool,
+) -> Result<String, RowError> {
     let pending = if drafts { pending_edits(rows, view)? } else { BTreeMap::new() };
     let mut text = String::new();
     for original in rows.original_texts(path.tip.id, usize::MAX)?.into_iter().rev() {
@@ -208,7 +213,7 @@ fn plain_text(rows: &dyn Rows, view: &ViewName, path: &Exceptions, drafts: bool)
 
 /// Authors of a pending edit: what stayed keeps its author, what is new is the owner's.
 fn pending_spans(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     passage: &Passage,
 ) -> Result<Vec<crate::attribution::AuthorSpan>, RowError> {
     let before = passage.row.node.text();

@@ -3,15 +3,15 @@
 //! The version the view selected, else the original; if that is pruned, the newest visible version.
 //! Versions made through another view are offered, never switched to.
 
-use crate::cell::{CellKey, Target};
+use crate::cell::{CellKey, OpTarget};
 use crate::id::{NodeId, PositionId, ViewName};
-use crate::rows::{Order, RowError, Rows};
+use crate::reader::{Order, RowError, TreeReader};
 
 /// The version `view` shows at `position`.
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn shown(rows: &dyn Rows, view: &ViewName, position: PositionId) -> Result<NodeId, RowError> {
+pub fn shown(rows: &dyn TreeReader, view: &ViewName, position: PositionId) -> Result<NodeId, RowError> {
     let selected = rows.cell(&CellKey::Selected { view: view.clone(), position })?.value.as_node();
     visible_or_newest(rows, position, selected.unwrap_or(position.original()))
 }
@@ -20,7 +20,11 @@ pub fn shown(rows: &dyn Rows, view: &ViewName, position: PositionId) -> Result<N
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn visible_or_newest(rows: &dyn Rows, position: PositionId, wanted: NodeId) -> Result<NodeId, RowError> {
+pub fn visible_or_newest(
+    rows: &dyn TreeReader,
+    position: PositionId,
+    wanted: NodeId,
+) -> Result<NodeId, RowError> {
     if !is_pruned(rows, wanted)? {
         return Ok(wanted);
     }
@@ -32,7 +36,7 @@ pub fn visible_or_newest(rows: &dyn Rows, position: PositionId, wanted: NodeId) 
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn newest_visible(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     position: PositionId,
     except: Option<NodeId>,
 ) -> Result<Option<NodeId>, RowError> {
@@ -51,6 +55,6 @@ pub fn newest_visible(
     }
 }
 
-fn is_pruned(rows: &dyn Rows, version: NodeId) -> Result<bool, RowError> {
-    Ok(rows.cell(&CellKey::Pruned { target: Target::Version(version) })?.value.is_set())
+fn is_pruned(rows: &dyn TreeReader, version: NodeId) -> Result<bool, RowError> {
+    Ok(rows.cell(&CellKey::Pruned { target: OpTarget::Version(version) })?.value.is_set())
 }

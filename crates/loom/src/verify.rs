@@ -14,8 +14,8 @@ use crate::id::{NodeId, PositionId, Seq};
 use crate::node::{ModelSource, NodeRow, OriginRole};
 use crate::operation::OpRecord;
 use crate::position::{Counts, Position, PositionKind, Sums};
+use crate::reader::{RowError, TreeReader};
 use crate::record::{Links, chain_hash};
-use crate::rows::{RowError, Rows};
 use crate::seal::{first_head, is_signed, next_head};
 use crate::tree::TreeRow;
 
@@ -125,7 +125,7 @@ const PAGE: usize = 256;
 ///
 /// # Errors
 /// [`RowError`] when the store fails; what it finds is in the report.
-pub fn verify(rows: &dyn Rows, evidence: &dyn Evidence) -> Result<Report, RowError> {
+pub fn verify(rows: &dyn TreeReader, evidence: &dyn Evidence) -> Result<Report, RowError> {
     let tree = rows.tree()?;
     let mut pass = Pass {
         rows,
@@ -190,7 +190,7 @@ pub fn status(problems: &[Problem]) -> Status {
 }
 
 struct Pass<'a> {
-    rows: &'a dyn Rows,
+    rows: &'a dyn TreeReader,
     evidence: &'a dyn Evidence,
     tree: TreeRow,
     /// The version of the tables that derived numbers were counted by.

@@ -12,7 +12,7 @@
 
 use crate::anthropic_request::Request;
 use crate::dialect::{Dialect, DialectName, Parse, ServerFailure};
-use crate::encoded::{EncodeError, Encoded};
+use crate::encoded::{EncodeError, EncodedRequest};
 use crate::parts::Parts;
 use crate::prompt::{Params, Prompt};
 use crate::quirks::Quirks;
@@ -34,7 +34,7 @@ impl Dialect for Anthropic {
         DialectName::AnthropicMessages
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<EncodedRequest, EncodeError> {
         let Prompt::Chat(chat) = prompt else {
             return Err(EncodeError::Unsupported { what: "raw document text in a chat request" });
         };

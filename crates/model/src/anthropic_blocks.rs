@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::anthropic_wire::{WireBlock, WireDelta};
-use crate::event::{CallBegin, Event};
+use crate::event::{CallBegin, ModelEvent};
 use crate::openai_wire::WireText;
 use crate::text_joiner::TextJoiner;
 
@@ -57,7 +57,7 @@ impl Blocks {
         wire: WireBlock,
         raw: impl FnOnce() -> Option<Value>,
         response: &str,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) {
         self.end(index, events);
         let mut block = match wire.kind.as_deref() {
@@ -80,18 +80,18 @@ impl Blocks {
         name: Option<String>,
         input: Option<Value>,
         response: &str,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Open {
         let number = self.calls;
         self.calls += 1;
         let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| derived_id(response, number));
         let begin = Some(CallBegin { id, name: name.unwrap_or_default() });
-        events.push(Event::ToolCall { choice: 0, index: number, begin, arguments: String::new() });
+        events.push(ModelEvent::ToolCall { choice: 0, index: number, begin, arguments: String::new() });
         Open::Call { number, joiner: TextJoiner::default(), input: input.or_else(|| Some(json!({}))) }
     }
 
     /// More of a block. A text or thinking whose beginning was not announced begins with its first delta.
-    pub(crate) fn delta(&mut self, index: u32, wire: &WireDelta, events: &mut Vec<Event>) {
+    pub(crate) fn delta(&mut self, index: u32, wire: &WireDelta, events: &mut Vec<ModelEvent>) {
         let block = match wire.kind.as_deref() {
             Some("text_delta") => self.open.entry(index).or_insert_with(|| Open::Text(TextJoiner::default())),
             Some("thinking_delta") => self.open.entry(index).or_insert_with(Open::thinking),
@@ -109,14 +109,14 @@ impl Blocks {
         }
     }
 
-    pub(crate) fn end(&mut self, index: u32, events: &mut Vec<Event>) {
+    pub(crate) fn end(&mut self, index: u32, events: &mut Vec<ModelEvent>) {
         if let Some(block) = self.open.remove(&index) {
             block.end(events);
         }
     }
 
     /// All blocks end: the answer is complete, also where a server did not say so of each block.
-    pub(crate) fn end_all(&mut self, events: &mut Vec<Event>) {
+    pub(crate) fn end_all(&mut self, events: &mut Vec<ModelEvent>) {
         for block in std::mem::take(&mut self.open).into_values() {
             block.end(events);
         }
@@ -128,34 +128,34 @@ impl Open {
         Self::Thinking { joiner: TextJoiner::default(), shown: false, signature: String::new() }
     }
 
-    fn text(&mut self, piece: Option<&WireText>, events: &mut Vec<Event>) {
+    fn text(&mut self, piece: Option<&WireText>, events: &mut Vec<ModelEvent>) {
         if let (Self::Text(joiner), Some(piece)) = (self, piece) {
             let text = joiner.push(&piece.0);
             if !text.is_empty() {
-                events.push(Event::Text { choice: 0, text });
+                events.push(ModelEvent::Text { choice: 0, text });
             }
         }
     }
 
-    fn think(&mut self, piece: Option<&WireText>, signed: Option<&str>, events: &mut Vec<Event>) {
+    fn think(&mut self, piece: Option<&WireText>, signed: Option<&str>, events: &mut Vec<ModelEvent>) {
         if let Self::Thinking { joiner, shown, signature } = self {
             signature.push_str(signed.unwrap_or_default());
             let new = piece.map(|piece| joiner.push(&piece.0)).unwrap_or_default();
             if !new.is_empty() {
                 *shown = true;
-                events.push(Event::Thinking { choice: 0, text: new });
+                events.push(ModelEvent::Thinking { choice: 0, text: new });
             }
         }
     }
 
-    fn input(&mut self, piece: Option<&WireText>, events: &mut Vec<Event>) {
+    fn input(&mut self, piece: Option<&WireText>, events: &mut Vec<ModelEvent>) {
         let Some(piece) = piece else { return };
         match self {
             Self::Call { number, joiner, input } => {
                 let arguments = joiner.push(&piece.0);
                 if !arguments.is_empty() {
                     *input = None;
-                    events.push(Event::ToolCall { choice: 0, index: *number, begin: None, arguments });
+                    events.push(ModelEvent::ToolCall { choice: 0, index: *number, begin: None, arguments });
                 }
             }
             Self::Other { joiner, input, .. } => input.push_str(&joiner.push(&piece.0)),
@@ -171,7 +171,7 @@ impl Open {
         }
     }
 
-    fn end(self, events: &mut Vec<Event>) {
+    fn end(self, events: &mut Vec<ModelEvent>) {
         match self {
             Self::Text(_) => {}
             // Unsigned thinking is of no use to a server: it is shown and not sent back.
@@ -182,12 +182,12 @@ impl Open {
                 if let Some(json) = json.as_object_mut().filter(|_| shown) {
                     json.shift_remove("thinking");
                 }
-                events.push(Event::Opaque { choice: 0, with_thinking: true, json });
+                events.push(ModelEvent::Opaque { choice: 0, with_thinking: true, json });
             }
             Self::Call { number, input, .. } => {
                 if let Some(input) = input {
                     let arguments = input.to_string();
-                    events.push(Event::ToolCall { choice: 0, index: number, begin: None, arguments });
+                    events.push(ModelEvent::ToolCall { choice: 0, index: number, begin: None, arguments });
                 }
             }
             Self::Other { json, thinking, input, .. } => {
@@ -196,7 +196,7 @@ impl Open {
                     let Ok(input) = serde_json::from_str::<Value>(&input) else { return };
                     json["input"] = input;
                 }
-                events.push(Event::Opaque { choice: 0, with_thinking: thinking, json });
+                events.push(ModelEvent::Opaque { choice: 0, with_thinking: thinking, json });
             }
         }
     }

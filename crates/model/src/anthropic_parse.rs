@@ -4,7 +4,7 @@ use crate::anthropic_blocks::Blocks;
 use crate::anthropic_wire::{WireEvent, WireKind, WireMessage, WireStopDetails, WireUsage};
 use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
-use crate::event::{Event, FinishReason};
+use crate::event::{FinishReason, ModelEvent};
 use crate::server_text::excerpt;
 use crate::{anthropic_error, anthropic_wire};
 
@@ -29,7 +29,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn json(&mut self, json: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let wire = match anthropic_wire::read::<WireEvent>(json) {
             Ok(wire) => wire,
             Err(_) if is_unknown(json) => return Ok(()),
@@ -72,14 +72,20 @@ impl Answer {
             Some(_) => {}
             None => return Err(garbage(json)),
         }
-        if self.usage_waits && events[before..].iter().any(|event| !matches!(event, Event::Start { .. })) {
+        if self.usage_waits && events[before..].iter().any(|event| !matches!(event, ModelEvent::Start { .. }))
+        {
             self.usage_waits = false;
-            events.extend(self.usage.usage().map(Event::Usage));
+            events.extend(self.usage.usage().map(ModelEvent::Usage));
         }
         Ok(())
     }
 
-    fn message(&mut self, wire: WireMessage, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn message(
+        &mut self,
+        wire: WireMessage,
+        json: &[u8],
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ParseError> {
         let WireMessage { id, model, content, stop_reason, stop_details, usage, error } = wire;
         if let Some(error) = failure(error.is_some(), json) {
             return Err(error);
@@ -102,26 +108,26 @@ impl Answer {
         Ok(())
     }
 
-    fn start(&mut self, message: WireMessage, events: &mut Vec<Event>) {
+    fn start(&mut self, message: WireMessage, events: &mut Vec<ModelEvent>) {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
         let WireMessage { id, model, usage, .. } = message;
         self.response = id.clone().unwrap_or_default();
-        events.push(Event::Start { id, model });
+        events.push(ModelEvent::Start { id, model });
         if let Some(usage) = usage {
             self.usage.merge(&usage);
             self.usage_waits = true;
         }
     }
 
-    fn count(&mut self, usage: &WireUsage, events: &mut Vec<Event>) {
+    fn count(&mut self, usage: &WireUsage, events: &mut Vec<ModelEvent>) {
         self.usage.merge(usage);
         self.usage_waits = false;
-        events.extend(self.usage.usage().map(Event::Usage));
+        events.extend(self.usage.usage().map(ModelEvent::Usage));
     }
 
-    fn finish(&mut self, reason: &str, details: Option<WireStopDetails>, events: &mut Vec<Event>) {
+    fn finish(&mut self, reason: &str, details: Option<WireStopDetails>, events: &mut Vec<ModelEvent>) {
         if std::mem::replace(&mut self.finished, true) {
             return;
         }
@@ -136,13 +142,13 @@ impl Answer {
         };
         let explanation = details.and_then(|details| details.explanation);
         if let Some(text) = explanation.filter(|text| !text.is_empty()) {
-            events.push(Event::Refusal { choice: 0, text });
+            events.push(ModelEvent::Refusal { choice: 0, text });
         }
-        events.push(Event::Finish { choice: 0, reason });
+        events.push(ModelEvent::Finish { choice: 0, reason });
     }
 
     /// The answer says that it is complete.
-    fn close(&mut self, events: &mut Vec<Event>) {
+    fn close(&mut self, events: &mut Vec<ModelEvent>) {
         if self.started {
             self.finish("end_turn", None, events);
         }
@@ -150,7 +156,7 @@ impl Answer {
 }
 
 impl body_reader::Answer for Answer {
-    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn event(&mut self, data: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         // Gateways that speak several dialects end their streams so.
         if data == b"[DONE]" {
             self.done = self.started;
@@ -167,11 +173,11 @@ impl body_reader::Answer for Answer {
         Err(failure(reported, line).unwrap_or_else(|| garbage(line)))
     }
 
-    fn ended(&mut self, _events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn ended(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if self.finished { Ok(()) } else { Err(ParseError::Cut) }
     }
 
-    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn whole(&mut self, body: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let message = anthropic_wire::read::<WireMessage>(body).map_err(|_| garbage(body))?;
         self.message(message, body, events)
     }

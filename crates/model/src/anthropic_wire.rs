@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::event::Usage;
+use crate::event::TokenUsage;
 use crate::openai_wire::WireText;
 
 /// One event of a stream.
@@ -114,13 +114,13 @@ impl WireUsage {
     }
 
     /// The counts in our terms; `None` where the object holds none. The dialect's counts of input do not overlap.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub(crate) fn usage(&self) -> Option<TokenUsage> {
         if self.input_tokens.is_none() && self.output_tokens.is_none() {
             return None;
         }
         let output = self.output_tokens.unwrap_or(0);
         let reasoning = self.output_tokens_details.and_then(|details| details.thinking_tokens);
-        Some(Usage {
+        Some(TokenUsage {
             input_uncached: self.input_tokens.unwrap_or(0),
             cache_read: self.cache_read_input_tokens.unwrap_or(0),
             cache_write: self.written().unwrap_or(0),

@@ -4,22 +4,22 @@
 //! event or a body says, each dialect's [`Answer`] knows.
 
 use crate::dialect::{Parse, ParseError};
-use crate::event::Event;
+use crate::event::ModelEvent;
 use crate::sse::{Frame, MAX_EVENT_BYTES, SseReader, TooLong};
 
 /// What has been read of an answer in one dialect.
 pub(crate) trait Answer: Send {
     /// Takes one event of a stream: trimmed, and not empty. None comes once the answer is complete.
-    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError>;
+    fn event(&mut self, data: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError>;
 
     /// Takes a line of a stream that is no event.
     fn stray(&mut self, line: &[u8]) -> Result<(), ParseError>;
 
     /// The stream has ended without an event that says so: [`ParseError::Cut`] unless nothing is missing.
-    fn ended(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError>;
+    fn ended(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError>;
 
     /// Takes a whole body: JSON, trimmed.
-    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError>;
+    fn whole(&mut self, body: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError>;
 
     /// Whether the answer said that it is complete.
     fn is_complete(&self) -> bool;
@@ -47,7 +47,7 @@ struct Streamed<A> {
 }
 
 impl<A: Answer> Streamed<A> {
-    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn frames(&mut self, frames: Vec<Frame>, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         for frame in frames {
             if self.answer.is_complete() {
                 break;
@@ -61,7 +61,7 @@ impl<A: Answer> Streamed<A> {
         Ok(())
     }
 
-    fn data(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn data(&mut self, data: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let data = data.trim_ascii();
         if data.is_empty() || self.answer.is_complete() {
             return Ok(());
@@ -83,7 +83,7 @@ impl<A: Answer> Streamed<A> {
 }
 
 impl<A: Answer> Parse for Streamed<A> {
-    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn feed(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -99,7 +99,7 @@ impl<A: Answer> Parse for Streamed<A> {
         }
     }
 
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -128,12 +128,12 @@ struct Whole<A> {
 }
 
 impl<A: Answer> Parse for Whole<A> {
-    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn feed(&mut self, bytes: &[u8], _events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         self.body.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let body = std::mem::take(&mut self.body);
         let body = body.trim_ascii();
         if body.is_empty() {

@@ -17,7 +17,7 @@ use crate::model::SourceKind;
 use crate::parsed_response::ParsedResponse;
 
 /// Keeps the bytes of an answer while they arrive.
-pub trait Spool: Send {
+pub trait ResponseSink: Send {
     /// Appends the next bytes. Called before they are parsed.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ pub trait Spool: Send {
     fn restart(&mut self) -> io::Result<()>;
 }
 
-impl Spool for Vec<u8> {
+impl ResponseSink for Vec<u8> {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.extend_from_slice(bytes);
         Ok(())

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::capture::Clock;
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::model::Place;
+use crate::model::ModelPlace;
 use crate::retry::RetryPolicy;
 
 pub use crate::receive::Timeouts;
@@ -97,7 +97,7 @@ impl SetupError {
 ///
 /// # Errors
 /// When the base URL cannot be used.
-pub fn place_of(base_url: &str) -> Result<Place, EndpointError> {
+pub fn place_of(base_url: &str) -> Result<ModelPlace, EndpointError> {
     // Whether plain http is allowed there is not the question here.
     Ok(Endpoint::parse(base_url, true)?.place())
 }

@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::encoded::{EncodeError, Encoded};
-use crate::event::Event;
+use crate::encoded::{EncodeError, EncodedRequest};
+use crate::event::ModelEvent;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
 use crate::prompt::{Params, Prompt};
@@ -121,7 +121,7 @@ pub trait Dialect: Send + Sync {
     ///
     /// # Errors
     /// When the dialect has no form for something in the prompt, or a parameter is no number.
-    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError>;
+    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<EncodedRequest, EncodeError>;
 
     /// A fresh parser for one answer.
     fn parser(&self, streamed: bool) -> Box<dyn Parse>;
@@ -136,13 +136,13 @@ pub trait Parse: Send {
     ///
     /// # Errors
     /// When the bytes are no answer of this dialect, or report a failure of the server.
-    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError>;
+    fn feed(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError>;
 
     /// The body has ended.
     ///
     /// # Errors
     /// [`ParseError::Cut`] when it ended too early, and what [`Parse::feed`] may give.
-    fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError>;
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError>;
 
     /// Whether the answer said that it is complete, so that what follows does not matter.
     fn is_complete(&self) -> bool;

@@ -20,9 +20,9 @@ use crate::catalogue::{self, Tokenizer};
 use crate::dialect::DialectName;
 use crate::embedded_body::{self, Body};
 use crate::embedded_wire::{self, CompletionFrame};
-use crate::encoded::{EncodeError, Encoded};
+use crate::encoded::{EncodeError, EncodedRequest};
 use crate::error::ModelError;
-use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
+use crate::model::{CallOrigin, Exchange, Model, ModelInfo, SourceKind};
 use crate::prompt::{Params, Prompt};
 use crate::receive::{Io, Sent, Timeouts, receive};
 
@@ -103,15 +103,15 @@ impl Model for EmbeddedModel {
         &self.info
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.info.admit(prompt, params)?;
         embedded_body::encode(&self.engine, &self.info, prompt, params)
     }
 
     async fn send(
         &self,
-        request: &Encoded,
-        call: &Call,
+        request: &EncodedRequest,
+        call: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         let mut io = Io::new(exchange);

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use gguf::{ChatMessage, ChatRole, Engine, EngineJob, Piece, SamplingParams};
+use gguf::{ChatMessage, ChatRole, Engine, EngineJob, PromptPiece, SamplingParams};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, Serializer};
 
 use crate::dialect::DialectName;
-use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, EncodedRequest, PartKind};
 use crate::model::ModelInfo;
 use crate::parts::Parts;
 use crate::prompt::{Chat, ChatPart, Params, Prompt, TextPart};
@@ -56,8 +56,8 @@ impl Body {
     pub(crate) fn job(self, seed: u64) -> EngineJob {
         let Self { logprobs, max_tokens, min_p, prompt, stop, temperature, top_p, .. } = self;
         let piece = |item| match item {
-            StoredPiece::Template(template) => Piece::Template(template),
-            StoredPiece::Text(text) => Piece::Text(text),
+            StoredPiece::Template(template) => PromptPiece::Template(template),
+            StoredPiece::Text(text) => PromptPiece::Text(text),
         };
         EngineJob {
             prompt: prompt.into_iter().map(piece).collect(),
@@ -83,7 +83,7 @@ pub(crate) fn encode(
     info: &ModelInfo,
     prompt: &Prompt,
     params: &Params,
-) -> Result<Encoded, EncodeError> {
+) -> Result<EncodedRequest, EncodeError> {
     if params.n == 0 {
         return Err(EncodeError::Parameter { name: "n" });
     }
@@ -193,8 +193,8 @@ fn templated<'a>(engine: &Engine, chat: &'a Chat) -> Result<Vec<PromptEntry<'a>>
     let mut entries = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Template(template) => entries.push(PromptEntry::Template(template)),
-            Piece::Text(_) => {
+            PromptPiece::Template(template) => entries.push(PromptEntry::Template(template)),
+            PromptPiece::Text(_) => {
                 let parts = texts.next().map(|message| message.parts).unwrap_or_default();
                 for (index, (kind, part)) in parts.into_iter().enumerate() {
                     if index > 0 {

@@ -108,7 +108,7 @@ pub struct PartRange {
 
 /// One piece of a body: a part's, or the framing between parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Covered<'a> {
+pub enum CoveredRange<'a> {
     Part(&'a PartRange),
     /// Bytes of the form around the parts.
     Framing(Range<usize>),
@@ -116,7 +116,7 @@ pub enum Covered<'a> {
 
 /// A request ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodedRequest {
     dialect: DialectName,
     path: String,
     body: Bytes,
@@ -124,7 +124,7 @@ pub struct Encoded {
     stream: bool,
 }
 
-impl Encoded {
+impl EncodedRequest {
     /// A request from its bytes: just encoded, or read back from a manifest to be sent again.
     ///
     /// # Errors
@@ -174,18 +174,18 @@ impl Encoded {
     }
 
     /// Parts and framing from the first byte to the last, without gap or overlap.
-    pub fn cover(&self) -> Vec<Covered<'_>> {
+    pub fn cover(&self) -> Vec<CoveredRange<'_>> {
         let mut cover = Vec::with_capacity(self.ranges.len() * 2 + 1);
         let mut at = 0;
         for range in &self.ranges {
             if range.bytes.start > at {
-                cover.push(Covered::Framing(at..range.bytes.start));
+                cover.push(CoveredRange::Framing(at..range.bytes.start));
             }
-            cover.push(Covered::Part(range));
+            cover.push(CoveredRange::Part(range));
             at = range.bytes.end;
         }
         if at < self.body.len() {
-            cover.push(Covered::Framing(at..self.body.len()));
+            cover.push(CoveredRange::Framing(at..self.body.len()));
         }
         cover
     }

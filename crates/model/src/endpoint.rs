@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use reqwest::Url;
 
-use crate::model::Place;
+use crate::model::ModelPlace;
 
 /// A base URL that must not be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -112,8 +112,8 @@ impl Endpoint {
     }
 
     /// Local on a loopback address, remote elsewhere; the owner may declare otherwise.
-    pub fn place(&self) -> Place {
-        if self.loopback { Place::Local } else { Place::Remote }
+    pub fn place(&self) -> ModelPlace {
+        if self.loopback { ModelPlace::Local } else { ModelPlace::Remote }
     }
 }
 
@@ -250,10 +250,10 @@ mod tests {
     #[test]
     fn only_loopback_is_local_unasked() {
         let place = |base| Endpoint::parse(base, false).unwrap().place();
-        assert_eq!(place("http://localhost:11434"), Place::Local);
-        assert_eq!(place("http://127.9.9.9"), Place::Local);
-        assert_eq!(place("http://192.168.1.5"), Place::Remote);
-        assert_eq!(place("https://api.openai.com/v1"), Place::Remote);
+        assert_eq!(place("http://localhost:11434"), ModelPlace::Local);
+        assert_eq!(place("http://127.9.9.9"), ModelPlace::Local);
+        assert_eq!(place("http://192.168.1.5"), ModelPlace::Remote);
+        assert_eq!(place("https://api.openai.com/v1"), ModelPlace::Remote);
     }
 
     #[test]

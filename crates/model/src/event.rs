@@ -5,12 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::encoded::{Encoded, PartKind};
+use crate::encoded::{EncodedRequest, PartKind};
 use crate::prompt::Media;
 
 /// One step of an arriving answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum ModelEvent {
     /// The server began to answer. Comes first and once.
     Start {
         /// The server's id of the response.
@@ -62,7 +62,7 @@ pub enum Event {
         tokens: Vec<TokenLogprob>,
     },
     /// Token counts of the whole request. May come more than once; the last one holds.
-    Usage(Usage),
+    Usage(TokenUsage),
     Finish {
         choice: u32,
         reason: FinishReason,
@@ -98,7 +98,7 @@ pub enum FinishReason {
 ///
 /// Input is the sum of the first three, which do not overlap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Input tokens that came from no cache.
     pub input_uncached: u64,
     /// Input tokens read from the provider's cache.
@@ -116,7 +116,7 @@ const OWN_INPUT_TOKENS: u64 = 16_384;
 /// The most tokens of one picture or sound of a request, beyond its bytes.
 const MEDIA_TOKENS: u64 = 50_000;
 
-impl Usage {
+impl TokenUsage {
     /// Input tokens.
     pub fn input(&self) -> u64 {
         self.input_uncached.saturating_add(self.cache_read).saturating_add(self.cache_write)
@@ -124,7 +124,13 @@ impl Usage {
 
     /// Whether these counts can be those of a request and of this many bytes of its answer: no token is shorter than a
     /// byte, except those of unseen thinking, which the model's limit of output holds for each choice.
-    pub fn is_plausible(&self, request: &Encoded, received: usize, output_limit: u32, choices: u32) -> bool {
+    pub fn is_plausible(
+        &self,
+        request: &EncodedRequest,
+        received: usize,
+        output_limit: u32,
+        choices: u32,
+    ) -> bool {
         let media = request.ranges().iter().filter(|range| range.kind == PartKind::Media).count() as u64;
         let sent = request.body().len() as u64;
         let most_input =
@@ -162,12 +168,12 @@ pub struct TopToken {
 ///
 /// Called between reads of the socket, so it must not block: a slow listener keeps its own queue.
 /// Any `FnMut(Event) + Send` is one.
-pub trait Listen: Send {
-    fn event(&mut self, event: Event);
+pub trait EventListener: Send {
+    fn event(&mut self, event: ModelEvent);
 }
 
-impl<F: FnMut(Event) + Send> Listen for F {
-    fn event(&mut self, event: Event) {
+impl<F: FnMut(ModelEvent) + Send> EventListener for F {
+    fn event(&mut self, event: ModelEvent) {
         self(event);
     }
 }
@@ -185,18 +191,18 @@ mod tests {
     fn counts_are_bounded_by_what_was_sent_and_received() {
         let request = |ranges| {
             let body = Bytes::from(vec![b'x'; 1_000]);
-            Encoded::new(DialectName::OpenAiChat, "p", body, ranges, true).unwrap()
+            EncodedRequest::new(DialectName::OpenAiChat, "p", body, ranges, true).unwrap()
         };
         let plausible = |input_uncached, output| {
-            let usage = Usage { input_uncached, output, ..Usage::default() };
+            let usage = TokenUsage { input_uncached, output, ..TokenUsage::default() };
             usage.is_plausible(&request(Vec::new()), 500, 8_192, 1)
         };
         assert!(plausible(1_000 + OWN_INPUT_TOKENS, 8_692));
         assert!(!plausible(1_001 + OWN_INPUT_TOKENS, 0) && !plausible(0, 8_693));
         assert!(!plausible(u64::MAX, 0) && !plausible(0, u64::MAX));
         let picture = vec![PartRange { part: PartId(0), kind: PartKind::Media, bytes: 0..10 }];
-        let seen = Usage { input_uncached: 48_200, cache_write: u64::MAX, ..Usage::default() };
+        let seen = TokenUsage { input_uncached: 48_200, cache_write: u64::MAX, ..TokenUsage::default() };
         assert!(!seen.is_plausible(&request(picture.clone()), 0, 0, 1), "the sum does not overflow");
-        assert!(Usage { cache_write: 0, ..seen }.is_plausible(&request(picture), 0, 0, 1));
+        assert!(TokenUsage { cache_write: 0, ..seen }.is_plausible(&request(picture), 0, 0, 1));
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::dialect::{Dialect, DialectName, Parse, ServerFailure};
-use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, EncodedRequest, PartKind};
 use crate::gemini_contents::{Content, contents, system_instruction};
 use crate::gemini_request::{GenerationConfig, generation_config, tool_config};
 use crate::parts::Parts;
@@ -47,7 +47,7 @@ impl Dialect for Gemini {
         DialectName::Gemini
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<EncodedRequest, EncodeError> {
         let Prompt::Chat(chat) = prompt else {
             return Err(EncodeError::Unsupported { what: "raw document text in a Gemini request" });
         };

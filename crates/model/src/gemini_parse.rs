@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
-use crate::event::{CallBegin, Event, FinishReason, Usage};
+use crate::event::{CallBegin, FinishReason, ModelEvent, TokenUsage};
 use crate::gemini_error;
 use crate::gemini_wire::{WireBlob, WireBody, WireCall, WireCandidate, WireLogprobs, WirePart, WireUsage};
 use crate::openai_wire::WireText;
@@ -38,7 +38,7 @@ struct Answer {
     /// The prompt was refused: there will be no candidates.
     blocked: bool,
     counts: WireUsage,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     choices: BTreeMap<u32, ChoiceState>,
     /// Lines that are no events: a failure in the middle of a stream may be written plainly, over several.
     plain: Vec<u8>,
@@ -54,7 +54,7 @@ struct ChoiceState {
 
 impl Answer {
     /// Takes one chunk, or the whole body.
-    fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn json(&mut self, json: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         // A struct may be written as a list for serde; here a list is at most a failure in its wrapping.
         if !json.starts_with(b"{") {
             let value = serde_json::from_slice::<Value>(json).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Answer {
         }
         if !std::mem::replace(&mut self.started, true) {
             self.response = response_id.clone().unwrap_or_default();
-            events.push(Event::Start { id: response_id, model: model_version });
+            events.push(ModelEvent::Start { id: response_id, model: model_version });
         }
         self.blocked |= prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some());
         for candidate in candidates.unwrap_or_default() {
@@ -80,12 +80,12 @@ impl Answer {
         let usage = self.counts.usage();
         if usage != self.usage {
             self.usage = usage;
-            events.extend(usage.map(Event::Usage));
+            events.extend(usage.map(ModelEvent::Usage));
         }
         Ok(())
     }
 
-    fn candidate(&mut self, wire: WireCandidate, events: &mut Vec<Event>) -> Result<(), NoMedia> {
+    fn candidate(&mut self, wire: WireCandidate, events: &mut Vec<ModelEvent>) -> Result<(), NoMedia> {
         let choice = wire.index.unwrap_or(0);
         let state = self.choices.entry(choice).or_default();
         for part in wire.content.and_then(|content| content.parts).unwrap_or_default() {
@@ -93,7 +93,7 @@ impl Answer {
         }
         let tokens = wire.logprobs_result.map(WireLogprobs::tokens).unwrap_or_default();
         if !tokens.is_empty() {
-            events.push(Event::Logprobs { choice, tokens });
+            events.push(ModelEvent::Logprobs { choice, tokens });
         }
         let reason =
             wire.finish_reason.filter(|name| !name.is_empty() && name != "FINISH_REASON_UNSPECIFIED");
@@ -101,15 +101,15 @@ impl Answer {
         Ok(())
     }
 
-    fn end(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if self.blocked && self.choices.is_empty() {
-            events.push(Event::Finish { choice: 0, reason: FinishReason::ContentFilter });
+            events.push(ModelEvent::Finish { choice: 0, reason: FinishReason::ContentFilter });
             return Ok(());
         }
         let mut complete = !self.choices.is_empty();
         for (&choice, state) in &self.choices {
             match state.finish() {
-                Some(reason) => events.push(Event::Finish { choice, reason }),
+                Some(reason) => events.push(ModelEvent::Finish { choice, reason }),
                 None => complete = false,
             }
         }
@@ -118,7 +118,7 @@ impl Answer {
 }
 
 impl body_reader::Answer for Answer {
-    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn event(&mut self, data: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if self.plain.is_empty() { self.json(data, events) } else { Err(garbage(&self.plain)) }
     }
 
@@ -143,11 +143,11 @@ impl body_reader::Answer for Answer {
         }
     }
 
-    fn ended(&mut self, events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn ended(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if self.plain.is_empty() { self.end(events) } else { Err(ParseError::Cut) }
     }
 
-    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn whole(&mut self, body: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         self.json(body, events)?;
         if self.started { self.end(events) } else { Err(garbage(body)) }
     }
@@ -171,15 +171,15 @@ impl ChoiceState {
         part: WirePart,
         choice: u32,
         response: &str,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), NoMedia> {
         let WirePart { text, thought, signature, call, inline_data, mut other } = part;
-        let opaque = |with_thinking, json| Event::Opaque { choice, with_thinking, json };
+        let opaque = |with_thinking, json| ModelEvent::Opaque { choice, with_thinking, json };
         let signed = signature.as_ref().map(|signature| json!({"thoughtSignature": signature}));
         if thought {
             let text = self.thinking.push(&text.unwrap_or_default().0);
             if !text.is_empty() {
-                events.push(Event::Thinking { choice, text });
+                events.push(ModelEvent::Thinking { choice, text });
             }
             events.extend(signed.map(|json| opaque(true, json)));
         } else if let Some(call) = call {
@@ -188,7 +188,7 @@ impl ChoiceState {
         } else if let Some(blob) = inline_data {
             let media = media(blob)?;
             events.extend(signed.map(|json| opaque(false, json)));
-            events.push(Event::Media { choice, media });
+            events.push(ModelEvent::Media { choice, media });
         } else if text.is_none() && !other.is_empty() {
             // Code the provider ran, what it gave, and whatever comes later.
             other
@@ -200,7 +200,13 @@ impl ChoiceState {
         Ok(())
     }
 
-    fn said(&mut self, text: &WireText, signature: Option<String>, choice: u32, events: &mut Vec<Event>) {
+    fn said(
+        &mut self,
+        text: &WireText,
+        signature: Option<String>,
+        choice: u32,
+        events: &mut Vec<ModelEvent>,
+    ) {
         let text = self.text.push(&text.0);
         if let Some(signature) = signature {
             let mut json = Map::new();
@@ -209,15 +215,15 @@ impl ChoiceState {
                 json.insert("text".to_owned(), Value::String(String::new()));
             }
             json.insert("thoughtSignature".to_owned(), Value::String(signature));
-            events.push(Event::Opaque { choice, with_thinking: false, json: Value::Object(json) });
+            events.push(ModelEvent::Opaque { choice, with_thinking: false, json: Value::Object(json) });
         }
         if !text.is_empty() {
-            events.push(Event::Text { choice, text });
+            events.push(ModelEvent::Text { choice, text });
         }
     }
 
     /// Calls come whole. One without an id gets one that reading the response again gives too.
-    fn call(&mut self, wire: WireCall, choice: u32, response: &str) -> Event {
+    fn call(&mut self, wire: WireCall, choice: u32, response: &str) -> ModelEvent {
         let index = self.calls;
         self.calls = self.calls.saturating_add(1);
         let id = wire.id.filter(|id| !id.is_empty()).unwrap_or_else(|| match response {
@@ -226,7 +232,7 @@ impl ChoiceState {
         });
         let begin = Some(CallBegin { id, name: wire.name.unwrap_or_default() });
         let arguments = Value::Object(wire.args.unwrap_or_default()).to_string();
-        Event::ToolCall { choice, index, begin, arguments }
+        ModelEvent::ToolCall { choice, index, begin, arguments }
     }
 
     fn finish(&self) -> Option<FinishReason> {

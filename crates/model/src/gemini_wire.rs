@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::event::{TokenLogprob, TopToken, Usage};
+use crate::event::{TokenLogprob, TokenUsage, TopToken};
 use crate::openai_wire::WireText;
 
 #[derive(Debug, Default, Deserialize)]
@@ -119,14 +119,14 @@ impl WireUsage {
 
     /// The counts in our terms; `None` where there are none. The prompt's count includes what came from the
     /// cache, that of the candidates does not include their thoughts.
-    pub(crate) fn usage(self) -> Option<Usage> {
+    pub(crate) fn usage(self) -> Option<TokenUsage> {
         if self.prompt_token_count.is_none() && self.candidates_token_count.is_none() {
             return None;
         }
         let prompt = self.prompt_token_count.unwrap_or(0);
         let cached = self.cached_content_token_count.unwrap_or(0).min(prompt);
         let reasoning = self.thoughts_token_count.unwrap_or(0);
-        Some(Usage {
+        Some(TokenUsage {
             input_uncached: (prompt - cached).saturating_add(self.tool_use_prompt_token_count.unwrap_or(0)),
             cache_read: cached,
             cache_write: 0,

@@ -9,16 +9,16 @@ use crate::anthropic::Anthropic;
 use crate::capture::RawResponse;
 use crate::connection::{Connection, SetupError};
 use crate::dialect::{Dialect, DialectName};
-use crate::encoded::{EncodeError, Encoded};
+use crate::encoded::{EncodeError, EncodedRequest};
 use crate::error::ModelError;
 use crate::gemini::Gemini;
 use crate::http_client::{Body, Client};
-use crate::model::{Call, Exchange, Model, ModelInfo, SourceKind};
+use crate::model::{CallOrigin, Exchange, Model, ModelInfo, SourceKind};
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
 use crate::openai_responses::OpenAiResponses;
 use crate::prompt::{Chat, ChatPart, Params, Prompt};
-use crate::quirks::{Quirks, Thinks};
+use crate::quirks::{Quirks, ThinkingControl};
 use crate::receive::{Io, receive};
 use crate::retry::{self, Attempt};
 
@@ -53,7 +53,7 @@ impl HttpModel {
             _ => false,
         };
         let beside = self.quirks.chat_beside && self.info.dialect == DialectName::OpenAiResponses;
-        let ends = !params.stop.is_empty() && self.info.thinks == Thinks::Untold;
+        let ends = !params.stop.is_empty() && self.info.thinks == ThinkingControl::Untold;
         if beside && ends && !chat.messages.iter().any(opaque) {
             return DialectName::OpenAiChat;
         }
@@ -68,7 +68,7 @@ fn encode_chat(
     prompt: &Prompt,
     params: &Params,
     model: &str,
-) -> Result<Encoded, EncodeError> {
+) -> Result<EncodedRequest, EncodeError> {
     match dialect {
         DialectName::OpenAiChat => OpenAiChat { quirks }.encode(prompt, params, model),
         DialectName::OpenAiResponses => OpenAiResponses { quirks }.encode(prompt, params, model),
@@ -90,7 +90,7 @@ impl Model for HttpModel {
         self.client.credential.header_names()
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.info.admit(prompt, params)?;
         let (quirks, model) = (self.quirks, self.info.name.as_str());
         match prompt {
@@ -107,8 +107,8 @@ impl Model for HttpModel {
 
     async fn send(
         &self,
-        request: &Encoded,
-        _call: &Call,
+        request: &EncodedRequest,
+        _call: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         let post = Post { client: &self.client, request, source: self.info.kind };
@@ -118,7 +118,7 @@ impl Model for HttpModel {
 
 struct Post<'a> {
     client: &'a Client,
-    request: &'a Encoded,
+    request: &'a EncodedRequest,
     source: SourceKind,
 }
 

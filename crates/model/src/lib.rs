@@ -90,17 +90,17 @@ mod server_text;
 mod text_joiner;
 
 pub use cancel::{Cancel, CancelHandle};
-pub use capture::{Clock, RawResponse, Spool, Timings};
+pub use capture::{Clock, RawResponse, ResponseSink, Timings};
 pub use catalogue::Tokenizer;
 pub use connection::{ApiKey, Connection, SetupError, Timeouts};
 pub use dialect::{Dialect, DialectName, Parse, ParseError};
 #[cfg(feature = "embedded-model")]
 pub use embedded::{EmbeddedModel, EmbeddedOptions};
-pub use encoded::{EncodeError, Encoded, PartKind, PartRange};
+pub use encoded::{EncodeError, EncodedRequest, PartKind, PartRange};
 pub use error::ModelError;
-pub use event::{Event, FinishReason, Listen, TokenLogprob, TopToken, Usage};
+pub use event::{EventListener, FinishReason, ModelEvent, TokenLogprob, TokenUsage, TopToken};
 pub use http_model::HttpModel;
-pub use model::{Call, Exchange, Model, ModelInfo, Place, Purpose, SiblingSlot, SourceKind};
+pub use model::{CallOrigin, Exchange, Model, ModelInfo, ModelPlace, Purpose, SiblingSlot, SourceKind};
 pub use model_list::{ListError, ListedModel, list_models};
 pub use parsed_response::{PARSER_VERSION, ParsedResponse, reparse};
 pub use prices::{Money, Prices, Rates};
@@ -109,6 +109,6 @@ pub use prompt::{
     ToolChoice, ToolExchange, ToolResult, ToolSchema,
 };
 pub use providers::{Abilities, Probe, ProviderRow, provider, providers};
-pub use quirks::{Quirks, Thinks};
-pub use reply::{Choice, Piece, Reply, ToolCall};
+pub use quirks::{Quirks, ThinkingControl};
+pub use reply::{Choice, Reply, ReplyPiece, ToolCall};
 pub use script::ScriptModel;

@@ -5,15 +5,15 @@ pub use loom::{Purpose, SourceKind};
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
-use crate::capture::{RawResponse, Spool};
+use crate::capture::{RawResponse, ResponseSink};
 use crate::catalogue::Tokenizer;
 use crate::dialect::DialectName;
-use crate::encoded::{EncodeError, Encoded};
+use crate::encoded::{EncodeError, EncodedRequest};
 use crate::error::ModelError;
-use crate::event::Listen;
+use crate::event::EventListener;
 use crate::prices::Prices;
 use crate::prompt::{Chat, ChatPart, Media, Params, Prompt};
-use crate::quirks::Thinks;
+use crate::quirks::ThinkingControl;
 
 /// A model that can be asked.
 #[async_trait]
@@ -26,7 +26,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// When the model cannot take what the prompt holds.
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError>;
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError>;
 
     /// Names of the headers a request is sent with, in lower case; their values are kept nowhere. None for a
     /// model that is not reached over HTTP.
@@ -43,8 +43,8 @@ pub trait Model: Send + Sync {
     /// Any [`ModelError`]; those after the first byte carry the response as far as it came.
     async fn send(
         &self,
-        request: &Encoded,
-        call: &Call,
+        request: &EncodedRequest,
+        call: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError>;
 }
@@ -52,14 +52,14 @@ pub trait Model: Send + Sync {
 /// Where the bytes and events of one answer go, and what may stop it.
 pub struct Exchange<'a> {
     /// Keeps the wire bytes.
-    pub spool: &'a mut dyn Spool,
-    pub listener: &'a mut dyn Listen,
+    pub spool: &'a mut dyn ResponseSink,
+    pub listener: &'a mut dyn EventListener,
     pub cancel: Cancel,
 }
 
 /// Why a model is called. It is no part of the request; the script model answers by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct CallOrigin {
     /// The session (or tree) the call belongs to.
     pub session: String,
     pub purpose: Purpose,
@@ -67,7 +67,7 @@ pub struct Call {
     pub sibling: Option<SiblingSlot>,
 }
 
-impl Call {
+impl CallOrigin {
     /// A call that stands alone.
     pub fn new(session: impl Into<String>, purpose: Purpose) -> Self {
         Self { session: session.into(), purpose, sibling: None }
@@ -88,7 +88,7 @@ pub struct SiblingSlot {
 /// Where text goes when it is sent to a model (spec: security §10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ModelPlace {
     /// It stays on this machine, or on one the owner has declared to be theirs.
     Local,
     Remote,
@@ -102,7 +102,7 @@ pub struct ModelInfo {
     /// The model's name as the provider knows it.
     pub name: String,
     pub dialect: DialectName,
-    pub place: Place,
+    pub place: ModelPlace,
     /// What kind of source it is.
     pub kind: SourceKind,
     /// Window in tokens.
@@ -133,7 +133,7 @@ pub struct ModelInfo {
     /// The host text goes to; none for a model inside this program.
     pub host: Option<String>,
     /// What can be said to it about its thinking.
-    pub thinks: Thinks,
+    pub thinks: ThinkingControl,
 }
 
 impl ModelInfo {
@@ -149,7 +149,7 @@ impl ModelInfo {
             provider: provider.into(),
             name: name.into(),
             dialect: DialectName::OpenAiChat,
-            place: Place::Local,
+            place: ModelPlace::Local,
             kind: SourceKind::Local,
             window,
             output_limit,
@@ -166,7 +166,7 @@ impl ModelInfo {
             tokenizer: Tokenizer::Unknown,
             window_assumed: false,
             host: None,
-            thinks: Thinks::Untold,
+            thinks: ThinkingControl::Untold,
         }
     }
 

@@ -5,7 +5,7 @@
 //! several calls (a new id begins a new call), and no id (one is made from the response's id, so
 //! that reading the stored response again gives the same).
 
-use crate::event::{CallBegin, Event};
+use crate::event::{CallBegin, ModelEvent};
 use crate::openai_wire::WireCall;
 use crate::text_joiner::TextJoiner;
 
@@ -28,7 +28,13 @@ impl Calls {
         !self.calls.is_empty()
     }
 
-    pub(crate) fn fragment(&mut self, wire: WireCall, choice: u32, response: &str, events: &mut Vec<Event>) {
+    pub(crate) fn fragment(
+        &mut self,
+        wire: WireCall,
+        choice: u32,
+        response: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
         let function = wire.function.unwrap_or_default();
         let wire_id = wire.id.filter(|id| !id.is_empty());
         let name = function.name.filter(|name| !name.is_empty());
@@ -44,7 +50,7 @@ impl Calls {
         let piece = function.arguments.unwrap_or_default();
         let arguments = self.calls[at].arguments.push(&piece.0);
         if begin.is_some() || !arguments.is_empty() {
-            events.push(Event::ToolCall { choice, index, begin, arguments });
+            events.push(ModelEvent::ToolCall { choice, index, begin, arguments });
         }
     }
 

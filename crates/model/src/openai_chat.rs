@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::dialect::{Dialect, DialectName, Parse};
-use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, EncodedRequest, PartKind};
 use crate::openai_messages::{Message, messages};
 use crate::openai_parse::parser;
 use crate::openai_request::Parameters;
@@ -51,7 +51,7 @@ impl Dialect for OpenAiChat {
         DialectName::OpenAiChat
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<EncodedRequest, EncodeError> {
         let Prompt::Chat(chat) = prompt else {
             return Err(EncodeError::Unsupported { what: "raw document text in a chat request" });
         };

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::dialect::{Dialect, DialectName, Parse};
-use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, EncodedRequest, PartKind};
 use crate::openai_parse::parser;
 use crate::openai_request::Parameters;
 use crate::parts::Parts;
@@ -32,7 +32,7 @@ impl Dialect for OpenAiCompletions {
         DialectName::OpenAiCompletions
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<EncodedRequest, EncodeError> {
         let Prompt::Raw(texts) = prompt else {
             return Err(EncodeError::Unsupported { what: "a conversation in a completion request" });
         };

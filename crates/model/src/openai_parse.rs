@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
-use crate::event::{Event, FinishReason};
+use crate::event::{FinishReason, ModelEvent};
 use crate::openai_calls::Calls;
 use crate::openai_thinking::ThinkingRun;
 use crate::openai_wire::{WireBody, WireChoice, WireText};
@@ -44,7 +44,7 @@ impl Answer {
     }
 
     /// Takes one chunk, or the whole body.
-    fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn json(&mut self, json: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let body = openai_wire::read(json).map_err(|_| body_reader::Answer::garbage(self, json))?;
         self.failure(&body, json)?;
         let usage = body.usage();
@@ -54,12 +54,12 @@ impl Answer {
         }
         if !std::mem::replace(&mut self.started, true) {
             self.response = id.clone().unwrap_or_default();
-            events.push(Event::Start { id, model });
+            events.push(ModelEvent::Start { id, model });
         }
         for choice in choices.unwrap_or_default() {
             self.choice(choice, events);
         }
-        events.extend(usage.map(Event::Usage));
+        events.extend(usage.map(ModelEvent::Usage));
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Answer {
         Ok(())
     }
 
-    fn choice(&mut self, wire: WireChoice, events: &mut Vec<Event>) {
+    fn choice(&mut self, wire: WireChoice, events: &mut Vec<ModelEvent>) {
         let choice = wire.index;
         let state = self.choices.entry(choice).or_default();
         let message = wire.delta.unwrap_or_default();
@@ -97,7 +97,7 @@ impl Answer {
             let text = joiner.push(&piece.unwrap_or_default().0);
             (!text.is_empty()).then_some(text)
         };
-        events.extend(delta(&mut state.thinking, thinking).map(|text| Event::Thinking { choice, text }));
+        events.extend(delta(&mut state.thinking, thinking).map(|text| ModelEvent::Thinking { choice, text }));
         let calls = message.tool_calls.unwrap_or_default();
         let images = message.images.unwrap_or_default();
         let goes_on = [&message.content, &wire.text, &message.refusal].into_iter().any(filled);
@@ -105,18 +105,20 @@ impl Answer {
             events.extend(state.run.end(choice));
         }
         for piece in [message.content, wire.text] {
-            events.extend(delta(&mut state.text, piece).map(|text| Event::Text { choice, text }));
+            events.extend(delta(&mut state.text, piece).map(|text| ModelEvent::Text { choice, text }));
         }
         state.refused |= filled(&message.refusal);
-        events.extend(delta(&mut state.refusal, message.refusal).map(|text| Event::Refusal { choice, text }));
+        events.extend(
+            delta(&mut state.refusal, message.refusal).map(|text| ModelEvent::Refusal { choice, text }),
+        );
         let pictures = images.iter().filter_map(|image| openai_media::from_data_url(&image.image_url.url));
-        events.extend(pictures.map(|media| Event::Media { choice, media }));
+        events.extend(pictures.map(|media| ModelEvent::Media { choice, media }));
         for call in calls {
             state.calls.fragment(call, choice, &self.response, events);
         }
         let tokens = wire.logprobs.map(openai_logprobs::tokens).unwrap_or_default();
         if !tokens.is_empty() {
-            events.push(Event::Logprobs { choice, tokens });
+            events.push(ModelEvent::Logprobs { choice, tokens });
         }
         if let Some(reason) = wire.finish_reason.filter(|reason| !reason.is_empty()) {
             state.finish(choice, &reason, events);
@@ -124,7 +126,7 @@ impl Answer {
     }
 
     /// The answer says it is complete: a choice without a reason stopped by itself.
-    fn close(&mut self, events: &mut Vec<Event>) {
+    fn close(&mut self, events: &mut Vec<ModelEvent>) {
         for (&choice, state) in &mut self.choices {
             state.finish(choice, "stop", events);
         }
@@ -132,7 +134,7 @@ impl Answer {
 }
 
 impl body_reader::Answer for Answer {
-    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn event(&mut self, data: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if data == b"[DONE]" {
             self.done = true;
             self.close(events);
@@ -151,12 +153,12 @@ impl body_reader::Answer for Answer {
         })
     }
 
-    fn ended(&mut self, _events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn ended(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let finished = !self.choices.is_empty() && self.choices.values().all(|choice| choice.finished);
         if finished { Ok(()) } else { Err(ParseError::Cut) }
     }
 
-    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn whole(&mut self, body: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         self.json(body, events)?;
         if !self.started {
             return Err(self.garbage(body));
@@ -175,7 +177,7 @@ impl body_reader::Answer for Answer {
 }
 
 impl ChoiceState {
-    fn finish(&mut self, choice: u32, reason: &str, events: &mut Vec<Event>) {
+    fn finish(&mut self, choice: u32, reason: &str, events: &mut Vec<ModelEvent>) {
         if std::mem::replace(&mut self.finished, true) {
             return;
         }
@@ -190,6 +192,6 @@ impl ChoiceState {
             "content_filter" => FinishReason::ContentFilter,
             other => FinishReason::Other(excerpt(other.as_bytes())),
         };
-        events.push(Event::Finish { choice, reason });
+        events.push(ModelEvent::Finish { choice, reason });
     }
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::dialect::{Dialect, DialectName, Parse};
-use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, EncodedRequest, PartKind};
 use crate::openai_responses_input::{Item, input};
 use crate::parts::Parts;
 use crate::prompt::{OutputSchema, Params, Prompt, Thinking, ToolChoice};
@@ -67,7 +67,7 @@ impl Dialect for OpenAiResponses {
         DialectName::OpenAiResponses
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params, model: &str) -> Result<EncodedRequest, EncodeError> {
         let Prompt::Chat(chat) = prompt else {
             return Err(EncodeError::Unsupported { what: "raw document text in a responses request" });
         };

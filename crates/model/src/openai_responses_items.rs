@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::event::Event;
+use crate::event::ModelEvent;
 use crate::openai_responses_wire::WireItem;
 use crate::openai_wire::WireToken;
 use crate::text_joiner::TextJoiner;
@@ -146,7 +146,7 @@ impl Items {
         index: Option<u64>,
         item: WireItem,
         raw: Option<Value>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let Some(kind) = Kind::of(&item) else { return Ok(()) };
         let place = Place { index, id: item.id, call_id: item.call_id };
@@ -168,7 +168,7 @@ impl Items {
         slot: Slot,
         piece: &[u8],
         logprobs: Option<Vec<WireToken>>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let at = self.growing(slot.kind(), place)?;
         self.append_text(at, slot, piece, logprobs, events);
@@ -182,7 +182,7 @@ impl Items {
         slot: Slot,
         text: &[u8],
         logprobs: Option<Vec<WireToken>>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let at = self.growing(slot.kind(), place)?;
         self.complete_part(at, slot, text, logprobs, events);
@@ -195,7 +195,7 @@ impl Items {
         place: Place,
         piece: &[u8],
         whole: bool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let at = self.growing(Kind::Call, place)?;
         if !(whole && self.items[at].call.given) {
@@ -209,7 +209,7 @@ impl Items {
         index: Option<u64>,
         item: WireItem,
         raw: Option<Value>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let Some(kind) = Kind::of(&item) else { return Ok(()) };
         let place = Place { index, id: item.id.clone(), call_id: item.call_id.clone() };
@@ -222,7 +222,7 @@ impl Items {
         &mut self,
         output: Vec<WireItem>,
         raw: Option<&Value>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let mut claimed = vec![false; self.items.len()];
         for (number, item) in output.into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use crate::event::{CallBegin, Event};
+use crate::event::{CallBegin, ModelEvent};
 use crate::openai_logprobs;
 use crate::openai_responses_items::{Fault, Form, Item, Items, Kind, Last, Slot};
 use crate::openai_responses_wire::{WireItem, WirePart};
@@ -17,7 +17,7 @@ impl Items {
         at: usize,
         item: WireItem,
         raw: Option<Value>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         if std::mem::replace(&mut self.items[at].done, true) {
             return Ok(());
@@ -58,7 +58,7 @@ impl Items {
                     let mime = mime(item.output_format.as_deref());
                     self.end_thinking_before(Some(at), events);
                     self.last = Last::Other;
-                    events.push(Event::Media { choice: 0, media: Media { mime, data: data.into() } });
+                    events.push(ModelEvent::Media { choice: 0, media: Media { mime, data: data.into() } });
                 }
             }
         }
@@ -72,7 +72,7 @@ impl Items {
         slot: Slot,
         text: &[u8],
         logprobs: Option<Vec<WireToken>>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) {
         let part = self.items[at].parts.entry(slot).or_default();
         let text = if part.given { &[] } else { text };
@@ -87,7 +87,7 @@ impl Items {
         slot: Slot,
         piece: &[u8],
         logprobs: Option<Vec<WireToken>>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) {
         let item = &mut self.items[at];
         let thinking = item.kind == Kind::Thinking && !piece.is_empty();
@@ -107,22 +107,22 @@ impl Items {
             events.push(self.text_event(at, slot, text));
         }
         if !tokens.is_empty() {
-            events.push(Event::Logprobs { choice: 0, tokens });
+            events.push(ModelEvent::Logprobs { choice: 0, tokens });
         }
     }
 
-    fn text_event(&mut self, at: usize, slot: Slot, text: String) -> Event {
+    fn text_event(&mut self, at: usize, slot: Slot, text: String) -> ModelEvent {
         let paragraph = |new: bool, text: String| if new { format!("\n\n{text}") } else { text };
         match slot.form {
             Form::Text => {
                 let new = matches!(self.last, Last::Text(other) if other != at);
                 self.last = Last::Text(at);
-                Event::Text { choice: 0, text: paragraph(new, text) }
+                ModelEvent::Text { choice: 0, text: paragraph(new, text) }
             }
             Form::Refusal => {
                 self.refused = true;
                 self.last = Last::Other;
-                Event::Refusal { choice: 0, text }
+                ModelEvent::Refusal { choice: 0, text }
             }
             Form::Summary | Form::Thinking => {
                 let new = matches!(self.last, Last::Thinking(..)) && self.last != Last::Thinking(at, slot);
@@ -130,14 +130,14 @@ impl Items {
                 if slot.form == Form::Thinking && !self.items[at].sealed {
                     self.thinking = Some(at);
                 }
-                Event::Thinking { choice: 0, text: paragraph(new, text) }
+                ModelEvent::Thinking { choice: 0, text: paragraph(new, text) }
             }
         }
     }
 
     /// What the server wants back, once an item of thinking is done: the item without its state, which OpenAI refuses
     /// to read. Without the sealed thinking or all of it there is nothing in it that a server could use.
-    fn seal(&mut self, at: usize, raw: Option<Value>, events: &mut Vec<Event>) {
+    fn seal(&mut self, at: usize, raw: Option<Value>, events: &mut Vec<ModelEvent>) {
         self.end_thinking_before(Some(at), events);
         self.thinking = self.thinking.filter(|&other| other != at);
         let filled = |value: &Value| match value {
@@ -152,13 +152,13 @@ impl Items {
         if !std::mem::replace(&mut self.items[at].sealed, true) {
             item.shift_remove("status");
             self.last = Last::Other;
-            events.push(Event::Opaque { choice: 0, with_thinking: true, json: Value::Object(item) });
+            events.push(ModelEvent::Opaque { choice: 0, with_thinking: true, json: Value::Object(item) });
         }
     }
 
     /// Another item speaks. llama.cpp calls its thinking done only after the text that follows it; what it wants back
     /// must stand in front of that, and is known from what was shown: thinking that is shown in full is not sealed.
-    pub(crate) fn end_thinking_before(&mut self, at: Option<usize>, events: &mut Vec<Event>) {
+    pub(crate) fn end_thinking_before(&mut self, at: Option<usize>, events: &mut Vec<ModelEvent>) {
         let Some(other) = self.thinking.filter(|&other| Some(other) != at) else { return };
         let item = &self.items[other];
         let mut raw = item.announced.clone().unwrap_or_else(|| json!({"type": "reasoning", "summary": []}));
@@ -169,7 +169,7 @@ impl Items {
     }
 
     /// Takes a piece of a call's arguments; a call is told of once its name is known.
-    pub(crate) fn arguments_of(&mut self, at: usize, piece: &[u8], events: &mut Vec<Event>) {
+    pub(crate) fn arguments_of(&mut self, at: usize, piece: &[u8], events: &mut Vec<ModelEvent>) {
         let call = &mut self.items[at].call;
         call.given |= !piece.is_empty();
         let arguments = call.joiner.push(piece);
@@ -177,7 +177,7 @@ impl Items {
             Some(index) if !arguments.is_empty() => {
                 self.end_thinking_before(Some(at), events);
                 self.last = Last::Other;
-                events.push(Event::ToolCall { choice: 0, index, begin: None, arguments });
+                events.push(ModelEvent::ToolCall { choice: 0, index, begin: None, arguments });
             }
             Some(_) => {}
             None => {
@@ -189,7 +189,7 @@ impl Items {
         }
     }
 
-    pub(crate) fn begin_call(&mut self, at: usize, events: &mut Vec<Event>) {
+    pub(crate) fn begin_call(&mut self, at: usize, events: &mut Vec<ModelEvent>) {
         self.end_thinking_before(Some(at), events);
         let index = self.calls;
         self.calls += 1;
@@ -201,7 +201,7 @@ impl Items {
         let id = id.unwrap_or_else(|| format!("call_{}_0_{index}", self.response));
         let begin = Some(CallBegin { id, name: call.name.clone() });
         let arguments = std::mem::take(&mut call.held);
-        events.push(Event::ToolCall { choice: 0, index, begin, arguments });
+        events.push(ModelEvent::ToolCall { choice: 0, index, begin, arguments });
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
-use crate::event::{Event, FinishReason};
+use crate::event::{FinishReason, ModelEvent};
 use crate::openai_error;
 use crate::openai_responses_items::{Fault, Form, Items, Place, Slot};
 use crate::openai_responses_wire::{WireEvent, WireItem, WireResponse, WireType, read};
@@ -28,7 +28,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn json(&mut self, json: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn json(&mut self, json: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let kind: WireType = serde_json::from_slice(json).map_err(|_| garbage(json))?;
         let Some(kind) = kind.kind else { return failure(json).map_or(Ok(()), Err) };
         let Some(step) = Step::of(&kind) else { return Ok(()) };
@@ -59,7 +59,7 @@ impl Answer {
         step: Step,
         event: WireEvent,
         json: &[u8],
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let WireEvent { output_index: index, item_id: id, logprobs, item, .. } = event;
         let slot = |form| {
@@ -88,13 +88,13 @@ impl Answer {
         }
     }
 
-    fn start(&mut self, response: WireResponse, events: &mut Vec<Event>) {
+    fn start(&mut self, response: WireResponse, events: &mut Vec<ModelEvent>) {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
         let WireResponse { id, model, .. } = response;
         self.items.begin(id.clone().unwrap_or_default());
-        events.push(Event::Start { id, model });
+        events.push(ModelEvent::Start { id, model });
     }
 
     /// Takes the response's final state. Its `status` holds; where there is none, the event's type says it.
@@ -103,7 +103,7 @@ impl Answer {
         mut response: WireResponse,
         kind: &str,
         raw: Option<&Value>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<ModelEvent>,
     ) -> Result<(), ParseError> {
         let (id, model) = (response.id.take(), response.model.take());
         self.start(WireResponse { id, model, ..WireResponse::default() }, events);
@@ -113,7 +113,7 @@ impl Answer {
         }
         let output = response.output.unwrap_or_default();
         self.items.end(output, raw, events).map_err(faulty)?;
-        let usage = response.usage.and_then(|usage| usage.usage()).map(Event::Usage);
+        let usage = response.usage.and_then(|usage| usage.usage()).map(ModelEvent::Usage);
         if status == "failed" {
             events.extend(usage);
             let error = response.error.unwrap_or_default();
@@ -121,7 +121,7 @@ impl Answer {
         }
         let detail = response.incomplete_details.and_then(|details| details.reason);
         let reason = self.reason(status, detail.as_deref());
-        events.push(Event::Finish { choice: 0, reason });
+        events.push(ModelEvent::Finish { choice: 0, reason });
         events.extend(usage);
         self.ended = true;
         Ok(())
@@ -140,7 +140,7 @@ impl Answer {
 }
 
 impl body_reader::Answer for Answer {
-    fn event(&mut self, data: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn event(&mut self, data: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if data == b"[DONE]" { Ok(()) } else { self.json(data, events) }
     }
 
@@ -148,11 +148,11 @@ impl body_reader::Answer for Answer {
         Err(failure(line).unwrap_or_else(|| garbage(line)))
     }
 
-    fn ended(&mut self, _events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn ended(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         Err(ParseError::Cut)
     }
 
-    fn whole(&mut self, body: &[u8], events: &mut Vec<Event>) -> Result<(), ParseError> {
+    fn whole(&mut self, body: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         let response: WireResponse = read(body).map_err(|_| garbage(body))?;
         let known = response.output.is_some() || response.object.as_deref() == Some("response");
         if !known {

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::event::Usage;
+use crate::event::TokenUsage;
 use crate::openai_wire::{WireText, WireToken};
 
 /// The type of an event.
@@ -102,7 +102,7 @@ struct WireOutputDetails {
 
 impl WireUsage {
     /// The counts in our terms; `None` where the object holds none.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub(crate) fn usage(&self) -> Option<TokenUsage> {
         if self.input_tokens.is_none() && self.output_tokens.is_none() {
             return None;
         }
@@ -110,7 +110,7 @@ impl WireUsage {
         let cached = self.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
         let cached = cached.unwrap_or(0).min(input);
         let reasoning = self.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
-        Some(Usage {
+        Some(TokenUsage {
             input_uncached: input - cached,
             cache_read: cached,
             cache_write: 0,

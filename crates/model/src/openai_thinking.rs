@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::encoded::PartKind;
-use crate::event::Event;
+use crate::event::ModelEvent;
 use crate::parts::Parts;
 use crate::prompt::OpaquePart;
 use crate::quirks::ThinkingBack;
@@ -42,7 +42,7 @@ impl ThinkingRun {
     }
 
     /// The run has ended: what is to be given back of it, if anything.
-    pub(crate) fn end(&mut self, choice: u32) -> Option<Event> {
+    pub(crate) fn end(&mut self, choice: u32) -> Option<ModelEvent> {
         let Self { details, shown, as_content } = std::mem::take(self);
         let json = if !details.is_empty() {
             Value::Array(details.into_iter().map(Value::Object).collect())
@@ -51,7 +51,7 @@ impl ThinkingRun {
         } else {
             return None;
         };
-        Some(Event::Opaque { choice, with_thinking: shown, json })
+        Some(ModelEvent::Opaque { choice, with_thinking: shown, json })
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-use crate::event::Usage;
+use crate::event::TokenUsage;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -25,7 +25,7 @@ pub(crate) struct WireBody {
 
 impl WireBody {
     /// The counts of the request, wherever the server puts them.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub(crate) fn usage(&self) -> Option<TokenUsage> {
         let beside = self.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
         self.usage.as_ref().or(beside)?.usage()
     }
@@ -138,7 +138,7 @@ struct WireOutputDetails {
 
 impl WireUsage {
     /// The counts in our terms; `None` where the object holds none.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub(crate) fn usage(&self) -> Option<TokenUsage> {
         if self.prompt_tokens.is_none() && self.completion_tokens.is_none() {
             return None;
         }
@@ -148,7 +148,7 @@ impl WireUsage {
         let cached = cached.or(self.prompt_cache_hit_tokens).or(self.cached_tokens).unwrap_or(0).min(input);
         let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0).min(input - cached);
         let reasoning = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens);
-        Some(Usage {
+        Some(TokenUsage {
             input_uncached: input - cached - written,
             cache_read: cached,
             cache_write: written,

@@ -5,7 +5,7 @@
 //! tells a difference of parsers from a forgery.
 
 use crate::dialect::{DialectName, ParseError};
-use crate::event::Usage;
+use crate::event::TokenUsage;
 use crate::reply::{Choice, Reply};
 
 /// Version of all parsers; raised whenever the same bytes give another text, tool call or finish.
@@ -16,7 +16,7 @@ pub struct ParsedResponse {
     /// The choices, by index; of an interrupted response as far as it came.
     pub choices: Vec<Choice>,
     /// Token counts, where the server gave them.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// Why the body does not reach its end, if it does not.
     pub problem: Option<ParseError>,
 }

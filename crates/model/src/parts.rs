@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 use crate::dialect::DialectName;
-use crate::encoded::{EncodeError, Encoded, PartKind, PartRange};
+use crate::encoded::{EncodeError, EncodedRequest, PartKind, PartRange};
 use crate::prompt::{Media, PartId, TextPart};
 
 /// Hex digits of the random beginning of a mark.
@@ -99,7 +99,7 @@ impl<'a> Parts<'a> {
         path: &str,
         stream: bool,
         tree: &impl Serialize,
-    ) -> Result<Encoded, EncodeError> {
+    ) -> Result<EncodedRequest, EncodeError> {
         let form = serde_json::to_string(tree).map_err(|_| EncodeError::Coverage { part: 0 })?;
         self.fill(dialect, path, stream, &form)
     }
@@ -114,7 +114,7 @@ impl<'a> Parts<'a> {
         path: &str,
         stream: bool,
         form: &str,
-    ) -> Result<Encoded, EncodeError> {
+    ) -> Result<EncodedRequest, EncodeError> {
         let mut body = Vec::with_capacity(form.len() + self.size + self.size / 8);
         let mut ranges = Vec::with_capacity(self.parts.len());
         let mut at = 0;
@@ -153,7 +153,7 @@ impl<'a> Parts<'a> {
             let lost = self.parts.iter().find(|part| ranges.iter().all(|range| range.part != part.id));
             return Err(EncodeError::Coverage { part: lost.map_or(0, |part| part.id.0) });
         }
-        Encoded::new(dialect, path, Bytes::from(body), ranges, stream)
+        EncodedRequest::new(dialect, path, Bytes::from(body), ranges, stream)
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    fn request(parts: Parts<'_>, tree: &serde_json::Value) -> Result<Encoded, EncodeError> {
+    fn request(parts: Parts<'_>, tree: &serde_json::Value) -> Result<EncodedRequest, EncodeError> {
         parts.request(DialectName::OpenAiChat, "p", false, tree)
     }
 

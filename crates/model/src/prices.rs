@@ -9,7 +9,7 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Usage;
+use crate::event::TokenUsage;
 
 /// An amount in nano-dollars (10⁻⁹ of a US dollar).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl Rates {
     pub const FREE: Self = Self { input: 0, cache_read: 0, cache_write: 0, output: 0 };
 
     /// What a request came to, rounded up to a nano-dollar.
-    fn cost(&self, usage: &Usage) -> Money {
+    fn cost(&self, usage: &TokenUsage) -> Money {
         let product = |tokens: u64, rate: u64| u128::from(tokens) * u128::from(rate);
         let sum = product(usage.input_uncached, self.input)
             + product(usage.cache_read, self.cache_read)
@@ -126,7 +126,7 @@ impl Prices {
     }
 
     /// What a request came to.
-    pub fn cost(&self, usage: &Usage) -> Money {
+    pub fn cost(&self, usage: &TokenUsage) -> Money {
         let input = usage.input();
         match self.long {
             Some(long) if input > long.above => long.rates.cost(usage),
@@ -137,8 +137,8 @@ impl Prices {
     /// What a request may come to, before it is sent: all of its input new, or written to the cache if that is
     /// dearer.
     pub fn estimate(&self, input: u64, output: u64) -> Money {
-        let new = Usage { input_uncached: input, output, ..Usage::default() };
-        let written = Usage { cache_write: input, output, ..Usage::default() };
+        let new = TokenUsage { input_uncached: input, output, ..TokenUsage::default() };
+        let written = TokenUsage { cache_write: input, output, ..TokenUsage::default() };
         self.cost(&new).max(self.cost(&written))
     }
 
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_token_has_its_price() {
-        let usage = Usage {
+        let usage = TokenUsage {
             input_uncached: 1_000,
             cache_read: 10_000,
             cache_write: 2_000,
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_long_input_has_the_long_price_for_all_of_it() {
-        let of = |input| SONNET.cost(&Usage { input_uncached: input, ..Usage::default() });
+        let of = |input| SONNET.cost(&TokenUsage { input_uncached: input, ..TokenUsage::default() });
         assert_eq!(of(200_000), Money(600_000_000));
         assert_eq!(of(200_001), Money(1_200_006_000));
     }
@@ -221,7 +221,7 @@ mod tests {
         fn an_estimate_is_never_below_what_the_same_tokens_cost(
             new in 0_u64..400_000, read in 0_u64..400_000, written in 0_u64..400_000, output in 0_u64..50_000,
         ) {
-            let usage = Usage { input_uncached: new, cache_read: read, cache_write: written, output, reasoning: 0 };
+            let usage = TokenUsage { input_uncached: new, cache_read: read, cache_write: written, output, reasoning: 0 };
             prop_assert!(SONNET.estimate(new + read + written, output) >= SONNET.cost(&usage));
         }
     }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::dialect::DialectName;
-use crate::model::Place;
+use crate::model::ModelPlace;
 use crate::quirks::Quirks;
 
 /// What is known of a provider.
@@ -21,7 +21,7 @@ pub struct ProviderRow {
     /// The environment variable its key is usually kept in; none for a server that wants no key.
     pub key_env: Option<&'static str>,
     pub dialect: DialectName,
-    pub place: Place,
+    pub place: ModelPlace,
     /// What its requests look like.
     pub quirks: Quirks,
     /// What its models can do, as far as nothing more is known of them.
@@ -120,7 +120,7 @@ mod tests {
                 "{} names its version",
                 row.name
             );
-            assert_eq!(row.key_env.is_some(), row.place == Place::Remote, "{}", row.name);
+            assert_eq!(row.key_env.is_some(), row.place == ModelPlace::Remote, "{}", row.name);
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn only_servers_on_this_machine_are_looked_for() {
         for row in providers() {
             let listens = row.detect.map(|url| Endpoint::parse(url, false).unwrap());
-            assert_eq!(listens.is_some(), row.place == Place::Local, "{}", row.name);
+            assert_eq!(listens.is_some(), row.place == ModelPlace::Local, "{}", row.name);
             let base = Endpoint::parse(row.base_url, false).unwrap();
             assert!(listens.is_none_or(|listens| listens == base), "{}", row.name);
         }

@@ -62,14 +62,14 @@ pub struct Quirks {
 
 impl Quirks {
     /// What can be said to a model about its thinking in a dialect.
-    pub fn thinks(&self, dialect: DialectName) -> Thinks {
+    pub fn thinks(&self, dialect: DialectName) -> ThinkingControl {
         let effort = matches!(self.thinking, ThinkingForm::Effort);
         match self.thinking.is_of(dialect) {
-            false => Thinks::Untold,
+            false => ThinkingControl::Untold,
             true if self.thinking_always || (effort && self.least_effort != LeastEffort::None) => {
-                Thinks::Always
+                ThinkingControl::Always
             }
-            true => Thinks::Told,
+            true => ThinkingControl::Told,
         }
     }
 }
@@ -77,7 +77,7 @@ impl Quirks {
 /// What can be said to a model about its thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Thinks {
+pub enum ThinkingControl {
     /// Nothing: it does not think, or as it likes.
     #[default]
     Untold,

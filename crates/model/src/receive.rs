@@ -10,10 +10,10 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::cancel::Cancel;
-use crate::capture::{RawResponse, Spool, Timings};
+use crate::capture::{RawResponse, ResponseSink, Timings};
 use crate::dialect::{DialectName, Parse, ParseError};
 use crate::error::ModelError;
-use crate::event::{Event, Listen};
+use crate::event::{EventListener, ModelEvent};
 use crate::headers::KeptHeaders;
 use crate::model::{Exchange, SourceKind};
 use crate::parsed_response::{PARSER_VERSION, ParsedResponse};
@@ -65,8 +65,8 @@ impl Default for Timeouts {
 
 /// Where bytes and events go, for all attempts of one request.
 pub(crate) struct Io<'a> {
-    pub(crate) spool: &'a mut dyn Spool,
-    pub(crate) listener: &'a mut dyn Listen,
+    pub(crate) spool: &'a mut dyn ResponseSink,
+    pub(crate) listener: &'a mut dyn EventListener,
     pub(crate) cancel: Cancel,
     /// Whether anything of the answer itself has reached the listener.
     pub(crate) used: bool,
@@ -78,10 +78,10 @@ impl<'a> Io<'a> {
     }
 
     /// Hands events to the listener. Whether there was content among them: anything but a beginning and counts.
-    fn pass_on(&mut self, events: Vec<Event>, reply: &mut Reply) -> bool {
+    fn pass_on(&mut self, events: Vec<ModelEvent>, reply: &mut Reply) -> bool {
         let mut any = false;
         for event in events {
-            any |= !matches!(event, Event::Start { .. } | Event::Usage(_));
+            any |= !matches!(event, ModelEvent::Start { .. } | ModelEvent::Usage(_));
             reply.apply(&event);
             self.listener.event(event);
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::event::{CallBegin, Event, FinishReason, TokenLogprob, Usage};
+use crate::event::{CallBegin, FinishReason, ModelEvent, TokenLogprob, TokenUsage};
 use crate::prompt::Media;
 
 /// A tool call as a model asked for it.
@@ -17,7 +17,7 @@ pub struct ToolCall {
 
 /// One piece of an answer; pieces keep the order in which the model made them.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
+pub enum ReplyPiece {
     Text(String),
     /// Thinking, and what the provider wants back with it.
     Thinking {
@@ -35,7 +35,7 @@ pub enum Piece {
     Media(Media),
 }
 
-impl Piece {
+impl ReplyPiece {
     /// What the provider wants back, whole: thinking is kept with its text beside it, not twice.
     pub fn opaque(&self) -> Option<Value> {
         match self {
@@ -61,7 +61,7 @@ pub struct Choice {
     /// The choice's index in the response.
     pub index: u32,
     /// What it consists of, in order.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ReplyPiece>,
     /// Probabilities of the tokens, where asked for.
     pub logprobs: Vec<TokenLogprob>,
     /// Why it ended; `None` when it was interrupted.
@@ -71,21 +71,21 @@ pub struct Choice {
 impl Choice {
     pub fn text(&self) -> String {
         self.joined(|piece| match piece {
-            Piece::Text(text) => Some(text),
+            ReplyPiece::Text(text) => Some(text),
             _ => None,
         })
     }
 
     pub fn thinking(&self) -> String {
         self.joined(|piece| match piece {
-            Piece::Thinking { text, .. } => Some(text),
+            ReplyPiece::Thinking { text, .. } => Some(text),
             _ => None,
         })
     }
 
     pub fn refusal(&self) -> String {
         self.joined(|piece| match piece {
-            Piece::Refusal(text) => Some(text),
+            ReplyPiece::Refusal(text) => Some(text),
             _ => None,
         })
     }
@@ -93,34 +93,34 @@ impl Choice {
     /// The tool calls, in order.
     pub fn tool_calls(&self) -> Vec<ToolCall> {
         let calls = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Call(call) => Some(call.clone()),
+            ReplyPiece::Call(call) => Some(call.clone()),
             _ => None,
         });
         calls.collect()
     }
 
-    fn joined<'a>(&'a self, of: impl Fn(&'a Piece) -> Option<&'a String>) -> String {
+    fn joined<'a>(&'a self, of: impl Fn(&'a ReplyPiece) -> Option<&'a String>) -> String {
         self.pieces.iter().filter_map(of).map(String::as_str).collect()
     }
 
     fn add_text(&mut self, new: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(text)) => text.push_str(new),
-            _ => self.pieces.push(Piece::Text(new.to_owned())),
+            Some(ReplyPiece::Text(text)) => text.push_str(new),
+            _ => self.pieces.push(ReplyPiece::Text(new.to_owned())),
         }
     }
 
     fn add_thinking(&mut self, new: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Thinking { text, opaque: None }) => text.push_str(new),
-            _ => self.pieces.push(Piece::Thinking { text: new.to_owned(), opaque: None }),
+            Some(ReplyPiece::Thinking { text, opaque: None }) => text.push_str(new),
+            _ => self.pieces.push(ReplyPiece::Thinking { text: new.to_owned(), opaque: None }),
         }
     }
 
     fn add_refusal(&mut self, new: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Refusal(text)) => text.push_str(new),
-            _ => self.pieces.push(Piece::Refusal(new.to_owned())),
+            Some(ReplyPiece::Refusal(text)) => text.push_str(new),
+            _ => self.pieces.push(ReplyPiece::Refusal(new.to_owned())),
         }
     }
 
@@ -128,7 +128,7 @@ impl Choice {
         let json = json.clone();
         // Thinking whose text is not repeated belongs to the last that has none yet, whatever was said since.
         let open = self.pieces.iter_mut().rev().find_map(|piece| match piece {
-            Piece::Thinking { opaque: opaque @ None, .. } if is_without_text(&json) => Some(opaque),
+            ReplyPiece::Thinking { opaque: opaque @ None, .. } if is_without_text(&json) => Some(opaque),
             _ => None,
         });
         if let Some(opaque) = open {
@@ -136,11 +136,11 @@ impl Choice {
             return;
         }
         match self.pieces.last_mut() {
-            Some(Piece::Thinking { opaque: opaque @ None, .. }) if with_thinking => *opaque = Some(json),
+            Some(ReplyPiece::Thinking { opaque: opaque @ None, .. }) if with_thinking => *opaque = Some(json),
             _ if with_thinking => {
-                self.pieces.push(Piece::Thinking { text: String::new(), opaque: Some(json) });
+                self.pieces.push(ReplyPiece::Thinking { text: String::new(), opaque: Some(json) });
             }
-            _ => self.pieces.push(Piece::Opaque(json)),
+            _ => self.pieces.push(ReplyPiece::Opaque(json)),
         }
     }
 
@@ -148,10 +148,10 @@ impl Choice {
     fn add_call(&mut self, number: u32, begin: Option<&CallBegin>, arguments: &str) {
         if let Some(begin) = begin {
             let CallBegin { id, name } = begin.clone();
-            self.pieces.push(Piece::Call(ToolCall { id, name, arguments: String::new() }));
+            self.pieces.push(ReplyPiece::Call(ToolCall { id, name, arguments: String::new() }));
         }
         let calls = self.pieces.iter_mut().filter_map(|piece| match piece {
-            Piece::Call(call) => Some(call),
+            ReplyPiece::Call(call) => Some(call),
             _ => None,
         });
         if let Some(call) = calls.into_iter().nth(number as usize) {
@@ -169,12 +169,12 @@ pub struct Reply {
     pub model: Option<String>,
     pub choices: Vec<Choice>,
     /// Token counts; `None` means unknown, never 0 (spec: context §4).
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
 }
 
 impl Reply {
     /// Folds events into a reply.
-    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a ModelEvent>) -> Self {
         let mut reply = Self::default();
         for event in events {
             reply.apply(event);
@@ -182,29 +182,29 @@ impl Reply {
         reply
     }
 
-    pub fn apply(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &ModelEvent) {
         match event {
-            Event::Start { id, model } => {
+            ModelEvent::Start { id, model } => {
                 self.id.clone_from(id);
                 self.model.clone_from(model);
             }
-            Event::Text { choice, text } => self.choice(*choice).add_text(text),
-            Event::Thinking { choice, text } => self.choice(*choice).add_thinking(text),
-            Event::Refusal { choice, text } => self.choice(*choice).add_refusal(text),
-            Event::Opaque { choice, with_thinking, json } => {
+            ModelEvent::Text { choice, text } => self.choice(*choice).add_text(text),
+            ModelEvent::Thinking { choice, text } => self.choice(*choice).add_thinking(text),
+            ModelEvent::Refusal { choice, text } => self.choice(*choice).add_refusal(text),
+            ModelEvent::Opaque { choice, with_thinking, json } => {
                 self.choice(*choice).add_opaque(*with_thinking, json);
             }
-            Event::Media { choice, media } => {
-                self.choice(*choice).pieces.push(Piece::Media(media.clone()));
+            ModelEvent::Media { choice, media } => {
+                self.choice(*choice).pieces.push(ReplyPiece::Media(media.clone()));
             }
-            Event::ToolCall { choice, index, begin, arguments } => {
+            ModelEvent::ToolCall { choice, index, begin, arguments } => {
                 self.choice(*choice).add_call(*index, begin.as_ref(), arguments);
             }
-            Event::Logprobs { choice, tokens } => {
+            ModelEvent::Logprobs { choice, tokens } => {
                 self.choice(*choice).logprobs.extend_from_slice(tokens);
             }
-            Event::Usage(usage) => self.usage = Some(*usage),
-            Event::Finish { choice, reason } => self.choice(*choice).finish = Some(reason.clone()),
+            ModelEvent::Usage(usage) => self.usage = Some(*usage),
+            ModelEvent::Finish { choice, reason } => self.choice(*choice).finish = Some(reason.clone()),
         }
     }
 

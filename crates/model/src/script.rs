@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use crate::capture::{Clock, RawResponse};
 use crate::dialect::{Dialect, DialectName};
-use crate::encoded::{EncodeError, Encoded, PartKind};
+use crate::encoded::{EncodeError, EncodedRequest, PartKind};
 use crate::error::ModelError;
 use crate::expectation::difference;
-use crate::model::{Call, Exchange, Model, ModelInfo, Purpose, SourceKind};
+use crate::model::{CallOrigin, Exchange, Model, ModelInfo, Purpose, SourceKind};
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
 use crate::prompt::{Params, Prompt};
@@ -110,7 +110,7 @@ impl ScriptModel {
     }
 
     /// The line that answers a call.
-    fn take(&self, request: &Encoded, call: &Call, number: u32) -> Result<Line, ModelError> {
+    fn take(&self, request: &EncodedRequest, call: &CallOrigin, number: u32) -> Result<Line, ModelError> {
         let exhausted =
             || ModelError::ScriptExhausted { file: self.file.clone(), purpose: call.purpose.as_str() };
         let Some(lines) = &self.lines else {
@@ -123,7 +123,7 @@ impl ScriptModel {
     }
 
     /// Checks what the line expects of the plain text sent.
-    fn check(&self, line: &Line, request: &Encoded) -> Result<(), ModelError> {
+    fn check(&self, line: &Line, request: &EncodedRequest) -> Result<(), ModelError> {
         if line.expect.is_empty() {
             return Ok(());
         }
@@ -144,7 +144,7 @@ impl Model for ScriptModel {
         &self.info
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.info.admit(prompt, params)?;
         match prompt {
             Prompt::Raw(_) => OpenAiCompletions::default().encode(prompt, params, &self.info.name),
@@ -154,8 +154,8 @@ impl Model for ScriptModel {
 
     async fn send(
         &self,
-        request: &Encoded,
-        call: &Call,
+        request: &EncodedRequest,
+        call: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         let played = Played { script: self, request, call };
@@ -165,8 +165,8 @@ impl Model for ScriptModel {
 
 struct Played<'a> {
     script: &'a ScriptModel,
-    request: &'a Encoded,
-    call: &'a Call,
+    request: &'a EncodedRequest,
+    call: &'a CallOrigin,
 }
 
 #[async_trait]
@@ -214,15 +214,15 @@ struct Count {
 }
 
 impl Count {
-    fn next(&self, call: &Call) -> usize {
+    fn next(&self, call: &CallOrigin) -> usize {
         self.taken.get(&(call.session.clone(), call.purpose)).copied().unwrap_or(0)
     }
 
-    fn take_alone(&mut self, call: &Call) -> usize {
+    fn take_alone(&mut self, call: &CallOrigin) -> usize {
         self.set_aside(call, 1)
     }
 
-    fn set_aside(&mut self, call: &Call, lines: usize) -> usize {
+    fn set_aside(&mut self, call: &CallOrigin, lines: usize) -> usize {
         let taken = self.taken.entry((call.session.clone(), call.purpose)).or_default();
         let first = *taken;
         *taken += lines;
@@ -230,7 +230,7 @@ impl Count {
     }
 
     /// Siblings take lines in their order, however their calls are run.
-    fn take(&mut self, call: &Call) -> usize {
+    fn take(&mut self, call: &CallOrigin) -> usize {
         let Some(slot) = call.sibling.as_ref().filter(|slot| slot.index < slot.count) else {
             return self.take_alone(call);
         };
@@ -254,7 +254,7 @@ fn line_at(lines: &[Line], purpose: Purpose, turn: usize) -> Option<&Line> {
     own.get(at).copied()
 }
 
-fn echo(request: &Encoded, call: &Call) -> Line {
+fn echo(request: &EncodedRequest, call: &CallOrigin) -> Line {
     let text = match request.dialect() {
         DialectName::OpenAiCompletions | DialectName::Embedded => {
             let index = call.sibling.as_ref().map_or(0, |slot| slot.index);
@@ -270,7 +270,7 @@ fn echo(request: &Encoded, call: &Call) -> Line {
 
 /// Different for every call of a growing conversation and for every sibling, yet the same whenever
 /// the same script is played again: ids of tool calls are made from it.
-fn response_id(request: &Encoded, line: &Line, call: &Call, attempt: u32) -> String {
+fn response_id(request: &EncodedRequest, line: &Line, call: &CallOrigin, attempt: u32) -> String {
     let digest = Sha256::digest(request.body());
     let index = call.sibling.as_ref().map_or(0, |slot| slot.index);
     let short = data_encoding::HEXLOWER.encode(&digest[..6]);

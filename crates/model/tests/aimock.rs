@@ -12,9 +12,9 @@ use drawloom_model::http_model::HttpModel;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
-    ApiKey, Call, Cancel, Chat, ChatPart, Choice, Connection, DialectName, Event, Exchange, FinishReason,
-    Model, ModelError, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, Reply, TextPart, ToolExchange,
-    ToolResult, ToolSchema,
+    ApiKey, CallOrigin, Cancel, Chat, ChatPart, Choice, Connection, DialectName, Exchange, FinishReason,
+    Model, ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, Reply, TextPart,
+    ToolExchange, ToolResult, ToolSchema,
 };
 
 const DIALECTS: [DialectName; 4] = [
@@ -105,9 +105,9 @@ async fn send(
     let params = Params { stream, max_tokens: Some(256), ..Params::default() };
     let request = model.encode(&Prompt::Chat(chat), &params).unwrap();
     let (mut spool, mut events) = (Vec::new(), Vec::new());
-    let mut listener = |event: Event| events.push(event);
+    let mut listener = |event: ModelEvent| events.push(event);
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
-    let sent = model.send(&request, &Call::new("s", Purpose::Turn), exchange).await;
+    let sent = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await;
     if let Ok(response) = &sent {
         assert_eq!(response.body.as_ref(), spool.as_slice(), "every byte is in the spool");
     }

@@ -5,12 +5,12 @@
 mod support;
 
 use bytes::Bytes;
-use drawloom_model::encoded::Covered;
+use drawloom_model::encoded::CoveredRange;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::quirks::{CacheForm, Quirks};
 use drawloom_model::{
-    Chat, ChatPart, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart, Params, PartId,
-    PartKind, Piece, Reply, TextPart, ToolExchange,
+    Chat, ChatPart, DialectName, EncodeError, EncodedRequest, Media, MediaPart, OpaquePart, Params, PartId,
+    PartKind, Reply, ReplyPiece, TextPart, ToolExchange,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,17 +21,17 @@ fn picture(mime: &str) -> Media {
     Media { mime: mime.to_owned(), data: Bytes::from_static(b"\x89PNG") }
 }
 
-fn encode(chat: Chat) -> Encoded {
+fn encode(chat: Chat) -> EncodedRequest {
     encode_with(Quirks::default(), chat, &Params::default()).unwrap()
 }
 
 /// The body with each part marked by its id, which shows parts and framing at a glance.
-fn marked(encoded: &Encoded) -> String {
+fn marked(encoded: &EncodedRequest) -> String {
     let body = encoded.body();
     let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
     let cover = encoded.cover().into_iter().map(|covered| match covered {
-        Covered::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
-        Covered::Framing(range) => piece(range),
+        CoveredRange::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
+        CoveredRange::Framing(range) => piece(range),
     });
     cover.collect::<String>().replace(",{\"role\"", "\n,{\"role\"")
 }
@@ -104,11 +104,11 @@ fn an_answer_with_thinking_goes_back_as_it_came() {
     for (piece, id) in pieces.into_iter().zip(1..) {
         let opaque = piece.opaque();
         messages.push(match piece {
-            Piece::Thinking { text, .. } => {
+            ReplyPiece::Thinking { text, .. } => {
                 ChatPart::Opaque(OpaquePart { id: PartId(id), thinking: Some(text), json: opaque.unwrap() })
             }
-            Piece::Text(words) => assistant(id, &words),
-            Piece::Call(call) => {
+            ReplyPiece::Text(words) => assistant(id, &words),
+            ReplyPiece::Call(call) => {
                 ChatPart::ToolRound(vec![ToolExchange { call, ..exchange(id, "", "", "A") }])
             }
             other => panic!("{other:?}"),
@@ -339,8 +339,8 @@ proptest! {
         let mut at = 0;
         for covered in encoded.cover() {
             let range = match covered {
-                Covered::Part(part) => part.bytes.clone(),
-                Covered::Framing(range) => range,
+                CoveredRange::Part(part) => part.bytes.clone(),
+                CoveredRange::Framing(range) => range,
             };
             prop_assert_eq!(range.start, at);
             at = range.end;

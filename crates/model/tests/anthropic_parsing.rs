@@ -7,7 +7,7 @@ mod recorded;
 use drawloom_model::dialect::FailureKind;
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{DialectName, Event, FinishReason, ParseError, Piece, Reply, Usage};
+use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenUsage};
 use proptest::prelude::*;
 use recorded::{call, choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
@@ -16,8 +16,8 @@ const DIALECT: DialectName = DialectName::AnthropicMessages;
 const SIGNATURE: &str = "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pk=";
 const REDACTED: &str = "EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIw";
 
-fn text(text: &str) -> Event {
-    Event::Text { choice: 0, text: text.to_owned() }
+fn text(text: &str) -> ModelEvent {
+    ModelEvent::Text { choice: 0, text: text.to_owned() }
 }
 
 #[test]
@@ -25,10 +25,16 @@ fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("anthropic_text.sse");
     assert_eq!(end, Ok(()));
     let usage = |output| {
-        Event::Usage(Usage { input_uncached: 25, cache_read: 2048, cache_write: 1024, output, reasoning: 0 })
+        ModelEvent::Usage(TokenUsage {
+            input_uncached: 25,
+            cache_read: 2048,
+            cache_write: 1024,
+            output,
+            reasoning: 0,
+        })
     };
     let expected = [
-        Event::Start {
+        ModelEvent::Start {
             id: Some("msg_01Text".to_owned()),
             model: Some("claude-sonnet-4-5-20250929".to_owned()),
         },
@@ -36,7 +42,7 @@ fn text_arrives_in_order_with_its_usage() {
         usage(1),
         text(" Tag, 中"),
         text("文 😀!"),
-        Event::Finish { choice: 0, reason: FinishReason::Stop },
+        ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
         usage(15),
     ];
     assert_eq!(events, expected);
@@ -52,7 +58,7 @@ fn comments_crlf_pings_and_what_is_unknown_change_nothing() {
 fn a_tool_call_is_put_together_as_the_model_wrote_it() {
     let (events, _) = parse("anthropic_tool_call.sse");
     let begin = CallBegin { id: "toolu_01A".to_owned(), name: "read_file".to_owned() };
-    let first = Event::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
+    let first = ModelEvent::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
     assert_eq!(events[1], first);
     let choice = choice("anthropic_tool_call.sse");
     assert_eq!(choice.tool_calls(), [call("toolu_01A", "read_file", r#"{"path": "notes.md"}"#)]);
@@ -79,10 +85,10 @@ fn thinking_ends_with_what_goes_back() {
     let redacted = json!({"type": "redacted_thinking", "data": REDACTED});
     let kept = json!({"type": "thinking", "signature": SIGNATURE});
     let expected = [
-        Piece::Thinking { text: thought.to_owned(), opaque: Some(kept) },
-        Piece::Thinking { text: String::new(), opaque: Some(redacted) },
-        Piece::Text("Let me look.".to_owned()),
-        Piece::Call(call("toolu_01R", "read_file", r#"{"path":"a"}"#)),
+        ReplyPiece::Thinking { text: thought.to_owned(), opaque: Some(kept) },
+        ReplyPiece::Thinking { text: String::new(), opaque: Some(redacted) },
+        ReplyPiece::Text("Let me look.".to_owned()),
+        ReplyPiece::Call(call("toolu_01R", "read_file", r#"{"path":"a"}"#)),
     ];
     assert_eq!(choice.pieces, expected, "the text stands once");
     assert_eq!(choice.pieces[0].opaque(), Some(signed));
@@ -96,16 +102,16 @@ fn thinking_that_is_not_shown_still_goes_back() {
     let (events, _) = parse_pieces("anthropic_x.json", [body.as_bytes()]);
     let opaque = Some(json!({"type": "thinking", "thinking": "", "signature": "EqQB"}));
     let pieces = &Reply::from_events(&events).choices[0].pieces;
-    assert_eq!(pieces[0], Piece::Thinking { text: String::new(), opaque });
+    assert_eq!(pieces[0], ReplyPiece::Thinking { text: String::new(), opaque });
 }
 
 #[test]
 fn blocks_of_the_servers_own_tools_are_kept_whole() {
     let choice = choice("anthropic_server_tools.sse");
     assert_eq!(choice.text(), "It rained.");
-    let Piece::Opaque(used) = &choice.pieces[0] else { panic!("{:?}", choice.pieces) };
+    let ReplyPiece::Opaque(used) = &choice.pieces[0] else { panic!("{:?}", choice.pieces) };
     assert_eq!((&used["type"], &used["input"]), (&json!("server_tool_use"), &json!({"query": "rain"})));
-    let Piece::Opaque(found) = &choice.pieces[1] else { panic!("{:?}", choice.pieces) };
+    let ReplyPiece::Opaque(found) = &choice.pieces[1] else { panic!("{:?}", choice.pieces) };
     assert_eq!(found["content"][0]["encrypted_content"], "EqgfCio=");
     assert!(choice.tool_calls().is_empty(), "they are not ours to run");
     assert_eq!(choice.finish, Some(FinishReason::Other("pause_turn".to_owned())));
@@ -122,8 +128,8 @@ fn a_block_that_was_not_understood_does_not_go_back() {
                 data: {\"type\":\"message_stop\"}\n\n";
     let (events, end) = parse_pieces("anthropic_x.sse", [body.as_bytes()]);
     assert_eq!(end, Ok(()));
-    let finish = Event::Finish { choice: 0, reason: FinishReason::Stop };
-    assert_eq!(events, [Event::Start { id: None, model: None }, finish]);
+    let finish = ModelEvent::Finish { choice: 0, reason: FinishReason::Stop };
+    assert_eq!(events, [ModelEvent::Start { id: None, model: None }, finish]);
 }
 
 #[test]
@@ -142,7 +148,7 @@ fn a_block_of_an_unknown_kind_goes_back_whole_whatever_its_fields_mean() {
     for (name, body) in [("anthropic_x.json", whole), ("anthropic_x.sse", streamed)] {
         let (events, end) = parse_pieces(name, [body.as_bytes()]);
         assert_eq!(end, Ok(()), "{name}");
-        let expected = [Piece::Opaque(block.clone()), Piece::Text("a".to_owned())];
+        let expected = [ReplyPiece::Opaque(block.clone()), ReplyPiece::Text("a".to_owned())];
         assert_eq!(Reply::from_events(&events).choices[0].pieces, expected, "{name}");
     }
 }
@@ -181,10 +187,10 @@ fn a_full_answer_is_told_by_its_reason() {
 fn servers_of_others_may_say_less() {
     let reply = reply("anthropic_llama.sse");
     let choice = &reply.choices[0];
-    assert_eq!(choice.pieces[0], Piece::Thinking { text: "Hm.".to_owned(), opaque: None });
+    assert_eq!(choice.pieces[0], ReplyPiece::Thinking { text: "Hm.".to_owned(), opaque: None });
     assert_eq!(choice.tool_calls(), [call("call_chatcmpl-Zq1_0", "ls", r#"{"path":"."}"#)]);
     assert_eq!(choice.finish, Some(FinishReason::ToolUse), "although the server said `end_turn`");
-    let expected = Usage { input_uncached: 9, cache_read: 11, cache_write: 0, output: 31, reasoning: 0 };
+    let expected = TokenUsage { input_uncached: 9, cache_read: 11, cache_write: 0, output: 31, reasoning: 0 };
     assert_eq!(reply.usage, Some(expected));
 }
 
@@ -202,8 +208,8 @@ fn a_cut_stream_keeps_what_came_and_no_half_signature() {
     assert_eq!(end, Err(ParseError::Cut));
     let reply = Reply::from_events(&events);
     let choice = &reply.choices[0];
-    assert!(matches!(&choice.pieces[0], Piece::Thinking { opaque: Some(_), .. }));
-    assert_eq!(choice.pieces[1], Piece::Thinking { text: "Or".to_owned(), opaque: None });
+    assert!(matches!(&choice.pieces[0], ReplyPiece::Thinking { opaque: Some(_), .. }));
+    assert_eq!(choice.pieces[1], ReplyPiece::Thinking { text: "Or".to_owned(), opaque: None });
     assert_eq!(choice.finish, None);
     assert_eq!(reply.usage.unwrap().cache_read, 12, "what was read is paid for all the same");
 }
@@ -214,7 +220,7 @@ fn nothing_is_heard_before_an_answer_that_fails_at_once() {
                 data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let (events, end) = parse_pieces("anthropic_x.sse", [body.as_bytes()]);
     assert!(matches!(end, Err(ParseError::Server(_))));
-    assert_eq!(events, [Event::Start { id: None, model: None }], "so that it can be asked again");
+    assert_eq!(events, [ModelEvent::Start { id: None, model: None }], "so that it can be asked again");
 }
 
 #[test]

@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use bytes::Bytes;
-use drawloom_model::encoded::Covered;
+use drawloom_model::encoded::CoveredRange;
 use drawloom_model::openai_chat::OpenAiChat;
 use drawloom_model::quirks::{
     CacheForm, CallIds, InstructionRole, LeastEffort, PrefillForm, SchemaForm, ThinkingBack, ThinkingForm,
 };
 use drawloom_model::{
-    Chat, ChatPart, Choice, Dialect, DialectName, Encoded, Media, MediaPart, OpaquePart, OutputSchema,
-    Params, PartId, PartKind, Piece, Prompt, Quirks, Reply, TextPart, Thinking, ToolChoice, ToolExchange,
-    ToolResult, ToolSchema, prompt::ToolStatus, provider,
+    Chat, ChatPart, Choice, Dialect, DialectName, EncodedRequest, Media, MediaPart, OpaquePart, OutputSchema,
+    Params, PartId, PartKind, Prompt, Quirks, Reply, ReplyPiece, TextPart, Thinking, ToolChoice,
+    ToolExchange, ToolResult, ToolSchema, prompt::ToolStatus, provider,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,22 +45,26 @@ fn opaque(id: u32, thinking: Option<&str>, json: Value) -> OpaquePart {
     OpaquePart { id: PartId(id), thinking: thinking.map(str::to_owned), json }
 }
 
-fn try_encode(chat: Chat, params: &Params, quirks: Quirks) -> Result<Encoded, drawloom_model::EncodeError> {
+fn try_encode(
+    chat: Chat,
+    params: &Params,
+    quirks: Quirks,
+) -> Result<EncodedRequest, drawloom_model::EncodeError> {
     OpenAiChat { quirks }.encode(&Prompt::Chat(chat), params, "m")
 }
 
-fn encode(messages: Vec<ChatPart>, quirks: Quirks) -> Encoded {
+fn encode(messages: Vec<ChatPart>, quirks: Quirks) -> EncodedRequest {
     let chat = Chat { messages, ..Chat::default() };
     try_encode(chat, &Params { stream: false, ..Params::default() }, quirks).unwrap()
 }
 
 /// The body with each part marked by its id, which shows parts and framing at a glance.
-fn marked(encoded: &Encoded) -> String {
+fn marked(encoded: &EncodedRequest) -> String {
     let body = encoded.body();
     let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
     let cover = encoded.cover().into_iter().map(|covered| match covered {
-        Covered::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
-        Covered::Framing(range) => piece(range),
+        CoveredRange::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
+        CoveredRange::Framing(range) => piece(range),
     });
     cover.collect::<String>().replace(",{\"role\"", "\n,{\"role\"")
 }
@@ -211,17 +215,17 @@ fn sent_again(choice: &Choice) -> Vec<ChatPart> {
     for (at, piece) in choice.pieces.iter().enumerate() {
         let id = u32::try_from(at).unwrap() * 4 + 1;
         match piece {
-            Piece::Text(said) => parts.push(ChatPart::Assistant(text(id, said))),
-            Piece::Thinking { text, opaque: Some(json) } => {
+            ReplyPiece::Text(said) => parts.push(ChatPart::Assistant(text(id, said))),
+            ReplyPiece::Thinking { text, opaque: Some(json) } => {
                 parts.push(ChatPart::Opaque(opaque(id, Some(text), json.clone())));
             }
-            Piece::Opaque(json) => parts.push(ChatPart::Opaque(opaque(id, None, json.clone()))),
-            Piece::Call(call) => {
+            ReplyPiece::Opaque(json) => parts.push(ChatPart::Opaque(opaque(id, None, json.clone()))),
+            ReplyPiece::Call(call) => {
                 let mut own = exchange(id, &call.id, "rain", Vec::new());
                 own.call = call.clone();
                 round.push(own);
             }
-            Piece::Thinking { .. } => {}
+            ReplyPiece::Thinking { .. } => {}
             other => panic!("{other:?}"),
         }
     }
@@ -468,8 +472,8 @@ proptest! {
         let mut at = 0;
         for covered in encoded.cover() {
             let range = match covered {
-                Covered::Part(part) => part.bytes.clone(),
-                Covered::Framing(range) => range,
+                CoveredRange::Part(part) => part.bytes.clone(),
+                CoveredRange::Framing(range) => range,
             };
             prop_assert_eq!(range.start, at);
             at = range.end;

@@ -5,7 +5,9 @@
 mod recorded;
 
 use drawloom_model::dialect::FailureKind;
-use drawloom_model::{DialectName, Event, FinishReason, ParseError, Piece, Reply, ToolCall, Usage};
+use drawloom_model::{
+    DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenUsage, ToolCall,
+};
 use recorded::{choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
 
@@ -25,17 +27,17 @@ const RECORDED: &[&str] = &[
     "chat_content_filter.json",
 ];
 
-fn text(text: &str) -> Piece {
-    Piece::Text(text.to_owned())
+fn text(text: &str) -> ReplyPiece {
+    ReplyPiece::Text(text.to_owned())
 }
 
-fn thinking(text: &str, opaque: Option<serde_json::Value>) -> Piece {
-    Piece::Thinking { text: text.to_owned(), opaque }
+fn thinking(text: &str, opaque: Option<serde_json::Value>) -> ReplyPiece {
+    ReplyPiece::Thinking { text: text.to_owned(), opaque }
 }
 
-fn call(id: &str, arguments: &str) -> Piece {
+fn call(id: &str, arguments: &str) -> ReplyPiece {
     let (id, name, arguments) = (id.to_owned(), "weather".to_owned(), arguments.to_owned());
-    Piece::Call(ToolCall { id, name, arguments })
+    ReplyPiece::Call(ToolCall { id, name, arguments })
 }
 
 #[test]
@@ -48,7 +50,7 @@ fn thinking_as_text_is_given_back_by_the_name_of_its_field() {
     let choice = choice("chat_deepseek_thinking_call.sse");
     assert_eq!(choice.pieces, expected);
     assert_eq!(choice.finish, Some(FinishReason::ToolUse));
-    let usage = Usage { input_uncached: 54, cache_read: 256, cache_write: 0, output: 58, reasoning: 21 };
+    let usage = TokenUsage { input_uncached: 54, cache_read: 256, cache_write: 0, output: 58, reasoning: 21 };
     assert_eq!(reply("chat_deepseek_thinking_call.sse").usage, Some(usage));
 }
 
@@ -62,7 +64,8 @@ fn thinking_in_details_is_put_together_and_kept_whole() {
         call("toolu_01Ab", r#"{"city":"Bern"}"#),
     ];
     assert_eq!(choice("chat_openrouter_details.sse").pieces, expected);
-    let usage = Usage { input_uncached: 50, cache_read: 1000, cache_write: 150, output: 80, reasoning: 30 };
+    let usage =
+        TokenUsage { input_uncached: 50, cache_read: 1000, cache_write: 150, output: 80, reasoning: 30 };
     assert_eq!(reply("chat_openrouter_details.sse").usage, Some(usage));
 }
 
@@ -70,7 +73,7 @@ fn thinking_in_details_is_put_together_and_kept_whole() {
 fn what_is_encrypted_stands_before_the_call_it_came_with() {
     let entry = json!([{"type": "reasoning.encrypted", "data": "CiQBjz1rX0==", "id": "tool_weather_9Z",
         "format": "google-gemini-v1", "index": 0}]);
-    let expected = [Piece::Opaque(entry), call("tool_weather_9Z", r#"{"city":"Bern"}"#)];
+    let expected = [ReplyPiece::Opaque(entry), call("tool_weather_9Z", r#"{"city":"Bern"}"#)];
     assert_eq!(choice("chat_openrouter_encrypted.sse").pieces, expected);
 }
 
@@ -99,7 +102,7 @@ fn details_alone_are_shown_as_thinking() {
 fn a_picture_the_model_made_is_read() {
     let choice = choice("chat_openrouter_image.sse");
     assert_eq!(choice.text(), "Here it is.");
-    let Piece::Media(media) = &choice.pieces[1] else { panic!("{:?}", choice.pieces) };
+    let ReplyPiece::Media(media) = &choice.pieces[1] else { panic!("{:?}", choice.pieces) };
     assert_eq!(media.mime, "image/png");
     assert!(media.data.starts_with(b"\x89PNG\r\n\x1a\n"));
 }
@@ -131,9 +134,9 @@ fn a_body_and_its_stream_give_the_same() {
 #[test]
 fn counts_are_found_wherever_servers_put_them() {
     let usage = |name| reply(name).usage.unwrap();
-    let groq = Usage { input_uncached: 16, cache_read: 64, cache_write: 0, output: 9, reasoning: 3 };
+    let groq = TokenUsage { input_uncached: 16, cache_read: 64, cache_write: 0, output: 9, reasoning: 3 };
     assert_eq!(usage("chat_groq_usage.sse"), groq);
-    let vllm = Usage { input_uncached: 20, output: 4, ..Usage::default() };
+    let vllm = TokenUsage { input_uncached: 20, output: 4, ..TokenUsage::default() };
     assert_eq!(usage("chat_vllm_usage.sse"), vllm, "the last of many holds");
     assert_eq!(choice("chat_vllm_usage.sse").finish, Some(FinishReason::Length));
     assert_eq!(choice("chat_vllm_usage.sse").thinking(), "Hm.");
@@ -294,7 +297,7 @@ fn an_answer_that_breaks_off_in_its_thinking_has_nothing_to_give_back() {
         let end = bytes.windows(7).position(|w| w == b"I look." || w == b"Let me ").unwrap();
         let (events, cut) = parse_pieces("chat_x.sse", [&bytes[..end]]);
         assert_eq!(cut, Err(ParseError::Cut));
-        assert!(!events.iter().any(|event| matches!(event, Event::Opaque { .. })), "{name}");
+        assert!(!events.iter().any(|event| matches!(event, ModelEvent::Opaque { .. })), "{name}");
         assert!(!Reply::from_events(&events).choices[0].thinking().is_empty());
     }
 }

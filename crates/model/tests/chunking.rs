@@ -7,7 +7,7 @@ mod recorded;
 
 use std::sync::LazyLock;
 
-use drawloom_model::{Event, Reply, reparse};
+use drawloom_model::{ModelEvent, Reply, reparse};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use recorded::{dialect, parse, parse_pieces, wire};
@@ -102,7 +102,7 @@ proptest! {
         let whole = parse(name).0;
         let (events, _) = parse_pieces(name, [&bytes[..cut.index(bytes.len())]]);
         // Some dialects know only at the end that a choice was whole.
-        let said = events.iter().rposition(|event| !matches!(event, Event::Finish { .. })).map_or(0, |last| last + 1);
+        let said = events.iter().rposition(|event| !matches!(event, ModelEvent::Finish { .. })).map_or(0, |last| last + 1);
         prop_assert_eq!(&events[..said], &whole[..said]);
         prop_assert!(events[said..].iter().all(|end| whole.contains(end)), "{:?}", &events[said..]);
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
-    ApiKey, Call, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Event, Exchange, HttpModel, Model,
-    ModelError, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, Reply as Answer, SourceKind,
-    Spool, TextPart, Timeouts, reparse,
+    ApiKey, CallOrigin, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Exchange, HttpModel, Model,
+    ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, Reply as Answer,
+    ResponseSink, SourceKind, TextPart, Timeouts, reparse,
 };
 use server::{Reply, Server, response, stream, whole_stream};
 
@@ -47,7 +47,7 @@ fn connection(url: &str) -> Connection {
 /// What one request left behind.
 struct Run {
     result: Result<RawResponse, ModelError>,
-    events: Vec<Event>,
+    events: Vec<ModelEvent>,
     spool: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ async fn ask(connection: Connection, stream: bool) -> Run {
     let (mut spool, mut events) = (Vec::new(), Vec::new());
     let mut listener = |event| events.push(event);
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
-    let result = model.send(&request, &Call::new("s", Purpose::Turn), exchange).await;
+    let result = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await;
     Run { result, events, spool }
 }
 
@@ -282,13 +282,13 @@ async fn cancelling_returns_at_once_with_what_came() {
     let mut spool = Vec::new();
     let mut cancelled_at = None;
     let mut listener = |event| {
-        if matches!(event, Event::Start { .. }) {
+        if matches!(event, ModelEvent::Start { .. }) {
             handle.cancel();
             cancelled_at = Some(Instant::now());
         }
     };
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
-    let error = model.send(&request, &Call::new("s", Purpose::Turn), exchange).await.unwrap_err();
+    let error = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap_err();
     assert!(cancelled_at.unwrap().elapsed() < Duration::from_millis(100));
     assert_eq!(error.code(), "cancelled");
     assert_eq!(error.response().unwrap().body, HELLO.as_bytes());
@@ -305,14 +305,14 @@ async fn a_request_cancelled_before_it_began_is_not_sent() {
     handle.cancel();
     let (mut spool, mut listener) = (Vec::new(), |_| {});
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
-    let error = model.send(&request, &Call::new("s", Purpose::Turn), exchange).await.unwrap_err();
+    let error = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap_err();
     assert!(matches!(error, ModelError::Cancelled { response: None }), "{error:?}");
     assert!(server.requests().is_empty());
 }
 
 struct FullDisk;
 
-impl Spool for FullDisk {
+impl ResponseSink for FullDisk {
     fn append(&mut self, _bytes: &[u8]) -> std::io::Result<()> {
         Err(std::io::ErrorKind::StorageFull.into())
     }
@@ -331,7 +331,7 @@ async fn bytes_that_cannot_be_kept_are_not_used() {
     let mut events = Vec::new();
     let mut listener = |event| events.push(event);
     let exchange = Exchange { spool: &mut FullDisk, listener: &mut listener, cancel: Cancel::never() };
-    let error = model.send(&request, &Call::new("s", Purpose::Turn), exchange).await.unwrap_err();
+    let error = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap_err();
     assert_eq!(error.code(), "spool_failed");
     assert!(events.is_empty(), "no event comes before its bytes are kept");
 }

@@ -9,9 +9,9 @@ mod tiny;
 use std::time::{Duration, Instant};
 
 use drawloom_model::{
-    Call, Cancel, Chat, ChatPart, DialectName, EmbeddedModel, EmbeddedOptions, EncodeError, Encoded, Event,
-    Exchange, FinishReason, Model, ModelError, Params, PartId, PartKind, Place, Prompt, Purpose, RawResponse,
-    Reply, SourceKind, TextPart, Usage, reparse,
+    CallOrigin, Cancel, Chat, ChatPart, DialectName, EmbeddedModel, EmbeddedOptions, EncodeError,
+    EncodedRequest, Exchange, FinishReason, Model, ModelError, ModelEvent, ModelPlace, Params, PartId,
+    PartKind, Prompt, Purpose, RawResponse, Reply, SourceKind, TextPart, TokenUsage, reparse,
 };
 use tiny::{TINY, Tiny};
 
@@ -48,11 +48,11 @@ struct Run {
     spool: Vec<u8>,
 }
 
-async fn send(model: &EmbeddedModel, request: &Encoded, cancel: Cancel) -> Run {
-    let (mut spool, mut events) = (Vec::new(), Vec::<Event>::new());
+async fn send(model: &EmbeddedModel, request: &EncodedRequest, cancel: Cancel) -> Run {
+    let (mut spool, mut events) = (Vec::new(), Vec::<ModelEvent>::new());
     let mut listener = |event| events.push(event);
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
-    let result = model.send(request, &Call::new("main", Purpose::Turn), exchange).await;
+    let result = model.send(request, &CallOrigin::new("main", Purpose::Turn), exchange).await;
     Run { result, reply: Reply::from_events(&events), spool }
 }
 
@@ -60,7 +60,7 @@ async fn ask(model: &EmbeddedModel, prompt: &Prompt, params: &Params) -> Run {
     send(model, &model.encode(prompt, params).unwrap(), Cancel::never()).await
 }
 
-fn body(encoded: &Encoded) -> &str {
+fn body(encoded: &EncodedRequest) -> &str {
     std::str::from_utf8(encoded.body()).unwrap()
 }
 
@@ -70,7 +70,7 @@ fn what_it_is_is_told_truthfully() {
     let info = model.info();
     assert_eq!(
         (info.place, info.kind, info.dialect),
-        (Place::Local, SourceKind::Local, DialectName::Embedded)
+        (ModelPlace::Local, SourceKind::Local, DialectName::Embedded)
     );
     assert_eq!((info.window, info.tools, info.prefill, info.logprobs), (512, false, true, true));
     assert_eq!("embedded".parse(), Ok(DialectName::Embedded));
@@ -188,7 +188,7 @@ async fn stored_bytes_are_replayed_to_the_same_answer() {
     let model = model();
     let params = Params { temperature: Some(1.0), seed: Some(3), ..params() };
     let request = model.encode(&raw("Once upon a time"), &params).unwrap();
-    let stored = Encoded::new(
+    let stored = EncodedRequest::new(
         request.dialect(),
         request.path(),
         request.body().clone(),
@@ -210,7 +210,7 @@ async fn siblings_read_their_prompt_once() {
     let whole = first.input_uncached;
     assert!(whole > 4);
     assert_eq!((first.cache_read, first.output), (0, 12));
-    assert_eq!(second, Usage { input_uncached: 1, cache_read: whole - 1, ..first });
+    assert_eq!(second, TokenUsage { input_uncached: 1, cache_read: whole - 1, ..first });
 }
 
 #[tokio::test]
@@ -229,14 +229,14 @@ async fn cancelling_answers_at_once_and_the_next_request_is_served() {
     let (handle, cancel) = Cancel::new();
     let mut spool = Vec::new();
     let mut begun = None;
-    let mut listener = |event: Event| {
-        if matches!(event, Event::Text { .. }) && begun.is_none() {
+    let mut listener = |event: ModelEvent| {
+        if matches!(event, ModelEvent::Text { .. }) && begun.is_none() {
             begun = Some(Instant::now());
             handle.cancel();
         }
     };
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
-    let error = model.send(&request, &Call::new("main", Purpose::Turn), exchange).await.unwrap_err();
+    let error = model.send(&request, &CallOrigin::new("main", Purpose::Turn), exchange).await.unwrap_err();
     assert!(matches!(error, ModelError::Cancelled { response: Some(_) }), "{error:?}");
     assert!(begun.unwrap().elapsed() < Duration::from_millis(100));
     let (handle, cancel) = Cancel::new();
@@ -250,7 +250,8 @@ async fn cancelling_answers_at_once_and_the_next_request_is_served() {
 async fn a_body_of_another_dialect_is_refused() {
     let model = model();
     let foreign =
-        Encoded::new(DialectName::Embedded, "p", "{\"messages\":[]}".into(), Vec::new(), true).unwrap();
+        EncodedRequest::new(DialectName::Embedded, "p", "{\"messages\":[]}".into(), Vec::new(), true)
+            .unwrap();
     let run = send(&model, &foreign, Cancel::never()).await;
     assert!(matches!(run.result, Err(ModelError::Encode(EncodeError::Unsupported { .. }))));
 }

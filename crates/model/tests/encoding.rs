@@ -1,14 +1,14 @@
 //! Requests as they are sent, and which of their bytes come from where.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
-use drawloom_model::encoded::Covered;
+use drawloom_model::encoded::CoveredRange;
 use drawloom_model::openai_chat::OpenAiChat;
 use drawloom_model::openai_completions::OpenAiCompletions;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::quirks::{LimitField, PrefillForm, Quirks};
 use drawloom_model::{
-    Chat, ChatPart, Dialect, DialectName, EncodeError, Encoded, Params, PartId, PartKind, PartRange, Prompt,
-    TextPart, ToolCall, ToolExchange, ToolResult, ToolSchema,
+    Chat, ChatPart, Dialect, DialectName, EncodeError, EncodedRequest, Params, PartId, PartKind, PartRange,
+    Prompt, TextPart, ToolCall, ToolExchange, ToolResult, ToolSchema,
 };
 use proptest::prelude::*;
 
@@ -52,12 +52,12 @@ fn conversation() -> Chat {
 }
 
 /// The body with each part marked by its id, which shows parts and framing at a glance.
-fn marked(encoded: &Encoded) -> String {
+fn marked(encoded: &EncodedRequest) -> String {
     let body = encoded.body();
     let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
     let cover = encoded.cover().into_iter().map(|covered| match covered {
-        Covered::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
-        Covered::Framing(range) => piece(range),
+        CoveredRange::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
+        CoveredRange::Framing(range) => piece(range),
     });
     cover.collect()
 }
@@ -144,7 +144,7 @@ fn ranges_that_do_not_fit_the_body_are_refused() {
             .iter()
             .map(|&(from, to)| PartRange { part: PartId(1), kind: PartKind::User, bytes: from..to })
             .collect();
-        Encoded::new(DialectName::OpenAiChat, "p", body.into(), ranges, true)
+        EncodedRequest::new(DialectName::OpenAiChat, "p", body.into(), ranges, true)
     };
     assert!(new(&[(2, 4), (4, 5)]).is_ok());
     for ranges in [&[(2, 4), (3, 5)][..], &[(7, 99)], &[(2, 3)]] {
@@ -177,8 +177,8 @@ proptest! {
         let mut at = 0;
         for covered in encoded.cover() {
             let range = match covered {
-                Covered::Part(part) => part.bytes.clone(),
-                Covered::Framing(range) => range,
+                CoveredRange::Part(part) => part.bytes.clone(),
+                CoveredRange::Framing(range) => range,
             };
             prop_assert_eq!(range.start, at);
             at = range.end;

@@ -1,14 +1,14 @@
 //! Requests to Gemini as they are sent, and which of their bytes come from where.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
-use drawloom_model::encoded::Covered;
+use drawloom_model::encoded::CoveredRange;
 use drawloom_model::gemini::Gemini;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::quirks::{SchemaForm, ThinkingForm};
 use drawloom_model::{
-    Chat, ChatPart, Choice, Dialect, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart,
-    OutputSchema, Params, PartId, PartKind, Piece, Prompt, Quirks, TextPart, Thinking, ToolCall, ToolChoice,
-    ToolExchange, ToolResult, ToolSchema, reparse, tool_arguments,
+    Chat, ChatPart, Choice, Dialect, DialectName, EncodeError, EncodedRequest, Media, MediaPart, OpaquePart,
+    OutputSchema, Params, PartId, PartKind, Prompt, Quirks, ReplyPiece, TextPart, Thinking, ToolCall,
+    ToolChoice, ToolExchange, ToolResult, ToolSchema, reparse, tool_arguments,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -77,25 +77,25 @@ fn said(messages: Vec<ChatPart>) -> Chat {
     Chat { messages, ..Chat::default() }
 }
 
-fn encode(chat: Chat, params: &Params) -> Encoded {
+fn encode(chat: Chat, params: &Params) -> EncodedRequest {
     Gemini::default().encode(&Prompt::Chat(chat), params, "gemini-2.5-flash").unwrap()
 }
 
-fn with(quirks: Quirks, chat: Chat, params: &Params) -> Encoded {
+fn with(quirks: Quirks, chat: Chat, params: &Params) -> EncodedRequest {
     Gemini { quirks }.encode(&Prompt::Chat(chat), params, "m").unwrap()
 }
 
-fn body(encoded: &Encoded) -> Value {
+fn body(encoded: &EncodedRequest) -> Value {
     serde_json::from_slice(encoded.body()).unwrap()
 }
 
 /// The body with each part marked by its id, which shows parts and framing at a glance.
-fn marked(encoded: &Encoded) -> String {
+fn marked(encoded: &EncodedRequest) -> String {
     let body = encoded.body();
     let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
     let cover = encoded.cover().into_iter().map(|covered| match covered {
-        Covered::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
-        Covered::Framing(range) => piece(range),
+        CoveredRange::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
+        CoveredRange::Framing(range) => piece(range),
     });
     cover.collect::<String>().replace(",{\"role\"", "\n,{\"role\"").replace("\"contents\"", "\n\"contents\"")
 }
@@ -359,7 +359,7 @@ fn calls_without_a_signature_get_the_stand_in_only_where_the_server_demands_one(
         ChatPart::ToolRound(vec![exchange(2, "a", "{}", "1"), exchange(9, "c", "{}", "3")]),
         ChatPart::ToolRound(vec![signed]),
     ]);
-    let signatures = |encoded: Encoded| -> Vec<Value> {
+    let signatures = |encoded: EncodedRequest| -> Vec<Value> {
         let body = body(&encoded);
         [1, 3]
             .iter()
@@ -383,21 +383,21 @@ fn remembered(choice: &Choice) -> Vec<ChatPart> {
     for piece in &choice.pieces {
         id += 2;
         match piece {
-            Piece::Thinking { text, opaque: Some(json) } => {
+            ReplyPiece::Thinking { text, opaque: Some(json) } => {
                 before.push(opaque(id, Some(text), json.clone()));
             }
-            Piece::Opaque(json) => before.push(opaque(id, None, json.clone())),
-            Piece::Text(said) => {
+            ReplyPiece::Opaque(json) => before.push(opaque(id, None, json.clone())),
+            ReplyPiece::Text(said) => {
                 parts.extend(before.drain(..).map(ChatPart::Opaque));
                 parts.push(ChatPart::Assistant(text(id, said)));
             }
-            Piece::Call(call) => {
+            ReplyPiece::Call(call) => {
                 let mut exchange = exchange(id, &call.name, &call.arguments, "done");
                 exchange.call = call.clone();
                 exchange.before = std::mem::take(&mut before);
                 round.push(exchange);
             }
-            Piece::Thinking { .. } | Piece::Refusal(_) | Piece::Media(_) => {}
+            ReplyPiece::Thinking { .. } | ReplyPiece::Refusal(_) | ReplyPiece::Media(_) => {}
         }
     }
     if !round.is_empty() {
@@ -521,8 +521,8 @@ proptest! {
         let mut at = 0;
         for covered in encoded.cover() {
             let range = match covered {
-                Covered::Part(part) => part.bytes.clone(),
-                Covered::Framing(range) => range,
+                CoveredRange::Part(part) => part.bytes.clone(),
+                CoveredRange::Framing(range) => range,
             };
             prop_assert_eq!(range.start, at);
             at = range.end;

@@ -8,25 +8,25 @@ use drawloom_model::dialect::FailureKind;
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
 use drawloom_model::{
-    DialectName, Event, FinishReason, ParseError, Piece, Reply, TokenLogprob, TopToken, Usage,
+    DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenLogprob, TokenUsage, TopToken,
 };
 use proptest::prelude::*;
 use recorded::{call, choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
 
-fn text(text: &str) -> Piece {
-    Piece::Text(text.to_owned())
+fn text(text: &str) -> ReplyPiece {
+    ReplyPiece::Text(text.to_owned())
 }
 
 #[test]
 fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("gemini_text.sse");
     assert_eq!(end, Ok(()));
-    let text = |text: &str| Event::Text { choice: 0, text: text.to_owned() };
+    let text = |text: &str| ModelEvent::Text { choice: 0, text: text.to_owned() };
     let usage = |input_uncached, cache_read, output| {
-        Event::Usage(Usage { input_uncached, cache_read, cache_write: 0, output, reasoning: 0 })
+        ModelEvent::Usage(TokenUsage { input_uncached, cache_read, cache_write: 0, output, reasoning: 0 })
     };
-    let start = Event::Start {
+    let start = ModelEvent::Start {
         id: Some("nYIhaeqWDt2ZkdUPoqzF4Qs".to_owned()),
         model: Some("gemini-2.5-flash".to_owned()),
     };
@@ -38,7 +38,7 @@ fn text_arrives_in_order_with_its_usage() {
         usage(7, 24, 4),
         text("文 😀!"),
         usage(7, 24, 9),
-        Event::Finish { choice: 0, reason: FinishReason::Stop },
+        ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
     ];
     assert_eq!(events, expected);
 }
@@ -48,8 +48,11 @@ fn thoughts_are_kept_apart_and_a_signature_of_nothing_is_a_part_of_its_own() {
     let choice = choice("gemini_thinking.sse");
     let thought = "**Adding**\n\nTwo and two.\n".to_owned();
     let signature = json!({"text": "", "thoughtSignature": "EpwECpkEAXLI2nwTHo=="});
-    let pieces =
-        [Piece::Thinking { text: thought, opaque: None }, text("It is 4."), Piece::Opaque(signature)];
+    let pieces = [
+        ReplyPiece::Thinking { text: thought, opaque: None },
+        text("It is 4."),
+        ReplyPiece::Opaque(signature),
+    ];
     assert_eq!(choice.pieces, pieces);
     let usage = reply("gemini_thinking.sse").usage.unwrap();
     assert_eq!((usage.output, usage.reasoning), (40, 35), "thoughts count as output");
@@ -58,21 +61,21 @@ fn thoughts_are_kept_apart_and_a_signature_of_nothing_is_a_part_of_its_own() {
 #[test]
 fn a_signature_comes_in_front_of_its_text_and_behind_its_thought() {
     let signed = |signature: &str| json!({"thoughtSignature": signature});
-    let thought = Piece::Thinking { text: "Hm.".to_owned(), opaque: Some(signed("CiQB0e2Kb1==")) };
-    let pieces = [thought, text("Well, "), Piece::Opaque(signed("CvIBAXLI2nyd==")), text("four.")];
+    let thought = ReplyPiece::Thinking { text: "Hm.".to_owned(), opaque: Some(signed("CiQB0e2Kb1==")) };
+    let pieces = [thought, text("Well, "), ReplyPiece::Opaque(signed("CvIBAXLI2nyd==")), text("four.")];
     assert_eq!(choice("gemini_signed_text.sse").pieces, pieces);
 }
 
 #[test]
 fn a_call_comes_whole_with_its_signature_in_front_and_a_stable_id() {
     let (events, _) = parse("gemini_tool_call.sse");
-    let at = events.iter().position(|event| matches!(event, Event::ToolCall { .. })).unwrap();
+    let at = events.iter().position(|event| matches!(event, ModelEvent::ToolCall { .. })).unwrap();
     let json = json!({"thoughtSignature": "CoIDAeHbji0fGsQ=="});
-    assert_eq!(events[at - 1], Event::Opaque { choice: 0, with_thinking: false, json });
+    assert_eq!(events[at - 1], ModelEvent::Opaque { choice: 0, with_thinking: false, json });
     let begin = CallBegin { id: "call_t4QhaZ-8LqGWvdIPx4mj-AQ_0_0".to_owned(), name: "read_file".to_owned() };
     let arguments =
         r#"{"path":"notes.md","lines":[1,20],"deep":{"ratio":0.5,"all":true,"none":null}}"#.to_owned();
-    assert_eq!(events[at], Event::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments });
+    assert_eq!(events[at], ModelEvent::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments });
     assert_eq!(choice("gemini_tool_call.sse").finish, Some(FinishReason::ToolUse), "the server says `STOP`");
 }
 
@@ -85,7 +88,7 @@ fn parallel_calls_keep_their_ids_and_only_the_first_is_signed() {
         call("call_v4QhabPPNoK6vdIPy5ed0AE_0_2", "now", "{}"),
     ];
     assert_eq!(choice.tool_calls(), calls);
-    let signatures = choice.pieces.iter().filter(|piece| matches!(piece, Piece::Opaque(_))).count();
+    let signatures = choice.pieces.iter().filter(|piece| matches!(piece, ReplyPiece::Opaque(_))).count();
     assert_eq!((signatures, choice.pieces.len()), (1, 4));
     assert_eq!(choice.finish, Some(FinishReason::ToolUse));
 }
@@ -93,9 +96,11 @@ fn parallel_calls_keep_their_ids_and_only_the_first_is_signed() {
 #[test]
 fn pictures_are_media_with_their_signatures_in_front() {
     let choice = choice("gemini_image.sse");
-    assert!(matches!(&choice.pieces[2], Piece::Opaque(json) if json["thoughtSignature"] == "CgEBimg1=="));
+    assert!(
+        matches!(&choice.pieces[2], ReplyPiece::Opaque(json) if json["thoughtSignature"] == "CgEBimg1==")
+    );
     let media = choice.pieces.iter().filter_map(|piece| match piece {
-        Piece::Media(media) => Some(media),
+        ReplyPiece::Media(media) => Some(media),
         _ => None,
     });
     let media: Vec<_> = media.collect();
@@ -147,7 +152,7 @@ fn parts_of_other_kinds_are_kept_as_they_are() {
         "executableCode": {"language": "PYTHON", "code": "print(2+2)\n"},
         "thoughtSignature": "CgEBc0==",
     });
-    assert_eq!(choice.pieces[0], Piece::Opaque(code));
+    assert_eq!(choice.pieces[0], ReplyPiece::Opaque(code));
     assert_eq!((choice.pieces.len(), choice.text().as_str()), (3, "Four."));
     let usage = reply("gemini_code.sse").usage.unwrap();
     assert_eq!(usage.input_uncached, 40, "what tools gave is input too");
@@ -179,7 +184,7 @@ fn filters_limits_and_unknown_reasons_are_told_apart() {
         let (events, end) = parse_pieces("gemini_x.json", [body.as_bytes()]);
         assert_eq!(end, Ok(()));
         let last = events.last().unwrap();
-        assert_eq!(*last, Event::Finish { choice: 0, reason: FinishReason::ContentFilter }, "{reason}");
+        assert_eq!(*last, ModelEvent::Finish { choice: 0, reason: FinishReason::ContentFilter }, "{reason}");
     }
 }
 
@@ -222,7 +227,7 @@ fn a_stream_in_which_one_candidate_never_ended_is_cut() {
     let body = b"data: {\"candidates\":[{\"index\":0,\"finishReason\":\"STOP\"},{\"index\":1}]}\n\n";
     let (events, end) = parse_pieces("gemini_x.sse", [body.as_slice()]);
     assert_eq!(end, Err(ParseError::Cut));
-    assert!(events.contains(&Event::Finish { choice: 0, reason: FinishReason::Stop }));
+    assert!(events.contains(&ModelEvent::Finish { choice: 0, reason: FinishReason::Stop }));
 }
 
 #[test]
@@ -333,9 +338,9 @@ fn events_and_fields_that_are_not_known_are_skipped() {
     let (events, end) = parse_pieces("gemini_x.sse", [body.as_bytes()]);
     assert_eq!(end, Ok(()));
     let expected = [
-        Event::Start { id: None, model: None },
-        Event::Text { choice: 0, text: "a".to_owned() },
-        Event::Finish { choice: 0, reason: FinishReason::Stop },
+        ModelEvent::Start { id: None, model: None },
+        ModelEvent::Text { choice: 0, text: "a".to_owned() },
+        ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
     ];
     assert_eq!(events, expected);
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use drawloom_model::model_list::ListError;
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
-    ApiKey, Call, Cancel, Chat, ChatPart, Connection, DialectName, Encoded, Exchange, HttpModel, ListedModel,
-    Model, ModelError, ModelInfo, OpaquePart, Params, PartId, Probe, Prompt, Purpose, Quirks, RawResponse,
-    TextPart, Thinks, list_models, provider,
+    ApiKey, CallOrigin, Cancel, Chat, ChatPart, Connection, DialectName, EncodedRequest, Exchange, HttpModel,
+    ListedModel, Model, ModelError, ModelInfo, OpaquePart, Params, PartId, Probe, Prompt, Purpose, Quirks,
+    RawResponse, TextPart, ThinkingControl, list_models, provider,
 };
 use server::{Reply, Server, response};
 
@@ -47,10 +47,10 @@ fn model(dialect: DialectName, connection: Connection) -> HttpModel {
 
 /// Sends a body to a path, as a request read back from a manifest would be.
 async fn send(model: &HttpModel, path: &str) -> Result<RawResponse, ModelError> {
-    let request = Encoded::new(model.info().dialect, path, "{}".into(), Vec::new(), true).unwrap();
+    let request = EncodedRequest::new(model.info().dialect, path, "{}".into(), Vec::new(), true).unwrap();
     let (mut spool, mut listener) = (Vec::new(), |_| {});
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
-    model.send(&request, &Call::new("s", Purpose::Turn), exchange).await
+    model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await
 }
 
 fn hello() -> ChatPart {
@@ -121,7 +121,7 @@ async fn each_dialect_sends_its_key_in_its_own_header() {
 
 #[test]
 fn a_text_that_ends_an_answer_is_asked_for_in_chat_completions_where_they_stand_beside_responses() {
-    let model = |thinks: Thinks, chat_beside: bool| {
+    let model = |thinks: ThinkingControl, chat_beside: bool| {
         let info = ModelInfo { thinks, ..info(DialectName::OpenAiResponses) };
         let quirks = Quirks { chat_beside, ..Quirks::default() };
         HttpModel::new(info, quirks, connection("http://127.0.0.1:9/v1", None)).unwrap()
@@ -134,15 +134,19 @@ fn a_text_that_ends_an_answer_is_asked_for_in_chat_completions_where_they_stand_
             Params { stop: stop.iter().map(|stop| (*stop).to_owned()).collect(), ..Params::default() };
         model.encode(prompt, &params).map(|encoded| (encoded.dialect(), encoded.path().to_owned()))
     };
-    let plain = model(Thinks::Untold, true);
+    let plain = model(ThinkingControl::Untold, true);
     let chat = (DialectName::OpenAiChat, "chat/completions".to_owned());
     assert_eq!(asked(&plain, &answer(), &["END"]).unwrap(), chat);
     let responses = (DialectName::OpenAiResponses, "responses".to_owned());
     assert_eq!(asked(&plain, &answer(), &[]).unwrap(), responses, "control");
     let refused = |model: &HttpModel, prompt: &Prompt| asked(model, prompt, &["END"]).unwrap_err().code();
-    assert_eq!(refused(&model(Thinks::Untold, false), &answer()), "unsupported", "they are not there");
     assert_eq!(
-        refused(&model(Thinks::Told, true), &answer()),
+        refused(&model(ThinkingControl::Untold, false), &answer()),
+        "unsupported",
+        "they are not there"
+    );
+    assert_eq!(
+        refused(&model(ThinkingControl::Told, true), &answer()),
         "unsupported",
         "it would not think as it should"
     );

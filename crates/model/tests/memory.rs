@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use drawloom_model::{
-    Call, Cancel, Chat, ChatPart, Connection, DialectName, Event, Exchange, HttpModel, Model, ModelInfo,
-    Params, PartId, Place, Prompt, Purpose, Quirks, Spool, TextPart,
+    CallOrigin, Cancel, Chat, ChatPart, Connection, DialectName, Exchange, HttpModel, Model, ModelEvent,
+    ModelInfo, ModelPlace, Params, PartId, Prompt, Purpose, Quirks, ResponseSink, TextPart,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ const EVENTS: usize = 1_024;
 /// A spool on a disk.
 struct Elsewhere(usize);
 
-impl Spool for Elsewhere {
+impl ResponseSink for Elsewhere {
     fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0 += bytes.len();
         Ok(())
@@ -67,7 +67,7 @@ async fn a_long_answer_takes_no_more_memory_than_twice_its_bytes() {
     let url = thinking_server().await;
     let info = ModelInfo {
         dialect: DialectName::AnthropicMessages,
-        place: Place::Local,
+        place: ModelPlace::Local,
         ..ModelInfo::local("mine", "m", 200_000, 8_192)
     };
     let model = HttpModel::new(info, Quirks::default(), Connection::new(url)).unwrap();
@@ -75,9 +75,9 @@ async fn a_long_answer_takes_no_more_memory_than_twice_its_bytes() {
     let prompt = Prompt::Chat(Chat { messages, ..Chat::default() });
     let request = model.encode(&prompt, &Params::default()).unwrap();
     let before = peak();
-    let (mut spool, mut listener) = (Elsewhere(0), |event: Event| drop(event));
+    let (mut spool, mut listener) = (Elsewhere(0), |event: ModelEvent| drop(event));
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
-    let response = model.send(&request, &Call::new("s", Purpose::Turn), exchange).await.unwrap();
+    let response = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap();
     let (grown, bytes) = (peak() - before, response.body.len());
     assert_eq!(response.parsed.choices[0].thinking().len(), EVENT * EVENTS);
     assert_eq!(spool.0, bytes);

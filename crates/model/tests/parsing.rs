@@ -6,24 +6,32 @@ mod recorded;
 
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{DialectName, Event, FinishReason, ParseError, Reply, TokenLogprob, TopToken, Usage};
+use drawloom_model::{
+    DialectName, FinishReason, ModelEvent, ParseError, Reply, TokenLogprob, TokenUsage, TopToken,
+};
 use recorded::{call, choice, parse, parse_pieces, reply, wire};
 
 #[test]
 fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("chat_text.sse");
     assert_eq!(end, Ok(()));
-    let text = |text: &str| Event::Text { choice: 0, text: text.to_owned() };
+    let text = |text: &str| ModelEvent::Text { choice: 0, text: text.to_owned() };
     let expected = [
-        Event::Start {
+        ModelEvent::Start {
             id: Some("chatcmpl-CVa1".to_owned()),
             model: Some("gpt-4.1-mini-2025-04-14".to_owned()),
         },
         text("Guten"),
         text(" Tag, 中"),
         text("文 😀!"),
-        Event::Finish { choice: 0, reason: FinishReason::Stop },
-        Event::Usage(Usage { input_uncached: 7, cache_read: 24, cache_write: 0, output: 9, reasoning: 0 }),
+        ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
+        ModelEvent::Usage(TokenUsage {
+            input_uncached: 7,
+            cache_read: 24,
+            cache_write: 0,
+            output: 9,
+            reasoning: 0,
+        }),
     ];
     assert_eq!(events, expected);
 }
@@ -38,7 +46,7 @@ fn comments_crlf_and_other_fields_change_nothing() {
 fn a_tool_call_is_put_together_from_its_fragments() {
     let (events, _) = parse("chat_tool_call.sse");
     let begin = CallBegin { id: "call_Yx1".to_owned(), name: "read_file".to_owned() };
-    let first = Event::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
+    let first = ModelEvent::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
     assert_eq!(events[1], first);
     let choice = choice("chat_tool_call.sse");
     assert_eq!(choice.tool_calls(), [call("call_Yx1", "read_file", r#"{"path":"notes.md"}"#)]);

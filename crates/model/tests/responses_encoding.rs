@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use bytes::Bytes;
-use drawloom_model::encoded::Covered;
+use drawloom_model::encoded::CoveredRange;
 use drawloom_model::openai_responses::OpenAiResponses;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::quirks::{CacheForm, InstructionRole, LeastEffort, Quirks, SchemaForm, ThinkingForm};
 use drawloom_model::{
-    Chat, ChatPart, Dialect, DialectName, EncodeError, Encoded, Media, MediaPart, OpaquePart, OutputSchema,
-    Params, PartId, PartKind, Piece, Prompt, TextPart, Thinking, ToolCall, ToolChoice, ToolExchange,
-    ToolResult, ToolSchema, reparse,
+    Chat, ChatPart, Dialect, DialectName, EncodeError, EncodedRequest, Media, MediaPart, OpaquePart,
+    OutputSchema, Params, PartId, PartKind, Prompt, ReplyPiece, TextPart, Thinking, ToolCall, ToolChoice,
+    ToolExchange, ToolResult, ToolSchema, reparse,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn hello() -> Chat {
     Chat { messages: vec![ChatPart::User(text(1, "Hi"))], ..Chat::default() }
 }
 
-fn encode(quirks: Quirks, chat: Chat, params: &Params) -> Result<Encoded, EncodeError> {
+fn encode(quirks: Quirks, chat: Chat, params: &Params) -> Result<EncodedRequest, EncodeError> {
     OpenAiResponses { quirks }.encode(&Prompt::Chat(chat), params, "m")
 }
 
@@ -85,12 +85,12 @@ fn body(quirks: Quirks, chat: Chat, params: &Params) -> Value {
 }
 
 /// The body with each part marked by its id, which shows parts and framing at a glance.
-fn marked(encoded: &Encoded) -> String {
+fn marked(encoded: &EncodedRequest) -> String {
     let body = encoded.body();
     let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
     let cover = encoded.cover().into_iter().map(|covered| match covered {
-        Covered::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
-        Covered::Framing(range) => piece(range),
+        CoveredRange::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
+        CoveredRange::Framing(range) => piece(range),
     });
     cover.collect()
 }
@@ -284,14 +284,14 @@ fn history(name: &str) -> Vec<ChatPart> {
     let mut before = Vec::new();
     for (id, piece) in (1..).map(|id| id * 10).zip(read.choices[0].pieces.clone()) {
         match piece {
-            Piece::Thinking { text, opaque: Some(json) } => {
+            ReplyPiece::Thinking { text, opaque: Some(json) } => {
                 before.push(OpaquePart { id: PartId(id), thinking: Some(text), json });
             }
-            Piece::Text(said) => {
+            ReplyPiece::Text(said) => {
                 parts.extend(before.drain(..).map(ChatPart::Opaque));
                 parts.push(ChatPart::Assistant(text(id, &said)));
             }
-            Piece::Call(call) => {
+            ReplyPiece::Call(call) => {
                 let before = std::mem::take(&mut before);
                 round.push(ToolExchange { before, call, ..exchange(id, "", "4") });
             }
@@ -366,8 +366,8 @@ proptest! {
         let mut at = 0;
         for covered in encoded.cover() {
             let range = match covered {
-                Covered::Part(part) => part.bytes.clone(),
-                Covered::Framing(range) => range,
+                CoveredRange::Part(part) => part.bytes.clone(),
+                CoveredRange::Framing(range) => range,
             };
             prop_assert_eq!(range.start, at);
             at = range.end;

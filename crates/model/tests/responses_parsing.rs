@@ -7,7 +7,7 @@ mod recorded;
 use drawloom_model::dialect::FailureKind;
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{DialectName, Event, FinishReason, ParseError, Piece, Reply, Usage};
+use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenUsage};
 use proptest::prelude::*;
 use recorded::{Outcome, call, choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
@@ -24,14 +24,20 @@ fn stream(events: &[serde_json::Value]) -> Vec<u8> {
 fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("responses_text.sse");
     assert_eq!(end, Ok(()));
-    let text = |text: &str| Event::Text { choice: 0, text: text.to_owned() };
+    let text = |text: &str| ModelEvent::Text { choice: 0, text: text.to_owned() };
     let expected = [
-        Event::Start { id: Some("resp_68f1a".to_owned()), model: Some("gpt-5.1-2025-11-13".to_owned()) },
+        ModelEvent::Start { id: Some("resp_68f1a".to_owned()), model: Some("gpt-5.1-2025-11-13".to_owned()) },
         text("Guten"),
         text(" Tag, 中"),
         text("文 😀!"),
-        Event::Finish { choice: 0, reason: FinishReason::Stop },
-        Event::Usage(Usage { input_uncached: 7, cache_read: 24, cache_write: 0, output: 9, reasoning: 0 }),
+        ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
+        ModelEvent::Usage(TokenUsage {
+            input_uncached: 7,
+            cache_read: 24,
+            cache_write: 0,
+            output: 9,
+            reasoning: 0,
+        }),
     ];
     assert_eq!(events, expected);
 }
@@ -54,7 +60,7 @@ fn comments_crlf_and_other_fields_change_nothing() {
 fn a_call_is_put_together_from_its_fragments() {
     let (events, _) = parse("responses_call.sse");
     let begin = CallBegin { id: "call_Yx1".to_owned(), name: "read_file".to_owned() };
-    let first = Event::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
+    let first = ModelEvent::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
     assert_eq!(events[1], first);
     let choice = choice("responses_call.sse");
     assert_eq!(choice.tool_calls(), [call("call_Yx1", "read_file", r#"{"path":"notes.md"}"#)]);
@@ -80,13 +86,13 @@ fn thinking_ends_with_the_item_the_provider_wants_back() {
     };
     let summary = ["**Looking** at it.", "Two and two."];
     let expected = [
-        Piece::Thinking {
+        ReplyPiece::Thinking {
             text: summary.join("\n\n"),
             opaque: item("rs_t2", "gAAAAABpAbc-sealed-one", &summary),
         },
-        Piece::Call(call("call_T1", "add", r#"{"a":2,"b":2}"#)),
-        Piece::Thinking { text: String::new(), opaque: item("rs_t4", "gAAAAABpAbd-sealed-two", &[]) },
-        Piece::Call(call("call_T2", "add", r#"{"a":4,"b":4}"#)),
+        ReplyPiece::Call(call("call_T1", "add", r#"{"a":2,"b":2}"#)),
+        ReplyPiece::Thinking { text: String::new(), opaque: item("rs_t4", "gAAAAABpAbd-sealed-two", &[]) },
+        ReplyPiece::Call(call("call_T2", "add", r#"{"a":4,"b":4}"#)),
     ];
     assert_eq!(choice.pieces, expected);
     assert_eq!(reply("responses_thinking.sse").usage.unwrap().reasoning, 128);
@@ -102,10 +108,10 @@ fn what_is_wanted_back_has_no_state_and_says_something() {
     let item =
         json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x", "status": null});
     let kept = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"});
-    assert_eq!(done(item), [Piece::Thinking { text: String::new(), opaque: Some(kept) }]);
+    assert_eq!(done(item), [ReplyPiece::Thinking { text: String::new(), opaque: Some(kept) }]);
     let shown = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": null, "content": [],
         "summary": [{"type": "summary_text", "text": "Hm."}]});
-    assert_eq!(done(shown), [Piece::Thinking { text: "Hm.".to_owned(), opaque: None }]);
+    assert_eq!(done(shown), [ReplyPiece::Thinking { text: "Hm.".to_owned(), opaque: None }]);
 }
 
 #[test]
@@ -139,7 +145,9 @@ fn an_incomplete_answer_says_why() {
 #[test]
 fn a_picture_comes_once_and_where_it_was_made() {
     let choice = choice("responses_picture.sse");
-    let [Piece::Media(media), Piece::Text(text)] = &choice.pieces[..] else { panic!("{:?}", choice.pieces) };
+    let [ReplyPiece::Media(media), ReplyPiece::Text(text)] = &choice.pieces[..] else {
+        panic!("{:?}", choice.pieces)
+    };
     assert_eq!((media.mime.as_str(), text.as_str()), ("image/png", "Here it is."));
     assert_eq!(&media.data[..], b"\x89PNG\r\n\x1a\n");
     let broken = json!({"type": "response.output_item.done", "item": {"type": "image_generation_call", "result": "%"}});
@@ -148,7 +156,7 @@ fn a_picture_comes_once_and_where_it_was_made() {
 
 #[test]
 fn items_and_events_of_other_kinds_are_skipped() {
-    assert_eq!(choice("responses_hosted.sse").pieces, [Piece::Text("Found it.".to_owned())]);
+    assert_eq!(choice("responses_hosted.sse").pieces, [ReplyPiece::Text("Found it.".to_owned())]);
 }
 
 #[test]
@@ -162,8 +170,12 @@ fn log_probabilities_come_once() {
 #[test]
 fn llama_cpp_ends_its_thinking_late_and_it_still_stands_in_front() {
     let choice = choice("responses_llama_cpp.sse");
-    let [Piece::Thinking { text, opaque }, Piece::Text(said), Piece::Call(add), Piece::Call(sub)] =
-        &choice.pieces[..]
+    let [
+        ReplyPiece::Thinking { text, opaque },
+        ReplyPiece::Text(said),
+        ReplyPiece::Call(add),
+        ReplyPiece::Call(sub),
+    ] = &choice.pieces[..]
     else {
         panic!("{:?}", choice.pieces)
     };
@@ -245,7 +257,7 @@ fn a_failure_in_the_body_is_the_servers() {
         }
     }
     let (events, _) = parse("responses_failed.sse");
-    assert!(matches!(events.last(), Some(Event::Usage(_))), "what it cost is known");
+    assert!(matches!(events.last(), Some(ModelEvent::Usage(_))), "what it cost is known");
 }
 
 #[test]
@@ -419,7 +431,7 @@ proptest! {
         let (head, tail) = body.as_bytes().split_at(cut.index(body.len() + 1));
         let (events, end) = parse_pieces("responses_x.sse", [head, tail]);
         prop_assert_eq!((&events, &end), (&parse_bytes(body.as_bytes()).0, &parse_bytes(body.as_bytes()).1));
-        let again = events.iter().skip(1).any(|event| matches!(event, Event::Start { .. }));
+        let again = events.iter().skip(1).any(|event| matches!(event, ModelEvent::Start { .. }));
         prop_assert!(!again);
     }
 }

@@ -7,9 +7,9 @@ use drawloom_model::Timeouts;
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::script::ScriptOptions;
 use drawloom_model::{
-    Call, Cancel, Chat, ChatPart, Choice, DialectName, Event, Exchange, FinishReason, Model, ModelError,
-    Params, PartId, Prompt, Purpose, RawResponse, Reply, ScriptModel, SiblingSlot, SourceKind, TextPart,
-    Usage, reparse,
+    CallOrigin, Cancel, Chat, ChatPart, Choice, DialectName, Exchange, FinishReason, Model, ModelError,
+    ModelEvent, Params, PartId, Prompt, Purpose, RawResponse, Reply, ScriptModel, SiblingSlot, SourceKind,
+    TextPart, TokenUsage, reparse,
 };
 use tokio::time::Instant;
 
@@ -32,7 +32,7 @@ fn raw(text: &str) -> Prompt {
 
 struct Run {
     result: Result<RawResponse, ModelError>,
-    events: Vec<Event>,
+    events: Vec<ModelEvent>,
     spool: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Run {
     }
 }
 
-async fn send(model: &ScriptModel, prompt: &Prompt, params: &Params, call: &Call) -> Run {
+async fn send(model: &ScriptModel, prompt: &Prompt, params: &Params, call: &CallOrigin) -> Run {
     let request = model.encode(prompt, params).unwrap();
     let (mut spool, mut events) = (Vec::new(), Vec::new());
     let mut listener = |event| events.push(event);
@@ -55,17 +55,17 @@ async fn send(model: &ScriptModel, prompt: &Prompt, params: &Params, call: &Call
     Run { result, events, spool }
 }
 
-async fn say(model: &ScriptModel, call: &Call) -> Run {
+async fn say(model: &ScriptModel, call: &CallOrigin) -> Run {
     send(model, &chat(&["Hi"]), &Params::default(), call).await
 }
 
-async fn text(model: &ScriptModel, call: &Call) -> String {
+async fn text(model: &ScriptModel, call: &CallOrigin) -> String {
     let run = say(model, call).await;
     if run.result.is_ok() { run.choice().text() } else { run.code().to_owned() }
 }
 
-fn turn() -> Call {
-    Call::new("main", Purpose::Turn)
+fn turn() -> CallOrigin {
+    CallOrigin::new("main", Purpose::Turn)
 }
 
 #[tokio::test]
@@ -84,7 +84,8 @@ async fn a_line_is_answered_over_real_wire_bytes() {
         let calls: Vec<_> = asked.iter().map(|c| (c.name.as_str(), c.arguments.as_str())).collect();
         assert_eq!(calls, [("read", r#"{"path":"ä"}"#), ("ls", "{}")]);
         assert_ne!(choice.tool_calls()[0].id, choice.tool_calls()[1].id);
-        let usage = Usage { input_uncached: 7, cache_read: 100, cache_write: 0, output: 5, reasoning: 0 };
+        let usage =
+            TokenUsage { input_uncached: 7, cache_read: 100, cache_write: 0, output: 5, reasoning: 0 };
         assert_eq!(Reply::from_events(&run.events).usage, Some(usage));
         let read = reparse(DialectName::OpenAiChat, &response.body, stream);
         assert_eq!((read.choices, read.problem), (vec![choice], None));
@@ -105,14 +106,14 @@ async fn each_kind_of_call_takes_the_next_line_of_its_own() {
     let model = script(
         "{\"text\":\"t1\"}\n\n{\"for\":\"observe\",\"text\":\"o1\"}\n{\"for\":\"turn\",\"text\":\"t2\"}\n{\"for\":\"wrap\",\"text\":\"w1\"}\n",
     );
-    let observe = Call::new("main", Purpose::Observe);
+    let observe = CallOrigin::new("main", Purpose::Observe);
     assert_eq!(text(&model, &turn()).await, "t1");
     assert_eq!(text(&model, &turn()).await, "t2");
     assert_eq!(text(&model, &observe).await, "o1");
     assert_eq!(text(&model, &observe).await, "script_exhausted");
     assert_eq!(text(&model, &turn()).await, "script_exhausted");
-    assert_eq!(text(&model, &Call::new("main", Purpose::Route)).await, "script_exhausted");
-    assert_eq!(text(&model, &Call::new("main", Purpose::Wrap)).await, "w1");
+    assert_eq!(text(&model, &CallOrigin::new("main", Purpose::Route)).await, "script_exhausted");
+    assert_eq!(text(&model, &CallOrigin::new("main", Purpose::Wrap)).await, "w1");
 }
 
 #[tokio::test]
@@ -120,7 +121,7 @@ async fn counting_runs_per_session_and_starts_anew_with_every_model() {
     let lines = "{\"text\":\"1\"}\n{\"text\":\"2\"}";
     let model = script(lines);
     assert_eq!(text(&model, &turn()).await, "1");
-    assert_eq!(text(&model, &Call::new("other", Purpose::Turn)).await, "1");
+    assert_eq!(text(&model, &CallOrigin::new("other", Purpose::Turn)).await, "1");
     assert_eq!(text(&model, &turn()).await, "2");
     assert_eq!(text(&script(lines), &turn()).await, "1");
 }
@@ -140,7 +141,7 @@ async fn a_looping_script_begins_again_after_its_last_line() {
 async fn siblings_take_lines_in_their_order_however_they_are_run() {
     let model =
         script("{\"text\":\"0\"}\n{\"text\":\"1\"}\n{\"text\":\"2\"}\n{\"text\":\"3\"}\n{\"text\":\"4\"}");
-    let sibling = |group: &str, index, count| Call {
+    let sibling = |group: &str, index, count| CallOrigin {
         sibling: Some(SiblingSlot { group: group.to_owned(), index, count }),
         ..turn()
     };
@@ -267,10 +268,10 @@ async fn the_echo_says_the_last_user_text_and_counts_after_a_document() {
     assert_eq!(run.choice().text(), "second \"two\"");
     for index in 0..3 {
         let sibling = Some(SiblingSlot { group: "g".to_owned(), index, count: 3 });
-        let run = send(&model, &raw("Once"), &Params::default(), &Call { sibling, ..turn() }).await;
+        let run = send(&model, &raw("Once"), &Params::default(), &CallOrigin { sibling, ..turn() }).await;
         assert_eq!(run.choice().text(), format!(" echo {}", index + 1));
     }
-    let background = say(&model, &Call::new("main", Purpose::Observe)).await;
+    let background = say(&model, &CallOrigin::new("main", Purpose::Observe)).await;
     assert_eq!(background.code(), "script_exhausted");
 }
 

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use loom::rows::Injection;
+use loom::reader::Injection;
 use loom::{Cell, CellChange, CellKey, CellValue, NodeId, Operation, Plan, Seq, Slot, Timeline, ViewName};
 
-use crate::adopt::ImportNote;
-use crate::basis::Basis;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
-use crate::generation::{NewGeneration, Outcome};
+use crate::generation::{GenerationEnd, NewGeneration};
+use crate::import_tree::ImportNote;
+use crate::preconditions::Preconditions;
 use crate::session::NewSession;
 
 /// Rows that go with a plan, in its transaction: a manifest with its generation row, a node with the response it
 /// was made of and its cost.
 #[derive(Debug, Clone, Default)]
-pub struct With {
+pub struct AttachedWrites {
     /// Generations that start.
     pub generations: Vec<NewGeneration>,
     /// Generations that end.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<GenerationEnd>,
     /// What is shown with nodes of the tree, to be sent with them from now on. One that is there stays as it is.
     pub injections: Vec<Injection>,
     /// Leases that must still be held; else nothing of it is written.
@@ -32,7 +32,7 @@ pub struct With {
     /// The file that the plan's nodes come from: remembered beside the tree.
     pub imported: Option<ImportNote>,
     /// What the plan rests on: if it has changed, nothing is written.
-    pub basis: Option<Basis>,
+    pub preconditions: Option<Preconditions>,
     /// The newest event when generations that start were prepared: if something of the tree was forgotten since, they
     /// may hold it, and nothing is written.
     pub prepared_at: Option<Cursor>,
@@ -40,7 +40,7 @@ pub struct With {
     pub absent: Vec<NodeId>,
 }
 
-impl With {
+impl AttachedWrites {
     /// Nothing but the plan.
     pub fn nothing() -> Self {
         Self::default()

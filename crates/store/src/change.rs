@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loom::id::Entropy;
 use loom::plan::plan;
-use loom::{IdSource, Op, Plan, PlanError, RowError, Rows, Slice};
+use loom::{IdSource, Op, Plan, PlanError, ReadSet, RowError, TreeReader};
 
-use crate::apply::{Applied, With};
-use crate::basis::Basis;
+use crate::apply::{Applied, AttachedWrites};
 use crate::error::StoreError;
+use crate::preconditions::Preconditions;
 use crate::principal::Principal;
 use crate::store::{Store, random, read};
 
@@ -54,18 +54,18 @@ pub async fn change(
     store: &Store,
     who: &Principal,
     request: loom::plan::Request,
-    with: With,
+    with: AttachedWrites,
     ids: &Arc<Ids>,
 ) -> Result<Applied, StoreError> {
     let tree = request.tree;
     if matches!(request.op, Op::Create(_)) {
-        let planned = ids.with(|entropy| plan(&request, &Slice::default(), entropy))?;
+        let planned = ids.with(|entropy| plan(&request, &ReadSet::default(), entropy))?;
         return store.apply(who, tree, finished(planned)?, with).await;
     }
     let mut tries = 1;
     loop {
-        let Prepared { plan, basis } = prepare(store, who, request.clone(), ids).await?;
-        let with = With { basis: Some(basis), ..with.clone() };
+        let PreparedChange { plan, preconditions } = prepare(store, who, request.clone(), ids).await?;
+        let with = AttachedWrites { preconditions: Some(preconditions), ..with.clone() };
         // On the heap: futures hold futures, and plans are large.
         match Box::pin(store.apply(who, tree, plan, with)).await {
             Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
@@ -76,11 +76,11 @@ pub async fn change(
 
 /// A plan, and what it rests on.
 #[derive(Debug, Clone)]
-pub struct Prepared {
+pub struct PreparedChange {
     /// What is to be done.
     pub plan: Plan,
-    /// What it was made from: to be applied with it ([`With::basis`]).
-    pub basis: Basis,
+    /// What it was made from: to be applied with it ([`AttachedWrites::preconditions`]).
+    pub preconditions: Preconditions,
 }
 
 /// Plans a change of a tree that exists, within one snapshot, without applying it.
@@ -92,21 +92,28 @@ pub async fn prepare(
     who: &Principal,
     request: loom::plan::Request,
     ids: &Arc<Ids>,
-) -> Result<Prepared, StoreError> {
+) -> Result<PreparedChange, StoreError> {
     let (tree, ids) = (request.tree, Arc::clone(ids));
     read(store, who, tree, move |rows| Ok(planned(&request, rows, &ids))).await?
 }
 
 /// Plans over rows, reading what the plan asks for.
-fn planned(request: &loom::plan::Request, rows: &dyn Rows, ids: &Ids) -> Result<Prepared, StoreError> {
-    let (mut slice, mut asked) = (Slice::default(), BTreeSet::new());
+fn planned(
+    request: &loom::plan::Request,
+    rows: &dyn TreeReader,
+    ids: &Ids,
+) -> Result<PreparedChange, StoreError> {
+    let (mut slice, mut asked) = (ReadSet::default(), BTreeSet::new());
     for _ in 0..ROUNDS {
         match ids.with(|entropy| plan(request, &slice, entropy))? {
             Err(PlanError::Needs(needs)) => {
                 slice.load(&needs, rows).map_err(|error: RowError| StoreError::from_row_error(error))?;
                 asked.extend(needs.0);
             }
-            done => return finished(done).map(|plan| Prepared { plan, basis: Basis::new(asked, slice) }),
+            done => {
+                return finished(done)
+                    .map(|plan| PreparedChange { plan, preconditions: Preconditions::new(asked, slice) });
+            }
         }
     }
     Err(StoreError::Malformed("a plan asks for rows without end".to_owned()))

@@ -3,7 +3,7 @@
 use loom::plan::DraftChange;
 use loom::{Draft, NodeId, Slot, Splice, Timeline, TreeId, ViewName};
 
-use crate::error::{Changed, StoreError};
+use crate::error::{StaleRead, StoreError};
 
 /// Names a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn edited(
 ) -> Result<Option<Draft>, StoreError> {
     let revision = now.as_ref().map(|draft| draft.revision);
     if revision != expected {
-        let changed = Changed::Draft { view: name.view.clone(), slot: name.slot, revision };
+        let changed = StaleRead::Draft { view: name.view.clone(), slot: name.slot, revision };
         return Err(StoreError::Conflict(vec![changed]));
     }
     let fresh = now.is_none();

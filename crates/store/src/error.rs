@@ -1,9 +1,9 @@
 //! What can go wrong in a store, and what to do about it.
 
-use loom::slice::Key;
+use loom::read_set::ReadKey;
 use loom::{CellKey, Refusal, RowError, Slot, ViewName};
 
-use crate::fence::Holder;
+use crate::fence::LeaseOwner;
 
 /// A failure of a store. Nothing of a failed write is kept.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum StoreError {
     Exists(&'static str),
     /// Something changed since it was read. Read again, plan again.
     #[error("changed meanwhile: {}: read it again", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
-    Conflict(Vec<Changed>),
+    Conflict(Vec<StaleRead>),
     /// A change of a tree is refused, whoever asks.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -42,7 +42,7 @@ pub enum StoreError {
         /// The lease.
         name: String,
         /// Who holds it.
-        holder: Holder,
+        holder: LeaseOwner,
     },
     /// A question cannot be answered with this word.
     #[error("{word} is no answer to this question: it takes {}", .answers.join(", "))]
@@ -216,7 +216,7 @@ impl StoreError {
 
 /// One thing that is no longer as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Changed {
+pub enum StaleRead {
     /// A cell.
     Cell(CellKey),
     /// A draft, with its revision now, if it exists.
@@ -229,32 +229,34 @@ pub enum Changed {
         revision: Option<u64>,
     },
     /// Something else a plan rests on.
-    Read(Key),
+    Read(ReadKey),
     /// Something of the tree was forgotten.
     Forgotten,
 }
 
-impl Changed {
+impl StaleRead {
     /// That a question is answered differently.
-    pub(crate) fn of(key: Key) -> Self {
-        if let Key::Cell(cell) = key { Self::Cell(cell) } else { Self::Read(key) }
+    pub(crate) fn of(key: ReadKey) -> Self {
+        if let ReadKey::Cell(cell) = key { Self::Cell(cell) } else { Self::Read(key) }
     }
 }
 
-impl std::fmt::Display for Changed {
+impl std::fmt::Display for StaleRead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Cell(key) => key.fmt(f),
             Self::Draft { view, slot, .. } => CellKey::Draft { view: view.clone(), slot: *slot }.fmt(f),
             Self::Forgotten => f.write_str("a text that was forgotten"),
             Self::Read(key) => match key {
-                Key::Views => f.write_str("the views"),
-                Key::Selections(view) => write!(f, "what {view} shows"),
-                Key::Timeline(view) => write!(f, "what {view} can undo"),
-                Key::NewestVisible(at) | Key::OtherVisible(at, _) => write!(f, "what is visible of {at}"),
-                Key::Hidden { at, .. } => write!(f, "what is hidden above {at}"),
-                Key::NewestLeaf(at) => write!(f, "what stands below {at}"),
-                Key::Node(_) | Key::Operation(_) => f.write_str("a text that was forgotten"),
+                ReadKey::Views => f.write_str("the views"),
+                ReadKey::Selections(view) => write!(f, "what {view} shows"),
+                ReadKey::Timeline(view) => write!(f, "what {view} can undo"),
+                ReadKey::NewestVisible(at) | ReadKey::OtherVisible(at, _) => {
+                    write!(f, "what is visible of {at}")
+                }
+                ReadKey::Hidden { at, .. } => write!(f, "what is hidden above {at}"),
+                ReadKey::NewestLeaf(at) => write!(f, "what stands below {at}"),
+                ReadKey::Node(_) | ReadKey::Operation(_) => f.write_str("a text that was forgotten"),
                 _ => f.write_str("the tree"),
             },
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::question::QuestionId;
 
 /// Events a store keeps.
-pub const KEPT: u64 = 16_384;
+pub const EVENT_RETENTION: u64 = 16_384;
 
 /// A place in the stream of events; 0 is before the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -18,7 +18,7 @@ pub struct Cursor(pub u64);
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happening {
+pub enum EventKind {
     /// An operation.
     Operation {
         /// Its number.
@@ -50,20 +50,20 @@ pub enum Happening {
 
 /// Something that happened in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct StoreEvent {
     /// Its place.
     pub cursor: Cursor,
     /// The tree.
     pub tree: TreeId,
     /// What happened.
-    pub what: Happening,
+    pub what: EventKind,
 }
 
 /// Some of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Events {
     /// What this principal may see of it, oldest first.
-    pub events: Vec<Event>,
+    pub events: Vec<StoreEvent>,
     /// Where to go on.
     pub next: Cursor,
     /// Whether events between the cursor asked for and the first one kept are gone.

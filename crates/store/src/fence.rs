@@ -9,27 +9,27 @@ use loom::Millis;
 
 /// Who holds a lease or owns running work: an instance of the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Holder(pub String);
+pub struct LeaseOwner(pub String);
 
-impl Holder {
+impl LeaseOwner {
     /// A holder of this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 }
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for LeaseOwner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// The number of a tenure: greater for each new one of the same thing.
+/// The number of a claim: greater for each new one of the same thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);
 
 impl Fence {
-    /// The next tenure's number.
+    /// The next claim's number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -38,10 +38,10 @@ impl Fence {
 
 /// An owner with its number: what a result has to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tenure {
+pub struct Claim {
     /// Who.
-    pub owner: Holder,
-    /// In which tenure.
+    pub owner: LeaseOwner,
+    /// In which claim.
     pub fence: Fence,
 }
 
@@ -51,8 +51,8 @@ pub struct Lease {
     /// Its name, as `session/NAME`.
     pub name: String,
     /// Who holds it; none once released.
-    pub holder: Option<Holder>,
-    /// The number of this or the last tenure.
+    pub holder: Option<LeaseOwner>,
+    /// The number of this or the last claim.
     pub fence: Fence,
     /// When it ends by itself, by the engine's clock.
     pub expires: Millis,
@@ -62,12 +62,12 @@ pub struct Lease {
 
 impl Lease {
     /// What `holder` gets that asks for this lease: none if another has it and it has not ended.
-    pub(crate) fn granted(&self, holder: &Holder) -> Option<Fence> {
+    pub(crate) fn granted(&self, holder: &LeaseOwner) -> Option<Fence> {
         let taken = self.holder.as_ref().is_some_and(|by| by != holder) && !self.has_ended;
         (!taken).then(|| self.fence.next())
     }
 
-    /// Whether it still is the tenure with this number.
+    /// Whether it still is the claim with this number.
     pub(crate) fn is_current(&self, fence: Fence) -> bool {
         self.holder.is_some() && self.fence == fence
     }

@@ -34,7 +34,7 @@ pub enum Forget {
 
 /// A place from which something is removed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum ForgottenPlace {
     /// A node's content; the node is left as a tombstone.
     Node {
         /// Its tree.
@@ -122,7 +122,7 @@ pub enum QuotedAs {
     Copy,
 }
 
-impl Place {
+impl ForgottenPlace {
     /// The tree it is in, if it is in one.
     pub(crate) const fn tree(&self) -> Option<TreeId> {
         match self {
@@ -146,7 +146,7 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forgotten {
     /// Where it was.
-    pub places: Vec<Place>,
+    pub places: Vec<ForgottenPlace>,
     /// Blobs that no node shows any more: the caller removes their files.
     pub blobs: Vec<Digest>,
 }

@@ -2,18 +2,18 @@
 
 use loom::{Digest, GenerationId, GenerationRow, Millis, Purpose, TreeId};
 
-use crate::fence::Tenure;
+use crate::fence::Claim;
 
 /// Bytes under their SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bytes {
+pub struct HashedBytes {
     /// Their digest.
     pub digest: Digest,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-impl Bytes {
+impl HashedBytes {
     /// Bytes with their digest.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
@@ -27,11 +27,11 @@ pub struct NewGeneration {
     /// The row.
     pub row: GenerationRow,
     /// Who runs it.
-    pub tenure: Tenure,
+    pub claim: Claim,
     /// The manifest, whose digest the row names.
     pub manifest: Vec<u8>,
     /// File bodies and other large parts that the manifest names by digest.
-    pub bodies: Vec<Bytes>,
+    pub bodies: Vec<HashedBytes>,
     /// Those among them that are stored already.
     pub cited: Vec<Digest>,
     /// What is kept for it while it runs; none where it costs nothing.
@@ -127,23 +127,23 @@ pub struct Generation {
     /// How far it is.
     pub state: GenerationState,
     /// Who runs it, or ran it last.
-    pub tenure: Tenure,
+    pub claim: Claim,
 }
 
 /// The end of a generation, stored with the nodes made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct GenerationEnd {
     /// Which.
     pub generation: GenerationId,
     /// Who reports it; refused unless it still is theirs.
-    pub tenure: Tenure,
+    pub claim: Claim,
     /// Done or cancelled. `Started` stores the response and leaves the generation running: one of several
     /// choices came in.
     pub state: GenerationState,
     /// What came back, if anything did.
     pub response: Option<Received>,
     /// What it cost.
-    pub usage: Option<Usage>,
+    pub usage: Option<GenerationCost>,
     /// When.
     pub at: Millis,
 }
@@ -152,14 +152,14 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// The body with its digest.
-    pub body: Bytes,
+    pub body: HashedBytes,
     /// Status, headers, timings and usage as JSON, without credentials.
     pub metadata: String,
 }
 
 /// What a generation cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct GenerationCost {
     /// Requests sent.
     pub calls: u64,
     /// Tokens of the prompt.
@@ -172,7 +172,7 @@ pub struct Usage {
     pub micro_cost: Option<u64>,
 }
 
-impl Usage {
+impl GenerationCost {
     /// Both together.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
@@ -199,7 +199,7 @@ pub struct UsageRow {
     /// When it was written down.
     pub at: Millis,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: GenerationCost,
 }
 
 /// Usage of one generation, with what it is counted under.

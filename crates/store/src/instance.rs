@@ -96,7 +96,7 @@ impl fmt::Display for About {
 
 /// An instance that was found, dead or alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundInstance {
     /// Which.
     pub id: InstanceId,
     /// Whether its lock is held.
@@ -105,7 +105,7 @@ pub struct Found {
     pub about: Option<About>,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for FoundInstance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.about {
             Some(about) => about.fmt(f),
@@ -216,10 +216,10 @@ impl Instances {
     ///
     /// # Errors
     /// [`InstanceError`].
-    pub fn list(&self) -> Result<Vec<Found>, InstanceError> {
+    pub fn list(&self) -> Result<Vec<FoundInstance>, InstanceError> {
         self.ids()?
             .into_iter()
-            .map(|id| Ok(Found { id, alive: self.is_alive(id)?, about: self.about(id)? }))
+            .map(|id| Ok(FoundInstance { id, alive: self.is_alive(id)?, about: self.about(id)? }))
             .collect()
     }
 
@@ -228,7 +228,7 @@ impl Instances {
     ///
     /// # Errors
     /// [`InstanceError`].
-    pub fn older(&self) -> Result<Vec<Found>, InstanceError> {
+    pub fn older(&self) -> Result<Vec<FoundInstance>, InstanceError> {
         let mut found = self.list()?;
         found.retain(|found| {
             found.alive && found.about.as_ref().is_none_or(|about| about.schema < crate::schema::VERSION)
@@ -260,7 +260,7 @@ impl Instances {
     /// [`InstanceError`]; those removed before it stay removed.
     pub fn remove_dead(
         &self,
-        mut recovered: impl FnMut(&Found) -> bool,
+        mut recovered: impl FnMut(&FoundInstance) -> bool,
     ) -> Result<Vec<InstanceId>, InstanceError> {
         for folder in [&self.run, &self.locks] {
             disk::sweep_hidden(fd(&folder.fd)).map_err(io_error("cleaned", &folder.path))?;

@@ -2,7 +2,7 @@
 
 use loom::{Millis, TreeId};
 
-use crate::fence::{Fence, Holder, Tenure};
+use crate::fence::{Claim, Fence, LeaseOwner};
 
 /// The number of a job, in the order they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,8 +28,8 @@ pub struct NewJob {
 pub enum JobState {
     /// Waits.
     Queued,
-    /// Someone works on it, in the tenure the job's `fence` numbers.
-    Claimed(Holder),
+    /// Someone works on it, in the claim the job's `fence` numbers.
+    Claimed(LeaseOwner),
     /// Done, with the worker's result.
     Done(String),
     /// Failed, with the reason; not tried again by itself.
@@ -45,15 +45,15 @@ pub struct Job {
     pub job: NewJob,
     /// How far it is.
     pub state: JobState,
-    /// The number of its newest tenure.
+    /// The number of its newest claim.
     pub fence: Fence,
 }
 
 impl Job {
     /// What its worker has to show when it is finished; none while nobody works on it.
-    pub fn tenure(&self) -> Option<Tenure> {
+    pub fn claim(&self) -> Option<Claim> {
         match &self.state {
-            JobState::Claimed(owner) => Some(Tenure { owner: owner.clone(), fence: self.fence }),
+            JobState::Claimed(owner) => Some(Claim { owner: owner.clone(), fence: self.fence }),
             _ => None,
         }
     }

@@ -6,9 +6,7 @@
 //!
 //! Every method takes a [`Principal`]; what a principal may not see does not exist for it (spec: security §17).
 
-mod adopt;
 mod apply;
-mod basis;
 pub mod blobs;
 mod change;
 pub mod compress;
@@ -23,12 +21,14 @@ mod follow;
 mod forget;
 mod generation;
 pub mod home;
+mod import_tree;
 pub mod instance;
 mod job;
 mod limits;
 mod listing;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod preconditions;
 mod principal;
 mod question;
 mod rows;
@@ -41,25 +41,25 @@ mod sqlite;
 mod store;
 mod workspace;
 
-pub use adopt::{Adopted, AdoptedGeneration, AdoptedManifest, Import, ImportNote};
-pub use apply::{Applied, AppliedDraft, With};
-pub use basis::Basis;
-pub use change::{Ids, Prepared, change, prepare};
+pub use apply::{Applied, AppliedDraft, AttachedWrites};
+pub use change::{Ids, PreparedChange, change, prepare};
 pub use draft::{DraftEdit, DraftName};
-pub use error::{Changed, ServerError, StoreError};
-pub use event::{Cursor, Event, Events, Happening, KEPT};
-pub use fence::{Fence, Guard, Holder, Lease, Tenure};
+pub use error::{ServerError, StaleRead, StoreError};
+pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
+pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};
 pub use follow::{Follower, follow};
-pub use forget::{Forget, Forgotten, Place, QuotedAs, SHORTEST_TEXT};
+pub use forget::{Forget, Forgotten, ForgottenPlace, QuotedAs, SHORTEST_TEXT};
 pub use generation::{
-    Bytes, Generation, GenerationFilter, GenerationState, LimitUse, NewGeneration, Outcome, Received,
-    Reservation, SpendLimits, Spending, SpentAfter, SpentRow, Usage, UsageRow,
+    Generation, GenerationCost, GenerationEnd, GenerationFilter, GenerationState, HashedBytes, LimitUse,
+    NewGeneration, Received, Reservation, SpendLimits, Spending, SpentAfter, SpentRow, UsageRow,
 };
+pub use import_tree::{Import, ImportNote, ImportedGeneration, ImportedManifest, ImportedTree};
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
-pub use limits::Limits;
+pub use limits::StoreLimits;
 pub use listing::{NodeName, TreeEntry, TreeFilter};
+pub use preconditions::Preconditions;
 pub use principal::{Principal, Scope};
-pub use question::{Answer, Decision, NewAnswer, NewQuestion, Question, QuestionId};
+pub use question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
 pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
 pub use session::{NewSession, Session, SessionFilter, SessionId, SessionKind};

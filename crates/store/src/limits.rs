@@ -9,7 +9,7 @@ use crate::error::StoreError;
 
 /// Limits of a store, given when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct StoreLimits {
     /// `wal`: bytes of the write-ahead log from which on it is reported, once each time it grows so far.
     pub wal: u64,
     /// How long a read may take; then it ends with [`crate::StoreError::TooLong`], so that the log can be copied
@@ -24,7 +24,7 @@ pub struct Limits {
     pub page: usize,
 }
 
-impl Default for Limits {
+impl Default for StoreLimits {
     fn default() -> Self {
         Self {
             wal: 64 * 1024 * 1024,
@@ -36,7 +36,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl StoreLimits {
     /// Refuses a node that holds more than one may.
     pub(crate) fn check<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> Result<(), StoreError> {
         let len = nodes.into_iter().map(|node| node.text().len() as u64).max().unwrap_or_default();

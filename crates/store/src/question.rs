@@ -13,7 +13,7 @@ use loom::{Millis, TreeId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 
-use crate::fence::{Guard, Tenure};
+use crate::fence::{Claim, Guard};
 use crate::session::SessionId;
 
 /// Characters of an id as people write it.
@@ -87,8 +87,8 @@ pub struct NewQuestion {
     pub answers: Vec<String>,
     /// How long it stands.
     pub ttl: Duration,
-    /// The process that asks, and in which tenure.
-    pub tenure: Tenure,
+    /// The process that asks, and in which claim.
+    pub claim: Claim,
     /// Leases the work depends on: nothing is asked once one is lost.
     pub guards: Vec<Guard>,
 }
@@ -114,7 +114,7 @@ pub struct NewAnswer {
 
 /// The answer of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct QuestionAnswer {
     pub decision: Decision,
     /// One of the question's words; none where it was denied.
     pub word: Option<String>,
@@ -139,6 +139,6 @@ pub struct Question {
     pub created: Millis,
     /// When it is denied unless it was answered, by the engine's clock.
     pub expires: Millis,
-    pub tenure: Tenure,
-    pub answer: Option<Answer>,
+    pub claim: Claim,
+    pub answer: Option<QuestionAnswer>,
 }

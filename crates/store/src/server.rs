@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::StoreError;
-use crate::limits::Limits;
+use crate::limits::StoreLimits;
 use crate::store::StoreId;
 
 /// Where a store on PostgreSQL is, and who asks.
@@ -21,7 +21,7 @@ pub struct ServerOptions {
     /// Connections at most, each with a thread: `pg_pool`.
     pub pool: usize,
     /// What is refused, cut short or reported.
-    pub limits: Limits,
+    pub limits: StoreLimits,
 }
 
 /// Connections of a process at most, where nothing else is said.
@@ -30,7 +30,7 @@ const POOL: usize = 16;
 impl ServerOptions {
     /// A database with default limits.
     pub fn new(url: impl Into<String>, store: StoreId) -> Self {
-        Self { url: url.into(), password: None, store, pool: POOL, limits: Limits::default() }
+        Self { url: url.into(), password: None, store, pool: POOL, limits: StoreLimits::default() }
     }
 }
 

@@ -9,24 +9,24 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use loom::rows::StoredResponse;
+use loom::reader::StoredResponse;
 use loom::seal::Seal;
-use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Rows, Seq, TreeId, Trust};
+use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Seq, TreeId, TreeReader, Trust};
 use tokio::sync::watch;
 
-use crate::adopt::{Adopted, Import};
-use crate::apply::{Applied, With};
+use crate::apply::{Applied, AttachedWrites};
 use crate::db::Db;
 use crate::draft::{DraftEdit, DraftName};
 use crate::error::{ServerError, StoreError};
 use crate::event::{Cursor, Events};
-use crate::fence::{Fence, Holder, Lease, Tenure};
-use crate::forget::{Forget, Forgotten, Place};
+use crate::fence::{Claim, Fence, Lease, LeaseOwner};
+use crate::forget::{Forget, Forgotten, ForgottenPlace};
 use crate::generation::{
     Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow, UsageRow,
 };
+use crate::import_tree::{Import, ImportedTree};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
-use crate::limits::Limits;
+use crate::limits::StoreLimits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::{Principal, only_owner};
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionId};
@@ -49,7 +49,7 @@ use crate::workspace::WorkspaceRecord;
 /// whole or not at all.
 pub struct Store {
     engine: Engine,
-    limits: Limits,
+    limits: StoreLimits,
     /// How far the store's clock goes ahead of the engine's, in ms: not at all, but in tests.
     ahead: AtomicI64,
 }
@@ -109,14 +109,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`] when it cannot be made.
     pub fn in_memory() -> Result<Self, StoreError> {
-        Self::in_memory_with(Limits::default())
+        Self::in_memory_with(StoreLimits::default())
     }
 
     /// As [`Store::in_memory`], with limits.
     ///
     /// # Errors
     /// As [`Store::in_memory`].
-    pub fn in_memory_with(limits: Limits) -> Result<Self, StoreError> {
+    pub fn in_memory_with(limits: StoreLimits) -> Result<Self, StoreError> {
         let options = Options { limits, ..Options::default() };
         let engine = Engine::Sqlite(Box::new(sqlite::Database::in_memory(&options)?));
         Ok(Self::new(engine, limits))
@@ -140,7 +140,7 @@ impl Store {
         }
     }
 
-    const fn new(engine: Engine, limits: Limits) -> Self {
+    const fn new(engine: Engine, limits: StoreLimits) -> Self {
         Self { engine, limits, ahead: AtomicI64::new(0) }
     }
 
@@ -248,7 +248,7 @@ impl Store {
 
 impl Store {
     /// The limits it was opened with.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> StoreLimits {
         self.limits
     }
 
@@ -256,13 +256,13 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Conflict`] names cells and drafts that are not as the plan expects; [`StoreError::Fenced`]
-    /// when a guard or an outcome's tenure no longer holds. Nothing is written then.
+    /// when a guard or an outcome's claim no longer holds. Nothing is written then.
     pub async fn apply(
         &self,
         who: &Principal,
         tree: TreeId,
         plan: Plan,
-        with: With,
+        with: AttachedWrites,
     ) -> Result<Applied, StoreError> {
         self.limits.check(&plan.nodes)?;
         let who = who.clone();
@@ -275,10 +275,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Exists`] when the tree, or a node or generation of it, is here;
     /// [`StoreError::Malformed`] when its rows and its log do not fit together. Nothing is written then.
-    pub async fn adopt(&self, who: &Principal, adopted: Adopted) -> Result<(), StoreError> {
+    pub async fn import_tree(&self, who: &Principal, adopted: ImportedTree) -> Result<(), StoreError> {
         self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
         let who = who.clone();
-        self.write(move |db| import::adopt(db, &who, &adopted)).await
+        self.write(move |db| import::import_tree(db, &who, &adopted)).await
     }
 
     /// What was imported into a tree, oldest first.
@@ -309,7 +309,7 @@ impl Store {
     pub async fn read_rows<T, F>(&self, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+        F: FnOnce(&dyn TreeReader) -> Result<T, RowError> + Send + 'static,
     {
         let who = who.clone();
         self.read(move |db| reader::run(db, &who, tree, f)).await
@@ -323,7 +323,7 @@ impl Store {
     pub async fn read_whole<T, F>(&self, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+        F: FnOnce(&dyn TreeReader) -> Result<T, RowError> + Send + 'static,
     {
         let who = who.clone();
         self.read_within(Time::Unbounded, move |db| reader::run(db, &who, tree, f)).await
@@ -341,7 +341,7 @@ impl Store {
         self.read(move |db| queries::tree(db, &who, tree)).await
     }
 
-    /// Sessions with their trees, the one something was last done in first. [`With::begins`] begins one.
+    /// Sessions with their trees, the one something was last done in first. [`AttachedWrites::begins`] begins one.
     pub async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
         let who = who.clone();
         self.read(move |db| sessions::list(db, &who, &filter)).await
@@ -552,7 +552,7 @@ impl Store {
         &self,
         who: &Principal,
         name: &str,
-        holder: &Holder,
+        holder: &LeaseOwner,
         ttl: Duration,
     ) -> Result<Fence, StoreError> {
         let (who, name, holder) = (who.clone(), name.to_owned(), holder.clone());
@@ -600,7 +600,7 @@ impl Store {
         &self,
         who: &Principal,
         kinds: &[&str],
-        owner: &Holder,
+        owner: &LeaseOwner,
     ) -> Result<Option<Job>, StoreError> {
         let (who, owner) = (who.clone(), owner.clone());
         let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
@@ -616,8 +616,8 @@ impl Store {
         &self,
         who: &Principal,
         job: JobId,
-        from: &Tenure,
-        to: &Holder,
+        from: &Claim,
+        to: &LeaseOwner,
     ) -> Result<Fence, StoreError> {
         let (who, from, to) = (who.clone(), from.clone(), to.clone());
         self.write(move |db| work::take_over(db, &who, job, &from, &to)).await
@@ -626,16 +626,16 @@ impl Store {
     /// Ends a claimed job.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] when it is no longer this tenure's.
+    /// [`StoreError::Fenced`] when it is no longer this claim's.
     pub async fn finish(
         &self,
         who: &Principal,
         job: JobId,
-        tenure: &Tenure,
+        claim: &Claim,
         end: JobEnd,
     ) -> Result<(), StoreError> {
-        let (who, tenure) = (who.clone(), tenure.clone());
-        self.write(move |db| work::finish(db, &who, job, &tenure, &end)).await
+        let (who, claim) = (who.clone(), claim.clone());
+        self.write(move |db| work::finish(db, &who, job, &claim, &end)).await
     }
 
     /// Jobs in the order they came.
@@ -684,7 +684,7 @@ impl Store {
         who: &Principal,
         id: QuestionId,
         answer: NewAnswer,
-    ) -> Result<Option<crate::question::Answer>, StoreError> {
+    ) -> Result<Option<crate::question::QuestionAnswer>, StoreError> {
         let who = who.clone();
         self.write(move |db| questions::answer(db, &who, id, &answer)).await
     }
@@ -714,8 +714,8 @@ impl Store {
         &self,
         who: &Principal,
         generation: GenerationId,
-        from: &Tenure,
-        to: &Holder,
+        from: &Claim,
+        to: &LeaseOwner,
     ) -> Result<Fence, StoreError> {
         let (who, from, to) = (who.clone(), from.clone(), to.clone());
         self.write(move |db| generations::take_over(db, &who, generation, &from, &to)).await
@@ -757,14 +757,22 @@ impl Store {
     }
 
     /// Every place [`Store::forget`] would remove something from. Nothing is written, and nobody waits.
-    pub async fn forget_preview(&self, who: &Principal, what: &Forget) -> Result<Vec<Place>, StoreError> {
+    pub async fn forget_preview(
+        &self,
+        who: &Principal,
+        what: &Forget,
+    ) -> Result<Vec<ForgottenPlace>, StoreError> {
         let (who, what) = (who.clone(), what.clone());
         let find = move |db: &Db<'_>| forget::begin(db, &who, &what);
         Ok(self.read_within(Time::Unbounded, find).await?.places())
     }
 
     /// Every place [`Store::purge`] would remove something from.
-    pub async fn purge_preview(&self, who: &Principal, tree: TreeId) -> Result<Vec<Place>, StoreError> {
+    pub async fn purge_preview(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+    ) -> Result<Vec<ForgottenPlace>, StoreError> {
         let who = who.clone();
         let find = move |db: &Db<'_>| forget::begin_purge(db, &who, tree);
         Ok(self.read_within(Time::Unbounded, find).await?.places())
@@ -893,7 +901,7 @@ impl Store {
 pub async fn read<T, F>(store: &Store, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
-    F: FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+    F: FnOnce(&dyn TreeReader) -> Result<T, RowError> + Send + 'static,
 {
     store.read_rows(who, tree, f).await
 }
@@ -997,7 +1005,7 @@ mod tests {
             let (view, author) = (loom::ViewName::default(), loom::Author::owner());
             let now = Millis(1_700_000_000_000);
             let request = loom::plan::Request { tree, view, author, trust: Trust::Owner, now, op };
-            crate::change(&store, who, request, With::nothing(), &ids).await.unwrap();
+            crate::change(&store, who, request, AttachedWrites::nothing(), &ids).await.unwrap();
         }
         // As tables would have it to which the accent is a cluster of its own.
         let old = |db: &Db<'_>| {
@@ -1050,13 +1058,13 @@ mod tests {
     #[tokio::test]
     async fn ended_jobs_go_after_30_days() {
         let store = Store::in_memory().unwrap();
-        let (who, owner, kinds) = (&Principal::Owner, Holder::new("worker"), ["observe"]);
+        let (who, owner, kinds) = (&Principal::Owner, LeaseOwner::new("worker"), ["observe"]);
         for _ in 0..3 {
             let (kind, payload) = ("observe".to_owned(), String::new());
             let job = NewJob { kind, key: None, tree: None, payload, due: Millis(0) };
             store.enqueue(who, job).await.unwrap();
             let job = store.claim(who, &kinds, &owner).await.unwrap().unwrap();
-            store.finish(who, job.id, &job.tenure().unwrap(), JobEnd::Done(String::new())).await.unwrap();
+            store.finish(who, job.id, &job.claim().unwrap(), JobEnd::Done(String::new())).await.unwrap();
             store.advance_clock(Duration::from_secs(16 * 24 * 60 * 60));
         }
         let left = store.jobs(who, JobFilter::All).await.unwrap();

@@ -47,7 +47,7 @@ pub struct Documents<'a> {
 
 /// A document's text and the hash to expect when replacing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
+pub struct DocumentText {
     /// The bytes as they are in the file.
     pub bytes: Vec<u8>,
     pub digest: Digest,

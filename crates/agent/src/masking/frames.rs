@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use model::{DialectName, Event};
+use model::{DialectName, ModelEvent};
 use serde_json::Value;
 use text::mask::{Masked, Masker};
 
@@ -61,10 +61,10 @@ fn deltas(dialect: DialectName, frames: &[&[u8]], streamed: bool) -> BTreeMap<St
         }
         for event in events {
             let (stream, text) = match event {
-                Event::Text { choice, text } => ((choice, Kind::Text, 0), text),
-                Event::Thinking { choice, text } => ((choice, Kind::Thinking, 0), text),
-                Event::Refusal { choice, text } => ((choice, Kind::Refusal, 0), text),
-                Event::ToolCall { choice, index, arguments, .. } => {
+                ModelEvent::Text { choice, text } => ((choice, Kind::Text, 0), text),
+                ModelEvent::Thinking { choice, text } => ((choice, Kind::Thinking, 0), text),
+                ModelEvent::Refusal { choice, text } => ((choice, Kind::Refusal, 0), text),
+                ModelEvent::ToolCall { choice, index, arguments, .. } => {
                     ((choice, Kind::Arguments, index), arguments)
                 }
                 _ => continue,

@@ -80,8 +80,8 @@ fn a_body_without_a_secret_stays_byte_for_byte() {
 struct Heard(Mutex<String>);
 
 impl EventSink for Heard {
-    fn emit(&self, event: Event) {
-        let Event::Delta { offset, text, .. } = event else { panic!("{event:?}") };
+    fn emit(&self, event: SessionEvent) {
+        let SessionEvent::Delta { offset, text, .. } = event else { panic!("{event:?}") };
         let mut heard = self.0.lock().unwrap();
         assert_eq!(offset, heard.len() as u64, "it goes on where it was");
         heard.push_str(&text);
@@ -113,7 +113,7 @@ proptest! {
         let (heard, masker, nodes) = (Heard::default(), masker(), [NodeId::from_bytes([1; 16])]);
         let mut shown = MaskedDeltas::new(&heard, &masker, &nodes);
         for delta in &deltas {
-            shown.event(&model::Event::Text { choice: 0, text: (*delta).to_owned() });
+            shown.event(&model::ModelEvent::Text { choice: 0, text: (*delta).to_owned() });
         }
         shown.finish();
         prop_assert_eq!(heard.0.into_inner().unwrap(), stored);

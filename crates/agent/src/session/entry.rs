@@ -5,7 +5,9 @@ use std::fmt;
 use loom::plan::NewTree;
 use loom::{Mode, Op, TreeId, ViewName};
 use store::instance::InstanceId;
-use store::{NewSession, Principal, Session, SessionFilter, SessionId, SessionKind, StoreError, With};
+use store::{
+    AttachedWrites, NewSession, Principal, Session, SessionFilter, SessionId, SessionKind, StoreError,
+};
 
 use crate::error::AgentError;
 use crate::runtime::Runtime;
@@ -76,7 +78,7 @@ pub struct Chosen {
 
 /// Where a conversation goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entered {
+pub struct OpenedSession {
     /// The session.
     pub session: SessionId,
     /// Its name.
@@ -120,7 +122,12 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn enter(&self, who: &Principal, chosen: &Chosen, said: &str) -> Result<Entered, AgentError> {
+    pub async fn enter(
+        &self,
+        who: &Principal,
+        chosen: &Chosen,
+        said: &str,
+    ) -> Result<OpenedSession, AgentError> {
         loop {
             let found = self.session(who, chosen).await?;
             if let Some(session) = &found
@@ -139,7 +146,7 @@ impl Runtime {
                 kind: chosen.kind,
                 at: self.now(),
             });
-            let with = With { begins, session: Some(id.0.clone()), ..With::nothing() };
+            let with = AttachedWrites { begins, session: Some(id.0.clone()), ..AttachedWrites::nothing() };
             let tree = self.new_id::<TreeId>()?;
             let op = Op::Create(NewTree { mode: Mode::Dialogue, title: title(said), origin: None });
             match self.change(who, tree, &ViewName::default(), op, with).await {
@@ -197,8 +204,8 @@ impl Runtime {
     }
 }
 
-fn entered(session: SessionId, name: String, tree: TreeId) -> Entered {
-    Entered { session, name, tree, view: ViewName::default() }
+fn entered(session: SessionId, name: String, tree: TreeId) -> OpenedSession {
+    OpenedSession { session, name, tree, view: ViewName::default() }
 }
 
 /// Title of a tree that begins with what was said: its first line, cut at a word.

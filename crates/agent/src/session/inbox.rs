@@ -10,11 +10,11 @@ use loom::ViewName;
 use model::CancelHandle;
 use store::{Fence, Principal};
 
-use super::operation::{Operation, Say, Text};
+use super::operation::{FollowUp, Say, SessionOperation};
 use super::turn::{TurnConfig, TurnIdentity};
 use super::{EventLog, Input, TreeChoice, TurnInput};
 use crate::error::AgentError;
-use crate::event::{Event, SayId};
+use crate::event::{SayId, SessionEvent};
 use crate::runtime::Runtime;
 use crate::steering::{RemoteInput, Reply};
 
@@ -58,7 +58,7 @@ impl Pending {
         Self { key, input, tree, view, config, author, trust, attended, remote, when }
     }
 
-    fn text(Text { key, text, view }: Text, when: When) -> Self {
+    fn text(FollowUp { key, text, view }: FollowUp, when: When) -> Self {
         Self {
             key,
             input: TurnInput::text(text),
@@ -74,7 +74,7 @@ impl Pending {
     }
 
     fn remote(remote: Box<RemoteInput>) -> Self {
-        let text = Text { key: remote.key.clone(), text: remote.text.clone(), view: remote.view.clone() };
+        let text = FollowUp { key: remote.key.clone(), text: remote.text.clone(), view: remote.view.clone() };
         let attended = remote.attended;
         Self { remote: Some(remote), attended, ..Self::text(text, When::Steers) }
     }
@@ -119,26 +119,30 @@ impl Inbox {
     /// Takes in an operation. What it comes to at once is an event.
     pub(super) fn take(&self, input: Input, log: &EventLog, runtime: &Runtime) {
         match input {
-            Input::Operation(Operation::Say(say)) => self.wait(Pending::said(*say), log),
-            Input::Operation(Operation::Steer(text)) => self.wait(Pending::text(text, When::Steers), log),
-            Input::Operation(Operation::Queue(text)) => self.wait(Pending::text(text, When::AfterTurn), log),
-            Input::Operation(Operation::Stop) => {
+            Input::Operation(SessionOperation::Say(say)) => self.wait(Pending::said(*say), log),
+            Input::Operation(SessionOperation::Steer(text)) => {
+                self.wait(Pending::text(text, When::Steers), log)
+            }
+            Input::Operation(SessionOperation::Queue(text)) => {
+                self.wait(Pending::text(text, When::AfterTurn), log)
+            }
+            Input::Operation(SessionOperation::Stop) => {
                 if let Some(turn) = &self.state().turn {
                     turn.stop.cancel();
                 }
             }
-            Input::Operation(Operation::Answer { question, decision }) => {
+            Input::Operation(SessionOperation::Answer { question, decision }) => {
                 let (runtime, log) = (runtime.clone(), log.clone());
                 // The session waits for no answer of the store's.
                 tokio::spawn(async move {
                     let who = &Principal::Owner;
                     let done = runtime.answer_question(who, question, decision, (None, None)).await;
                     if let Err(error) = done {
-                        log.push(Event::notice(error.to_string()));
+                        log.push(SessionEvent::notice(error.to_string()));
                     }
                 });
             }
-            Input::Operation(Operation::Close) => self.close(log),
+            Input::Operation(SessionOperation::Close) => self.close(log),
             Input::Remote(remote) => self.take_remote(remote, log),
         }
     }
@@ -157,10 +161,10 @@ impl Inbox {
         };
         let say = pending.key.clone();
         match refused {
-            Some(error) => log.push(Event::Rejected { say, error: error.into() }),
+            Some(error) => log.push(SessionEvent::Rejected { say, error: error.into() }),
             None => {
                 if state.turn.is_some() || !state.pending.is_empty() {
-                    log.push(Event::Queued { say, place: state.pending.len() + 1 });
+                    log.push(SessionEvent::Queued { say, place: state.pending.len() + 1 });
                 }
                 state.remember(&pending.key);
                 state.pending.push_back(pending);
@@ -189,7 +193,7 @@ impl Inbox {
             return remote.reply_now(reply);
         }
         remote.reply_now(Reply::Waits);
-        log.push(Event::Queued { say: remote.key.clone(), place: state.pending.len() + 1 });
+        log.push(SessionEvent::Queued { say: remote.key.clone(), place: state.pending.len() + 1 });
         state.remember(&remote.key);
         state.pending.push_back(Pending::remote(remote));
     }
@@ -261,7 +265,9 @@ impl Inbox {
         for pending in std::mem::take(&mut state.pending) {
             match pending.remote {
                 Some(remote) => remote.reply_now(Reply::Closed),
-                None => log.push(Event::Rejected { say: pending.key, error: AgentError::Closed.into() }),
+                None => {
+                    log.push(SessionEvent::Rejected { say: pending.key, error: AgentError::Closed.into() })
+                }
             }
         }
     }

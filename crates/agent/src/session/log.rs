@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loom::NodeId;
 use tokio::sync::watch;
 
-use crate::event::{Event, EventSink};
+use crate::event::{EventSink, SessionEvent};
 
 /// Events that are held at most.
 const MAX_EVENTS: usize = 1 << 16;
@@ -18,7 +18,7 @@ const MAX_EVENTS: usize = 1 << 16;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Numbered {
     pub n: u64,
-    pub event: Event,
+    pub event: SessionEvent,
 }
 
 /// The events of a session. Cheap to clone.
@@ -41,7 +41,7 @@ struct State {
 
 #[derive(Debug)]
 enum Held {
-    Whole(Event),
+    Whole(SessionEvent),
     /// A delta whose text is `length` bytes of the committed text.
     Part {
         node: NodeId,
@@ -52,13 +52,13 @@ enum Held {
 }
 
 impl Held {
-    fn event(&self) -> Event {
+    fn event(&self) -> SessionEvent {
         match self {
             Self::Whole(event) => event.clone(),
             Self::Part { node, offset, length, text } => {
                 let from = *offset as usize;
                 let part = text.get(from..from + length).unwrap_or_default();
-                Event::Delta { node: *node, offset: *offset, text: part.to_owned() }
+                SessionEvent::Delta { node: *node, offset: *offset, text: part.to_owned() }
             }
         }
     }
@@ -73,10 +73,10 @@ impl Default for EventLog {
 
 impl EventLog {
     /// Adds an event.
-    pub(crate) fn push(&self, event: Event) {
+    pub(crate) fn push(&self, event: SessionEvent) {
         let next = {
             let mut state = self.state();
-            if let Event::Committed { node, .. } = &event {
+            if let SessionEvent::Committed { node, .. } = &event {
                 state.let_go(node.id, &node.text);
             }
             state.held.push_back(Held::Whole(event));
@@ -117,7 +117,7 @@ impl EventLog {
 }
 
 impl EventSink for EventLog {
-    fn emit(&self, event: Event) {
+    fn emit(&self, event: SessionEvent) {
         self.push(event);
     }
 }
@@ -131,7 +131,7 @@ impl State {
     fn let_go(&mut self, of: NodeId, text: &str) {
         let text: Arc<str> = text.into();
         for held in &mut self.held {
-            if let Held::Whole(Event::Delta { node, offset, text: part }) = held
+            if let Held::Whole(SessionEvent::Delta { node, offset, text: part }) = held
                 && *node == of
                 && text.get(*offset as usize..).is_some_and(|rest| rest.starts_with(part.as_str()))
             {
@@ -186,11 +186,11 @@ mod tests {
     use super::*;
     use crate::commit::CommittedNode;
 
-    fn delta(node: NodeId, offset: u64, text: &str) -> Event {
-        Event::Delta { node, offset, text: text.to_owned() }
+    fn delta(node: NodeId, offset: u64, text: &str) -> SessionEvent {
+        SessionEvent::Delta { node, offset, text: text.to_owned() }
     }
 
-    fn committed(id: NodeId, text: &str) -> Event {
+    fn committed(id: NodeId, text: &str) -> SessionEvent {
         let node = CommittedNode {
             id,
             short_id: "a".to_owned(),
@@ -198,7 +198,7 @@ mod tests {
             media: Vec::new(),
             finish: Finish::Stop,
         };
-        Event::Committed { node, usage: None }
+        SessionEvent::Committed { node, usage: None }
     }
 
     #[tokio::test]
@@ -207,7 +207,7 @@ mod tests {
         let all = [
             delta(node, 0, "Grü"),
             delta(node, 4, "ße"),
-            Event::Idle,
+            SessionEvent::Idle,
             delta(node, 7, "masked away"),
             committed(node, "Grüße***"),
         ];
@@ -228,8 +228,8 @@ mod tests {
     #[tokio::test]
     async fn the_oldest_leave_first_and_a_late_reader_begins_with_what_is_held() {
         let log = EventLog::default();
-        (0..MAX_EVENTS + 10).for_each(|number| log.push(Event::notice(number.to_string())));
+        (0..MAX_EVENTS + 10).for_each(|number| log.push(SessionEvent::notice(number.to_string())));
         let first = log.stream(1).next().await.unwrap();
-        assert_eq!((first.n, first.event), (11, Event::notice("10")));
+        assert_eq!((first.n, first.event), (11, SessionEvent::notice("10")));
     }
 }

@@ -13,14 +13,14 @@ use crate::questions::{Decision, QuestionId};
 
 /// One operation (spec: agent §1).
 #[derive(Debug)]
-pub enum Operation {
+pub enum SessionOperation {
     /// Says something: a turn of its own, or a part of the one under way if that is of the same tree, model and
     /// settings.
     Say(Box<Say>),
     /// Says something in the turn under way, whatever its settings: it is answered by the next model call.
-    Steer(Text),
+    Steer(FollowUp),
     /// Says something once the turn under way is done.
-    Queue(Text),
+    Queue(FollowUp),
     /// Stops the turn under way; what came is kept.
     Stop,
     /// Answers a question.
@@ -48,7 +48,7 @@ pub struct Say {
 
 /// A text that is said as the turn before was asked.
 #[derive(Debug, Clone)]
-pub struct Text {
+pub struct FollowUp {
     pub key: SayId,
     pub text: String,
     pub view: ViewName,

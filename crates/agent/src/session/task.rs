@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::inbox::Inbox;
 use super::turn::{Turn, TurnConfig};
 use super::{Handle, Input};
-use crate::event::Event;
+use crate::event::SessionEvent;
 use crate::runtime::Runtime;
 
 /// Runs the turns of a session, one after the other, until it is closed. Operations are taken in whatever a turn
@@ -39,7 +39,7 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
             }
         }
         if !is_idle {
-            log.push(Event::Idle);
+            log.push(SessionEvent::Idle);
         }
     }
 }

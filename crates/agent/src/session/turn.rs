@@ -9,9 +9,9 @@ use bytes::Bytes;
 use context::{Bootstrap, Strategy};
 use loom::plan::{EditAs, NewTree};
 use loom::{Author, Digest, Mode, NodeId, Op, Refusal, Seq, TreeId, Trust, ViewName};
-use model::{Cancel, Model, Params, Place};
+use model::{Cancel, Model, ModelPlace, Params};
 use serde::{Deserialize, Serialize};
-use store::{Principal, SessionId, StoreError, With};
+use store::{AttachedWrites, Principal, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::entry::title;
@@ -20,8 +20,8 @@ use super::{EventLog, TreeChoice, TurnInput};
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
-use crate::event::{Event, SayId, TurnOutcome};
-use crate::lease::Held;
+use crate::event::{SayId, SessionEvent, TurnOutcome};
+use crate::lease::SessionLease;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 use crate::steering::{HandedOver, hand_over};
@@ -53,7 +53,7 @@ pub struct TurnConfig {
 pub struct TurnIdentity {
     pub tree: TreeId,
     pub model: String,
-    pub place: Place,
+    pub place: ModelPlace,
     /// Digest of agent, sampling parameters and strategy.
     pub settings: Digest,
 }
@@ -152,16 +152,20 @@ impl Turn<'_> {
     }
 
     fn reject(&self, say: &SayId, error: AgentError) {
-        self.log.push(Event::Rejected { say: say.clone(), error: error.into() });
+        self.log.push(SessionEvent::Rejected { say: say.clone(), error: error.into() });
     }
 
     /// The session, once it is free; none where the process that has it took the input and answered it.
-    async fn take_session(&self, first: &Pending, config: &TurnConfig) -> Result<Option<Held>, AgentError> {
+    async fn take_session(
+        &self,
+        first: &Pending,
+        config: &TurnConfig,
+    ) -> Result<Option<SessionLease>, AgentError> {
         self.runtime.require_space()?;
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let mut waits_since = Instant::now();
         loop {
-            let mut busy = match Held::take(runtime, who, self.session, self.cancel.clone()).await {
+            let mut busy = match SessionLease::take(runtime, who, self.session, self.cancel.clone()).await {
                 Ok(held) => return Ok(Some(held)),
                 Err(busy @ AgentError::Busy { .. }) => busy,
                 Err(error) => return Err(error),
@@ -195,7 +199,7 @@ impl Turn<'_> {
     }
 
     /// Everything from the first write to the last, under the lease.
-    async fn hold(&self, held: Held, first: Pending, config: &TurnConfig) {
+    async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
         match self.tree(&held, &first).await {
             Ok(tree) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
@@ -225,7 +229,7 @@ impl Turn<'_> {
     }
 
     /// The tree an input is said in. A new one is begun under the lease.
-    async fn tree(&self, held: &Held, first: &Pending) -> Result<TreeId, AgentError> {
+    async fn tree(&self, held: &SessionLease, first: &Pending) -> Result<TreeId, AgentError> {
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let title = match &first.tree {
             TreeChoice::New { title } => title.clone(),
@@ -235,22 +239,25 @@ impl Turn<'_> {
             },
         };
         let tree = runtime.new_id::<TreeId>()?;
-        let with =
-            With { session: Some(self.session.0.clone()), guards: vec![held.guard()], ..With::nothing() };
+        let with = AttachedWrites {
+            session: Some(self.session.0.clone()),
+            guards: vec![held.guard()],
+            ..AttachedWrites::nothing()
+        };
         let op = Op::Create(NewTree { mode: Mode::Dialogue, title, origin: None });
         self.named(held, runtime.change(who, tree, &ViewName::default(), op, with).await).await?;
         Ok(tree)
     }
 
     /// Makes inputs nodes, one below the other. None of them that could be written: no answer is needed.
-    async fn write(&self, held: &Held, tree: TreeId, batch: Vec<Pending>) -> Option<Written> {
+    async fn write(&self, held: &SessionLease, tree: TreeId, batch: Vec<Pending>) -> Option<Written> {
         let mut written: Option<Written> = None;
         for pending in batch {
             let (key, view) = (pending.key.clone(), pending.view.clone());
             let (text, is_remote) = (pending.input.said(), pending.remote.is_some());
             match self.write_one(held, tree, pending).await {
                 Ok((node, part_of)) => {
-                    self.log.push(Event::Accepted { say: key.clone(), node, text, remote: is_remote });
+                    self.log.push(SessionEvent::Accepted { say: key.clone(), node, text, remote: is_remote });
                     let mut says = written.take().map(|before| before.says).unwrap_or_default();
                     says.push(key);
                     written = Some(Written { says, node, part_of, view });
@@ -263,7 +270,7 @@ impl Turn<'_> {
 
     async fn write_one(
         &self,
-        held: &Held,
+        held: &SessionLease,
         tree: TreeId,
         pending: Pending,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
@@ -278,7 +285,7 @@ impl Turn<'_> {
         let hold = runtime.keep_blobs(&media).await?;
         let mut last = Err(Refusal::Empty.into());
         for op in ops {
-            let with = With { guards: vec![held.guard()], ..With::nothing() };
+            let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
             let applied = match &remote {
                 None => runtime.change_as((who, &author, trust), tree, &view, op, with).await,
                 Some(remote) => runtime.change_announced(who, (tree, &view), op, with, remote).await,
@@ -304,7 +311,13 @@ impl Turn<'_> {
     }
 
     /// Asks the model once, for all that was written.
-    async fn answer(&self, held: &Held, request: &GenerationRequest, written: Written, attended: bool) {
+    async fn answer(
+        &self,
+        held: &SessionLease,
+        request: &GenerationRequest,
+        written: Written,
+        attended: bool,
+    ) {
         let call = Call {
             who: Principal::Owner,
             author: Author::owner(),
@@ -319,11 +332,11 @@ impl Turn<'_> {
             self.runtime.recover_own().await;
         }
         let outcome = Box::new(outcome(written.node, request.tree, generated));
-        self.log.push(Event::Finished { says: written.says, outcome });
+        self.log.push(SessionEvent::Finished { says: written.says, outcome });
     }
 
     /// What was done, or who took the session over, if that is why it was not.
-    async fn named<T>(&self, held: &Held, done: Result<T, AgentError>) -> Result<T, AgentError> {
+    async fn named<T>(&self, held: &SessionLease, done: Result<T, AgentError>) -> Result<T, AgentError> {
         match done {
             Err(AgentError::Store(StoreError::Fenced { what })) if what == held.guard().lease => {
                 let lease = self.runtime.store.lease(&Principal::Owner, &what).await.ok().flatten();

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use super::listener::{is_own, send, socket};
 use super::{Message, Reply, VERSION};
 use crate::error::AgentError;
-use crate::event::{Event, SayId};
-use crate::lease::{Held, instance_of};
+use crate::event::{SayId, SessionEvent};
+use crate::lease::{SessionLease, instance_of};
 use crate::runtime::Runtime;
 use crate::session::{EventLog, TurnIdentity};
 
@@ -116,7 +116,7 @@ async fn is_past(
     if !lease.has_ended && runtime.lives(&lease)? {
         return Ok(false);
     }
-    match Held::take(runtime, who, session, Cancel::never()).await {
+    match SessionLease::take(runtime, who, session, Cancel::never()).await {
         Ok(held) => {
             held.release().await;
             Ok(true)
@@ -167,17 +167,17 @@ impl Link<'_> {
     }
 
     /// Passes an event on as one of this process, in which the text is not another's.
-    fn happened(&mut self, event: Event) -> Option<HandedOver> {
+    fn happened(&mut self, event: SessionEvent) -> Option<HandedOver> {
         let (event, ended) = match event {
-            Event::Accepted { node, text, .. } => {
+            SessionEvent::Accepted { node, text, .. } => {
                 self.announced.push(node);
-                (Event::Accepted { say: self.key.clone(), node, text, remote: false }, None)
+                (SessionEvent::Accepted { say: self.key.clone(), node, text, remote: false }, None)
             }
-            Event::Finished { mut outcome, .. } => {
+            SessionEvent::Finished { mut outcome, .. } => {
                 outcome.elsewhere = true;
-                (Event::Finished { says: vec![self.key.clone()], outcome }, Some(HandedOver::Answered))
+                (SessionEvent::Finished { says: vec![self.key.clone()], outcome }, Some(HandedOver::Answered))
             }
-            Event::Idle | Event::Queued { .. } | Event::Rejected { .. } => {
+            SessionEvent::Idle | SessionEvent::Queued { .. } | SessionEvent::Rejected { .. } => {
                 return None;
             }
             other => (other, None),

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::{Message, RemoteInput, Reply, VERSION};
 use crate::error::AgentError;
-use crate::event::Event;
+use crate::event::SessionEvent;
 use crate::session::{Handle, Numbered, Sessions};
 
 /// Processes that are listened to at once; others wait to be greeted.
@@ -84,26 +84,26 @@ async fn accept(listener: UnixListener, sessions: Sessions) {
 }
 
 /// A short name of a socket: a path through a descriptor, as sockets have names of 107 bytes at most.
-pub(super) struct Near {
+pub(super) struct ShortSocketPath {
     folder: std::os::fd::OwnedFd,
     name: String,
 }
 
-impl Near {
+impl ShortSocketPath {
     pub(super) fn path(&self) -> PathBuf {
         workspace::descriptor_path(&self.folder).join(&self.name)
     }
 }
 
 /// The socket of an instance: a name for now, and its path.
-pub(super) fn socket(home: &Home, instance: InstanceId) -> Result<(Near, PathBuf), AgentError> {
+pub(super) fn socket(home: &Home, instance: InstanceId) -> Result<(ShortSocketPath, PathBuf), AgentError> {
     let dir = home.dir(HomeDir::Run).map_err(|error| AgentError::Socket(error.to_string()))?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(&dir, flags, Mode::empty())
         .map_err(|error| AgentError::socket(&std::io::Error::from(error)))?;
     let name = format!("{instance}.sock");
     let path = dir.join(&name);
-    Ok((Near { folder, name }, path))
+    Ok((ShortSocketPath { folder, name }, path))
 }
 
 /// Whether the process at the other end is this user's. One that cannot be asked about is not.
@@ -167,7 +167,7 @@ async fn follow(mut write: OwnedWriteHalf, session: &Handle, message: Message) {
             },
             event = events.next() => match event {
                 Some(Numbered { n, event }) => {
-                    accepted |= matches!(&event, Event::Accepted { say, .. } if *say == key);
+                    accepted |= matches!(&event, SessionEvent::Accepted { say, .. } if *say == key);
                     if !accepted {
                         continue;
                     }
@@ -177,7 +177,7 @@ async fn follow(mut write: OwnedWriteHalf, session: &Handle, message: Message) {
             },
         };
         let last = match &reply {
-            Reply::Happened { event: Event::Finished { says, .. }, .. } => says.contains(&key),
+            Reply::Happened { event: SessionEvent::Finished { says, .. }, .. } => says.contains(&key),
             Reply::Closed | Reply::Differs | Reply::Refused { .. } => true,
             _ => false,
         };

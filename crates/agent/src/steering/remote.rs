@@ -88,7 +88,7 @@ impl fmt::Debug for RemoteInput {
 #[cfg(test)]
 mod tests {
     use loom::{Digest, TreeId};
-    use model::Place;
+    use model::ModelPlace;
     use store::SessionId;
 
     use super::*;
@@ -97,7 +97,7 @@ mod tests {
         let identity = TurnIdentity {
             tree: TreeId::from_bytes([1; 16]),
             model: "box/m".to_owned(),
-            place: Place::Local,
+            place: ModelPlace::Local,
             settings: Digest::of(b""),
         };
         Message {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use context::segment::{Decision, Source};
+use context::segment::{SegmentOutcome, Source};
 use context::{Manifest, Zone};
 use drawloom_agent::session::TurnInput;
 use drawloom_agent::{AgentError, TurnConfig, bootstrap};
@@ -152,8 +152,8 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     };
     assert!(of("AGENTS.md").stable && of("SOUL.md").stable);
     assert!(of("AGENTS.md").chars <= 20_100, "{}", of("AGENTS.md").chars);
-    assert!(matches!(of("AGENTS.md").decision, Decision::Trimmed { from: 30_000, .. }));
-    let Decision::LeftOut { why } = &of("USER.md").decision else { panic!("{:?}", of("USER.md")) };
+    assert!(matches!(of("AGENTS.md").decision, SegmentOutcome::Trimmed { from: 30_000, .. }));
+    let SegmentOutcome::LeftOut { why } = &of("USER.md").decision else { panic!("{:?}", of("USER.md")) };
     assert!(why.contains("UTF-8"), "{why}");
     let sent = manifest.segments.iter().filter(|segment| segment.bytes.is_some() && segment.trust.is_some());
     let stable: Vec<bool> = sent.map(|segment| segment.stable).collect();

@@ -6,16 +6,16 @@ use context::{BootFile, Bootstrap};
 use loom::plan::{NewText, NewTree};
 use loom::{Digest, Mode, Op, Role, TreeId, Trust, ViewName};
 use model::quirks::CacheForm;
-use model::{Connection, DialectName, HttpModel, Model, ModelInfo, Place, Quirks};
+use model::{Connection, DialectName, HttpModel, Model, ModelInfo, ModelPlace, Quirks};
 use serde_json::Value;
-use store::With;
+use store::AttachedWrites;
 
 use crate::support::{House, Process, WHO, config};
 
 /// A cache mark, as the dialect writes it.
 const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
-fn model(dialect: DialectName, place: Place, cache: CacheForm) -> Arc<dyn Model> {
+fn model(dialect: DialectName, place: ModelPlace, cache: CacheForm) -> Arc<dyn Model> {
     let local = ModelInfo::local("box", "m", 32_000, 1_000);
     let info = ModelInfo { dialect, place, completion_endpoint: false, ..local };
     let quirks = Quirks { cache, ..Quirks::default() };
@@ -25,14 +25,14 @@ fn model(dialect: DialectName, place: Place, cache: CacheForm) -> Arc<dyn Model>
 async fn tree(process: &Process) -> TreeId {
     let tree = process.runtime.new_id::<TreeId>().unwrap();
     let op = Op::Create(NewTree { mode: Mode::Dialogue, title: "talk".to_owned(), origin: None });
-    process.runtime.change(&WHO, tree, &ViewName::default(), op, With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &ViewName::default(), op, AttachedWrites::nothing()).await.unwrap();
     tree
 }
 
 /// Says something, or has it answered.
 async fn add(process: &Process, tree: TreeId, role: Role, text: &str) {
     let op = Op::Append(NewText::owner(text.to_owned(), Some(role)));
-    process.runtime.change(&WHO, tree, &ViewName::default(), op, With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &ViewName::default(), op, AttachedWrites::nothing()).await.unwrap();
 }
 
 /// What would be sent now.
@@ -48,7 +48,7 @@ async fn sent(process: &Process, model: &Arc<dyn Model>, tree: TreeId) -> String
 #[tokio::test]
 async fn what_is_marked_in_one_turn_begins_the_next_byte_for_byte() {
     let process = House::new().process("chat");
-    let model = model(DialectName::AnthropicMessages, Place::Remote, CacheForm::Marks);
+    let model = model(DialectName::AnthropicMessages, ModelPlace::Remote, CacheForm::Marks);
     let tree = tree(&process).await;
     let mut before: Option<String> = None;
     for turn in 0..3 {
@@ -78,13 +78,13 @@ async fn a_conversation_has_one_key_that_names_nothing_and_stays_here_where_the_
             let body: Value = serde_json::from_str(&body).unwrap();
             body["prompt_cache_key"].as_str().map(str::to_owned)
         };
-        let remote = model(dialect, Place::Remote, CacheForm::Key);
+        let remote = model(dialect, ModelPlace::Remote, CacheForm::Key);
         let first = key(Arc::clone(&remote), one).await.unwrap();
         assert_eq!(key(Arc::clone(&remote), one).await.as_ref(), Some(&first), "the same in every turn");
         assert_ne!(key(remote, other).await.as_ref(), Some(&first));
         assert!(first.len() == 32 && first.bytes().all(|b| b.is_ascii_hexdigit()), "{first}");
         assert!(!first.contains(&one.to_string().to_lowercase()));
-        assert_eq!(key(model(dialect, Place::Local, CacheForm::Key), one).await, None);
-        assert_eq!(key(model(dialect, Place::Remote, CacheForm::Implicit), one).await, None);
+        assert_eq!(key(model(dialect, ModelPlace::Local, CacheForm::Key), one).await, None);
+        assert_eq!(key(model(dialect, ModelPlace::Remote, CacheForm::Implicit), one).await, None);
     }
 }

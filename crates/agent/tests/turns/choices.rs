@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use model::openai_chat::OpenAiChat;
 use model::{
-    Call, Dialect, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, PARSER_VERSION, Params,
-    Place, Prices, Prompt, Rates, RawResponse, SourceKind, Timings, reparse,
+    CallOrigin, Dialect, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace,
+    PARSER_VERSION, Params, Prices, Prompt, Rates, RawResponse, SourceKind, Timings, reparse,
 };
 
 use store::GenerationState;
@@ -24,7 +24,7 @@ impl Fixed {
     fn model(body: String) -> Arc<dyn Model> {
         let rates = Rates { input: 1_000_000, output: 10_000_000, ..Rates::FREE };
         let info = ModelInfo {
-            place: Place::Remote,
+            place: ModelPlace::Remote,
             kind: SourceKind::Remote,
             prices: Some(Prices::flat(rates)),
             completion_endpoint: false,
@@ -41,14 +41,14 @@ impl Model for Fixed {
         &self.info
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         OpenAiChat::default().encode(prompt, params, &self.info.name)
     }
 
     async fn send(
         &self,
-        request: &Encoded,
-        _: &Call,
+        request: &EncodedRequest,
+        _: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         exchange.spool.append(self.body.as_bytes()).unwrap();

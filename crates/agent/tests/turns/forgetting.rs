@@ -1,7 +1,7 @@
 //! Answers that come while something is forgotten.
 
 use drawloom_agent::AgentError;
-use store::{Forget, GenerationState, Place};
+use store::{Forget, ForgottenPlace, GenerationState};
 
 use crate::support::{FIRST, Gated, House, REST, WHO};
 
@@ -15,7 +15,7 @@ async fn an_answer_whose_request_held_what_is_forgotten_is_stopped_elsewhere_too
         let asked = requests.recv().await.unwrap();
         let what = Forget::Text("marzipan".to_owned());
         let preview = forgetting.runtime.forget_preview(&WHO, &what).await.unwrap();
-        assert!(preview.iter().any(|place| matches!(place, Place::Running { .. })), "{preview:?}");
+        assert!(preview.iter().any(|place| matches!(place, ForgottenPlace::Running { .. })), "{preview:?}");
         assert_eq!(forgetting.spools(), 1, "a preview removes nothing");
         forgetting.runtime.forget(&WHO, &what).await.unwrap();
         assert_eq!(forgetting.spools(), 0, "what was received is gone when it is done");
@@ -45,7 +45,7 @@ async fn an_answer_that_says_what_is_forgotten_is_stopped() {
         assert!(forgetting.runtime.forget(&WHO, &elsewhere).await.unwrap().places.is_empty());
         assert_eq!(forgetting.spools(), 1);
         let done = forgetting.runtime.forget(&WHO, &what).await.unwrap();
-        assert!(matches!(done.places[..], [Place::Running { .. }]), "{done:?}");
+        assert!(matches!(done.places[..], [ForgottenPlace::Running { .. }]), "{done:?}");
         asked
     });
     drop(held);

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use drawloom_agent::questions::Decision;
 use drawloom_agent::session::{EventLog, TurnIdentity};
 use drawloom_agent::steering::{HandedOver, hand_over};
-use drawloom_agent::{AgentError, Budget, Entered, Event, LEASE, SayId, SpendLimiter, TurnConfig};
+use drawloom_agent::{
+    AgentError, Budget, LEASE, OpenedSession, SayId, SessionEvent, SpendLimiter, TurnConfig,
+};
 use loom::plan::NewText;
 use loom::{NodeId, Op, Role};
 use model::{Cancel, Money};
 use serde_json::{Value, json};
 use store::home::HomeDir;
-use store::{Fence, Holder, With};
+use store::{AttachedWrites, Fence, LeaseOwner};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Gated, House, Process, WHO, config, script};
@@ -97,7 +99,7 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
             ..config(&model)
         };
         let elsewhere = TurnIdentity { tree: loom::TreeId::from_bytes([9; 16]), ..mine.clone() };
-        let remote = TurnIdentity { place: model::Place::Remote, ..mine.clone() };
+        let remote = TurnIdentity { place: model::ModelPlace::Remote, ..mine.clone() };
         for differs in [
             config(&near).identity(entered.tree),
             warmer.identity(entered.tree),
@@ -119,7 +121,7 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
                 hand_over(&runtime, &WHO, place, (&key, "two?", false), &log).await
             }
         });
-        while !matches!(events.next().await.unwrap().event, Event::Queued { .. }) {}
+        while !matches!(events.next().await.unwrap().event, SessionEvent::Queued { .. }) {}
         drop(asked);
         drop(requests.recv().await.unwrap());
         assert_eq!(control.await.unwrap().unwrap(), HandedOver::Answered);
@@ -157,10 +159,10 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
                     hand_over(&runtime, &WHO, place, (&key, "two?", true), &log).await
                 }
             });
-            while !matches!(session.next().await.unwrap().event, Event::Queued { .. }) {}
+            while !matches!(session.next().await.unwrap().event, SessionEvent::Queued { .. }) {}
             drop(asked);
             let question = loop {
-                if let Event::Question { question } = heard.next().await.unwrap().event {
+                if let SessionEvent::Question { question } = heard.next().await.unwrap().event {
                     break question;
                 }
             };
@@ -172,7 +174,7 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
             }
             assert_eq!(spoken.await.unwrap().unwrap(), HandedOver::Answered);
             let told = std::iter::from_fn(|| heard.next_held()).find_map(|heard| match heard.event {
-                Event::Answered { question: id, decision, .. } => Some((id, decision)),
+                SessionEvent::Answered { question: id, decision, .. } => Some((id, decision)),
                 _ => None,
             });
             assert_eq!(told, Some((question.id, decision)));
@@ -261,9 +263,9 @@ async fn a_message_to_one_who_then_sleeps_is_not_said_once_its_lease_is_past() {
     });
     assert_eq!(handed.unwrap(), HandedOver::NotTaken);
     // When it wakes, its number is past.
-    let with = With {
+    let with = AttachedWrites {
         guards: vec![store::Guard { lease: entered.session.lease(), fence: owner.fence }],
-        ..With::nothing()
+        ..AttachedWrites::nothing()
     };
     let said = Op::Append(NewText::owner("hello", Some(Role::User)));
     let late = owner.process.runtime.change(&WHO, entered.tree, &entered.view, said, with).await;
@@ -276,7 +278,7 @@ struct Said(tokio::io::Lines<tokio::io::BufReader<tokio::net::UnixStream>>);
 
 impl Said {
     /// Says something to the turn that runs, and waits until it is taken in.
-    async fn by_hand(owner: &Process, entered: &Entered, text: &str) -> Self {
+    async fn by_hand(owner: &Process, entered: &OpenedSession, text: &str) -> Self {
         let lease = owner.runtime.store.lease(&WHO, &entered.session.lease()).await.unwrap().unwrap();
         let run = owner.runtime.home.dir(HomeDir::Run).unwrap();
         let socket = run.join(format!("{}.sock", owner.runtime.instance));
@@ -310,14 +312,14 @@ impl Said {
 }
 
 /// Hands a text to the process that holds the session, for a turn of a gated model.
-async fn handed(process: &Process, entered: &Entered, text: &str) -> Result<HandedOver, AgentError> {
+async fn handed(process: &Process, entered: &OpenedSession, text: &str) -> Result<HandedOver, AgentError> {
     let (model, _) = Gated::gated();
     handed_as(process, entered, config(&model).identity(entered.tree), text).await
 }
 
 async fn handed_as(
     process: &Process,
-    entered: &Entered,
+    entered: &OpenedSession,
     identity: TurnIdentity,
     text: &str,
 ) -> Result<HandedOver, AgentError> {
@@ -329,7 +331,7 @@ async fn handed_as(
 /// A process that holds the session and whose side of the protocol the test plays.
 struct Fake {
     process: Process,
-    entered: Entered,
+    entered: OpenedSession,
     fence: Fence,
 }
 
@@ -337,7 +339,7 @@ impl Fake {
     async fn new(house: &House, other: &Process) -> Self {
         let process = house.process("chat");
         let entered = other.enter().await;
-        let holder = Holder::new(format!("{}/1", process.runtime.instance));
+        let holder = LeaseOwner::new(format!("{}/1", process.runtime.instance));
         let name = entered.session.lease();
         let fence = process.runtime.store.acquire_lease(&WHO, &name, &holder, LEASE).await.unwrap();
         Self { process, entered, fence }
@@ -352,7 +354,7 @@ impl Fake {
     async fn says(&self, other: &Process, text: &str) -> NodeId {
         let said = Op::Append(NewText::owner(text, Some(Role::User)));
         let (tree, view) = (self.entered.tree, &self.entered.view);
-        let applied = other.runtime.change(&WHO, tree, view, said, With::nothing()).await.unwrap();
+        let applied = other.runtime.change(&WHO, tree, view, said, AttachedWrites::nothing()).await.unwrap();
         applied.nodes.first().unwrap().0
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drawloom_agent::AgentError;
-use drawloom_agent::session::{MAX_WAITING, Operation, TurnInput, spawn};
+use drawloom_agent::session::{MAX_WAITING, SessionOperation, TurnInput, spawn};
 use loom::Finish;
 use model::Cancel;
 
@@ -46,7 +46,7 @@ async fn what_joined_a_turn_that_is_stopped_is_said_in_the_next_one_and_what_cam
     let talk = process.talk(config(&model), TurnInput::text("one")).await;
     let held = requests.recv().await.unwrap();
     talk.steer("two").await;
-    talk.session.send(Operation::Stop).await.unwrap();
+    talk.session.send(SessionOperation::Stop).await.unwrap();
     drop(requests.recv().await.unwrap());
     drop(held);
     let ended = talk.until_it_ends(Cancel::never()).await;
@@ -74,7 +74,7 @@ async fn the_sixty_fifth_is_rejected_by_name() {
     // The task takes them in while its model waits.
     let mut events = talk.session.events(1);
     let rejected = loop {
-        if let drawloom_agent::Event::Rejected { error, .. } = events.next().await.unwrap().event {
+        if let drawloom_agent::SessionEvent::Rejected { error, .. } = events.next().await.unwrap().event {
             break error;
         }
     };
@@ -140,12 +140,12 @@ async fn what_is_said_twice_under_one_key_is_said_once() {
     let mut events = session.events(1);
     for _ in 0..2 {
         let say = crate::support::said(key.clone(), Arc::new(config(&model)), TurnInput::text("once"));
-        session.send(Operation::Say(Box::new(say))).await.unwrap();
+        session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
     }
     session.close().await;
     let mut accepted = 0;
     while let Some(event) = events.next().await {
-        accepted += usize::from(matches!(event.event, drawloom_agent::Event::Accepted { .. }));
+        accepted += usize::from(matches!(event.event, drawloom_agent::SessionEvent::Accepted { .. }));
     }
     assert_eq!(accepted, 1);
     assert_eq!(process.texts().await, ["once", "yes"]);

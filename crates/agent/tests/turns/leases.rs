@@ -5,7 +5,7 @@ use std::time::Duration;
 use drawloom_agent::session::TurnInput;
 use drawloom_agent::{AgentError, LEASE};
 use loom::{Finish, Role};
-use store::{GenerationState, Holder, StoreError};
+use store::{GenerationState, LeaseOwner, StoreError};
 
 use crate::support::{FIRST, Gated, House, REST, WHO, config, script};
 
@@ -39,7 +39,7 @@ async fn a_session_whose_process_is_dead_is_free_at_once() {
     let house = House::new();
     let (dead, other) = (house.process("chat"), house.process("chat"));
     let entered = other.enter().await;
-    let holder = Holder::new(format!("{}/1", dead.runtime.instance));
+    let holder = LeaseOwner::new(format!("{}/1", dead.runtime.instance));
     let lease = entered.session.lease();
     dead.runtime.store.acquire_lease(&WHO, &lease, &holder, LEASE).await.unwrap();
     let model = script("{\"text\": \"yes\"}\n{\"text\": \"yes\"}");
@@ -216,13 +216,13 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
     let entered = process.enter().await;
     let name = entered.session.lease();
     let store = &process.runtime.store;
-    let take = async |who: &str| store.acquire_lease(&WHO, &name, &Holder::new(who), LEASE).await;
+    let take = async |who: &str| store.acquire_lease(&WHO, &name, &LeaseOwner::new(who), LEASE).await;
     let first = take("a").await.unwrap();
     assert!(matches!(take("b").await, Err(StoreError::Held { .. })));
     house.pass(PAST);
-    let with = |fence| store::With {
+    let with = |fence| store::AttachedWrites {
         guards: vec![store::Guard { lease: name.clone(), fence }],
-        ..store::With::nothing()
+        ..store::AttachedWrites::nothing()
     };
     // Nobody took it: the one who slept goes on.
     assert!(process.runtime.apply_rows(&WHO, entered.tree, with(first)).await.is_ok());
@@ -230,5 +230,5 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
     let refused = process.runtime.apply_rows(&WHO, entered.tree, with(first)).await;
     assert!(matches!(refused, Err(AgentError::Store(StoreError::Fenced { .. }))), "{refused:?}");
     assert!(process.runtime.apply_rows(&WHO, entered.tree, with(second)).await.is_ok());
-    assert!(process.runtime.apply_rows(&WHO, entered.tree, store::With::nothing()).await.is_ok());
+    assert!(process.runtime.apply_rows(&WHO, entered.tree, store::AttachedWrites::nothing()).await.is_ok());
 }

@@ -6,9 +6,9 @@ use drawloom_agent::GenerationRequest;
 use loom::plan::{NewText, NewTree};
 use loom::{Mode, Op, Role, TreeId, ViewName};
 use model::quirks::{LimitField, ThinkingForm};
-use model::{Connection, DialectName, Encoded, HttpModel, Model, ModelInfo, Quirks, Thinking};
+use model::{Connection, DialectName, EncodedRequest, HttpModel, Model, ModelInfo, Quirks, Thinking};
 use serde_json::Value;
-use store::With;
+use store::AttachedWrites;
 
 use crate::support::{House, Process, WHO, config};
 
@@ -23,7 +23,7 @@ fn model(dialect: DialectName, window: u32, output_limit: u32, quirks: Quirks) -
 }
 
 /// The limit a body asks for.
-fn limit(encoded: &Encoded) -> u64 {
+fn limit(encoded: &EncodedRequest) -> u64 {
     let body: Value = serde_json::from_slice(encoded.body()).unwrap();
     let fields =
         ["/max_tokens", "/max_completion_tokens", "/max_output_tokens", "/generationConfig/maxOutputTokens"];
@@ -38,16 +38,16 @@ async fn long(process: &Process, mode: Mode) -> TreeId {
     let tree = process.runtime.new_id::<TreeId>().unwrap();
     let view = ViewName::default();
     let op = Op::Create(NewTree { mode, title: "long".to_owned(), origin: None });
-    process.runtime.change(&WHO, tree, &view, op, With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &view, op, AttachedWrites::nothing()).await.unwrap();
     for turn in 0..60 {
         let role =
             (mode == Mode::Dialogue).then_some(if turn % 2 == 0 { Role::User } else { Role::Assistant });
         let text =
             NewText::owner(format!("{turn}. {}\n\n", "A tide came in and went out again. ".repeat(40)), role);
-        process.runtime.change(&WHO, tree, &view, Op::Append(text), With::nothing()).await.unwrap();
+        process.runtime.change(&WHO, tree, &view, Op::Append(text), AttachedWrites::nothing()).await.unwrap();
     }
     let last = NewText::owner("And then?".to_owned(), (mode == Mode::Dialogue).then_some(Role::User));
-    process.runtime.change(&WHO, tree, &view, Op::Append(last), With::nothing()).await.unwrap();
+    process.runtime.change(&WHO, tree, &view, Op::Append(last), AttachedWrites::nothing()).await.unwrap();
     tree
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drawloom_agent::questions::{Decision, QuestionId};
-use drawloom_agent::session::{Handle, Numbered, Operation, Text, TreeChoice, TurnInput, spawn};
-use drawloom_agent::{Budget, Event, SayId, SpendLimiter};
+use drawloom_agent::session::{FollowUp, Handle, Numbered, SessionOperation, TreeChoice, TurnInput, spawn};
+use drawloom_agent::{Budget, SayId, SessionEvent, SpendLimiter};
 use loom::{Finish, NodeId, Role, ViewName};
 use model::{Model, Money};
 use proptest::prelude::*;
@@ -76,25 +76,25 @@ impl Seen {
         let mut seen = Self::default();
         for Numbered { event, .. } in events {
             match event.clone() {
-                Event::Accepted { say, node, text, .. } => seen.accepted.push((say, node, text)),
-                Event::Delta { node, offset, text } => {
+                SessionEvent::Accepted { say, node, text, .. } => seen.accepted.push((say, node, text)),
+                SessionEvent::Delta { node, offset, text } => {
                     let written = seen.written.entry(node).or_default();
                     assert_eq!(offset, written.len() as u64, "a delta goes on where the text was");
                     written.push_str(&text);
                 }
-                Event::Committed { node, .. } => {
+                SessionEvent::Committed { node, .. } => {
                     assert!(seen.committed.insert(node.id, node.text).is_none(), "committed twice");
                 }
-                Event::Finished { says, .. } => seen.finished.extend(says),
-                Event::Rejected { say, .. } => {
+                SessionEvent::Finished { says, .. } => seen.finished.extend(says),
+                SessionEvent::Rejected { say, .. } => {
                     seen.rejected.insert(say);
                 }
-                Event::Question { question } => seen.asked.push(question.id),
-                Event::Answered { question, decision, .. } => {
+                SessionEvent::Question { question } => seen.asked.push(question.id),
+                SessionEvent::Answered { question, decision, .. } => {
                     assert!(seen.asked.contains(&question), "answered before it was asked");
                     assert!(seen.answered.insert(question, decision).is_none(), "answered twice");
                 }
-                Event::Started { .. } => {
+                SessionEvent::Started { .. } => {
                     let open = seen.asked.iter().find(|id| !seen.answered.contains_key(id));
                     assert_eq!(open, None, "it was not waited for the answer");
                 }
@@ -136,16 +136,16 @@ impl<'a> Rig<'a> {
         }
     }
 
-    fn text(&mut self, number: usize) -> Text {
+    fn text(&mut self, number: usize) -> FollowUp {
         let (key, text): (SayId, _) = (self.process.runtime.new_id().unwrap(), format!("text {number}"));
         self.said.push((key.clone(), text.clone()));
-        Text { key, text, view: ViewName::default() }
+        FollowUp { key, text, view: ViewName::default() }
     }
 
-    async fn say(&mut self, Text { key, text, .. }: Text, tree: TreeChoice) {
+    async fn say(&mut self, FollowUp { key, text, .. }: FollowUp, tree: TreeChoice) {
         let say = said(key, Arc::new(config(&self.model)), TurnInput::text(text));
         let say = drawloom_agent::session::Say { tree, attended: self.is_dear, ..say };
-        self.session.send(Operation::Say(Box::new(say))).await.unwrap();
+        self.session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
     }
 
     async fn does(&mut self, number: usize, step: Step) {
@@ -161,18 +161,18 @@ impl<'a> Rig<'a> {
             // Before anything was said there is no model to steer.
             Step::Steer if !self.said.is_empty() => {
                 let text = self.text(number);
-                self.session.send(Operation::Steer(text)).await.unwrap();
+                self.session.send(SessionOperation::Steer(text)).await.unwrap();
             }
             Step::Queue if !self.said.is_empty() => {
                 let text = self.text(number);
-                self.session.send(Operation::Queue(text)).await.unwrap();
+                self.session.send(SessionOperation::Queue(text)).await.unwrap();
             }
             Step::Repeat => {
                 if let Some((key, text)) = self.said.last().cloned() {
-                    self.say(Text { key, text, view: ViewName::default() }, TreeChoice::Current).await;
+                    self.say(FollowUp { key, text, view: ViewName::default() }, TreeChoice::Current).await;
                 }
             }
-            Step::Stop => self.session.send(Operation::Stop).await.unwrap(),
+            Step::Stop => self.session.send(SessionOperation::Stop).await.unwrap(),
             Step::Answer { yes, elsewhere } => {
                 self.answer(if yes { Decision::Approved } else { Decision::Denied }, elsewhere).await;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use context::{BootFile, Bootstrap, Manifest, PathRun};
 use drawloom_agent::TurnConfig;
 use drawloom_agent::session::TurnInput;
-use loom::rows::Injection;
+use loom::reader::Injection;
 use loom::{Digest, Trust};
 use model::{Cancel, Model};
 

@@ -8,8 +8,8 @@ use drawloom_agent::{AgentError, Budget, Fallbacks, Limit, SpendLimiter};
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
 use model::{
-    Call, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, Money, Params, Place, Prices, Prompt,
-    Rates, RawResponse, ScriptModel, SourceKind,
+    CallOrigin, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace, Money,
+    Params, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind,
 };
 use store::{Principal, UsageRow};
 
@@ -30,7 +30,7 @@ impl Far {
         let script = ScriptModel::from_text(name, lines, options).unwrap();
         let info = ModelInfo {
             provider: "far".to_owned(),
-            place: Place::Remote,
+            place: ModelPlace::Remote,
             kind: SourceKind::Remote,
             prices,
             host: Some("far.test".to_owned()),
@@ -50,14 +50,14 @@ impl Model for Far {
         &self.info
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.script.encode(prompt, params)
     }
 
     async fn send(
         &self,
-        request: &Encoded,
-        call: &Call,
+        request: &EncodedRequest,
+        call: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         self.asked.fetch_add(1, Ordering::SeqCst);

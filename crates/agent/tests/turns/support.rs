@@ -7,19 +7,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use context::{Bootstrap, Zone};
 use drawloom_agent::session::{
-    EventStream, Handle, Name, Operation, Say, Text, TreeChoice, TurnInput, spawn,
+    EventStream, FollowUp, Handle, Name, Say, SessionOperation, TreeChoice, TurnInput, spawn,
 };
 use drawloom_agent::steering::Listener;
 use drawloom_agent::{
-    AgentError, Chosen, CommittedNode, Entered, Event, Runtime, SayId, TurnConfig, TurnOutcome,
+    AgentError, Chosen, CommittedNode, OpenedSession, Runtime, SayId, SessionEvent, TurnConfig, TurnOutcome,
 };
-use loom::path::Exceptions;
+use loom::path::ViewOverrides;
 use loom::render::{Passage, tip, window};
 use loom::{Author, Digest, Finish, NodeId, Role, Trust};
 use model::script::ScriptOptions;
 use model::{
-    Call, Cancel, Clock, Dialect, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo,
-    PARSER_VERSION, Params, Place, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind, Timings,
+    CallOrigin, Cancel, Clock, Dialect, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo,
+    ModelPlace, PARSER_VERSION, Params, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind, Timings,
 };
 use store::home::{Home, HomeOptions};
 use store::instance::{About, Instance, InstanceId, Instances};
@@ -85,7 +85,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// The session `main`.
-    pub(crate) async fn enter(&self) -> Entered {
+    pub(crate) async fn enter(&self) -> OpenedSession {
         let chosen = Chosen { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
         self.runtime.enter(&WHO, &chosen, "hello").await.unwrap()
     }
@@ -112,7 +112,7 @@ impl Process {
         let events = session.events(session.next_event());
         let key: SayId = self.runtime.new_id().unwrap();
         let say = said(key.clone(), Arc::new(config), input);
-        session.send(Operation::Say(Box::new(say))).await.unwrap();
+        session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
         Talk { process: self, session, events, key }
     }
 
@@ -126,7 +126,7 @@ impl Process {
         let tree = self.enter().await.tree;
         let read = self.runtime.read(&WHO, tree, |rows| {
             let view = loom::ViewName::default();
-            let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
+            let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
             window(rows, &view, &path, None, 1_000)
         });
         let said = |passage: Passage| {
@@ -249,10 +249,10 @@ impl Talk<'_> {
     pub(crate) async fn finished(mut self) -> Result<Turned, Arc<AgentError>> {
         loop {
             match self.events.next().await.unwrap().event {
-                Event::Finished { says, outcome } if says.contains(&self.key) => {
+                SessionEvent::Finished { says, outcome } if says.contains(&self.key) => {
                     return Ok(Turned::of(*outcome));
                 }
-                Event::Rejected { say, error } if say == self.key => return Err(error.0),
+                SessionEvent::Rejected { say, error } if say == self.key => return Err(error.0),
                 _ => {}
             }
         }
@@ -266,12 +266,12 @@ impl Talk<'_> {
 
     /// Says something in the turn under way.
     pub(crate) async fn steer(&self, text: &str) {
-        let text = Text {
+        let text = FollowUp {
             key: self.process.runtime.new_id().unwrap(),
             text: text.to_owned(),
             view: loom::ViewName::default(),
         };
-        self.session.send(Operation::Steer(text)).await.unwrap();
+        self.session.send(SessionOperation::Steer(text)).await.unwrap();
     }
 
     /// What came of each model call until nothing was under way, and the texts it answered: first that of what was
@@ -286,21 +286,21 @@ impl Talk<'_> {
                 event = self.events.next() => event.unwrap().event,
                 () = cancel.cancelled(), if !stopped => {
                     stopped = true;
-                    self.session.send(Operation::Stop).await.unwrap();
+                    self.session.send(SessionOperation::Stop).await.unwrap();
                     continue;
                 }
             };
             match event {
-                Event::Notice { text } => self.process.heard.notes.lock().unwrap().push(text),
-                Event::Delta { text, .. } => self.process.heard.text.lock().unwrap().push_str(&text),
-                Event::Accepted { text, .. } => texts.push(text),
-                Event::Finished { outcome, .. } => {
+                SessionEvent::Notice { text } => self.process.heard.notes.lock().unwrap().push(text),
+                SessionEvent::Delta { text, .. } => self.process.heard.text.lock().unwrap().push_str(&text),
+                SessionEvent::Accepted { text, .. } => texts.push(text),
+                SessionEvent::Finished { outcome, .. } => {
                     ended.push((std::mem::take(&mut texts), Ok(Turned::of(*outcome))));
                 }
-                Event::Rejected { error, .. } => {
+                SessionEvent::Rejected { error, .. } => {
                     ended.push((Vec::new(), Err(error.0)));
                 }
-                Event::Idle if !ended.is_empty() => return ended,
+                SessionEvent::Idle if !ended.is_empty() => return ended,
                 _ => {}
             }
         }
@@ -351,7 +351,7 @@ impl Gated {
     /// The same on another machine, at a dollar for a thousand tokens of output.
     pub(crate) fn dear() -> (Arc<dyn Model>, mpsc::UnboundedReceiver<Asked>) {
         let prices = Some(Prices::flat(Rates { output: 1_000_000_000, ..Rates::FREE }));
-        let (place, kind) = (Place::Remote, SourceKind::Remote);
+        let (place, kind) = (ModelPlace::Remote, SourceKind::Remote);
         Self::with(|info| ModelInfo { place, kind, prices, ..info })
     }
 }
@@ -368,14 +368,14 @@ impl Model for Gated {
         &self.info
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         model::openai_chat::OpenAiChat::default().encode(prompt, params, &self.info.name)
     }
 
     async fn send(
         &self,
-        request: &Encoded,
-        _: &Call,
+        request: &EncodedRequest,
+        _: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         let mut body = Vec::new();

@@ -33,10 +33,10 @@ impl App {
     ///
     /// # Errors
     /// Not found, or ambiguous.
-    pub async fn node(&self, asker: &Asker, arg: &NodeArg) -> Result<Named, CommandError> {
+    pub async fn node(&self, asker: &Asker, arg: &NodeArg) -> Result<NamedNode, CommandError> {
         let (tree, view) = self.tree(asker, &arg.tree).await?;
         let found = self.node_anywhere(asker, Some(tree), &arg.node).await?;
-        Ok(Named { view, ..found })
+        Ok(NamedNode { view, ..found })
     }
 
     /// The node of this name, in `tree` or anywhere.
@@ -62,7 +62,7 @@ impl App {
         asker: &Asker,
         tree: Option<TreeId>,
         name: &str,
-    ) -> Result<Named, CommandError> {
+    ) -> Result<NamedNode, CommandError> {
         let missing = || {
             let hint = "`drawloom tree show TREE` shows the nodes with their short ids";
             CommandError::not_found("node", name, hint)
@@ -76,7 +76,7 @@ impl App {
             return Err(missing());
         }
         let view = ViewName::default();
-        Ok(Named {
+        Ok(NamedNode {
             tree: found.tree,
             view,
             node: found.node,
@@ -88,7 +88,7 @@ impl App {
 
 /// A node that was named, with its tree and view.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedNode {
     /// Its tree.
     pub tree: TreeId,
     /// The view.

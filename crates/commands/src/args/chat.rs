@@ -9,7 +9,7 @@ use super::think::Think;
 
 /// `chat`.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
-pub struct Chat {
+pub struct ChatArgs {
     /// Say this, print the answer and end. `-` reads standard input.
     #[arg(short, long, value_name = "TEXT")]
     #[serde(default)]

@@ -13,7 +13,7 @@ pub struct Cost {
     /// What the rows are about.
     #[arg(long, default_value = "model")]
     #[serde(default)]
-    pub by: By,
+    pub by: CostGrouping,
 }
 
 /// Since when.
@@ -32,7 +32,7 @@ pub enum Period {
 /// What the rows are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum CostGrouping {
     /// The model that was asked.
     #[default]
     Model,
@@ -49,7 +49,7 @@ impl Cost {
         let mut words = words.split_whitespace();
         while let Some(word) = words.next() {
             match word {
-                "by" => cost.by = By::from_str(words.next()?, false).ok()?,
+                "by" => cost.by = CostGrouping::from_str(words.next()?, false).ok()?,
                 period => cost.period = Period::from_str(period, false).ok()?,
             }
         }
@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn both_words_may_be_left_out() {
         let read = |words| Cost::parse(words).map(|cost| (cost.period, cost.by));
-        assert_eq!(read(""), Some((Period::Month, By::Model)));
-        assert_eq!(read("today by session"), Some((Period::Today, By::Session)));
-        assert_eq!(read("by purpose"), Some((Period::Month, By::Purpose)));
+        assert_eq!(read(""), Some((Period::Month, CostGrouping::Model)));
+        assert_eq!(read("today by session"), Some((Period::Today, CostGrouping::Session)));
+        assert_eq!(read("by purpose"), Some((Period::Month, CostGrouping::Purpose)));
         for wrong in ["yesterday", "by", "by mood"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }

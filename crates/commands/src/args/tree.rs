@@ -17,13 +17,13 @@ pub enum TreeCommand {
     /// List trees, the one changed last first.
     List(List),
     /// Show the nodes of the active path, from the tip upwards; with --all every node.
-    Show(Show),
+    Show(ShowArgs),
     /// Print the text a view shows, drafts included.
-    Text(Text),
+    Text(TextArgs),
     /// Commit a text after the tip.
     Append(Append),
     /// Set the working buffer, or a pending edit of a node.
-    Draft(Draft),
+    Draft(DraftArgs),
     /// Change the text of a node; what hangs below it stays.
     Edit(Edit),
     /// Branch inside a passage: keep the text before a place and go on from there.
@@ -37,7 +37,7 @@ pub enum TreeCommand {
     /// Show this version of its passage.
     Select(NodeArg),
     /// Accept what stands above as the basis of a passage, so that it no longer counts as drifted.
-    Keep(Keep),
+    Keep(KeepArgs),
     /// Hide a passage, or with --version one version of it.
     Prune(Flag),
     /// Show a pruned passage or version again.
@@ -59,11 +59,11 @@ pub enum TreeCommand {
     /// Move the start of the window forward.
     Compact(Compact),
     /// Take the newest thing back.
-    Undo(Step),
+    Undo(StepArgs),
     /// Do it again.
-    Redo(Step),
+    Redo(StepArgs),
     /// List the operations of a tree, newest first.
-    Log(Log),
+    Log(LogArgs),
     /// Work with the views of a tree.
     View(View),
     /// Compare the paths to two nodes.
@@ -83,9 +83,9 @@ pub enum TreeCommand {
     /// Write a tree to a file. Says what it contains first.
     Export(Export),
     /// Take in a file of trees.
-    Import(super::care::Import),
+    Import(super::maintenance::ImportArgs),
     /// Search the text of nodes.
-    Search(super::care::Search),
+    Search(super::maintenance::Search),
 }
 
 /// How a tree is shown and edited by default.
@@ -131,7 +131,7 @@ pub struct List {
 
 /// `tree show`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Show {
+pub struct ShowArgs {
     /// The tree.
     #[command(flatten)]
     #[serde(flatten)]
@@ -160,7 +160,7 @@ const fn page() -> usize {
 
 /// `tree text`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Text {
+pub struct TextArgs {
     /// The tree.
     #[command(flatten)]
     #[serde(flatten)]
@@ -188,7 +188,7 @@ pub struct Append {
 
 /// `tree draft`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Draft {
+pub struct DraftArgs {
     /// The tree.
     #[command(flatten)]
     #[serde(flatten)]
@@ -345,7 +345,7 @@ pub struct Regenerate {
 
 /// `tree keep`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Keep {
+pub struct KeepArgs {
     /// The node.
     #[command(flatten)]
     #[serde(flatten)]
@@ -421,7 +421,7 @@ pub struct Compact {
 
 /// `tree undo`, `redo`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Step {
+pub struct StepArgs {
     /// The tree.
     #[command(flatten)]
     #[serde(flatten)]
@@ -430,7 +430,7 @@ pub struct Step {
 
 /// `tree log`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Log {
+pub struct LogArgs {
     /// The tree.
     #[command(flatten)]
     #[serde(flatten)]

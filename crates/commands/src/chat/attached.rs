@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use context::Target;
+use context::TargetModel;
 use loom::plan::NewText;
 use loom::{Author, Block, Digest, Role, Trust};
 use media::{MediaKind, PictureError};
@@ -90,7 +90,7 @@ impl Attached {
     /// Refuses what a model does not take.
     fn admit(&self, info: &ModelInfo) -> Result<(), CommandError> {
         let Some(medium) = &self.medium else { return Ok(()) };
-        let target = Target::of(info);
+        let target = TargetModel::of(info);
         let (takes, says, what, key) = if medium.kind.is_sound() {
             (target.sounds, info.audio, "sounds", "audio")
         } else {

@@ -1,7 +1,7 @@
 //! The state of a conversation: which session, and how a model is asked there.
 
 use agent::session::Name;
-use agent::{AgentError, Chosen, Entered, TurnConfig};
+use agent::{AgentError, Chosen, OpenedSession, TurnConfig};
 use context::Zone;
 use loom::ViewName;
 use model::Thinking;
@@ -13,7 +13,7 @@ use super::position;
 use super::say::TurnShown;
 use super::sessions::{masked_name, session_name};
 use crate::app::App;
-use crate::args::chat::Chat;
+use crate::args::chat::ChatArgs;
 use crate::args::think::Think;
 use crate::error::CommandError;
 use crate::rights::Asker;
@@ -52,7 +52,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When the name is none, a file cannot be read, or as the store says.
-    pub async fn open(app: &App, asker: &Asker, args: &Chat) -> Result<Self, CommandError> {
+    pub async fn open(app: &App, asker: &Asker, args: &ChatArgs) -> Result<Self, CommandError> {
         let (name, view, kind) = if args.temp {
             let id = app.runtime.new_id::<loom::TreeId>()?;
             (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
@@ -106,7 +106,7 @@ impl Conversation {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn entered(&self, app: &App, asker: &Asker) -> Result<Option<Entered>, CommandError> {
+    pub async fn entered(&self, app: &App, asker: &Asker) -> Result<Option<OpenedSession>, CommandError> {
         if self.anew {
             return Ok(None);
         }
@@ -118,11 +118,11 @@ impl Conversation {
         &self,
         app: &App,
         asker: &Asker,
-    ) -> Result<Option<Entered>, CommandError> {
+    ) -> Result<Option<OpenedSession>, CommandError> {
         let found = app.runtime.session(&asker.principal, &self.chosen).await?;
         Ok(found.and_then(|session| {
             let tree = session.tree()?;
-            Some(Entered { session: session.id, name: session.name, tree, view: self.view.clone() })
+            Some(OpenedSession { session: session.id, name: session.name, tree, view: self.view.clone() })
         }))
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent::{Entered, TurnConfig};
-use model::{Model, ModelInfo, Params, Place, Thinking};
+use agent::{OpenedSession, TurnConfig};
+use model::{Model, ModelInfo, ModelPlace, Params, Thinking};
 
 use super::Conversation;
 use crate::app::App;
@@ -11,7 +11,7 @@ use crate::args::tree::Sampling;
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::generate;
-use crate::results::slash::{ModelShown, ThinkShown};
+use crate::results::slash::{ModelStatus, ThinkShown};
 use crate::thinking;
 
 impl Conversation {
@@ -30,7 +30,7 @@ impl Conversation {
     pub(crate) fn request(
         &mut self,
         app: &App,
-        entered: &Entered,
+        entered: &OpenedSession,
     ) -> Result<agent::GenerationRequest, CommandError> {
         Ok(self.config(app)?.request(entered.tree, &entered.view))
     }
@@ -147,7 +147,7 @@ impl Conversation {
     }
 
     /// Asks another model from now on, or shows which one is asked.
-    pub(crate) fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelShown, CommandError> {
+    pub(crate) fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelStatus, CommandError> {
         let place = |config: &TurnConfig| (config.model.info().place, config.model.info().provider.clone());
         let before = self.config.as_ref().map(place);
         if let Some(name) = name {
@@ -161,14 +161,14 @@ impl Conversation {
         let config = self.config(app)?;
         let (now, info) = (place(config), config.model.info());
         let mut model = shown(info);
-        if name.is_some() && info.place == Place::Remote && before != Some(now) {
+        if name.is_some() && info.place == ModelPlace::Remote && before != Some(now) {
             model.notice = Some(egress_notice::notice("session", info));
         }
         Ok(model)
     }
 
     /// The model that is asked, as it is shown; none before one was needed.
-    pub(crate) fn model_shown(&self) -> Option<ModelShown> {
+    pub(crate) fn model_shown(&self) -> Option<ModelStatus> {
         self.config.as_ref().map(|config| shown(config.model.info()))
     }
 
@@ -180,7 +180,7 @@ impl Conversation {
     }
 }
 
-fn shown(info: &ModelInfo) -> ModelShown {
+fn shown(info: &ModelInfo) -> ModelStatus {
     let model = format!("{}/{}", info.provider, info.name);
-    ModelShown { model, place: info.place, window: info.window, notice: None }
+    ModelStatus { model, place: info.place, window: info.window, notice: None }
 }

@@ -9,9 +9,9 @@ use super::conversation::{fork_name, place};
 use super::sessions::{forks_of, session_name, taken};
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::slash::Went;
+use crate::results::slash::SessionMoved;
 use crate::rights::Asker;
-use crate::slash::Known;
+use crate::slash::CompletionNames;
 
 impl Conversation {
     /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet.
@@ -20,7 +20,7 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         name: Option<&str>,
-    ) -> Result<Went, CommandError> {
+    ) -> Result<SessionMoved, CommandError> {
         if let Some(name) = name {
             self.keeps_a_name()?;
             let chosen = Chosen { name: session_name(app, name)?, ..self.chosen.clone() };
@@ -33,7 +33,12 @@ impl Conversation {
     }
 
     /// Goes on in another session of the workspace, or in a fork.
-    pub(crate) async fn switch(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
+    pub(crate) async fn switch(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        to: &str,
+    ) -> Result<SessionMoved, CommandError> {
         self.keeps_a_name()?;
         let (name, view) = place(app, to)?;
         let chosen = Chosen { name, ..self.chosen.clone() };
@@ -57,7 +62,12 @@ impl Conversation {
     }
 
     /// Gives the session another name; one in which nothing was said yet only gets to be called so.
-    pub(crate) async fn rename(&mut self, app: &App, asker: &Asker, to: &str) -> Result<Went, CommandError> {
+    pub(crate) async fn rename(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        to: &str,
+    ) -> Result<SessionMoved, CommandError> {
         self.keeps_a_name()?;
         let chosen = Chosen { name: session_name(app, to)?, ..self.chosen.clone() };
         match app.runtime.session(&asker.principal, &self.chosen).await? {
@@ -82,7 +92,7 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         name: Option<&str>,
-    ) -> Result<Went, CommandError> {
+    ) -> Result<SessionMoved, CommandError> {
         let entered = self.entered(app, asker).await?.ok_or_else(|| {
             CommandError::usage("there is nothing to fork yet", "say something first, or /new begins anew")
         })?;
@@ -109,7 +119,7 @@ impl Conversation {
     }
 
     /// Names for the completion of the next input line. What cannot be read is not offered.
-    pub async fn known(&self, app: &App, asker: &Asker) -> Known {
+    pub async fn known(&self, app: &App, asker: &Asker) -> CompletionNames {
         let models = app.models.names();
         let filter = store::SessionFilter {
             workspace: Some(self.chosen.workspace.clone()),
@@ -123,12 +133,12 @@ impl Conversation {
             let forks = app.read(asker, entered.tree, forks_of).await.unwrap_or_default();
             sessions.extend(forks.into_iter().map(|fork| format!("{}:{fork}", entered.name)));
         }
-        Known { sessions, models }
+        CompletionNames { sessions, models }
     }
 
-    async fn went(&self, app: &App, asker: &Asker) -> Result<Went, CommandError> {
+    async fn went(&self, app: &App, asker: &Asker) -> Result<SessionMoved, CommandError> {
         let tree = self.entered(app, asker).await?.map(|entered| entered.tree);
-        Ok(Went { session: self.name(), tree })
+        Ok(SessionMoved { session: self.name(), tree })
     }
 
     /// A temporary conversation is one session, and nothing of it outlives it.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent::{Prepared, RequestVariant, Runtime};
+use agent::{PreparedRequest, RequestVariant, Runtime};
 use loom::plan::NewText;
 use loom::{Op, Role, ViewName};
-use store::{Store, With};
+use store::{AttachedWrites, Store};
 
 use super::Conversation;
 use crate::app::App;
@@ -29,7 +29,7 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         said: Option<String>,
-    ) -> Result<Prepared, CommandError> {
+    ) -> Result<PreparedRequest, CommandError> {
         let who = &asker.principal;
         if let Some(entered) = self.entered(app, asker).await? {
             let mut ask = self.request(app, &entered)?;
@@ -46,7 +46,7 @@ impl Conversation {
         let scratch = Runtime { store: Arc::new(Store::in_memory()?), ..app.runtime.clone() };
         let entered = scratch.enter(who, &self.chosen, &text).await?;
         let op = Op::Append(NewText::owner(text, Some(Role::User)));
-        scratch.change(who, entered.tree, &entered.view, op, With::nothing()).await?;
+        scratch.change(who, entered.tree, &entered.view, op, AttachedWrites::nothing()).await?;
         Ok(self.request(app, &entered)?.prepare(&scratch, who).await?)
     }
 }

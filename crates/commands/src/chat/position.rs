@@ -2,8 +2,8 @@
 
 use agent::stored;
 use context::{Manifest, Zone};
-use loom::{Digest, NodeId, Position, PositionId, Role, RowError, Rows, ViewName, render, resolve};
-use model::Usage;
+use loom::{Digest, NodeId, Position, PositionId, Role, RowError, TreeReader, ViewName, render, resolve};
+use model::TokenUsage;
 
 /// Positions looked at upwards for the last request of a session.
 const LOOK_UP: usize = 64;
@@ -11,7 +11,7 @@ const LOOK_UP: usize = 64;
 const LOOK_UP_SAID: usize = 256;
 
 /// Where a view stands.
-pub(crate) struct Stand {
+pub(crate) struct ViewPosition {
     /// The node that is shown there.
     pub(crate) node: NodeId,
     /// Its short id.
@@ -27,7 +27,7 @@ pub(crate) struct Last {
     /// What was sent.
     pub(crate) manifest: Manifest,
     /// Tokens as reported.
-    pub(crate) usage: Option<Usage>,
+    pub(crate) usage: Option<TokenUsage>,
 }
 
 impl Last {
@@ -54,14 +54,14 @@ impl Last {
 }
 
 /// Where a view of a tree stands.
-pub(crate) fn stand(rows: &dyn Rows, view: &ViewName) -> Result<Stand, RowError> {
+pub(crate) fn stand(rows: &dyn TreeReader, view: &ViewName) -> Result<ViewPosition, RowError> {
     let at = render::tip(rows, view)?;
     let node = resolve::shown(rows, view, at)?;
     let short_id = rows.node(node)?.map(|row| row.short_id).unwrap_or_default();
-    Ok(Stand { node, short_id, last: last(rows, at)? })
+    Ok(ViewPosition { node, short_id, last: last(rows, at)? })
 }
 
-fn last(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
+fn last(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowError> {
     for position in rows.upwards(at, LOOK_UP)? {
         if let Some(last) = request(rows, position.id)? {
             return Ok(Some(last));
@@ -71,7 +71,7 @@ fn last(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
 }
 
 /// The request that was answered at a position.
-fn request(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
+fn request(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowError> {
     let original = at.original();
     let Some(generation) = rows.node(original)?.and_then(|row| row.node.generation) else { return Ok(None) };
     let Some(generation) = rows.generation(generation)? else { return Ok(None) };
@@ -81,13 +81,13 @@ fn request(rows: &dyn Rows, at: PositionId) -> Result<Option<Last>, RowError> {
 }
 
 /// The last requests on the path of a view, the newest first.
-pub(crate) fn requests(rows: &dyn Rows, view: &ViewName) -> Result<Vec<Last>, RowError> {
+pub(crate) fn requests(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<Last>, RowError> {
     let path = rows.upwards(render::tip(rows, view)?, LOOK_UP)?;
     path.iter().filter_map(|position| request(rows, position.id).transpose()).collect()
 }
 
 /// The last thing that was said on the path of a view.
-pub(crate) fn said_last(rows: &dyn Rows, view: &ViewName) -> Result<Option<PositionId>, RowError> {
+pub(crate) fn said_last(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<PositionId>, RowError> {
     let path = rows.upwards(render::tip(rows, view)?, LOOK_UP_SAID)?;
     Ok(path.iter().find(|position| is_said(position)).map(|position| position.id))
 }

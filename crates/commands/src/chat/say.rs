@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use agent::session::{EventStream, Handle, Numbered, Operation, Say, TreeChoice, TurnInput, spawn, title};
-use agent::{AgentError, Entered, Event, SayId, TurnOutcome};
+use agent::session::{
+    EventStream, Handle, Numbered, Say, SessionOperation, TreeChoice, TurnInput, spawn, title,
+};
+use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
 use context::Zone;
 use loom::plan::NewText;
 use loom::{Author, Role, Trust};
@@ -22,7 +24,7 @@ pub(super) struct TurnShown {
     pub(super) session: Handle,
     events: EventStream,
     key: SayId,
-    entered: Entered,
+    entered: OpenedSession,
     /// Whether what was said here is answered, or was rejected.
     is_over: bool,
     /// Whether it was told to stop.
@@ -31,7 +33,7 @@ pub(super) struct TurnShown {
 
 /// What happened in a turn that is shown.
 #[derive(Debug)]
-pub enum Step {
+pub enum TurnStep {
     /// Something else was said in it, here or by another process.
     Joined { text: String, remote: bool },
     /// What was said here, or joined it, is answered or will not be.
@@ -84,7 +86,7 @@ impl Conversation {
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
                 self.keep_settings(app, asker).await?;
-                (Entered { view: self.view.clone(), ..entered }, TreeChoice::Current)
+                (OpenedSession { view: self.view.clone(), ..entered }, TreeChoice::Current)
             }
         };
         let files = self.attached.iter();
@@ -133,7 +135,7 @@ impl Conversation {
         &mut self,
         app: &App,
         asker: &Asker,
-        entered: Entered,
+        entered: OpenedSession,
         tree: TreeChoice,
         input: TurnInput,
     ) -> Result<(), CommandError> {
@@ -153,7 +155,7 @@ impl Conversation {
             trust: Trust::Owner,
             attended: app.frontend.is_attended(),
         };
-        session.send(Operation::Say(Box::new(say))).await?;
+        session.send(SessionOperation::Say(Box::new(say))).await?;
         self.turn = Some(TurnShown { session, events, key, entered, is_over: false, is_stopped: false });
         Ok(())
     }
@@ -163,17 +165,18 @@ impl Conversation {
         &mut self,
         app: &App,
         asker: &Asker,
-        entered: &Entered,
+        entered: &OpenedSession,
         info: &model::ModelInfo,
     ) -> Result<(), CommandError> {
         let told = Some((entered.name.clone(), info.provider.clone()));
-        if info.place == model::Place::Local || self.told == told {
+        if info.place == model::ModelPlace::Local || self.told == told {
             return Ok(());
         }
         let (view, provider) = (entered.view.clone(), info.provider.clone());
         let before = app.read(asker, entered.tree, move |rows| {
             let last = position::stand(rows, &view)?.last.map(|last| last.manifest.model);
-            Ok(last.is_some_and(|model| model.place == model::Place::Remote && model.provider == provider))
+            Ok(last
+                .is_some_and(|model| model.place == model::ModelPlace::Remote && model.provider == provider))
         });
         if !before.await? {
             app.frontend.note(&egress_notice::notice("session", info));
@@ -184,7 +187,7 @@ impl Conversation {
 
     /// Shows the turn until something else than text has come of it; none once nothing is under way in the session.
     /// Cancel-safe but for the one step that has been taken from the events.
-    pub async fn next(&mut self, app: &App, asker: &Asker) -> Option<Step> {
+    pub async fn next(&mut self, app: &App, asker: &Asker) -> Option<TurnStep> {
         let shown = app.shown();
         loop {
             let turn = self.turn.as_mut()?;
@@ -194,20 +197,20 @@ impl Conversation {
                 () = cancel.cancelled(), if !turn.is_stopped => {
                     turn.is_stopped = true;
                     // A session that has ended needs no stop.
-                    let _ = turn.session.send(Operation::Stop).await;
+                    let _ = turn.session.send(SessionOperation::Stop).await;
                     continue;
                 }
             };
             let Some(Numbered { event, .. }) = event else {
                 let failed = !std::mem::replace(&mut turn.is_over, true);
                 self.turn = None;
-                return failed.then(|| Step::Done(Box::new(Err(AgentError::Closed.into()))));
+                return failed.then(|| TurnStep::Done(Box::new(Err(AgentError::Closed.into()))));
             };
             shown.show(&event);
             match event {
-                Event::Accepted { say, text, remote, .. } => {
+                SessionEvent::Accepted { say, text, remote, .. } => {
                     if say != turn.key {
-                        return Some(Step::Joined { text, remote });
+                        return Some(TurnStep::Joined { text, remote });
                     }
                     self.anew = false;
                     let waited = std::mem::take(&mut self.attached);
@@ -217,18 +220,18 @@ impl Conversation {
                         app.frontend.note(&format!("files that were sent still wait: {}", error.message));
                     }
                 }
-                Event::Finished { says, outcome } => {
+                SessionEvent::Finished { says, outcome } => {
                     let own = says.contains(&turn.key);
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
                     let entered = turn.entered.clone();
-                    return Some(Step::Done(Box::new(self.ended(app, asker, &entered, *outcome).await)));
+                    return Some(TurnStep::Done(Box::new(self.ended(app, asker, &entered, *outcome).await)));
                 }
-                Event::Rejected { say, error } => {
+                SessionEvent::Rejected { say, error } => {
                     turn.is_over |= say == turn.key;
-                    return Some(Step::Done(Box::new(Err(error.0.as_ref().into()))));
+                    return Some(TurnStep::Done(Box::new(Err(error.0.as_ref().into()))));
                 }
-                Event::Idle if turn.is_over => {
+                SessionEvent::Idle if turn.is_over => {
                     self.turn = None;
                     return None;
                 }
@@ -244,8 +247,8 @@ impl Conversation {
     pub async fn answer(&mut self, app: &App, asker: &Asker) -> Result<Chatted, CommandError> {
         while let Some(step) = self.next(app, asker).await {
             match step {
-                Step::Done(done) if self.turn.as_ref().is_none_or(|turn| turn.is_over) => return *done,
-                Step::Done(_) | Step::Joined { .. } => {}
+                TurnStep::Done(done) if self.turn.as_ref().is_none_or(|turn| turn.is_over) => return *done,
+                TurnStep::Done(_) | TurnStep::Joined { .. } => {}
             }
         }
         Err(AgentError::Closed.into())
@@ -256,10 +259,10 @@ impl Conversation {
         &self,
         app: &App,
         asker: &Asker,
-        entered: &Entered,
+        entered: &OpenedSession,
         outcome: TurnOutcome,
     ) -> Result<Chatted, CommandError> {
-        let place = Entered { tree: outcome.tree, ..entered.clone() };
+        let place = OpenedSession { tree: outcome.tree, ..entered.clone() };
         let is_here = !outcome.elsewhere;
         let done = self.chatted(app, outcome)?;
         if is_here {

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use agent::Chosen;
 use agent::session::Name;
 use loom::cell::CellScope;
-use loom::{CellKey, RowError, Rows, ViewName};
+use loom::{CellKey, RowError, TreeReader, ViewName};
 use store::{Session, SessionFilter, SessionKind, StoreError};
 
 use super::position::stand;
 use crate::app::App;
 use crate::args::chat::SessionsCommand;
 use crate::error::CommandError;
-use crate::results::chat::{SessionShown, Sessions};
-use crate::results::{Done, Outcome};
+use crate::results::chat::{SessionShown, SessionsShown};
+use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 
 /// `sessions`.
@@ -21,7 +21,7 @@ pub(crate) async fn sessions(
     app: &App,
     asker: &Asker,
     command: SessionsCommand,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     match command {
         SessionsCommand::List { archived, all } => {
             let workspace = (!all).then(|| app.workspace.key.clone());
@@ -32,11 +32,11 @@ pub(crate) async fn sessions(
             for session in found {
                 sessions.push(shown(app, asker, session).await?);
             }
-            Ok(Outcome::Sessions(Sessions { sessions }))
+            Ok(CommandOutcome::Sessions(SessionsShown { sessions }))
         }
         SessionsCommand::Show { name } => {
             let session = session_named(app, asker, &name, false).await?;
-            Ok(Outcome::Session(shown(app, asker, session).await?))
+            Ok(CommandOutcome::Session(shown(app, asker, session).await?))
         }
         SessionsCommand::Rename { name, to } => {
             let session = session_named(app, asker, &name, false).await?;
@@ -125,7 +125,7 @@ pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<
     let trees = session.trees.iter().map(|tree| tree.id).collect();
     let (mut tip, mut zone, mut forks) = (None, None, Vec::new());
     if let Some(tree) = session.tree() {
-        let read = |rows: &dyn Rows| Ok((stand(rows, &ViewName::default())?, forks_of(rows)?));
+        let read = |rows: &dyn TreeReader| Ok((stand(rows, &ViewName::default())?, forks_of(rows)?));
         let (stand, found) = app.read(asker, tree, read).await?;
         (tip, zone, forks) = (Some(stand.node), stand.last.map(|last| last.zone()), found);
     }
@@ -146,7 +146,7 @@ pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<
 }
 
 /// The forks of a session: views of its tree besides the main one.
-pub(super) fn forks_of(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
+pub(super) fn forks_of(rows: &dyn TreeReader) -> Result<Vec<String>, RowError> {
     let views = rows.cells(&CellScope::Views)?.into_iter().filter_map(|(key, cell)| match key {
         CellKey::View { view } if cell.value.as_text().is_some() => Some(view),
         _ => None,

@@ -4,7 +4,7 @@
 //! commands wait until the turn is done. What waits and was not queued is not overtaken by what is typed behind it.
 
 use agent::SayId;
-use agent::session::{Handle, Operation, Text};
+use agent::session::{FollowUp, Handle, SessionOperation};
 use loom::ViewName;
 
 use super::Conversation;
@@ -45,7 +45,7 @@ impl Steering {
         let command = match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
-                let sent = self.send(app, app.masked(&text), Operation::Steer).await?;
+                let sent = self.send(app, app.masked(&text), SessionOperation::Steer).await?;
                 return Ok(if sent { Steered::Joins } else { self.waits(line) });
             }
             Input::Command(command) => command,
@@ -61,7 +61,7 @@ impl Steering {
             }
             SlashCommand::Queue { text } => {
                 let text = app.masked(&text);
-                if self.send(app, text.clone(), Operation::Queue).await? {
+                if self.send(app, text.clone(), SessionOperation::Queue).await? {
                     Steered::Queued
                 } else {
                     self.waits(&slash::as_text(&text))
@@ -75,7 +75,7 @@ impl Steering {
     pub async fn stop(&self) {
         if let Some(session) = &self.session {
             // One that has ended needs no stop.
-            let _ = session.send(Operation::Stop).await;
+            let _ = session.send(SessionOperation::Stop).await;
         }
     }
 
@@ -83,7 +83,7 @@ impl Steering {
     pub async fn end(&self) {
         self.stop().await;
         if let Some(session) = &self.session {
-            let _ = session.send(Operation::Close).await;
+            let _ = session.send(SessionOperation::Close).await;
         }
     }
 
@@ -97,13 +97,13 @@ impl Steering {
         &self,
         app: &App,
         text: String,
-        operation: fn(Text) -> Operation,
+        operation: fn(FollowUp) -> SessionOperation,
     ) -> Result<bool, CommandError> {
         let Some(session) = self.session.as_ref().filter(|_| !self.behind && !text.trim().is_empty()) else {
             return Ok(false);
         };
         let key: SayId = app.runtime.new_id()?;
-        let text = Text { key, text, view: self.view.clone() };
+        let text = FollowUp { key, text, view: self.view.clone() };
         Ok(session.send(operation(text)).await.is_ok())
     }
 }

@@ -3,9 +3,9 @@
 //! What was told is read off the tree: a notice belongs to the first request on the path that reached its zone, in
 //! whichever process that was.
 
-use agent::Entered;
-use context::{Load, Manifest, Wrap, WrapMode, Zone};
-use loom::{RowError, Rows, ViewName};
+use agent::OpenedSession;
+use context::{Load, Manifest, WrapDecision, WrapMode, Zone};
+use loom::{RowError, TreeReader, ViewName};
 use store::SessionKind;
 
 use super::{Conversation, position};
@@ -28,7 +28,7 @@ struct WindowUsage {
 
 impl WindowUsage {
     /// At the last request of a view; none where there was none.
-    fn read(rows: &dyn Rows, view: &ViewName) -> Result<Option<Self>, RowError> {
+    fn read(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Self>, RowError> {
         let requests = position::requests(rows, view)?;
         let Some((last, earlier)) = requests.split_first() else { return Ok(None) };
         let load = Load {
@@ -54,19 +54,19 @@ impl WindowUsage {
         }
         let full = percent(self.load.share());
         match self.load.decide(mode) {
-            Wrap::FixedLoad => Some(format!(
+            WrapDecision::FixedLoad => Some(format!(
                 "{full} of the window is in use, and a new session would hardly help: {}",
                 listed(&self.sources)
             )),
-            Wrap::Ask | Wrap::Do => {
+            WrapDecision::Ask | WrapDecision::Do => {
                 let fresh = percent(self.load.fresh as f64 / self.load.window.max(1) as f64);
                 Some(format!(
                     "{full} of the window is in use; a new session would begin at {fresh}: /new or `chat --new` begins one, \
                      and what was said stays in its earlier tree"
                 ))
             }
-            Wrap::No if zone == Zone::Red => Some(format!("{full} of the window is in use")),
-            Wrap::No => {
+            WrapDecision::No if zone == Zone::Red => Some(format!("{full} of the window is in use")),
+            WrapDecision::No => {
                 Some(format!("{full} of the window is in use: bring what is under way to an end (/zone)"))
             }
         }
@@ -83,7 +83,7 @@ impl Conversation {
     }
 
     /// Says, once, that the window is filling. What cannot be read is not said: the answer is there.
-    pub(super) async fn heed(&self, app: &App, asker: &Asker, entered: &Entered) {
+    pub(super) async fn heed(&self, app: &App, asker: &Asker, entered: &OpenedSession) {
         let view = entered.view.clone();
         match app.read(asker, entered.tree, move |rows| WindowUsage::read(rows, &view)).await {
             Ok(fill) => {

@@ -8,11 +8,11 @@ use loom::{Author, Mode, NodeRow, Op, Role, TreeId, Trust, ViewName};
 
 use super::shown;
 use crate::app::App;
-use crate::args::chat::{Chat, SessionArg};
+use crate::args::chat::{ChatArgs, SessionArg};
 use crate::args::context::ShowContext;
 use crate::chat::Conversation;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::context::ContextShown;
 use crate::rights::Asker;
 
@@ -22,14 +22,15 @@ pub(super) async fn next(
     asker: &Asker,
     tree: &str,
     args: &ShowContext,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let said = args.message.as_deref().map(|text| app.text(text)).transpose()?;
     if said.as_deref().is_some_and(|text| text.trim().is_empty()) {
         return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
     }
     let prepared = if tree.is_empty() {
         let session = SessionArg { session: args.session.clone() };
-        let mut conversation = Conversation::open(app, asker, &Chat { session, ..Chat::default() }).await?;
+        let mut conversation =
+            Conversation::open(app, asker, &ChatArgs { session, ..ChatArgs::default() }).await?;
         if args.view.view.is_some() {
             conversation.look_at(args.view.name()?);
         }
@@ -45,7 +46,7 @@ pub(super) async fn next(
         ask(tree, view, model, variant).prepare(&app.runtime, &asker.principal).await?
     };
     let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
-    Ok(Outcome::Context(ContextShown { map: args.map, ..shown }))
+    Ok(CommandOutcome::Context(ContextShown { map: args.map, ..shown }))
 }
 
 fn ask(

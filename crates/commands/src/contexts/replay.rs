@@ -4,22 +4,22 @@
 use std::sync::Arc;
 
 use agent::replay::RecordedRequest;
-use agent::{GenerationRequest, Prepared};
+use agent::{GenerationRequest, PreparedRequest};
 use context::{Manifest, ModelRef};
 use loom::{Digest, NodeId};
-use model::{DialectName, Encoded, Model, ModelInfo, PartId, PartKind, PartRange, Place};
+use model::{DialectName, EncodedRequest, Model, ModelInfo, ModelPlace, PartId, PartKind, PartRange};
 
 use super::{Sent, sent};
 use crate::app::App;
 use crate::args::context::Replay;
 use crate::error::CommandError;
 use crate::generate::MANY_TOKENS;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::context::Replayed;
 use crate::rights::Asker;
 
 /// Runs it.
-pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Outcome, CommandError> {
+pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<CommandOutcome, CommandError> {
     let mut sent = sent(app, asker, &args.node).await?;
     let asked = &sent.manifest.model;
     let (named, name) = (app.settings.named.as_deref(), format!("{}/{}", asked.provider, asked.name));
@@ -46,8 +46,13 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Out
     let body = sent.body.take().unwrap_or_default();
     let endpoint = &sent.manifest.endpoint;
     let dialect = sent.manifest.model.dialect;
-    let encoded =
-        Encoded::new(dialect, endpoint.path.clone(), body.into(), ranges(&sent.manifest), endpoint.stream)?;
+    let encoded = EncodedRequest::new(
+        dialect,
+        endpoint.path.clone(),
+        body.into(),
+        ranges(&sent.manifest),
+        endpoint.stream,
+    )?;
     let (runtime, call) = (&app.runtime, app.call(asker));
     let (generation, manifest) = (sent.generation, sent.manifest);
     let node = agent::resend(runtime, &call, model, encoded, generation, manifest).await?;
@@ -69,8 +74,8 @@ fn read_back(sent: &Sent) -> Result<(Digest, bool), CommandError> {
 }
 
 /// What came of the stored bytes.
-fn as_stored((sha256, identical): (Digest, bool), model: String, node: Option<NodeId>) -> Outcome {
-    Outcome::Replayed(Replayed { sha256, identical, model, anew: false, node })
+fn as_stored((sha256, identical): (Digest, bool), model: String, node: Option<NodeId>) -> CommandOutcome {
+    CommandOutcome::Replayed(Replayed { sha256, identical, model, anew: false, node })
 }
 
 fn is_it(info: &ModelInfo, asked: &ModelRef) -> bool {
@@ -106,14 +111,15 @@ fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, CommandE
 /// named the model for that: in the configuration, or by a yes at the terminal (spec: security §10).
 fn admit(app: &App, manifest: &Manifest, to: &ModelInfo) -> Result<(), CommandError> {
     let from = &manifest.model;
-    let stays = to.place == Place::Local || (from.place == Place::Remote && from.provider == to.provider);
+    let stays =
+        to.place == ModelPlace::Local || (from.place == ModelPlace::Remote && from.provider == to.provider);
     if stays || app.settings.replay.contains(&to.full_name()) {
         return Ok(());
     }
     let host = to.host.as_deref().unwrap_or("another machine");
     let went = match from.place {
-        Place::Local => format!("went to {}/{} on this machine", from.provider, from.name),
-        Place::Remote => format!("went to {}/{}", from.provider, from.name),
+        ModelPlace::Local => format!("went to {}/{} on this machine", from.provider, from.name),
+        ModelPlace::Remote => format!("went to {}/{}", from.provider, from.name),
     };
     let what = format!("that request {went}, and {} is at {host} ({})", to.full_name(), to.provider);
     if app.frontend.confirm(&format!("{what}: send it there?")) {
@@ -131,7 +137,7 @@ fn admit(app: &App, manifest: &Manifest, to: &ModelInfo) -> Result<(), CommandEr
 
 /// Shows what many tokens would go elsewhere, and asks (spec: agent §1 *Budgets*).
 fn confirm(app: &App, args: &Replay, info: &ModelInfo, tokens: u64) -> Result<(), CommandError> {
-    if args.yes || info.place == Place::Local || tokens <= MANY_TOKENS {
+    if args.yes || info.place == ModelPlace::Local || tokens <= MANY_TOKENS {
         return Ok(());
     }
     let price = info.prices.map_or_else(
@@ -153,7 +159,7 @@ async fn anew(
     args: &Replay,
     sent: Sent,
     model: Arc<dyn Model>,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let full = model.info().full_name();
     let Sent { generation, manifest, body, agent, inputs, .. } = &sent;
     let earlier =
@@ -163,7 +169,8 @@ async fn anew(
     let prepared = ask.prepare(runtime, &asker.principal).await?;
     app.frontend.note(&told(manifest, &prepared, model.info()));
     let sha256 = prepared.manifest.body.sha256;
-    let done = |node| Outcome::Replayed(Replayed { sha256, identical: false, model: full, anew: true, node });
+    let done =
+        |node| CommandOutcome::Replayed(Replayed { sha256, identical: false, model: full, anew: true, node });
     if args.dry_run {
         return Ok(done(None));
     }
@@ -173,7 +180,7 @@ async fn anew(
 }
 
 /// That it is not the request that was sent, in one line.
-fn told(before: &Manifest, now: &Prepared, to: &ModelInfo) -> String {
+fn told(before: &Manifest, now: &PreparedRequest, to: &ModelInfo) -> String {
     let chars = |manifest: &Manifest| manifest.runs.iter().map(|run| run.chars).sum::<u64>();
     let missing = chars(before).saturating_sub(chars(&now.manifest));
     let short = match missing {
@@ -181,7 +188,7 @@ fn told(before: &Manifest, now: &Prepared, to: &ModelInfo) -> String {
         missing => format!("; {missing} of its characters do not fit in the window and are left out"),
     };
     let place = match (to.place, &to.host) {
-        (Place::Remote, Some(host)) => format!("; text goes to {host}"),
+        (ModelPlace::Remote, Some(host)) => format!("; text goes to {host}"),
         _ => String::new(),
     };
     format!(

@@ -63,7 +63,7 @@ pub struct MediaShown {
 }
 
 impl MediaShown {
-    pub(crate) fn of(shown: agent::Shown) -> Self {
+    pub(crate) fn of(shown: agent::MediaFacts) -> Self {
         Self {
             kind: shown.kind.map(media::MediaKind::name),
             sound: shown.kind.is_some_and(media::MediaKind::is_sound),
@@ -77,7 +77,7 @@ impl MediaShown {
 
 /// `sessions list`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sessions {
+pub struct SessionsShown {
     /// The sessions, the one something was last done in first.
     pub sessions: Vec<SessionShown>,
 }

@@ -57,12 +57,12 @@ pub struct ContextDiff {
     /// Segments only the first has.
     pub removed: Vec<Segment>,
     /// Segments both have, with other content.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedSegment>,
 }
 
 /// A segment that changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Changed {
+pub struct ChangedSegment {
     /// In the first request.
     pub before: Segment,
     /// In the second.

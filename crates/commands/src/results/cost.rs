@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::args::cost::{By, Period};
+use crate::args::cost::{CostGrouping, Period};
 
 /// `cost`. Amounts are in dollars.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -10,7 +10,7 @@ pub struct Costs {
     /// Since when.
     pub period: Period,
     /// What the rows are about.
-    pub by: By,
+    pub by: CostGrouping,
     /// Everything whose price is known.
     pub total: f64,
     /// The currency.
@@ -20,7 +20,7 @@ pub struct Costs {
     /// The rows, the dearest first.
     pub rows: Vec<CostRow>,
     /// What may be spent.
-    pub limits: Limits,
+    pub limits: LimitsShown,
 }
 
 /// A row.
@@ -44,7 +44,7 @@ pub struct CostRow {
 
 /// What may be spent, and what was.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Limits {
+pub struct LimitsShown {
     /// In a turn.
     pub turn: f64,
     /// In a day.

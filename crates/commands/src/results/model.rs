@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// `model list`, `pull`, `use`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Models {
+pub struct ModelsShown {
     /// The models.
     pub models: Vec<ModelShown>,
 }
@@ -15,7 +15,7 @@ pub struct ModelShown {
     /// As it is named with `--model`; of a provider whose models are not known `PROVIDER/…`.
     pub name: String,
     /// Where text goes.
-    pub place: model::Place,
+    pub place: model::ModelPlace,
     /// Its window in tokens, as far as it is known.
     pub window: Option<u32>,
     /// Whether nobody said how large the window is.
@@ -46,7 +46,7 @@ pub struct Tested {
     /// The model.
     pub name: String,
     /// Where text went.
-    pub place: model::Place,
+    pub place: model::ModelPlace,
     /// Whether it runs in this process.
     pub embedded: bool,
     /// What it answered, at most a line of it.
@@ -71,12 +71,12 @@ pub struct Begun {
     /// The model that is used when none is named.
     pub model: Option<String>,
     /// What was looked at, done, or is left to do.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SetupStep>,
 }
 
 /// A step of `init`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct SetupStep {
     /// What it is about.
     pub name: String,
     /// How it stands.

@@ -1,8 +1,8 @@
 //! Results of slash commands.
 
-use context::{Wrap, Zone};
+use context::{WrapDecision, Zone};
 use loom::{NodeId, TreeId};
-use model::{Place, Thinking};
+use model::{ModelPlace, Thinking};
 use serde::Serialize;
 
 use super::context::ContextShown;
@@ -31,11 +31,11 @@ pub struct HelpLine {
 
 /// `/model`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ModelShown {
+pub struct ModelStatus {
     /// `PROVIDER/NAME`.
     pub model: String,
     /// Where text goes.
-    pub place: Place,
+    pub place: ModelPlace,
     /// Its window, tokens.
     pub window: u32,
     /// Where text goes from now on, when that changed from this machine to another.
@@ -74,7 +74,7 @@ pub struct ZoneShown {
     /// What takes most of the window, the largest first.
     pub sources: Vec<SourceShown>,
     /// Whether a new session would help.
-    pub wrap: Wrap,
+    pub wrap: WrapDecision,
 }
 
 /// Something that takes room in a window.
@@ -88,7 +88,7 @@ pub struct SourceShown {
 
 /// `/status`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Status {
+pub struct SessionStatus {
     /// The session, `SESSION:FORK` in a fork.
     pub session: String,
     /// Whether it is forgotten when it is closed.
@@ -100,7 +100,7 @@ pub struct Status {
     /// The node it stands at, by its short id.
     pub tip: Option<String>,
     /// Who is asked; none before a model was needed.
-    pub model: Option<ModelShown>,
+    pub model: Option<ModelStatus>,
     /// The model as flags, configuration or preset name it; none where they name none.
     pub named: Option<String>,
     /// How much the model is asked to think; none where it is left to the model.
@@ -139,7 +139,7 @@ pub enum ContextForm {
 
 /// `/context`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Standing {
+pub struct ContextStatus {
     /// The last request on the path; none where no model was asked yet.
     pub last: Option<Box<ContextShown>>,
     /// What would be sent now; none before anything was said.
@@ -151,7 +151,7 @@ pub struct Standing {
 
 /// `/undo`, `/redo`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Stood {
+pub struct TipMoved {
     /// What was done.
     #[serde(flatten)]
     pub stepped: Stepped,
@@ -163,7 +163,7 @@ pub struct Stood {
 
 /// `/new`, `/switch`, `/rename`, `/fork`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Went {
+pub struct SessionMoved {
     /// The session the conversation is in, `SESSION:FORK` in a fork.
     pub session: String,
     /// Its tree; none when it begins with what is said next.

@@ -45,7 +45,7 @@ pub struct TreeLine {
 
 /// `tree show`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shown {
+pub struct TreeShown {
     /// The tree.
     pub tree: TreeId,
     /// Nodes: of the path from the top, or all in the order they were made.
@@ -231,7 +231,7 @@ pub struct UsageShown {
 
 impl UsageShown {
     /// Tokens of one request, as reported.
-    pub fn of(usage: Option<model::Usage>) -> Self {
+    pub fn of(usage: Option<model::TokenUsage>) -> Self {
         usage.map_or_else(Self::default, |usage| Self {
             input_uncached: usage.input_uncached,
             cache_read: usage.cache_read,
@@ -248,7 +248,7 @@ pub struct Estimate {
     /// Where it would go.
     pub model: String,
     /// Whether text would leave this machine.
-    pub place: model::Place,
+    pub place: model::ModelPlace,
     /// Requests.
     pub requests: u32,
     /// Input tokens of one request, estimated.

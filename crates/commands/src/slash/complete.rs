@@ -21,7 +21,7 @@ pub enum Candidates {
 
 /// Names that are known when a line is typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct CompletionNames {
     /// Sessions, and forks as `SESSION:FORK`.
     pub sessions: Vec<String>,
     /// Models.
@@ -29,7 +29,7 @@ pub struct Known {
 }
 
 /// What may stand at the end of `line`, which ends at the cursor: texts with the bytes of the line each replaces.
-pub fn complete(line: &str, known: &Known) -> (Range<usize>, Vec<String>) {
+pub fn complete(line: &str, known: &CompletionNames) -> (Range<usize>, Vec<String>) {
     let none = (line.len()..line.len(), Vec::new());
     let Some(typed) = line.strip_prefix('/') else { return none };
     let Some((name, argument)) = typed.split_once(' ') else {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn names_and_arguments_are_completed_and_texts_are_not() {
-        let known = Known {
+        let known = CompletionNames {
             sessions: vec!["main".into(), "main:alt".into(), "plans".into()],
             models: vec!["script:echo".into()],
         };

@@ -10,7 +10,7 @@ use crate::args::tree::{Export, FormatArg};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::Conversation;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::rights::Asker;
 use crate::transfer;
 
@@ -43,7 +43,7 @@ pub(super) async fn export(
     conversation: &Conversation,
     format: Option<FormatArg>,
     file: Option<PathBuf>,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = super::run::place(app, asker, conversation).await?;
     let format = format.or_else(|| of_ending(file.as_deref()?)).unwrap_or(FormatArg::Markdown);
     let file = file.unwrap_or_else(|| named(&conversation.name(), format));

@@ -5,14 +5,14 @@ use loom::{Op, TreeId, ViewName};
 use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::think::Think;
-use crate::args::tree::{Compact, Step, TreeCommand, Verify};
+use crate::args::tree::{Compact, StepArgs, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::Conversation;
 use crate::chat::position::{Last, stand};
 use crate::error::CommandError;
 use crate::results::context::ContextShown;
-use crate::results::slash::{ContextForm, Help, HelpLine, Standing, Status, Stood};
-use crate::results::{Done, Outcome};
+use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, SessionStatus, TipMoved};
+use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::table::Command;
 use crate::{contexts, tree};
@@ -21,7 +21,7 @@ use crate::{contexts, tree};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Slashed {
     /// It is done.
-    Done(Box<Outcome>),
+    Done(Box<CommandOutcome>),
     /// Something was said: its turn is shown by [`Conversation::next`].
     Turn,
     /// This is to be said once what is under way is done; now, if nothing is.
@@ -48,20 +48,24 @@ impl App {
         let row = command.row();
         Self::require(asker, &format!("/{}", row.name), row.right)?;
         let outcome = match command {
-            SlashCommand::Help { topic } => Outcome::Help(help(topic.as_deref())?),
-            SlashCommand::Status => Outcome::Status(Box::new(status(self, asker, conversation).await?)),
+            SlashCommand::Help { topic } => CommandOutcome::Help(help(topic.as_deref())?),
+            SlashCommand::Status => {
+                CommandOutcome::Status(Box::new(status(self, asker, conversation).await?))
+            }
             SlashCommand::Context { form } => {
-                Outcome::Standing(standing(self, asker, conversation, form).await?)
+                CommandOutcome::Standing(standing(self, asker, conversation, form).await?)
             }
             SlashCommand::Run(_, command) if command.is_of_the_surface() => return Ok(Slashed::Run(command)),
             SlashCommand::Run(_, command) => Box::pin(self.run(asker, *command)).await?,
             SlashCommand::New { name } => {
-                Outcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
+                CommandOutcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
             }
-            SlashCommand::Switch { name } => Outcome::Went(conversation.switch(self, asker, &name).await?),
-            SlashCommand::Rename { to } => Outcome::Went(conversation.rename(self, asker, &to).await?),
+            SlashCommand::Switch { name } => {
+                CommandOutcome::Went(conversation.switch(self, asker, &name).await?)
+            }
+            SlashCommand::Rename { to } => CommandOutcome::Went(conversation.rename(self, asker, &to).await?),
             SlashCommand::Fork { name } => {
-                Outcome::Went(conversation.fork(self, asker, name.as_deref()).await?)
+                CommandOutcome::Went(conversation.fork(self, asker, name.as_deref()).await?)
             }
             SlashCommand::Edit { node, text } => {
                 let text = self.masked(&text);
@@ -76,22 +80,22 @@ impl App {
                 let compact = Compact { tree, to, dry_run: false };
                 Box::pin(self.run(asker, Command::Tree(TreeCommand::Compact(compact)))).await?
             }
-            SlashCommand::Reload => Outcome::Reloaded(conversation.reload(self, asker).await?),
+            SlashCommand::Reload => CommandOutcome::Reloaded(conversation.reload(self, asker).await?),
             SlashCommand::File { path } => {
                 conversation.attach(self, path.as_deref())?;
                 conversation.keep_settings(self, asker).await?;
                 Done::outcome()
             }
-            SlashCommand::Zone => Outcome::Zone(conversation.window_usage(self, asker).await?),
+            SlashCommand::Zone => CommandOutcome::Zone(conversation.window_usage(self, asker).await?),
             SlashCommand::Think { think } => {
                 let shown = conversation.ask_to_think(self, think.map(Think::wish))?;
                 conversation.keep_settings(self, asker).await?;
-                Outcome::Think(shown)
+                CommandOutcome::Think(shown)
             }
             SlashCommand::Model { name } => {
                 let shown = conversation.ask_model(self, name.as_deref())?;
                 conversation.keep_settings(self, asker).await?;
-                Outcome::Model(shown)
+                CommandOutcome::Model(shown)
             }
             SlashCommand::Verify => {
                 let (tree, _) = place(self, asker, conversation).await?;
@@ -114,7 +118,7 @@ fn help(topic: Option<&str>) -> Result<Help, CommandError> {
     if let (Some(topic), true) = (topic, rows.is_empty()) {
         return Err(input::Input::refused(topic, input::nearest(topic)));
     }
-    let line = |row: &&super::Row| HelpLine {
+    let line = |row: &&super::SlashSpec| HelpLine {
         name: row.name,
         arguments: row.arguments,
         right: row.right,
@@ -142,10 +146,10 @@ async fn step(
     asker: &Asker,
     conversation: &Conversation,
     op: Op,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = place(app, asker, conversation).await?;
     let args =
-        Step { tree: TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } } };
+        StepArgs { tree: TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } } };
     let stepped = tree::step(app, asker, args, op).await?;
     let (node, short_id) = app
         .read(asker, tree, move |rows| {
@@ -154,12 +158,16 @@ async fn step(
         })
         .await?;
     let text = node.map(|row| row.node.text().into_owned()).unwrap_or_default();
-    Ok(Outcome::Stood(Stood { stepped, tip: short_id, text }))
+    Ok(CommandOutcome::Stood(TipMoved { stepped, tip: short_id, text }))
 }
 
-async fn status(app: &App, asker: &Asker, conversation: &Conversation) -> Result<Status, CommandError> {
+async fn status(
+    app: &App,
+    asker: &Asker,
+    conversation: &Conversation,
+) -> Result<SessionStatus, CommandError> {
     let entered = conversation.entered(app, asker).await?;
-    let mut status = Status {
+    let mut status = SessionStatus {
         session: conversation.name(),
         temporary: conversation.is_temporary(),
         tree: None,
@@ -198,16 +206,16 @@ async fn standing(
     asker: &Asker,
     conversation: &mut Conversation,
     form: ContextForm,
-) -> Result<Standing, CommandError> {
+) -> Result<ContextStatus, CommandError> {
     let Some(entered) = conversation.entered(app, asker).await? else {
-        return Ok(Standing { last: None, next: None, form });
+        return Ok(ContextStatus { last: None, next: None, form });
     };
     let view = entered.view.clone();
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
     let next = conversation.request(app, &entered)?.prepare(&app.runtime, &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
     let last = stand.last.as_ref().map(|last| Box::new(sent(last)));
-    Ok(Standing { last, next: Some(Box::new(next)), form })
+    Ok(ContextStatus { last, next: Some(Box::new(next)), form })
 }
 
 fn sent(last: &Last) -> ContextShown {

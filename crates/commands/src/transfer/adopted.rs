@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use context::{BodyDelta, Manifest, StoredBody};
 use interop::import::{CopyPlan, Provenance};
 use interop::own::ImportedFile;
-use loom::rows::StoredResponse;
+use loom::reader::StoredResponse;
 use loom::{
-    Digest, GenerationId, Millis, NodeId, NodeRow, OpRecord, Position, RowError, Rows, Seq, Timeline,
+    Digest, GenerationId, Millis, NodeId, NodeRow, OpRecord, Position, RowError, Seq, Timeline, TreeReader,
 };
-use store::{Adopted, AdoptedGeneration, AdoptedManifest, Bytes, ImportNote, NewGeneration, Received};
+use store::{
+    HashedBytes, ImportNote, ImportedGeneration, ImportedManifest, ImportedTree, NewGeneration, Received,
+};
 
 use crate::error::CommandError;
 
@@ -27,7 +29,7 @@ pub(super) fn nodes(file: &ImportedFile) -> Result<Vec<NodeRow>, RowError> {
 }
 
 /// The tree of a file, whole, under its own ids. Seals that are none are told by their operation.
-pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(Adopted, Vec<Seq>), RowError> {
+pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(ImportedTree, Vec<Seq>), RowError> {
     let nodes = nodes(file)?;
     let mut positions: Vec<Position> = Vec::new();
     for row in nodes.iter().filter(|row| row.node.is_original()) {
@@ -43,16 +45,16 @@ pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(Adopted, V
         .into_iter()
         .partition(|seal| seal.seq <= last && loom::seal::is_signed(seal, tree.id));
     let materials = &file.materials;
-    let generations = file.generations.values().map(|held| AdoptedGeneration {
+    let generations = file.generations.values().map(|held| ImportedGeneration {
         row: held.row.clone(),
         response: held.response.and_then(|digest| response(file, digest)),
     });
-    let manifests = materials.manifests.iter().map(|(digest, bytes)| AdoptedManifest {
-        manifest: Bytes { digest: *digest, bytes: bytes.clone() },
+    let manifests = materials.manifests.iter().map(|(digest, bytes)| ImportedManifest {
+        manifest: HashedBytes { digest: *digest, bytes: bytes.clone() },
         bodies: bodies_of(file, *digest),
     });
     let bodies = materials.bodies.iter();
-    let adopted = Adopted {
+    let adopted = ImportedTree {
         injections: file.injections.clone(),
         positions,
         nodes,
@@ -60,7 +62,7 @@ pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(Adopted, V
         seals,
         generations: generations.collect(),
         manifests: manifests.collect(),
-        bodies: bodies.map(|(digest, bytes)| Bytes { digest: *digest, bytes: bytes.clone() }).collect(),
+        bodies: bodies.map(|(digest, bytes)| HashedBytes { digest: *digest, bytes: bytes.clone() }).collect(),
         imported: note,
         tree,
     };
@@ -95,17 +97,17 @@ pub(super) fn sent_for(file: &ImportedFile, nodes: &[loom::Node]) -> Vec<(NewGen
     held.filter_map(|held| {
         let manifest = materials.manifests.get(&held.row.manifest)?.clone();
         let bodies = bodies_of(file, held.row.manifest).into_iter();
-        let bodies =
-            bodies.filter_map(|digest| Some(Bytes { digest, bytes: materials.bodies.get(&digest)?.clone() }));
-        let tenure = store::Tenure { owner: store::Holder::new(""), fence: store::Fence::default() };
+        let bodies = bodies
+            .filter_map(|digest| Some(HashedBytes { digest, bytes: materials.bodies.get(&digest)?.clone() }));
+        let claim = store::Claim { owner: store::LeaseOwner::new(""), fence: store::Fence::default() };
         let received = held.response.and_then(|digest| response(file, digest)).filter(|held| !held.purged);
         let received = received.map(|held| Received {
-            body: Bytes { digest: held.digest, bytes: held.bytes },
+            body: HashedBytes { digest: held.digest, bytes: held.bytes },
             metadata: held.metadata,
         });
         let (bodies, cited) = (bodies.collect(), Vec::new());
         Some((
-            NewGeneration { row: held.row.clone(), tenure, manifest, bodies, cited, reservation: None },
+            NewGeneration { row: held.row.clone(), claim, manifest, bodies, cited, reservation: None },
             received,
         ))
     })
@@ -113,10 +115,10 @@ pub(super) fn sent_for(file: &ImportedFile, nodes: &[loom::Node]) -> Vec<(NewGen
 }
 
 /// A copy as a tree of its own: its two operations with their numbers, its nodes with short ids.
-pub(super) fn copied(copy: CopyPlan, note: ImportNote) -> Result<Adopted, CommandError> {
+pub(super) fn copied(copy: CopyPlan, note: ImportNote) -> Result<ImportedTree, CommandError> {
     let lost = || CommandError::new("copy", 6, "the copy has no tree", "this is a defect: please report it");
     let [create, fill] = copy.plans;
-    let mut adopted = Adopted {
+    let mut adopted = ImportedTree {
         tree: create.tree.clone().ok_or_else(lost)?,
         positions: Vec::new(),
         nodes: Vec::new(),

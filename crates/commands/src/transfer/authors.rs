@@ -6,11 +6,11 @@
 
 use interop::import::Provenance;
 use loom::cell::CellScope;
-use loom::rows::{Order, OriginalText, StoredResponse};
+use loom::reader::{Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
-    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeId, TreeRow, Trust, ViewName,
+    PositionId, RowError, Seq, Slot, Timeline, TreeId, TreeReader, TreeRow, Trust, ViewName,
 };
 use store::Import;
 
@@ -19,14 +19,18 @@ use crate::error::CommandError;
 use crate::rights::Asker;
 
 /// Rows of a tree in which strangers are named as such.
-pub(crate) struct Named<'a> {
-    rows: &'a dyn Rows,
+pub(crate) struct NamedAuthors<'a> {
+    rows: &'a dyn TreeReader,
     imports: &'a [Import],
 }
 
 /// Reads through rows in which strangers are named as such; where nothing was imported, through the rows themselves.
-pub(crate) fn naming<T>(rows: &dyn Rows, imports: &[Import], f: impl FnOnce(&dyn Rows) -> T) -> T {
-    if imports.is_empty() { f(rows) } else { f(&Named { rows, imports }) }
+pub(crate) fn naming<T>(
+    rows: &dyn TreeReader,
+    imports: &[Import],
+    f: impl FnOnce(&dyn TreeReader) -> T,
+) -> T {
+    if imports.is_empty() { f(rows) } else { f(&NamedAuthors { rows, imports }) }
 }
 
 impl App {
@@ -39,7 +43,7 @@ impl App {
     }
 }
 
-impl Named<'_> {
+impl NamedAuthors<'_> {
     fn named(&self, mut row: NodeRow) -> NodeRow {
         if row.node.trust == Trust::Outside
             && let Some(import) = self.imports.iter().find(|import| import.covers(row.seq))
@@ -54,7 +58,7 @@ impl Named<'_> {
     }
 }
 
-impl Rows for Named<'_> {
+impl TreeReader for NamedAuthors<'_> {
     fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
         Ok(self.rows.node(id)?.map(|row| self.named(row)))
     }

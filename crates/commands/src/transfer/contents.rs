@@ -6,14 +6,14 @@ use crate::args::tree::FormatArg;
 
 /// What an export contains and leaves out, by stable names.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct ExportContents {
     pub(super) contains: Vec<String>,
     pub(super) left_out: Vec<String>,
     /// Bodies that go along, for the person to see.
     bodies: Vec<String>,
 }
 
-impl Told {
+impl ExportContents {
     /// Of a file in the own format.
     pub(super) fn own(survey: &ExportSummary) -> Self {
         let names = |parts: &[ExportPart]| parts.iter().map(|part| name(*part).to_owned()).collect();

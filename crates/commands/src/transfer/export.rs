@@ -5,29 +5,29 @@ use std::sync::Arc;
 
 use interop::ExportError;
 use interop::own::{ExportOptions, ExportVariant, survey};
-use loom::{Rows, ViewName};
+use loom::{TreeReader, ViewName};
 use store::Import;
 use store::blobs::Blobs;
 use store::home::HomeDir;
 use text::mask::Masker;
 
 use super::authors::naming;
-use super::contents::Told;
+use super::contents::ExportContents;
 use super::source::StoreSource;
 use super::target::Target;
 use crate::app::App;
 use crate::args::tree::{Export, FormatArg};
 use crate::error::CommandError;
 use crate::frontend::Frontend;
-use crate::results::Outcome;
-use crate::results::care::Exported;
+use crate::results::CommandOutcome;
+use crate::results::maintenance::Exported;
 use crate::rights::Asker;
 
 /// The largest blob, in bytes.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
-pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Outcome, CommandError> {
+pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     if args.with_context && args.format != FormatArg::Jsonl {
         return Err(CommandError::usage(
@@ -49,14 +49,14 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Out
         imports: app.imports(asker, tree).await?,
     };
     let mut target = Target::open(app, args.output.as_deref())?;
-    let write = move |rows: &dyn Rows| {
+    let write = move |rows: &dyn TreeReader| {
         let told = work.write(rows, &mut target);
         Ok(told.map(|told| (told, target)))
     };
     let (told, target) =
         app.runtime.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
     let (file, body) = target.finish()?;
-    Ok(Outcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
+    Ok(CommandOutcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
 }
 
 /// The blobs of the home.
@@ -79,11 +79,11 @@ struct Work {
 }
 
 impl Work {
-    fn write(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<Told, ExportError> {
+    fn write(&self, rows: &dyn TreeReader, out: &mut dyn Write) -> Result<ExportContents, ExportError> {
         if self.format == FormatArg::Jsonl {
             return self.own(rows, out);
         }
-        let told = Told::path(self.format);
+        let told = ExportContents::path(self.format);
         self.tell(&told);
         if self.variant.is_shared() {
             // A secret may stand across two passages, so it is looked for in the whole.
@@ -99,15 +99,15 @@ impl Work {
         Ok(told)
     }
 
-    fn tell(&self, told: &Told) {
+    fn tell(&self, told: &ExportContents) {
         for line in told.lines() {
             self.talk.note(&line);
         }
     }
 
-    fn own(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<Told, ExportError> {
+    fn own(&self, rows: &dyn TreeReader, out: &mut dyn Write) -> Result<ExportContents, ExportError> {
         let source = StoreSource::new(rows, &self.blobs);
-        let told = Told::own(&survey(&source, self.variant)?);
+        let told = ExportContents::own(&survey(&source, self.variant)?);
         self.tell(&told);
         let options = ExportOptions { variant: self.variant, secrets: Some(&self.masker) };
         let written = interop::own::export(&source, options, out)?;
@@ -120,11 +120,11 @@ impl Work {
 
     /// What people and other programs read names strangers as such. The own format keeps the rows as they came: it
     /// carries their hashes, and whoever imports it names them anew.
-    fn path(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<(), ExportError> {
+    fn path(&self, rows: &dyn TreeReader, out: &mut dyn Write) -> Result<(), ExportError> {
         naming(rows, &self.imports, |rows| self.named_path(rows, out))
     }
 
-    fn named_path(&self, rows: &dyn Rows, out: &mut dyn Write) -> Result<(), ExportError> {
+    fn named_path(&self, rows: &dyn TreeReader, out: &mut dyn Write) -> Result<(), ExportError> {
         match self.format {
             FormatArg::Jsonl | FormatArg::Text => interop::plain::export(rows, &self.view, out),
             FormatArg::Markdown => interop::markdown::export(rows, &self.view, out),

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use interop::import::{ImportChange, ImportPlan, ImportRefusal, Provenance, plan_copy, plan_import};
 use interop::own::{ImportedFile, ReadProblem};
-use loom::{Author, Millis, Rows, TreeId};
-use store::{Adopted, GenerationState, ImportNote, StoreError, With};
+use loom::{Author, Millis, TreeId, TreeReader};
+use store::{AttachedWrites, GenerationState, ImportNote, ImportedTree, StoreError};
 use workspace::Accept;
 
 use super::adopted::{self, note};
 use super::file::{Parser, named, read_file};
 use crate::app::App;
-use crate::args::care::Import;
+use crate::args::maintenance::ImportArgs;
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::care::{self, Skipped};
+use crate::results::CommandOutcome;
+use crate::results::maintenance::{self, Skipped};
 use crate::rights::Asker;
 
 /// How often additions to a known tree are planned again when something else was first.
@@ -22,7 +22,11 @@ const TRIES: usize = 8;
 
 /// Takes in a file: a new tree, what is new of a known one, or a copy. `--dry-run` goes as far as it can without
 /// writing, refusals included.
-pub(crate) async fn import(app: &App, asker: &Asker, args: Import) -> Result<Outcome, CommandError> {
+pub(crate) async fn import(
+    app: &App,
+    asker: &Asker,
+    args: ImportArgs,
+) -> Result<CommandOutcome, CommandError> {
     app.runtime.require_space()?;
     let format = args.format.as_deref().map(named).transpose()?;
     let input = app.open_file(&args.path, Accept::RegularOrPipe)?;
@@ -42,7 +46,7 @@ struct Importing<'a> {
 }
 
 impl Importing<'_> {
-    async fn run(mut self, copy: bool) -> Result<Outcome, CommandError> {
+    async fn run(mut self, copy: bool) -> Result<CommandOutcome, CommandError> {
         for problem in &self.file.problems {
             let why = text::terminal::one_line(&problem.why).into_owned();
             self.skipped.push(Skipped { at: at(problem), why });
@@ -59,7 +63,7 @@ impl Importing<'_> {
                 "its authors count as strangers, as {author}: `drawloom tree trust {tree}` trusts them"
             ));
         }
-        Ok(Outcome::Imported(care::Imported {
+        Ok(CommandOutcome::Imported(maintenance::Imported {
             tree: Some(tree),
             trees,
             sessions: 0,
@@ -100,11 +104,11 @@ impl Importing<'_> {
         self.take(adopted).await
     }
 
-    async fn take(&self, adopted: Adopted) -> Result<u64, CommandError> {
+    async fn take(&self, adopted: ImportedTree) -> Result<u64, CommandError> {
         let nodes = adopted.nodes.len() as u64;
         if !self.dry_run {
             let _keeping = self.keep_blobs().await?;
-            Box::pin(self.app.runtime.store.adopt(&self.asker.principal, adopted)).await?;
+            Box::pin(self.app.runtime.store.import_tree(&self.asker.principal, adopted)).await?;
         }
         Ok(nodes)
     }
@@ -116,7 +120,7 @@ impl Importing<'_> {
             let (file, now) = (Arc::clone(&self.file), self.now());
             let plan = self
                 .app
-                .read(self.asker, tree, move |rows: &dyn Rows| {
+                .read(self.asker, tree, move |rows: &dyn TreeReader| {
                     Ok(plan_import(&file, Some(rows), Author::OWNER, now))
                 })
                 .await?
@@ -139,12 +143,12 @@ impl Importing<'_> {
     }
 
     /// What goes with nodes that are added: what was sent for them, and where they came from.
-    fn with(&self, nodes: &[loom::Node]) -> Result<With, CommandError> {
-        let mut with = With { imported: Some(self.note()), ..With::default() };
+    fn with(&self, nodes: &[loom::Node]) -> Result<AttachedWrites, CommandError> {
+        let mut with = AttachedWrites { imported: Some(self.note()), ..AttachedWrites::default() };
         for (generation, response) in adopted::sent_for(&self.file, nodes) {
-            with.outcomes.push(store::Outcome {
+            with.outcomes.push(store::GenerationEnd {
                 generation: generation.row.id,
-                tenure: generation.tenure.clone(),
+                claim: generation.claim.clone(),
                 state: GenerationState::Done,
                 response,
                 usage: None,

@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 
 use context::{Manifest, segment};
 use interop::own::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
-use loom::{Digest, GenerationId, RowError, Rows};
+use loom::{Digest, GenerationId, RowError, TreeReader};
 use store::blobs::{BlobError, Blobs};
 
 /// One tree of the store, within one snapshot.
 pub(super) struct StoreSource<'a> {
-    rows: &'a dyn Rows,
+    rows: &'a dyn TreeReader,
     blobs: &'a Blobs,
     /// Where each response was seen: the store keeps them by generation.
     answers: RefCell<BTreeMap<Digest, GenerationId>>,
 }
 
 impl<'a> StoreSource<'a> {
-    pub(super) const fn new(rows: &'a dyn Rows, blobs: &'a Blobs) -> Self {
+    pub(super) const fn new(rows: &'a dyn TreeReader, blobs: &'a Blobs) -> Self {
         Self { rows, blobs, answers: RefCell::new(BTreeMap::new()) }
     }
 }
 
 impl ExportSource for StoreSource<'_> {
-    fn rows(&self) -> &dyn Rows {
+    fn rows(&self) -> &dyn TreeReader {
         self.rows
     }
 

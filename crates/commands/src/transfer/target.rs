@@ -16,7 +16,7 @@ pub(super) enum Target {
     /// Held until it is whole.
     Standard(Vec<u8>),
     /// A file beside the one named, which gets its name at the end.
-    File(Beside),
+    File(TemporaryFile),
 }
 
 impl Target {
@@ -25,7 +25,7 @@ impl Target {
         match output {
             None => Ok(Self::Standard(Vec::new())),
             Some(path) if path == Path::new("-") => Ok(Self::Standard(Vec::new())),
-            Some(path) => Beside::open(app, path).map(Self::File),
+            Some(path) => TemporaryFile::open(app, path).map(Self::File),
         }
     }
 
@@ -62,14 +62,14 @@ impl Write for Target {
 }
 
 /// A file under another name until it is whole; removed if it never is.
-pub(super) struct Beside {
+pub(super) struct TemporaryFile {
     path: PathBuf,
     part: PathBuf,
     file: BufWriter<File>,
     replaces: bool,
 }
 
-impl Beside {
+impl TemporaryFile {
     fn open(app: &App, path: &Path) -> Result<Self, CommandError> {
         app.check_output(path)?;
         let failed = |error: io::Error| CommandError::file("cannot write", path, &error);
@@ -124,7 +124,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         match std::fs::remove_file(&self.part) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

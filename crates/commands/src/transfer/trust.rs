@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use context::Manifest;
-use loom::{AuthorKind, Digest, NodeId, NodeRow, RowError, Rows, Trust};
+use loom::{AuthorKind, Digest, NodeId, NodeRow, RowError, TreeReader, Trust};
 use store::Import;
 
 use crate::app::App;
 use crate::args::TreeArg;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::TreeNamed;
 use crate::rights::Asker;
 
@@ -18,7 +18,7 @@ const PAGE: usize = 256;
 
 /// Raises what people and models wrote in the imported part of a tree. What tools said stays `outside`, and so does
 /// what was made of it: a text is believed no further than what was sent for it, what it quotes or what it edits.
-pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<Outcome, CommandError> {
+pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<CommandOutcome, CommandError> {
     let (tree, _) = app.tree(asker, &args).await?;
     let imports = app.runtime.store.imports(&asker.principal, tree).await?;
     if imports.is_empty() {
@@ -36,7 +36,7 @@ pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<Out
         ));
     }
     app.runtime.store.set_trust(&asker.principal, tree, found.raised.into_iter().collect()).await?;
-    Ok(Outcome::TreeNamed(TreeNamed { tree }))
+    Ok(CommandOutcome::TreeNamed(TreeNamed { tree }))
 }
 
 #[derive(Default)]
@@ -47,13 +47,15 @@ struct Found {
 
 impl Found {
     /// How far what a node was made of is believed: the text it quotes, the version it edits.
-    fn basis(&self, rows: &dyn Rows, row: &NodeRow) -> Result<Trust, RowError> {
+    fn basis(&self, rows: &dyn TreeReader, row: &NodeRow) -> Result<Trust, RowError> {
         let quoted = row.node.quote.as_ref().map(|quote| quote.node);
         let mut least = Trust::Owner;
         for basis in quoted.into_iter().chain(row.node.edited_from) {
             let trust = match self.raised.get(&basis) {
                 Some(trust) => *trust,
-                None => rows.node(basis)?.map_or(Trust::Outside, |basis| basis.node.trust),
+                None => {
+                    rows.node(basis)?.map_or(Trust::Outside, |basis| basis.node.trust)
+                }
             };
             least = least.min(trust);
         }
@@ -61,7 +63,7 @@ impl Found {
     }
 }
 
-fn raised(rows: &dyn Rows, imports: &[Import]) -> Result<Found, RowError> {
+fn raised(rows: &dyn TreeReader, imports: &[Import]) -> Result<Found, RowError> {
     let mut found = Found::default();
     // Siblings and their parents mostly share a manifest with the node before.
     let mut last: Option<(Digest, Trust)> = None;
@@ -85,7 +87,7 @@ fn raised(rows: &dyn Rows, imports: &[Import]) -> Result<Found, RowError> {
 }
 
 /// How far the author of a node is believed.
-fn of(rows: &dyn Rows, row: &NodeRow, last: &mut Option<(Digest, Trust)>) -> Result<Trust, RowError> {
+fn of(rows: &dyn TreeReader, row: &NodeRow, last: &mut Option<(Digest, Trust)>) -> Result<Trust, RowError> {
     match (row.node.author.kind, &row.node.source) {
         (AuthorKind::Human, _) => Ok(Trust::Owner),
         (AuthorKind::Tool, _) => Ok(Trust::Outside),

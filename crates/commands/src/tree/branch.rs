@@ -1,21 +1,21 @@
 //! Branching inside a passage, and going on with a token the model did not take.
 
 use loom::plan::NewToken;
-use loom::{Choice, Node, NodeRow, Op, RowError, resolve};
+use loom::{Node, NodeRow, Op, ResponsePart, RowError, resolve};
 use model::TokenLogprob;
 use text::grapheme;
 
 use super::look;
-use crate::app::{App, Named};
+use crate::app::{App, NamedNode};
 use crate::args::tree::Branch;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::Branched;
 use crate::rights::Asker;
 use agent::stored;
 
 /// Branches at a place of a node's own text, counted in grapheme clusters.
-pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<Outcome, CommandError> {
+pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
     let node = named.node;
     let row = app
@@ -41,14 +41,14 @@ fn byte_of(row: &NodeRow, offset: u64) -> Result<usize, CommandError> {
     })
 }
 
-async fn branched(app: &App, asker: &Asker, named: Named) -> Result<Outcome, CommandError> {
+async fn branched(app: &App, asker: &Asker, named: NamedNode) -> Result<CommandOutcome, CommandError> {
     let view = named.view.clone();
     let (tip, row) = look(app, asker, named.tree, &named.view, move |rows, tip| {
         let shown = resolve::shown(rows, &view, tip)?;
         Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?))
     })
     .await?;
-    Ok(Outcome::Branched(Branched { node: row.node.id, short_id: row.short_id, position: tip, tip }))
+    Ok(CommandOutcome::Branched(Branched { node: row.node.id, short_id: row.short_id, position: tip, tip }))
 }
 
 /// The alternative of this rank to the token that begins at byte `at`, read from the stored response: what a
@@ -62,7 +62,7 @@ async fn alternative(
 ) -> Result<NewToken, CommandError> {
     let missing = |why: &str| no_probabilities(row, why);
     let mut source = row.node.source.clone().ok_or_else(|| missing("no model wrote it"))?;
-    let Choice::Index(choice) = source.choice else {
+    let ResponsePart::Index(choice) = source.choice else {
         return Err(missing("it is itself a token chosen out of them"));
     };
     let node = row.node.id;
@@ -90,7 +90,7 @@ async fn alternative(
     })?;
     // Tokens are counted through the whole response, answer after answer.
     let before: usize = choices[..own].iter().map(|answer| answer.logprobs.len()).sum();
-    source.choice = Choice::Token { index: (before + index) as u32, rank };
+    source.choice = ResponsePart::Token { index: (before + index) as u32, rank };
     let (author, generation) = (row.node.author.clone(), row.node.generation);
     Ok(NewToken { text, author, source, generation, trust: row.node.trust })
 }

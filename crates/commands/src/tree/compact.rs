@@ -3,12 +3,13 @@
 use context::dialogue::{DialogueRequest, dialogue};
 use context::document::{DocumentRequest, document};
 use context::{
-    Budget, ContextError, Coverage as _, Covered, Estimator, NothingRemembered, PathRun, Target, Way, unsent,
+    ContextError, ContinuationForm, Coverage as _, CoveredBy, Estimator, NothingRemembered, PathRun,
+    TargetModel, TokenBudget, unsent,
 };
-use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
+use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::{
-    CellKey, Mode, Op, Place, Position, PositionId, PositionKind, Refusal, Role, RowError, Rows, ViewName,
-    resolve,
+    CellKey, Mode, Op, Position, PositionId, PositionKind, Refusal, Role, RowError, TextOffset, TreeReader,
+    ViewName, resolve,
 };
 use text::grapheme;
 
@@ -16,12 +17,12 @@ use super::look;
 use crate::app::App;
 use crate::args::tree::Compact;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::Compacted;
 use crate::rights::Asker;
 
 /// Moves the window's start to a node, or so that half of what is sent now leaves.
-pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<Outcome, CommandError> {
+pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let to = match &args.to {
         Some(name) => Some(app.node_named(asker, Some(tree), name).await?.1),
@@ -31,10 +32,10 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     let model = app.models.find(app.settings.model.as_deref()).ok();
     let asked = model.map(|model| {
         let info = model.info();
-        let budget = Budget::new(info.window.into(), info.output_limit.into(), None);
+        let budget = TokenBudget::new(info.window.into(), info.output_limit.into(), None);
         Asked {
             budget,
-            target: Target::of(info),
+            target: TargetModel::of(info),
             estimator: agent::calibration::known(&app.runtime.home, info).estimator(),
         }
     });
@@ -48,7 +49,7 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
     });
     let (left, start) = found.await??;
     // Nothing remembers yet: what leaves is kept in the tree, and nothing of it is sent.
-    let covered_by = left.as_ref().map_or(Covered::Nothing, |run| NothingRemembered.covered(run)).as_str();
+    let covered_by = left.as_ref().map_or(CoveredBy::Nothing, |run| NothingRemembered.covered(run)).as_str();
     let (leaves, chars) = left.map_or((0, 0), |run| (run.count, run.chars));
     let compacted = Compacted { leaves, chars, covered_by, start: start.position, dry_run: args.dry_run };
     if !args.dry_run {
@@ -57,7 +58,7 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<O
         let to = (start.at > 0 || !is_root(app, asker, tree, start.position).await?).then_some(start);
         app.change(asker, tree, &view, Op::Compact { to, by_hand: true }).await?;
     }
-    Ok(Outcome::Compacted(compacted))
+    Ok(CommandOutcome::Compacted(compacted))
 }
 
 /// What is about to leave, in one line.
@@ -83,14 +84,14 @@ async fn is_root(app: &App, asker: &Asker, tree: loom::TreeId, at: PositionId) -
 }
 
 /// The positions that leave, and where the window starts then.
-type Start = Result<(Option<PathRun>, Place), CommandError>;
+type Start = Result<(Option<PathRun>, TextOffset), CommandError>;
 
 /// What the next request would hold.
 struct Window<'a> {
-    rows: &'a dyn Rows,
+    rows: &'a dyn TreeReader,
     view: &'a ViewName,
     mode: Mode,
-    path: Exceptions,
+    path: ViewOverrides,
     /// Its first position.
     first: Position,
     /// The first byte of it that is sent.
@@ -99,7 +100,7 @@ struct Window<'a> {
 
 impl<'a> Window<'a> {
     fn read(
-        rows: &'a dyn Rows,
+        rows: &'a dyn TreeReader,
         view: &'a ViewName,
         tip: PositionId,
         asked: Option<Asked>,
@@ -113,7 +114,7 @@ impl<'a> Window<'a> {
             Some(sent) => sent,
             None => stored(rows, view, tip)?.unwrap_or((tree.root, 0)),
         };
-        let path = Exceptions::read(rows, view, tip)?;
+        let path = ViewOverrides::read(rows, view, tip)?;
         Ok(Self { rows, view, mode: tree.mode, path, first: position(rows, first)?, cut })
     }
 
@@ -126,7 +127,7 @@ impl<'a> Window<'a> {
         if !is_ancestor(self.rows, to, self.path.tip.id)? {
             return Ok(Err(Refusal::NotOnPath(to).into()));
         }
-        Ok(Ok((self.leaves(&at)?, Place { position: to, at: 0 })))
+        Ok(Ok((self.leaves(&at)?, TextOffset { position: to, at: 0 })))
     }
 
     /// The window without its first half: at a paragraph, sentence or cluster of a document, at a turn of a
@@ -145,7 +146,7 @@ impl<'a> Window<'a> {
                 let slack = total.bytes.saturating_sub(begin.bytes) / 8;
                 Some(self.in_text(&at, offset, slack)?)
             }
-            Mode::Dialogue => self.turn(&at)?.map(|turn| (Place { position: turn.id, at: 0 }, turn)),
+            Mode::Dialogue => self.turn(&at)?.map(|turn| (TextOffset { position: turn.id, at: 0 }, turn)),
         };
         let Some((place, at)) = start else { return Ok(Err(nothing())) };
         Ok(Ok((self.leaves(&at)?, place)))
@@ -153,7 +154,7 @@ impl<'a> Window<'a> {
 
     /// A good place from cluster `offset` of a position on, at most `slack` bytes behind it: a paragraph begins
     /// more often at a position than inside one.
-    fn in_text(&self, at: &Position, offset: u64, slack: u64) -> Result<(Place, Position), RowError> {
+    fn in_text(&self, at: &Position, offset: u64, slack: u64) -> Result<(TextOffset, Position), RowError> {
         let mut text = self.text(at)?;
         let clusters = usize::try_from(offset).unwrap_or(usize::MAX);
         let byte = grapheme::offset_of(&text, clusters).unwrap_or(text.len());
@@ -172,7 +173,7 @@ impl<'a> Window<'a> {
         let found = if found < text.len() { found } else { byte };
         let (start, position) =
             starts.into_iter().rfind(|(start, _)| *start <= found).unwrap_or((0, at.clone()));
-        Ok((Place { position: position.id, at: (found - start) as u64 }, position))
+        Ok((TextOffset { position: position.id, at: (found - start) as u64 }, position))
     }
 
     /// The beginning of a turn near a position: the next one, else the one before, but not the first of all.
@@ -219,14 +220,14 @@ fn nothing() -> CommandError {
 
 /// The model whose window it is.
 struct Asked {
-    budget: Budget,
-    target: Target,
+    budget: TokenBudget,
+    target: TargetModel,
     estimator: Estimator,
 }
 
 /// Where the next request would begin, if one could be made.
 fn sent(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     view: &ViewName,
     mode: Mode,
     asked: Asked,
@@ -235,7 +236,7 @@ fn sent(
     let Asked { budget, target, estimator } = asked;
     let assembled = match mode {
         Mode::Buffer => {
-            let (way, from) = (Way::Raw, None);
+            let (way, from) = (ContinuationForm::Raw, None);
             let (context, instruction) = (Vec::new(), Vec::new());
             let drafts = false;
             let request =
@@ -258,7 +259,7 @@ fn sent(
 
 /// Where the window was moved to, if that is on the path still.
 fn stored(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     view: &ViewName,
     tip: PositionId,
 ) -> Result<Option<(PositionId, usize)>, RowError> {

@@ -1,38 +1,42 @@
 //! Text as a view shows it, and where two paths part.
 
-use loom::path::{Exceptions, common_ancestor, position};
+use loom::path::{ViewOverrides, common_ancestor, position};
 use loom::render::{Show, render, window};
-use loom::{NodeId, Position, PositionId, PositionKind, Refusal, RowError, Rows, ViewName, resolve};
+use loom::{NodeId, Position, PositionId, PositionKind, Refusal, RowError, TreeReader, ViewName, resolve};
 
 use super::look;
 use crate::app::App;
-use crate::args::tree::{Compare, Text};
+use crate::args::tree::{Compare, TextArgs};
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::{Common, Compared, TextShown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
 /// Renders a view. Who wrote what is looked for only if it was asked for.
-pub(super) async fn text(app: &App, asker: &Asker, args: Text) -> Result<Outcome, CommandError> {
+pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let show = Show { drafts: !args.committed, spans: args.spans };
     let name = view.clone();
     let imports = app.imports(asker, tree).await?;
-    let read = move |rows: &dyn Rows, _| naming(rows, &imports, |rows| render(rows, &name, show));
+    let read = move |rows: &dyn TreeReader, _| naming(rows, &imports, |rows| render(rows, &name, show));
     let rendering = look(app, asker, tree, &view, read).await?;
-    Ok(Outcome::Text(TextShown { text: rendering.text, spans: rendering.spans, with_spans: args.spans }))
+    Ok(CommandOutcome::Text(TextShown {
+        text: rendering.text,
+        spans: rendering.spans,
+        with_spans: args.spans,
+    }))
 }
 
 /// Compares the paths to two nodes, as committed.
-pub(super) async fn compare(app: &App, asker: &Asker, args: Compare) -> Result<Outcome, CommandError> {
+pub(super) async fn compare(app: &App, asker: &Asker, args: Compare) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let (a, at_a) = app.node_named(asker, Some(tree), &args.a).await?;
     let (b, at_b) = app.node_named(asker, Some(tree), &args.b).await?;
     let name = view.clone();
     let (a, b) = (End { node: a, position: at_a }, End { node: b, position: at_b });
     let found = look(app, asker, tree, &view, move |rows, _| compared(rows, &name, a, b)).await??;
-    Ok(Outcome::Compared(found))
+    Ok(CommandOutcome::Compared(found))
 }
 
 /// A node as the end of a path.
@@ -42,7 +46,12 @@ struct End {
     position: PositionId,
 }
 
-fn compared(rows: &dyn Rows, view: &ViewName, a: End, b: End) -> Result<Result<Compared, Refusal>, RowError> {
+fn compared(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    a: End,
+    b: End,
+) -> Result<Result<Compared, Refusal>, RowError> {
     for end in [a, b] {
         if position(rows, end.position)?.kind != PositionKind::Path {
             return Ok(Err(Refusal::OffPath(end.position)));
@@ -57,15 +66,15 @@ fn compared(rows: &dyn Rows, view: &ViewName, a: End, b: End) -> Result<Result<C
     {
         common = position(rows, parent)?;
     }
-    let above = Exceptions::read(rows, view, common.id)?;
+    let above = ViewOverrides::read(rows, view, common.id)?;
     let shared = Common { position: common.id, depth: common.depth, chars: above.total().counts.chars };
     let (only_a, only_b) = (below(rows, view, &common, a)?, below(rows, view, &common, b)?);
     Ok(Ok(Compared { only_a, only_b, common: shared }))
 }
 
 /// The text of the path to `end` below `common`: of the end the version named, above it what the view shows.
-fn below(rows: &dyn Rows, view: &ViewName, common: &Position, end: End) -> Result<String, RowError> {
-    let path = Exceptions::read(rows, view, end.position)?;
+fn below(rows: &dyn TreeReader, view: &ViewName, common: &Position, end: End) -> Result<String, RowError> {
+    let path = ViewOverrides::read(rows, view, end.position)?;
     let passages = window(rows, view, &path, None, path.tip.depth.saturating_sub(common.depth) as usize)?;
     let mut text = String::new();
     for passage in passages.iter().filter(|passage| !passage.excluded) {

@@ -1,17 +1,17 @@
 //! The timeline: a step back, a step forth, and the list of what was done.
 
-use loom::{Op, OpRecord, RowError, Rows, Seq};
+use loom::{Op, OpRecord, RowError, Seq, TreeReader};
 
 use super::{page_size, wording};
 use crate::app::App;
-use crate::args::tree::{Log, Step};
+use crate::args::tree::{LogArgs, StepArgs};
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::{OperationShown, Operations, Stepped};
 use crate::rights::Asker;
 
 /// Takes the newest thing of a view back, or does it again.
-pub(crate) async fn step(app: &App, asker: &Asker, args: Step, op: Op) -> Result<Stepped, CommandError> {
+pub(crate) async fn step(app: &App, asker: &Asker, args: StepArgs, op: Op) -> Result<Stepped, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let applied = app.change(asker, tree, &view, op).await?;
     let keys = applied.skipped;
@@ -24,7 +24,7 @@ pub(crate) async fn step(app: &App, asker: &Asker, args: Step, op: Op) -> Result
 }
 
 /// Lists operations, newest first. Their numbers have no gap, so that a page is found by counting.
-pub(super) async fn log(app: &App, asker: &Asker, args: Log) -> Result<Outcome, CommandError> {
+pub(super) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<CommandOutcome, CommandError> {
     let limit = page_size(app, args.limit)? as u64;
     let tree = app.tree_named(asker, &args.tree.tree).await?;
     let newest = app.runtime.store.tree(&asker.principal, tree).await?.seq.0;
@@ -35,13 +35,13 @@ pub(super) async fn log(app: &App, asker: &Asker, args: Log) -> Result<Outcome, 
         records.into_iter().rev().map(|record| shown(rows, record)).collect::<Result<_, _>>()
     });
     let next = (after > 0).then_some(after + 1);
-    Ok(Outcome::Operations(Operations { operations: operations.await?, next }))
+    Ok(CommandOutcome::Operations(Operations { operations: operations.await?, next }))
 }
 
 /// Cells of one operation that are put into words; a new view copies every selection of another.
 const CELLS_SHOWN: usize = 20;
 
-fn shown(rows: &dyn Rows, record: OpRecord) -> Result<OperationShown, RowError> {
+fn shown(rows: &dyn TreeReader, record: OpRecord) -> Result<OperationShown, RowError> {
     let cells = &record.op.cells;
     let mut changes = Vec::new();
     for change in cells.iter().take(CELLS_SHOWN) {

@@ -9,13 +9,13 @@ use crate::app::App;
 use crate::args::TreeArg;
 use crate::args::tree::{List, ModeArg, New};
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::{TreeLine, TreeMade, TreeNamed, Trees};
 use crate::rights::Asker;
 
 /// Makes a tree, with a first text if one is given. What can be wrong with the text is found before the tree is
 /// made, so that a refused text leaves none behind.
-pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<Outcome, CommandError> {
+pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOutcome, CommandError> {
     let mode = match args.mode {
         ModeArg::Buffer | ModeArg::Document => Mode::Buffer,
         ModeArg::Dialogue => Mode::Dialogue,
@@ -34,7 +34,7 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<Outcome, 
     }
     let tip = look(app, asker, tree, &main, |_, tip| Ok(tip)).await?;
     let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
-    Ok(Outcome::TreeMade(TreeMade { tree, short_id, tip }))
+    Ok(CommandOutcome::TreeMade(TreeMade { tree, short_id, tip }))
 }
 
 fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, CommandError> {
@@ -56,7 +56,7 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
 }
 
 /// Lists trees.
-pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<Outcome, CommandError> {
+pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<CommandOutcome, CommandError> {
     let filter = if args.archived { TreeFilter::Archived } else { TreeFilter::Current };
     let trees = app.runtime.store.trees(&asker.principal, filter).await?;
     let lines = trees.into_iter().map(|entry| TreeLine {
@@ -68,7 +68,7 @@ pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<Outcome
         updated: entry.updated_at.0,
         archived: entry.archived,
     });
-    Ok(Outcome::Trees(Trees { trees: lines.collect() }))
+    Ok(CommandOutcome::Trees(Trees { trees: lines.collect() }))
 }
 
 /// Archives a tree, or takes it out of the archive.
@@ -77,8 +77,8 @@ pub(super) async fn archive(
     asker: &Asker,
     arg: &TreeArg,
     archived: bool,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, arg).await?;
     app.change(asker, tree, &view, Op::Archive(archived)).await?;
-    Ok(Outcome::TreeNamed(TreeNamed { tree }))
+    Ok(CommandOutcome::TreeNamed(TreeNamed { tree }))
 }

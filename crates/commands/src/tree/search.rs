@@ -8,17 +8,17 @@ use text::bigrams::Query;
 
 use super::{page_size, snippet};
 use crate::app::App;
-use crate::args::care::Search;
+use crate::args::maintenance::Search;
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::care::{Hit, Hits};
+use crate::results::CommandOutcome;
+use crate::results::maintenance::{HitShown, HitsShown};
 use crate::rights::Asker;
 
 /// Finds nodes, best first.
 ///
 /// # Errors
 /// `usage` for a query without a letter or digit; `not_found` for a tree that is not there.
-pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Outcome, CommandError> {
+pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<CommandOutcome, CommandError> {
     let limit = page_size(app, args.limit)?;
     let query = Query::parse(&args.query);
     if query.terms.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Out
         snippets.extend(read.await?);
     }
     let ranked = if found.newest_only { RANKED } else { found.hits.len() } as u64;
-    let hits = found.hits.into_iter().map(|hit| Hit {
+    let hits = found.hits.into_iter().map(|hit| HitShown {
         title: titles.get(&hit.tree).cloned().unwrap_or_default(),
         snippet: snippets.remove(&hit.node).unwrap_or_default(),
         tree: hit.tree,
@@ -69,5 +69,9 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Out
         source: "node",
         score: hit.score,
     });
-    Ok(Outcome::Hits(Hits { hits: hits.collect(), ranked, partial: found.partial || found.newest_only }))
+    Ok(CommandOutcome::Hits(HitsShown {
+        hits: hits.collect(),
+        ranked,
+        partial: found.partial || found.newest_only,
+    }))
 }

@@ -7,19 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::drift::is_drifted;
-use loom::path::{Exceptions, ancestor_at, is_ancestor, position};
+use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::render::window;
 use loom::{
-    CellKey, NodeId, NodeRow, Position, PositionId, PositionKind, Refusal, RowError, Rows, Slot, Target,
-    ViewName, resolve,
+    CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError, Slot,
+    TreeReader, ViewName, resolve,
 };
 
 use super::{look, page_size};
-use crate::app::{App, Named};
-use crate::args::tree::Show;
+use crate::app::{App, NamedNode};
+use crate::args::tree::ShowArgs;
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::tree::{BlobShown, NodeShown, Shown};
+use crate::results::CommandOutcome;
+use crate::results::tree::{BlobShown, NodeShown, TreeShown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
@@ -28,7 +28,7 @@ use crate::transfer::naming;
 const MAX_LOOKED_AT: usize = 5_000;
 
 /// Shows a page.
-pub(super) async fn show(app: &App, asker: &Asker, args: Show) -> Result<Outcome, CommandError> {
+pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let from = match &args.from {
         Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?),
@@ -43,13 +43,13 @@ pub(super) async fn show(app: &App, asker: &Asker, args: Show) -> Result<Outcome
         })
     });
     let page = page.await??;
-    Ok(Outcome::Shown(Shown { tree, nodes: page.nodes, next: page.next }))
+    Ok(CommandOutcome::Shown(TreeShown { tree, nodes: page.nodes, next: page.next }))
 }
 
 /// What a page is to hold.
 struct Wanted {
     view: ViewName,
-    from: Option<Named>,
+    from: Option<NamedNode>,
     depth: Option<u32>,
     limit: usize,
 }
@@ -61,7 +61,7 @@ struct Page {
 }
 
 /// The path that ends at the tip or at `from`: its last rows, in reading order.
-fn path(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Result<Page, Refusal>, RowError> {
+fn path(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Result<Page, Refusal>, RowError> {
     let mut end = position(rows, wanted.from.as_ref().map_or(tip, |from| from.position))?;
     if end.kind != PositionKind::Path {
         return Ok(Err(Refusal::OffPath(end.id)));
@@ -83,7 +83,7 @@ fn path(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Result<Page
 
 /// Every node of the tree behind `from`, in the order they were made. Drift is that of the view's path: a node
 /// is marked where what stands above it on that path is no longer what it followed from.
-fn every(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Page, RowError> {
+fn every(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Page, RowError> {
     let mut reader = Reader::read(rows, &wanted.view, tip)?;
     let mut pending = pending_edits(rows, &wanted.view)?;
     let mut last = match &wanted.from {
@@ -111,7 +111,7 @@ fn every(rows: &dyn Rows, tip: PositionId, wanted: &Wanted) -> Result<Page, RowE
 }
 
 /// The texts of pending edits, by the version each is an edit of.
-fn pending_edits(rows: &dyn Rows, view: &ViewName) -> Result<BTreeMap<NodeId, String>, RowError> {
+fn pending_edits(rows: &dyn TreeReader, view: &ViewName) -> Result<BTreeMap<NodeId, String>, RowError> {
     let mut pending = BTreeMap::new();
     for (slot, draft) in rows.drafts(view)? {
         if let Slot::Edit(at) = slot {
@@ -123,8 +123,8 @@ fn pending_edits(rows: &dyn Rows, view: &ViewName) -> Result<BTreeMap<NodeId, St
 
 /// What is the same for all nodes of a call, and what one node tells about the next.
 struct Reader<'a> {
-    rows: &'a dyn Rows,
-    path: Exceptions,
+    rows: &'a dyn TreeReader,
+    path: ViewOverrides,
     on_path: Chosen,
     /// Positions already asked whether they, or one above, are pruned.
     hidden: BTreeMap<PositionId, bool>,
@@ -134,12 +134,12 @@ struct Reader<'a> {
 
 /// What was chosen on a path.
 struct Chosen {
-    pruned: BTreeSet<Target>,
-    excluded: BTreeSet<Target>,
+    pruned: BTreeSet<OpTarget>,
+    excluded: BTreeSet<OpTarget>,
 }
 
 impl Chosen {
-    fn read(rows: &dyn Rows, end: PositionId) -> Result<Self, RowError> {
+    fn read(rows: &dyn TreeReader, end: PositionId) -> Result<Self, RowError> {
         let (mut pruned, mut excluded) = (BTreeSet::new(), BTreeSet::new());
         for (key, _) in rows.choices(None, end)?.into_iter().filter(|(_, cell)| cell.value.is_set()) {
             match key {
@@ -153,10 +153,10 @@ impl Chosen {
 }
 
 impl<'a> Reader<'a> {
-    fn read(rows: &'a dyn Rows, view: &ViewName, end: PositionId) -> Result<Self, RowError> {
+    fn read(rows: &'a dyn TreeReader, view: &ViewName, end: PositionId) -> Result<Self, RowError> {
         Ok(Self {
             rows,
-            path: Exceptions::read(rows, view, end)?,
+            path: ViewOverrides::read(rows, view, end)?,
             on_path: Chosen::read(rows, end)?,
             hidden: BTreeMap::new(),
             children: BTreeMap::new(),
@@ -173,14 +173,14 @@ impl<'a> Reader<'a> {
     ) -> Result<NodeShown, RowError> {
         let siblings = self.siblings(at)?;
         let bookmark = self.rows.cell(&CellKey::Bookmark { position: at.id })?.value;
-        let version = Target::Version(row.node.id);
+        let version = OpTarget::Version(row.node.id);
         let (hidden, own);
         let chosen = if on_path {
             hidden = self.is_hidden(at)?;
             &self.on_path
         } else {
             own = Chosen::read(self.rows, at.id)?;
-            hidden = own.pruned.iter().any(|target| matches!(target, Target::Position(_)));
+            hidden = own.pruned.iter().any(|target| matches!(target, OpTarget::Position(_)));
             &own
         };
         Ok(NodeShown {
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
             siblings,
             drifted: at.kind == PositionKind::Path && is_drifted(self.rows, &self.path, at, &row)?,
             pruned: hidden || chosen.pruned.contains(&version),
-            excluded: [version, Target::Position(at.id)]
+            excluded: [version, OpTarget::Position(at.id)]
                 .iter()
                 .any(|target| chosen.excluded.contains(target)),
             pending: pending.is_some(),
@@ -228,11 +228,11 @@ impl<'a> Reader<'a> {
     fn is_hidden(&mut self, at: &Position) -> Result<bool, RowError> {
         let known = at.parent.and_then(|parent| self.hidden.get(&parent).copied());
         let hidden = match known {
-            Some(above) => above || self.on_path.pruned.contains(&Target::Position(at.id)),
+            Some(above) => above || self.on_path.pruned.contains(&OpTarget::Position(at.id)),
             None => {
                 let mut hidden = false;
                 for target in &self.on_path.pruned {
-                    let Target::Position(pruned) = *target else { continue };
+                    let OpTarget::Position(pruned) = *target else { continue };
                     hidden = hidden || is_ancestor(self.rows, pruned, at.id)?;
                 }
                 hidden

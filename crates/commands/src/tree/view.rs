@@ -8,12 +8,16 @@ use crate::app::App;
 use crate::args::ViewArg;
 use crate::args::tree::ViewAction;
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::{ViewLine, Views};
 use crate::rights::Asker;
 
 /// Lists, makes or removes views. The result is the list as it is then.
-pub(super) async fn view(app: &App, asker: &Asker, action: ViewAction) -> Result<Outcome, CommandError> {
+pub(super) async fn view(
+    app: &App,
+    asker: &Asker,
+    action: ViewAction,
+) -> Result<CommandOutcome, CommandError> {
     let tree = match action {
         ViewAction::List { tree } => app.tree_named(asker, &tree).await?,
         ViewAction::New { tree, name, view } => {
@@ -36,7 +40,7 @@ fn named(app: &App, name: &str) -> Result<ViewName, CommandError> {
     ViewArg { view: Some(app.masked(name)) }.name()
 }
 
-async fn list(app: &App, asker: &Asker, tree: TreeId) -> Result<Outcome, CommandError> {
+async fn list(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
     let views = app.read(asker, tree, |rows| {
         let mut views = Vec::new();
         for (key, cell) in rows.cells(&CellScope::Views)? {
@@ -47,5 +51,5 @@ async fn list(app: &App, asker: &Asker, tree: TreeId) -> Result<Outcome, Command
         }
         Ok(views)
     });
-    Ok(Outcome::Views(Views { views: views.await? }))
+    Ok(CommandOutcome::Views(Views { views: views.await? }))
 }

@@ -1,15 +1,15 @@
 //! Cells of a tree in words, with the short ids people see.
 
-use loom::{CellKey, NodeId, RowError, Rows, Slot, Target};
+use loom::{CellKey, NodeId, OpTarget, RowError, Slot, TreeReader};
 
 /// What a cell is, as a person would say it.
-pub(super) fn cell(rows: &dyn Rows, key: &CellKey) -> Result<String, RowError> {
+pub(super) fn cell(rows: &dyn TreeReader, key: &CellKey) -> Result<String, RowError> {
     let short = |node: NodeId| -> Result<String, RowError> {
         Ok(rows.node(node)?.map_or_else(|| node.to_string(), |row| row.short_id))
     };
-    let target = |target: &Target| match target {
-        Target::Position(position) => short(position.original()),
-        Target::Version(node) => Ok(format!("version {}", short(*node)?)),
+    let target = |target: &OpTarget| match target {
+        OpTarget::Position(position) => short(position.original()),
+        OpTarget::Version(node) => Ok(format!("version {}", short(*node)?)),
     };
     Ok(match key {
         CellKey::Title => "the title".to_owned(),

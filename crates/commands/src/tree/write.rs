@@ -6,14 +6,14 @@ use store::{DraftEdit, DraftName, StoreError};
 
 use super::{look, typed_role};
 use crate::app::App;
-use crate::args::tree::{Append, Draft, Edit, EditAsArg};
+use crate::args::tree::{Append, DraftArgs, Edit, EditAsArg};
 use crate::error::CommandError;
-use crate::results::Outcome;
+use crate::results::CommandOutcome;
 use crate::results::tree::{DraftDone, Edited, NodeDone};
 use crate::rights::Asker;
 
 /// Commits a text after the tip; as the owner's turn in a dialogue.
-pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<Outcome, CommandError> {
+pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let text = app.text(&args.text)?;
     let role = typed_role(app, asker, tree).await?;
@@ -21,14 +21,14 @@ pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<Out
     let applied = app.change(asker, tree, &view, Op::Append(NewText::owner(text, role))).await?;
     // Drafts were committed before it; a long text became several nodes: the last is where the view is now.
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
-    Ok(Outcome::Node(NodeDone { node, short_id }))
+    Ok(CommandOutcome::Node(NodeDone { node, short_id }))
 }
 
 /// How often a draft is set anew when somebody typed in between.
 const TRIES: usize = 8;
 
 /// Sets the whole text of the working buffer or of a pending edit.
-pub(super) async fn draft(app: &App, asker: &Asker, args: Draft) -> Result<Outcome, CommandError> {
+pub(super) async fn draft(app: &App, asker: &Asker, args: DraftArgs) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let text = app.text(&args.text)?;
     let slot = match &args.at {
@@ -48,7 +48,7 @@ pub(super) async fn draft(app: &App, asker: &Asker, args: Draft) -> Result<Outco
         Slot::Buffer => "buffer".to_owned(),
         Slot::Edit(position) => position.to_string(),
     };
-    Ok(Outcome::Draft(DraftDone { draft, revision, nodes }))
+    Ok(CommandOutcome::Draft(DraftDone { draft, revision, nodes }))
 }
 
 /// Gives a draft this text, whatever it was. It is one step for undo.
@@ -78,7 +78,7 @@ async fn set_draft(app: &App, asker: &Asker, name: &DraftName, text: &str) -> Re
 }
 
 /// Changes the text of a passage at once.
-pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Outcome, CommandError> {
+pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
     let text = app.text(&args.text)?;
     app.fits_node(&text, false)?;
@@ -102,7 +102,7 @@ async fn edited(
     view: &ViewName,
     at: PositionId,
     made: Option<NodeId>,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let name = view.clone();
     let row = app.read(asker, tree, move |rows| {
         if let Some(made) = made
@@ -116,7 +116,7 @@ async fn edited(
         rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
     });
     let row = row.await?;
-    Ok(Outcome::Edited(Edited {
+    Ok(CommandOutcome::Edited(Edited {
         node: row.node.id,
         position: row.node.position,
         edited_from: row.node.edited_from,

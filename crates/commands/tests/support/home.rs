@@ -9,7 +9,7 @@ use clap::Parser;
 use drawloom_commands::app::Models;
 use drawloom_commands::frontend::Frontend;
 use drawloom_commands::settings::Settings;
-use drawloom_commands::{App, Asker, Command, CommandError, Outcome};
+use drawloom_commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::{Cancel, Clock, Model};
 use serde_json::Value;
 use store::Store;
@@ -76,7 +76,7 @@ impl TestHome {
     }
 
     /// Runs a command as `asker`.
-    pub(crate) async fn run_as(&self, asker: &Asker, words: &[&str]) -> Result<Outcome, CommandError> {
+    pub(crate) async fn run_as(&self, asker: &Asker, words: &[&str]) -> Result<CommandOutcome, CommandError> {
         self.app.run(asker, parsed(words)).await
     }
 

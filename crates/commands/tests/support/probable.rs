@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use model::openai_completions::OpenAiCompletions;
 use model::{
-    Call, Dialect, DialectName, EncodeError, Encoded, Exchange, Model, ModelError, ModelInfo, PARSER_VERSION,
-    Params, Prompt, RawResponse, SourceKind, Timings,
+    CallOrigin, Dialect, DialectName, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo,
+    PARSER_VERSION, Params, Prompt, RawResponse, SourceKind, Timings,
 };
 
 const BODY: &str = concat!(
@@ -37,14 +37,14 @@ impl Model for Probable {
         &self.0
     }
 
-    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<Encoded, EncodeError> {
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         OpenAiCompletions::default().encode(prompt, params, &self.0.name)
     }
 
     async fn send(
         &self,
-        request: &Encoded,
-        _: &Call,
+        request: &EncodedRequest,
+        _: &CallOrigin,
         exchange: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         exchange.spool.append(BODY.as_bytes()).unwrap();

@@ -10,7 +10,7 @@ use clap::Parser;
 use drawloom_commands::app::Models;
 use drawloom_commands::frontend::Frontend;
 use drawloom_commands::settings::Settings;
-use drawloom_commands::{App, Asker, Command, CommandError, Outcome};
+use drawloom_commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::script::{ScriptModel, ScriptOptions};
 use model::{Cancel, Clock, Model};
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl TestHome {
         self.dir.path().join(name)
     }
 
-    pub(crate) async fn run(&self, words: &[&str]) -> Result<Outcome, CommandError> {
+    pub(crate) async fn run(&self, words: &[&str]) -> Result<CommandOutcome, CommandError> {
         self.app.run(&Asker::owner(), parsed(words)).await
     }
 
@@ -112,7 +112,7 @@ impl TestHome {
     pub(crate) async fn exported(&self, words: &[&str]) -> Vec<u8> {
         let words = [&["tree", "export"], words].concat();
         match self.run(&words).await.unwrap() {
-            Outcome::Exported(exported) => exported.body.unwrap(),
+            CommandOutcome::Exported(exported) => exported.body.unwrap(),
             other => panic!("{other:?}"),
         }
     }

@@ -103,7 +103,7 @@ async fn a_copy_has_ids_of_its_own() {
         here.app.runtime.store.as_ref(),
         &store::Principal::Owner,
         copy.parse().unwrap(),
-        |rows: &dyn loom::Rows| rows.tree(),
+        |rows: &dyn loom::TreeReader| rows.tree(),
     );
     assert_eq!(row.await.unwrap().origin.unwrap().tree.to_string(), tree);
 }

@@ -152,7 +152,7 @@ async fn what_was_shown_with_a_node_comes_along() {
     let made = here.ok(&["tree", "append", &tree, "It stopped. "]).await;
     let id: loom::TreeId = tree.parse().unwrap();
     let node: loom::NodeId = field(&made, "node").parse().unwrap();
-    let shown = |ordinal: u32, text: &str| loom::rows::Injection {
+    let shown = |ordinal: u32, text: &str| loom::reader::Injection {
         node,
         ordinal,
         source: format!("zone#{ordinal}"),
@@ -160,7 +160,7 @@ async fn what_was_shown_with_a_node_comes_along() {
         text: text.to_owned(),
     };
     let injections = vec![shown(0, "[The window fills.]"), shown(1, "[It is \"full\".]")];
-    let with = store::With { injections: injections.clone(), ..store::With::nothing() };
+    let with = store::AttachedWrites { injections: injections.clone(), ..store::AttachedWrites::nothing() };
     let owner = store::Principal::Owner;
     here.app.runtime.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
     let file = here.exported(&[&tree]).await;
@@ -177,7 +177,7 @@ async fn what_was_shown_with_a_node_comes_along() {
         });
         rows.await.unwrap()
     };
-    let outside = |shown: &loom::rows::Injection| loom::rows::Injection {
+    let outside = |shown: &loom::reader::Injection| loom::reader::Injection {
         trust: loom::Trust::Outside,
         ..shown.clone()
     };
@@ -192,8 +192,8 @@ async fn what_was_shown_with_a_node_comes_along() {
 
     // What is added to a tree that is here brings what was shown with it.
     let new = there.ok(&["tree", "append", &tree, "Then again. "]).await;
-    let added = loom::rows::Injection { node: field(&new, "node").parse().unwrap(), ..shown(0, "[More.]") };
-    let with = store::With { injections: vec![added.clone()], ..store::With::nothing() };
+    let added = loom::reader::Injection { node: field(&new, "node").parse().unwrap(), ..shown(0, "[More.]") };
+    let with = store::AttachedWrites { injections: vec![added.clone()], ..store::AttachedWrites::nothing() };
     there.app.runtime.store.apply(&owner, id, loom::Plan::default(), with).await.unwrap();
     here.import(&there.exported(&[&tree]).await, &[]).await.unwrap();
     assert_eq!(read(&here).await, [&injections[..], &[outside(&added)]].concat());

@@ -1,6 +1,6 @@
 //! Who may run what: every row of the table against every kind of caller (spec: security §5, §17).
 
-use drawloom_commands::args::chat::Chat;
+use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::{Input, TABLE, parse};
 use drawloom_commands::{Asker, Right};
@@ -188,7 +188,7 @@ async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
     for home in homes() {
         home.models.set(ScriptModel::echo(ScriptOptions::default()));
         let mut conversation =
-            Conversation::open(&home.app, &Asker::owner(), &Chat::default()).await.unwrap();
+            Conversation::open(&home.app, &Asker::owner(), &ChatArgs::default()).await.unwrap();
         for (line, right) in slash_rows() {
             let Input::Command(command) = parse(line) else { panic!("{line}") };
             assert_eq!(command.row().right, right, "{line}");

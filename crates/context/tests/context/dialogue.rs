@@ -1,14 +1,14 @@
 //! What is sent for a dialogue: whole turns, newest first; calls with their results.
 
 use drawloom_context::dialogue::{DialogueRequest, dialogue};
-use drawloom_context::{Budget, ContextError, Estimator, Target, cover};
+use drawloom_context::{ContextError, Estimator, TargetModel, TokenBudget, cover};
 use loom::{Block, Mode, Role, ToolStatus, ViewName};
 use model::{ChatPart, DialectName, Model, Params, Prompt};
 
 use crate::support::{Desk, echo, prompt_text};
 
 fn request(window: u64) -> DialogueRequest {
-    let target = Target {
+    let target = TargetModel {
         provider: "p".into(),
         dialect: DialectName::OpenAiChat,
         model: "m".into(),
@@ -16,7 +16,7 @@ fn request(window: u64) -> DialogueRequest {
         pictures: true,
         sounds: true,
     };
-    DialogueRequest::new(ViewName::default(), target, Budget::new(window, 256, Some(64)))
+    DialogueRequest::new(ViewName::default(), target, TokenBudget::new(window, 256, Some(64)))
 }
 
 fn turns(count: usize) -> Desk {

@@ -2,19 +2,19 @@
 
 use crate::support::{Desk, echo, prompt_text};
 use drawloom_context::document::{DocumentRequest, document};
-use drawloom_context::{Budget, ContextError, Decision, Estimator, Kind, Way, cover};
+use drawloom_context::{ContextError, ContinuationForm, Estimator, Kind, SegmentOutcome, TokenBudget, cover};
 use loom::plan::NewText;
 use loom::render::{Show, render};
-use loom::{Op, Place, ViewName};
+use loom::{Op, TextOffset, ViewName};
 use model::{Model, Params, Prompt};
 use proptest::prelude::*;
 
-fn request(way: Way, window: u64) -> DocumentRequest {
+fn request(way: ContinuationForm, window: u64) -> DocumentRequest {
     DocumentRequest {
         view: ViewName::default(),
         from: None,
         way,
-        budget: Budget::new(window, 256, Some(64)),
+        budget: TokenBudget::new(window, 256, Some(64)),
         drafts: false,
         context: Vec::new(),
         instruction: Vec::new(),
@@ -33,7 +33,8 @@ fn passages(count: usize) -> Desk {
 #[test]
 fn a_short_document_is_sent_whole_and_nothing_else() {
     let desk = passages(5);
-    let assembled = document(&desk.tree, &request(Way::Raw, 8_192), &Estimator::default()).unwrap();
+    let assembled =
+        document(&desk.tree, &request(ContinuationForm::Raw, 8_192), &Estimator::default()).unwrap();
     let rendered =
         render(&desk.tree, &ViewName::default(), Show { drafts: true, spans: false }).unwrap().text;
     assert_eq!(format!("{}{}", prompt_text(&assembled.prompt), assembled.held), rendered);
@@ -46,15 +47,15 @@ fn a_long_document_starts_at_a_paragraph_and_stays_there() {
     let mut desk = passages(200);
     let window = 1_024;
     let estimator = Estimator::default();
-    let first = document(&desk.tree, &request(Way::Raw, window), &estimator).unwrap();
+    let first = document(&desk.tree, &request(ContinuationForm::Raw, window), &estimator).unwrap();
     let start = first.new_start.expect("the window had to move");
     let text = prompt_text(&first.prompt);
     assert!(text.starts_with("Paragraph "), "{:?}", &text[..40]);
-    assert!(first.tokens <= Budget::new(window, 256, Some(64)).budget);
+    assert!(first.tokens <= TokenBudget::new(window, 256, Some(64)).budget);
     // A quarter of the window is free again, so that the next passages do not move it once more.
     desk.run(Op::Compact { to: Some(start), by_hand: false });
     desk.append("One more.\n\n");
-    let second = document(&desk.tree, &request(Way::Raw, window), &estimator).unwrap();
+    let second = document(&desk.tree, &request(ContinuationForm::Raw, window), &estimator).unwrap();
     assert_eq!(second.new_start, None);
     assert!(prompt_text(&second.prompt).starts_with(&text), "the prefix is the same, byte for byte");
 }
@@ -63,8 +64,9 @@ fn a_long_document_starts_at_a_paragraph_and_stays_there() {
 fn a_start_inside_a_passage_cuts_that_passage() {
     let mut desk = Desk::new();
     let node = desk.append("First paragraph.\n\nSecond paragraph.");
-    desk.run(Op::Compact { to: Some(Place { position: node.as_position(), at: 18 }), by_hand: true });
-    let assembled = document(&desk.tree, &request(Way::Raw, 8_192), &Estimator::default()).unwrap();
+    desk.run(Op::Compact { to: Some(TextOffset { position: node.as_position(), at: 18 }), by_hand: true });
+    let assembled =
+        document(&desk.tree, &request(ContinuationForm::Raw, 8_192), &Estimator::default()).unwrap();
     assert_eq!(prompt_text(&assembled.prompt), "Second paragraph.");
     assert_eq!(assembled.runs[0].cut, 18);
 }
@@ -74,7 +76,8 @@ fn head_comes_first_and_the_note_some_paragraphs_before_the_end() {
     let mut desk = passages(4);
     desk.run(Op::PinHead(NewText::owner("HEAD", None)));
     desk.run(Op::PinNote { text: NewText::owner("NOTE", None), depth: Some(1) });
-    let assembled = document(&desk.tree, &request(Way::Raw, 8_192), &Estimator::default()).unwrap();
+    let assembled =
+        document(&desk.tree, &request(ContinuationForm::Raw, 8_192), &Estimator::default()).unwrap();
     let text = prompt_text(&assembled.prompt);
     assert!(text.starts_with("HEAD\n\nParagraph 0"), "{text}");
     let (before, after) = text.split_once("NOTE\n\n").expect("the note is in it");
@@ -85,14 +88,14 @@ fn head_comes_first_and_the_note_some_paragraphs_before_the_end() {
 fn what_is_pinned_has_a_limit() {
     let mut desk = passages(1);
     desk.run(Op::PinHead(NewText::owner("word ".repeat(2_000), None)));
-    let refused = document(&desk.tree, &request(Way::Raw, 1_024), &Estimator::default());
+    let refused = document(&desk.tree, &request(ContinuationForm::Raw, 1_024), &Estimator::default());
     assert!(matches!(refused, Err(ContextError::TooLong { .. })), "{refused:?}");
 }
 
 #[test]
 fn an_empty_document_is_not_sent() {
     let desk = Desk::new();
-    let refused = document(&desk.tree, &request(Way::Raw, 1_024), &Estimator::default());
+    let refused = document(&desk.tree, &request(ContinuationForm::Raw, 1_024), &Estimator::default());
     assert!(matches!(refused, Err(ContextError::Empty)), "{refused:?}");
 }
 
@@ -100,9 +103,10 @@ fn an_empty_document_is_not_sent() {
 fn left_out_passages_are_not_sent_and_are_named() {
     let mut desk = passages(2);
     let node = desk.append("SECRET PLAN");
-    desk.run(Op::Exclude(loom::Target::Position(node.as_position())));
+    desk.run(Op::Exclude(loom::OpTarget::Position(node.as_position())));
     desk.append("The end.");
-    let assembled = document(&desk.tree, &request(Way::Raw, 8_192), &Estimator::default()).unwrap();
+    let assembled =
+        document(&desk.tree, &request(ContinuationForm::Raw, 8_192), &Estimator::default()).unwrap();
     assert!(!prompt_text(&assembled.prompt).contains("SECRET PLAN"));
     assert_eq!(assembled.runs[0].excluded, vec![node.as_position()]);
 }
@@ -111,7 +115,7 @@ fn left_out_passages_are_not_sent_and_are_named() {
 fn drafts_are_sent_only_for_a_look_ahead() {
     let mut desk = passages(1);
     desk.draft("and then");
-    let mut ask = request(Way::Raw, 8_192);
+    let mut ask = request(ContinuationForm::Raw, 8_192);
     assert!(
         !prompt_text(&document(&desk.tree, &ask, &Estimator::default()).unwrap().prompt).contains("and then")
     );
@@ -128,7 +132,7 @@ proptest! {
     fn every_byte_has_a_segment(
         texts in prop::collection::vec("[a-zé雨🦀\"\\\\ \n\t]{1,60}", 1..30),
         window in 256u64..4_096,
-        way in prop::sample::select(vec![Way::Raw, Way::Prefill, Way::Instructed]),
+        way in prop::sample::select(vec![ContinuationForm::Raw, ContinuationForm::Prefill, ContinuationForm::Instructed]),
         head in prop::option::of("[a-z ]{1,20}"),
         note in prop::option::of("[a-z ]{1,20}"),
     ) {
@@ -156,7 +160,7 @@ proptest! {
         let encoded = echo().encode(&prompt, &Params::default()).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let segments = cover(&encoded, &assembled.pieces, &estimator).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut at = 0;
-        for segment in segments.iter().filter(|segment| segment.decision == Decision::Sent) {
+        for segment in segments.iter().filter(|segment| segment.decision == SegmentOutcome::Sent) {
             let (from, to) = segment.bytes.expect("sent segments have bytes");
             prop_assert_eq!(from, at);
             at = to;
@@ -166,7 +170,7 @@ proptest! {
         let full: String = texts.concat();
         let sent = prompt_text(&prompt);
         let last_line = full.trim_end().rsplit('\n').next().unwrap_or_default();
-        prop_assert!(way == Way::Raw || sent.contains(last_line) || assembled.new_start.is_some());
+        prop_assert!(way == ContinuationForm::Raw || sent.contains(last_line) || assembled.new_start.is_some());
         prop_assert!(full.ends_with(&assembled.held));
     }
 }
@@ -174,7 +178,8 @@ proptest! {
 #[test]
 fn a_part_without_a_piece_stops_the_request() {
     let desk = passages(2);
-    let assembled = document(&desk.tree, &request(Way::Raw, 8_192), &Estimator::default()).unwrap();
+    let assembled =
+        document(&desk.tree, &request(ContinuationForm::Raw, 8_192), &Estimator::default()).unwrap();
     let encoded = echo().encode(&assembled.prompt, &Params::default()).unwrap();
     let refused = cover(&encoded, &[], &Estimator::default());
     assert!(matches!(refused, Err(ContextError::Uncovered { .. })), "{refused:?}");

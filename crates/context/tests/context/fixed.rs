@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drawloom_context::dialogue::{DialogueRequest, dialogue};
 use drawloom_context::{
-    Assembled, BootFile, Bootstrap, Budget, ChangedFiles, Decision, Estimator, Kind, Memory, Observation,
-    Previous, SkillEntry, SkillsIndex, Target, ToolSpec, Zone,
+    Assembled, BootFile, Bootstrap, ChangedFiles, Estimator, Kind, Memory, Observation, Previous,
+    SegmentOutcome, SkillEntry, SkillsIndex, TargetModel, TokenBudget, ToolSpec, Zone,
 };
 use loom::{Block, Digest, Mode, Role, Trust, ViewName};
 use model::{DialectName, Model, Params, Prompt};
@@ -14,8 +14,8 @@ use serde_json::json;
 use crate::sending::drawn;
 use crate::support::{Desk, echo};
 
-pub(crate) fn target() -> Target {
-    Target {
+pub(crate) fn target() -> TargetModel {
+    TargetModel {
         provider: "p".into(),
         dialect: DialectName::OpenAiChat,
         model: "m".into(),
@@ -68,7 +68,7 @@ fn assembled(boot: Bootstrap, window: u64) -> Assembled {
     let mut desk = Desk::of(Mode::Dialogue);
     desk.say(Role::User, vec![Block::text("hello")]);
     let bootstrap = Arc::new(boot);
-    let budget = Budget::new(window, 8_000, None);
+    let budget = TokenBudget::new(window, 8_000, None);
     let request =
         DialogueRequest { bootstrap, ..DialogueRequest::new(ViewName::default(), target(), budget) };
     dialogue(&desk.tree, &request, &Estimator::default()).unwrap()
@@ -77,7 +77,7 @@ fn assembled(boot: Bootstrap, window: u64) -> Assembled {
 fn left_out(assembled: &Assembled, kind: Kind) -> Vec<String> {
     let pieces = assembled.pieces.iter().filter(|piece| piece.kind == kind);
     let why = pieces.filter_map(|piece| match &piece.decision {
-        Decision::LeftOut { why } => Some(why.clone()),
+        SegmentOutcome::LeftOut { why } => Some(why.clone()),
         _ => None,
     });
     why.collect()
@@ -171,7 +171,7 @@ fn hello_in_a_fresh_workspace_is_small() {
 
 /// A session under way, with its next request in another state of the workspace.
 fn next(boot: Bootstrap, previous: Previous, desk: &Desk) -> Assembled {
-    let budget = Budget::new(200_000, 8_000, None);
+    let budget = TokenBudget::new(200_000, 8_000, None);
     let bootstrap = Arc::new(boot);
     let request = DialogueRequest {
         bootstrap,

@@ -1,9 +1,9 @@
 //! In which form what was said is sent: blocks in order, opaque material to its own model, rounds of tool use.
 
-use drawloom_context::dialogue::{Around, DialogueRequest, assemble, dialogue};
+use drawloom_context::dialogue::{Dependencies, DialogueRequest, assemble, dialogue};
 use drawloom_context::{
-    Assembled, Budget, Decision, Estimator, Features, Kind, NothingRemembered, Pictures, Piece, Source,
-    Target, cover,
+    Assembled, Estimator, Features, Kind, NothingRemembered, Pictures, RequestPiece, SegmentOutcome, Source,
+    TargetModel, TokenBudget, cover,
 };
 use loom::{Block, Digest, Mode, Role, ToolStatus, ViewName};
 use model::{ChatPart, DialectName, Media, Model, Params, Prompt};
@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::support::{Desk, echo, said_by};
 
-fn target(model: &str) -> Target {
-    Target {
+fn target(model: &str) -> TargetModel {
+    TargetModel {
         provider: "p".into(),
         dialect: DialectName::OpenAiChat,
         model: model.into(),
@@ -22,8 +22,8 @@ fn target(model: &str) -> Target {
     }
 }
 
-fn sent(desk: &Desk, target: Target) -> Vec<String> {
-    let request = DialogueRequest::new(ViewName::default(), target, Budget::new(32_000, 1_000, None));
+fn sent(desk: &Desk, target: TargetModel) -> Vec<String> {
+    let request = DialogueRequest::new(ViewName::default(), target, TokenBudget::new(32_000, 1_000, None));
     drawn(&dialogue(&desk.tree, &request, &Estimator::default()).unwrap())
 }
 
@@ -113,7 +113,7 @@ fn another_model_gets_the_words_under_the_name_and_nothing_opaque() {
         ["user look", "assistant I look.", "round a Ok first | b Ok second"],
         "opaque material holds for one dialect"
     );
-    let elsewhere = Target { provider: "other".into(), ..target("m") };
+    let elsewhere = TargetModel { provider: "other".into(), ..target("m") };
     assert_eq!(
         sent(&desk, elsewhere),
         ["user look", "assistant I look.", "round a Ok first | b Ok second"],
@@ -195,17 +195,18 @@ fn a_picture_goes_to_who_takes_it_and_else_a_line_says_so() {
     let picture = Block::Image { blob: Digest::of(b"png"), mime: "image/png".into() };
     desk.say(Role::User, vec![Block::text("see"), picture]);
     let estimator = Estimator::default();
-    let around = Around { estimator: &estimator, coverage: &NothingRemembered, pictures: &Gallery };
+    let around = Dependencies { estimator: &estimator, coverage: &NothingRemembered, pictures: &Gallery };
     let assembled = |pictures: bool| {
-        let target = Target { pictures, ..target("m") };
-        let request = DialogueRequest::new(ViewName::default(), target, Budget::new(32_000, 1_000, None));
+        let target = TargetModel { pictures, ..target("m") };
+        let request =
+            DialogueRequest::new(ViewName::default(), target, TokenBudget::new(32_000, 1_000, None));
         assemble(&desk.tree, &request, &around).unwrap()
     };
     assert_eq!(drawn(&assembled(true)), ["user see", "media image/png"]);
     let without = assembled(false);
     assert_eq!(drawn(&without), ["user see[picture left out: image/png]"]);
     let said = without.pieces.iter().any(|piece| {
-        matches!(&piece.decision, Decision::LeftOut { why } if why.starts_with("1 are not sent"))
+        matches!(&piece.decision, SegmentOutcome::LeftOut { why } if why.starts_with("1 are not sent"))
             && piece.kind == Kind::History
     });
     assert!(said, "{:?}", without.pieces);
@@ -220,8 +221,8 @@ fn a_picture_that_cannot_be_read_is_left_out_with_a_reason() {
     let left = "[picture left out: image/png]";
     // The one that is gone is a text from the first, the damaged one a part that became a text.
     assert_eq!(sent, ["user see", &format!("user {left}"), &format!("user {left}"), "media image/png"]);
-    let why = |piece: &Piece| match &piece.decision {
-        Decision::LeftOut { why } => Some(why.clone()),
+    let why = |piece: &RequestPiece| match &piece.decision {
+        SegmentOutcome::LeftOut { why } => Some(why.clone()),
         _ => None,
     };
     assert!(assembled.pieces.iter().filter_map(why).any(|why| why.starts_with("2 are not sent")));
@@ -268,8 +269,8 @@ fn pictures_count_in_the_budget_and_only_those_that_are_sent_are_read() {
     desk.say(Role::User, vec![Block::text("and now?")]);
     let estimator = Estimator::default();
     let pictures = Counting(0.into());
-    let around = Around { estimator: &estimator, coverage: &NothingRemembered, pictures: &pictures };
-    let budget = Budget::new(32_000, 1_000, None);
+    let around = Dependencies { estimator: &estimator, coverage: &NothingRemembered, pictures: &pictures };
+    let budget = TokenBudget::new(32_000, 1_000, None);
     let request = DialogueRequest::new(ViewName::default(), target("m"), budget);
     let assembled = assemble(&desk.tree, &request, &around).unwrap();
     let sent = drawn(&assembled).iter().filter(|line| line.starts_with("media")).count() as u64;
@@ -282,8 +283,8 @@ fn pictures_count_in_the_budget_and_only_those_that_are_sent_are_read() {
 /// What is sent where there are pictures, and all that is known of it.
 fn shown(desk: &Desk) -> (Vec<String>, Assembled) {
     let estimator = Estimator::default();
-    let around = Around { estimator: &estimator, coverage: &NothingRemembered, pictures: &Gallery };
-    let budget = Budget::new(32_000, 1_000, None);
+    let around = Dependencies { estimator: &estimator, coverage: &NothingRemembered, pictures: &Gallery };
+    let budget = TokenBudget::new(32_000, 1_000, None);
     let request = DialogueRequest::new(ViewName::default(), target("m"), budget);
     let assembled = assemble(&desk.tree, &request, &around).unwrap();
     (drawn(&assembled), assembled)
@@ -295,7 +296,8 @@ fn every_byte_of_a_request_with_everything_in_it_has_a_piece() {
     let node = desk.say(Role::Tool, vec![result("a", "first")]);
     desk.shown(node, "zone#yellow", "[half full]");
     desk.say(Role::User, vec![Block::text("and?")]);
-    let request = DialogueRequest::new(ViewName::default(), target("x"), Budget::new(32_000, 1_000, None));
+    let request =
+        DialogueRequest::new(ViewName::default(), target("x"), TokenBudget::new(32_000, 1_000, None));
     let assembled = dialogue(&desk.tree, &request, &Estimator::default()).unwrap();
     let encoded = echo().encode(&assembled.prompt, &Params::default()).unwrap();
     let segments = cover(&encoded, &assembled.pieces, &Estimator::default()).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drawloom_context::dialogue::{DialogueRequest, dialogue};
 use drawloom_context::{
-    Assembled, Bootstrap, Budget, ContextError, Estimator, Previous, Strategy, Zone, cover, reuse,
+    Assembled, Bootstrap, ContextError, Estimator, Previous, Strategy, TokenBudget, Zone, cover, reuse,
 };
 use loom::{Block, Mode, Op, Role, ToolStatus, ViewName};
 use model::{ChatPart, Model, Params, Prompt};
@@ -30,7 +30,7 @@ struct Session {
 
 impl Session {
     fn new(window: u64, bootstrap: Bootstrap) -> Self {
-        let budget = Budget::new(window, 4_096, None);
+        let budget = TokenBudget::new(window, 4_096, None);
         let request = DialogueRequest {
             bootstrap: Arc::new(bootstrap),
             ..DialogueRequest::new(ViewName::default(), target(), budget)
@@ -319,11 +319,11 @@ fn a_window_set_inside_a_turn_begins_with_a_turn() {
     session.call(&["one".into(), "two".into()]);
     let middle = session.desk.say(Role::Assistant, vec![Block::text("it is so")]);
     session.say("second");
-    let place = loom::Place { position: middle.as_position(), at: 0 };
+    let place = loom::TextOffset { position: middle.as_position(), at: 0 };
     session.desk.run(Op::Compact { to: Some(place), by_hand: true });
     assert_eq!(drawn(&session.ask()), ["user second"]);
     let answer = session.desk.say(Role::Assistant, vec![Block::text("and so")]);
-    let place = loom::Place { position: answer.as_position(), at: 0 };
+    let place = loom::TextOffset { position: answer.as_position(), at: 0 };
     session.desk.run(Op::Compact { to: Some(place), by_hand: true });
     assert_eq!(drawn(&session.ask()), ["user second", "assistant and so"], "the newest turn is whole");
 }

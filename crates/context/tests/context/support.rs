@@ -3,10 +3,10 @@
 use loom::id::Entropy;
 use loom::memory::MemoryTree;
 use loom::plan::{DraftChange, EditAs, NewText, NewTree, Request, plan};
-use loom::rows::Injection;
+use loom::reader::Injection;
 use loom::{
-    Author, Block, Choice, Digest, Draft, IdSource, Millis, Mode, ModelSource, NodeId, Op, PlanError, Role,
-    Rows, Slice, Slot, SourceKind, TreeId, Trust, ViewName,
+    Author, Block, Digest, Draft, IdSource, Millis, Mode, ModelSource, NodeId, Op, PlanError, ReadSet,
+    ResponsePart, Role, Slot, SourceKind, TreeId, TreeReader, Trust, ViewName,
 };
 use model::script::ScriptOptions;
 use model::{ChatPart, DialectName, Prompt, ScriptModel};
@@ -41,7 +41,7 @@ impl Desk {
             now: Millis(self.now),
             op,
         };
-        let mut slice = Slice::default();
+        let mut slice = ReadSet::default();
         let made = loop {
             let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
             match plan(&request, &slice, &mut entropy) {
@@ -109,7 +109,7 @@ pub(crate) fn said_by(model: &str, dialect: DialectName) -> ModelSource {
         kind: SourceKind::Remote,
         manifest: Digest::ZERO,
         response: None,
-        choice: Choice::Index(0),
+        choice: ResponsePart::Index(0),
     }
 }
 

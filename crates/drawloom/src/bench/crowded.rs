@@ -7,11 +7,12 @@ use commands::CommandError;
 use loom::operation::TimelineEffect;
 use loom::plan::{EditAs, NewText};
 use loom::{
-    Author, CellChange, CellKey, CellValue, NodeId, Op, OpKind, Operation, Plan, PositionId, Target, ViewName,
+    Author, CellChange, CellKey, CellValue, NodeId, Op, OpKind, OpTarget, Operation, Plan, PositionId,
+    ViewName,
 };
 use store::instance::InstanceId;
 use store::spool::{GenerationName, Spool, SpoolHeader};
-use store::{Forget, Principal, With};
+use store::{AttachedWrites, Forget, Principal};
 
 use super::corpus::Corpus;
 use super::fixtures::{FixtureTree, TreeShape, build_tree};
@@ -94,7 +95,7 @@ async fn choose_elsewhere(harness: &Harness, fixture: &FixtureTree) -> Result<us
         .iter()
         .enumerate()
         .map(|(index, at)| match index % 2 {
-            0 => (CellKey::Pruned { target: Target::Position(*at) }, CellValue::Set),
+            0 => (CellKey::Pruned { target: OpTarget::Position(*at) }, CellValue::Set),
             _ => (CellKey::Selected { view: view.clone(), position: *at }, CellValue::Node(at.original())),
         })
         .map(|(key, new)| CellChange { key, old: CellValue::None, new })
@@ -112,7 +113,12 @@ async fn choose_elsewhere(harness: &Harness, fixture: &FixtureTree) -> Result<us
             timeline: TimelineEffect::Push,
         };
         let plan = Plan { op: Some(op), ..Plan::default() };
-        harness.app.runtime.store.apply(&Principal::Owner, fixture.tree, plan, With::nothing()).await?;
+        harness
+            .app
+            .runtime
+            .store
+            .apply(&Principal::Owner, fixture.tree, plan, AttachedWrites::nothing())
+            .await?;
     }
     Ok(elsewhere.len() / 2)
 }

@@ -14,14 +14,14 @@ use loom::id::Entropy;
 use loom::operation::TimelineEffect;
 use loom::record::{Links, chain_hash};
 use loom::{
-    Author, AuthorKind, Block, CellChange, CellKey, CellValue, Choice, Counts, Digest, Finish, GenerationId,
+    Author, AuthorKind, Block, CellChange, CellKey, CellValue, Counts, Digest, Finish, GenerationId,
     GenerationRow, IdSource, Millis, ModelSource, Node, NodeId, OpKind, Operation, Origin, OriginRole,
-    PathDigest, Plan, Position, PositionId, PositionKind, Purpose, RowError, Run, SourceKind, Sums, TreeId,
-    Trust, ViewName,
+    PathDigest, Plan, Position, PositionId, PositionKind, Purpose, ResponsePart, RowError, Run, SourceKind,
+    Sums, TreeId, Trust, ViewName,
 };
 use store::{
-    Applied, Fence, GenerationState, Holder, NewGeneration, Outcome, Principal, Store, StoreError, Tenure,
-    With,
+    Applied, AttachedWrites, Claim, Fence, GenerationEnd, GenerationState, LeaseOwner, NewGeneration,
+    Principal, Store, StoreError,
 };
 use tokio::task::JoinSet;
 
@@ -123,7 +123,7 @@ struct TreeBuilder<'a> {
     /// The tip as the plans sent so far leave it.
     tip: PositionId,
     plan: Plan,
-    with: With,
+    with: AttachedWrites,
 }
 
 impl<'a> TreeBuilder<'a> {
@@ -140,7 +140,7 @@ impl<'a> TreeBuilder<'a> {
             branch: Vec::new(),
             branches: VecDeque::new(),
             plan: Plan::default(),
-            with: With::nothing(),
+            with: AttachedWrites::nothing(),
         }
     }
 
@@ -276,19 +276,19 @@ impl<'a> TreeBuilder<'a> {
             reserved: vec![node.id],
             runs: vec![Run { from: first.id, to: parent.position.id, digest: sent.digest }],
         };
-        let tenure = Tenure { owner: Holder::new("bench"), fence: Fence(1) };
+        let claim = Claim { owner: LeaseOwner::new("bench"), fence: Fence(1) };
         let new = NewGeneration {
             row,
-            tenure: tenure.clone(),
+            claim: claim.clone(),
             manifest,
             bodies: Vec::new(),
             cited: Vec::new(),
             reservation: None,
         };
         self.with.generations.push(new);
-        self.with.outcomes.push(Outcome {
+        self.with.outcomes.push(GenerationEnd {
             generation: id,
-            tenure,
+            claim,
             state: GenerationState::Done,
             response: None,
             usage: None,
@@ -305,7 +305,7 @@ impl<'a> TreeBuilder<'a> {
             kind: SourceKind::Script,
             manifest: digest,
             response: None,
-            choice: Choice::Index(0),
+            choice: ResponsePart::Index(0),
         });
         Ok(())
     }
@@ -316,7 +316,7 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// What was made since the last call, as one operation that moves the tip to the end of the trunk.
-    fn take(&mut self) -> (Plan, With) {
+    fn take(&mut self) -> (Plan, AttachedWrites) {
         let mut plan = std::mem::take(&mut self.plan);
         let end = self.trunk.last().map_or(self.tip, |anchor| anchor.position.id);
         let mut cells = Vec::new();

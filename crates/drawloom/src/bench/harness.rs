@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commands::app::Models;
-use commands::args::tree::{Show, TreeCommand, Verify};
+use commands::args::tree::{ShowArgs, TreeCommand, Verify};
 use commands::args::{TreeArg, ViewArg};
 use commands::frontend::Frontend;
-use commands::results::tree::{Shown, Verified};
+use commands::results::tree::{TreeShown, Verified};
 use commands::settings::Settings;
-use commands::{App, Asker, Command, CommandError, Outcome};
+use commands::{App, Asker, Command, CommandError, CommandOutcome};
 use loom::plan::NewTree;
-use loom::{Mode, NodeId, Op, RowError, Rows, TreeId, ViewName};
+use loom::{Mode, NodeId, Op, RowError, TreeId, TreeReader, ViewName};
 use model::{Cancel, Clock, Model};
 use store::home::{Home, HomeOptions};
 use store::instance::InstanceId;
@@ -73,17 +73,17 @@ impl Harness {
     pub(super) async fn read<T: Send + 'static>(
         &self,
         tree: TreeId,
-        f: impl FnOnce(&dyn Rows) -> Result<T, RowError> + Send + 'static,
+        f: impl FnOnce(&dyn TreeReader) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, CommandError> {
         self.app.read(&self.asker, tree, f).await
     }
 
     /// `tree show --limit 50`: the last screen of the path, with counts and drift marks.
-    pub(super) async fn screen(&self, tree: TreeId) -> Result<Shown, CommandError> {
+    pub(super) async fn screen(&self, tree: TreeId) -> Result<TreeShown, CommandError> {
         let tree = TreeArg { tree: tree.to_string(), view: ViewArg::default() };
-        let show = Show { tree, all: false, depth: None, from: None, limit: SCREEN };
+        let show = ShowArgs { tree, all: false, depth: None, from: None, limit: SCREEN };
         match self.app.run(&self.asker, Command::Tree(TreeCommand::Show(show))).await? {
-            Outcome::Shown(shown) => Ok(shown),
+            CommandOutcome::Shown(shown) => Ok(shown),
             _ => Err(failed("show a tree", "another answer than asked for")),
         }
     }
@@ -92,8 +92,8 @@ impl Harness {
     pub(super) async fn verify(&self, tree: TreeId) -> Result<Verified, CommandError> {
         let verify = Verify { tree: Some(tree.to_string()), file: None, node: None };
         match self.app.run(&self.asker, Command::Tree(TreeCommand::Verify(verify))).await? {
-            Outcome::Verified(found) if found.status == loom::verify::Status::Valid => Ok(found),
-            Outcome::Verified(found) => {
+            CommandOutcome::Verified(found) if found.status == loom::verify::Status::Valid => Ok(found),
+            CommandOutcome::Verified(found) => {
                 let why = found.problems.first().map(|problem| problem.why.as_str()).unwrap_or_default();
                 Err(failed("verify a generated tree", why))
             }

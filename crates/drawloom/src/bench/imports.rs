@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use commands::args::care::Import;
+use commands::args::maintenance::ImportArgs;
 use commands::args::tree::{Export, FormatArg, TreeCommand};
 use commands::args::{TreeArg, ViewArg};
-use commands::{Command, CommandError, Outcome};
+use commands::{Command, CommandError, CommandOutcome};
 
 use super::corpus::Corpus;
 use super::fixtures::{TreeShape, build_tree};
@@ -44,10 +44,10 @@ pub(super) async fn measure(
         harness.app.run(&harness.asker, Command::Tree(TreeCommand::Export(export))).await?;
         drop(harness);
         let harness = Harness::open(&scratch.at("to"))?;
-        let import = Import { path: file.clone(), format: None, dry_run: false, copy: false };
+        let import = ImportArgs { path: file.clone(), format: None, dry_run: false, copy: false };
         let start = Instant::now();
         let taken = match harness.app.run(&harness.asker, Command::Import(import)).await? {
-            Outcome::Imported(done) if done.skipped.is_empty() => done.nodes,
+            CommandOutcome::Imported(done) if done.skipped.is_empty() => done.nodes,
             _ => return Err(failed("import a tree", "not all of it came in")),
         };
         let rate = taken as f64 / start.elapsed().as_secs_f64();

@@ -1,8 +1,8 @@
 //! What grows with the length of a path: rendering all of it, and nothing else.
 
 use commands::CommandError;
-use context::manifest::Way;
-use context::{Budget, Estimator, document::DocumentRequest};
+use context::manifest::ContinuationForm;
+use context::{Estimator, TokenBudget, document::DocumentRequest};
 use loom::plan::EditAs;
 use loom::render::{Show, render};
 use loom::{Op, ViewName};
@@ -83,8 +83,8 @@ pub(super) async fn measure(
             let asked = DocumentRequest {
                 view: ViewName::default(),
                 from: None,
-                way: Way::Raw,
-                budget: Budget::new(WINDOW, 1_024, None),
+                way: ContinuationForm::Raw,
+                budget: TokenBudget::new(WINDOW, 1_024, None),
                 drafts: false,
                 context: Vec::new(),
                 instruction: Vec::new(),

@@ -1,9 +1,9 @@
 //! The table that a run fills, and the lines that say how far it is.
 
-use commands::results::care::{Row, Rows};
+use commands::results::maintenance::{BenchRow, BenchRows};
 
 pub(super) struct Report<'a> {
-    rows: Vec<Row>,
+    rows: Vec<BenchRow>,
     progress: &'a mut dyn FnMut(&str),
 }
 
@@ -20,10 +20,10 @@ impl<'a> Report<'a> {
     /// Adds a measurement with its budget in the same unit, if it has one, and says it: a whole run takes minutes.
     pub(super) fn row(&mut self, name: &str, value: f64, unit: &str, budget: Option<f64>) {
         self.note(&format!("{name}: {value:.3} {unit}"));
-        self.rows.push(Row { name: name.to_owned(), value, unit: unit.to_owned(), budget });
+        self.rows.push(BenchRow { name: name.to_owned(), value, unit: unit.to_owned(), budget });
     }
 
-    pub(super) fn finish(self) -> Rows {
-        Rows { rows: self.rows }
+    pub(super) fn finish(self) -> BenchRows {
+        BenchRows { rows: self.rows }
     }
 }

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use commands::args::care::ConfigCommand;
-use commands::results::care::{Checked, Paths, Setting, SettingShown, Settings};
-use commands::{CommandError, Outcome};
+use commands::args::maintenance::ConfigCommand;
+use commands::results::maintenance::{Checked, Paths, Setting, SettingShown, SettingsShown};
+use commands::{CommandError, CommandOutcome};
 use store::home::{Home, HomeOptions};
 use toml::Value;
 use workspace::{FileArgument, StoreGuard};
@@ -26,16 +26,18 @@ pub(crate) fn run(
     paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     match command {
-        ConfigCommand::Get { key } => get(&key, layers).map(Outcome::Setting),
-        ConfigCommand::Set { key, value } => set_key(&key, &value, paths, layers, note).map(Outcome::Setting),
+        ConfigCommand::Get { key } => get(&key, layers).map(CommandOutcome::Setting),
+        ConfigCommand::Set { key, value } => {
+            set_key(&key, &value, paths, layers, note).map(CommandOutcome::Setting)
+        }
         ConfigCommand::Check => {
             let problems: Vec<_> = problems(layers)?;
-            Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems, repaired: None }))
+            Ok(CommandOutcome::Checked(Checked { ok: problems.is_empty(), problems, repaired: None }))
         }
-        ConfigCommand::Show { defaults } => Ok(Outcome::Settings(show(defaults, layers, note))),
-        ConfigCommand::Path => path(paths).map(Outcome::Paths),
+        ConfigCommand::Show { defaults } => Ok(CommandOutcome::Settings(show(defaults, layers, note))),
+        ConfigCommand::Path => path(paths).map(CommandOutcome::Paths),
     }
 }
 
@@ -94,7 +96,7 @@ fn set_key(
 const MAX_LINE_BYTES: u64 = 64 * 1024;
 
 fn line_of_input() -> Result<String, CommandError> {
-    let limits = commands::settings::Limits::default();
+    let limits = commands::settings::ResourceLimits::default();
     let input = FileArgument::standard_input(&StoreGuard::new(), limits.input_wait)
         .map_err(|error| CommandError::file_argument(&error))?;
     let mut line = String::new();
@@ -130,7 +132,7 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
     Ok(problems)
 }
 
-fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> Settings {
+fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> SettingsShown {
     for problem in layers.problems() {
         note(&problem.to_string());
     }
@@ -146,7 +148,7 @@ fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> Settings {
         let unset = keys::KEYS.iter().filter(|key| layers.get(&key.path).1 == Source::Default);
         settings.extend(unset.map(|key| line(&key.path, key, key.default.as_ref(), Source::Default)));
     }
-    Settings { settings, schema: defaults.then(keys::schema) }
+    SettingsShown { settings, schema: defaults.then(keys::schema) }
 }
 
 /// A value as it is shown: of a secret only that it is there.

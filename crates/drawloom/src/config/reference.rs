@@ -60,7 +60,7 @@ fn page() -> String {
     page.push_str(KNOWN);
     for row in model::providers() {
         let key = row.key_env.map_or_else(|| "–".to_owned(), |key| format!("`{key}`"));
-        let place = if row.place == model::Place::Local { "local" } else { "remote" };
+        let place = if row.place == model::ModelPlace::Local { "local" } else { "remote" };
         let _ = writeln!(page, "| `{}` | {} | {place} | {key} | `{}` |", row.name, row.base_url, row.dialect);
     }
     page

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use commands::settings::{Agent, Limits as CommandLimits, Preset};
+use commands::settings::{Agent, Preset, ResourceLimits as CommandLimits};
 use loom::plan::MAX_NODE_BYTES;
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
-use model::{DialectName, Money, Place, Thinking, Tokenizer};
+use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -67,7 +67,7 @@ pub(crate) struct Provider {
     /// What the server speaks; without it what its kind speaks, else openai_chat.
     pub(crate) dialect: Option<DialectName>,
     /// Whether text sent there stays on machines of yours; without it only loopback addresses are local.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<ModelPlace>,
     /// The environment variable that holds the key.
     #[schemars(extend("format" = "variable"), regex(pattern = "^[A-Za-z0-9_]+$"))]
     pub(crate) key_env: Option<String>,
@@ -264,7 +264,7 @@ impl Default for Limits {
         Self {
             free_space: Bytes(free_space),
             home_warn: Bytes(5 << 30),
-            wal: Bytes(store::Limits::default().wal),
+            wal: Bytes(store::StoreLimits::default().wal),
             picture,
             search: search.as_secs_f64(),
             show_all,

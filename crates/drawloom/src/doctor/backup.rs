@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use commands::care::backups::newest;
-use commands::results::care::{Check, State};
+use commands::maintenance::backups::newest;
+use commands::results::maintenance::{Check, State};
 
 use super::{check, ok};
 

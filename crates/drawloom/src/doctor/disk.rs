@@ -5,9 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use commands::CommandError;
-use commands::results::care::{Check, State};
+use commands::results::maintenance::{Check, State};
 use commands::settings::size;
-use commands::workspaces::Looked;
+use commands::workspaces::InspectedFolder;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits, refuse_odd_store};
 use store::{Options, Principal, Store, TreeFilter};
 
@@ -169,7 +169,10 @@ fn log(home: &Path, config: &Config) -> Check {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub(super) fn answered(database: &Path, looked: &Looked) -> Result<Option<TrustRecord>, CommandError> {
+pub(super) fn answered(
+    database: &Path,
+    looked: &InspectedFolder,
+) -> Result<Option<TrustRecord>, CommandError> {
     if !database.exists() {
         return Ok(None);
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use commands::CommandError;
-use commands::results::care::{Check, State};
-use model::{Place, list_models};
+use commands::results::maintenance::{Check, State};
+use model::{ModelPlace, list_models};
 
 use super::{check, ok};
 use crate::config::{Config, Layers, Source};
@@ -24,9 +24,9 @@ pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Ve
             checks.push(check(&format!("provider {name}"), State::Fail, "it has no address", fix));
             continue;
         };
-        let place = if reached.place() == Place::Local { "local" } else { "remote" };
+        let place = if reached.place() == ModelPlace::Local { "local" } else { "remote" };
         checks.push(key(layers, name, &reached, &format!("{place}, {base_url}")));
-        if reached.place() == Place::Local {
+        if reached.place() == ModelPlace::Local {
             asked.push(reached);
         }
     }

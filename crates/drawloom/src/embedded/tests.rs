@@ -48,7 +48,7 @@ fn embedded(home: &Path, url: &str, auto_pull: bool) -> Embedded {
         folders: WeightsFolders::of_home(home),
         sources: WeightsSources { hub: Some(hub), index: None },
         auto_pull,
-        person: Arc::new(Person::new(true, false)),
+        person: Arc::new(Terminal::new(true, false)),
         cancel: Cancel::never(),
     }
 }

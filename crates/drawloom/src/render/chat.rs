@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use commands::results::chat::{Chatted, MediaShown, SessionShown, Sessions};
+use commands::results::chat::{Chatted, MediaShown, SessionShown, SessionsShown};
 use commands::results::tree::UsageShown;
 use commands::settings::size;
 use context::Zone;
@@ -63,7 +63,7 @@ fn tokens(usage: &UsageShown) -> String {
     format!("{input} tokens in{cached}, {} out", usage.output)
 }
 
-pub(super) fn sessions(found: &Sessions, to: OutputStyle) -> String {
+pub(super) fn sessions(found: &SessionsShown, to: OutputStyle) -> String {
     let row = |session: &SessionShown| {
         let zone = session.zone.map(|zone| zone.to_string()).unwrap_or_default();
         let title =

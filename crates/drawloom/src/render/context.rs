@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use commands::results::context::{ContextDiff, ContextShown, Replayed};
 use context::Segment;
-use context::segment::Decision;
+use context::segment::SegmentOutcome;
 
 use super::OutputStyle;
 use super::columns::{columns, count, word};
@@ -47,9 +47,9 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
 
 fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {
     let decision = match &segment.decision {
-        Decision::Sent => String::new(),
-        Decision::Trimmed { from, to } => format!("trimmed from {from} to {to}"),
-        Decision::LeftOut { why } => format!("left out: {}", to.line(why)),
+        SegmentOutcome::Sent => String::new(),
+        SegmentOutcome::Trimmed { from, to } => format!("trimmed from {from} to {to}"),
+        SegmentOutcome::LeftOut { why } => format!("left out: {}", to.line(why)),
     };
     vec![
         word(&segment.kind),

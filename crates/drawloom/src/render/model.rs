@@ -2,21 +2,21 @@
 
 use std::fmt::Write as _;
 
-use commands::results::model::{Begun, ModelShown, Models, StepState, Tested};
-use model::Place;
+use commands::results::model::{Begun, ModelShown, ModelsShown, StepState, Tested};
+use model::ModelPlace;
 
 use super::OutputStyle;
 use super::columns::columns;
 
-fn place(place: Place, embedded: bool) -> &'static str {
+fn place(place: ModelPlace, embedded: bool) -> &'static str {
     match place {
-        Place::Local if embedded => "in this program",
-        Place::Local => "on your machine",
-        Place::Remote => "remote",
+        ModelPlace::Local if embedded => "in this program",
+        ModelPlace::Local => "on your machine",
+        ModelPlace::Remote => "remote",
     }
 }
 
-pub(super) fn models(found: &Models, to: OutputStyle) -> String {
+pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
     let row = |shown: &ModelShown| {
         let mut about = shown.from.clone();
         if shown.installed == Some(false) {

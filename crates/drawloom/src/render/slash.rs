@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ::context::Wrap;
-use ::context::segment::Decision;
+use ::context::WrapDecision;
+use ::context::segment::SegmentOutcome;
 use commands::results::context::ContextShown;
 use commands::results::slash::{
-    ContextForm, Help, ModelShown, Reloaded, Standing, Status, Stood, ThinkShown, Went, ZoneShown,
+    ContextForm, ContextStatus, Help, ModelStatus, Reloaded, SessionMoved, SessionStatus, ThinkShown,
+    TipMoved, ZoneShown,
 };
-use model::{Place, Thinking};
+use model::{ModelPlace, Thinking};
 
 use super::columns::{columns, word};
 use super::{OutputStyle, RenderedOutcome, context};
@@ -45,7 +46,7 @@ pub(super) fn reloaded(done: &Reloaded, to: OutputStyle) -> String {
     format!("{files}; {cost}\n")
 }
 
-pub(super) fn status(found: &Status, to: OutputStyle) -> String {
+pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "{name:<10} {value}");
@@ -90,7 +91,7 @@ pub(super) fn status(found: &Status, to: OutputStyle) -> String {
     out
 }
 
-pub(super) fn model(found: &ModelShown, to: OutputStyle) -> RenderedOutcome {
+pub(super) fn model(found: &ModelStatus, to: OutputStyle) -> RenderedOutcome {
     RenderedOutcome::new(format!("{}\n", model_line(found, to))).noting(found.notice.clone())
 }
 
@@ -117,9 +118,13 @@ pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
         line("holds", &format!("{}, ≈ {} tokens", to.line(&source.name), source.tokens));
     }
     match found.wrap {
-        Wrap::No => {}
-        Wrap::FixedLoad => line("helps", "a new session would hardly be less full: what stands above it is"),
-        Wrap::Ask | Wrap::Do => line("helps", "/new begins anew; what was said stays in its earlier tree"),
+        WrapDecision::No => {}
+        WrapDecision::FixedLoad => {
+            line("helps", "a new session would hardly be less full: what stands above it is")
+        }
+        WrapDecision::Ask | WrapDecision::Do => {
+            line("helps", "/new begins anew; what was said stays in its earlier tree")
+        }
     }
     out
 }
@@ -128,10 +133,10 @@ fn thinking(thinking: Option<Thinking>) -> &'static str {
     thinking.map_or("as the model does by itself", commands::thinking::word)
 }
 
-fn model_line(found: &ModelShown, to: OutputStyle) -> String {
+fn model_line(found: &ModelStatus, to: OutputStyle) -> String {
     let place = match found.place {
-        Place::Local => "local",
-        Place::Remote => "remote",
+        ModelPlace::Local => "local",
+        ModelPlace::Remote => "remote",
     };
     format!("{} · {place}", to.line(&found.model))
 }
@@ -139,7 +144,7 @@ fn model_line(found: &ModelShown, to: OutputStyle) -> String {
 /// Characters of a text that says where one is.
 const GLIMPSE: usize = 70;
 
-pub(super) fn stood(done: &Stood, to: OutputStyle) -> RenderedOutcome {
+pub(super) fn stood(done: &TipMoved, to: OutputStyle) -> RenderedOutcome {
     let first = done.text.lines().next().unwrap_or_default();
     let glimpse: String = first.chars().take(GLIMPSE).collect();
     let more = if glimpse.len() < done.text.trim_end().len() { " …" } else { "" };
@@ -151,12 +156,12 @@ pub(super) fn stood(done: &Stood, to: OutputStyle) -> RenderedOutcome {
     RenderedOutcome::new(body).noting(super::tree::left_alone(&done.stepped))
 }
 
-pub(super) fn went(found: &Went, to: OutputStyle) -> String {
+pub(super) fn went(found: &SessionMoved, to: OutputStyle) -> String {
     let anew = if found.tree.is_none() { ", begins with what you say next" } else { "" };
     format!("{}{anew}\n", to.line(&found.session))
 }
 
-pub(super) fn standing(found: &Standing, to: OutputStyle) -> String {
+pub(super) fn standing(found: &ContextStatus, to: OutputStyle) -> String {
     if found.form == ContextForm::Json {
         return json::line(found).ok().and_then(|line| String::from_utf8(line).ok()).unwrap_or_default();
     }
@@ -205,6 +210,6 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
     out + &columns(&by_kind.iter().map(row).collect::<Vec<_>>())
 }
 
-fn is_left_out(decision: &Decision) -> bool {
-    matches!(decision, Decision::LeftOut { .. })
+fn is_left_out(decision: &SegmentOutcome) -> bool {
+    matches!(decision, SegmentOutcome::LeftOut { .. })
 }

@@ -1,4 +1,4 @@
-use commands::results::care::{Exported, Hit, Hits};
+use commands::results::maintenance::{Exported, HitShown, HitsShown};
 use commands::results::tree::{TreeLine, Trees};
 use loom::{Mode, NodeId, TreeId};
 
@@ -14,7 +14,7 @@ fn ids() -> (TreeId, NodeId) {
     (TreeId::from_bytes([1; 16]), NodeId::from_bytes([2; 16]))
 }
 
-fn outcomes() -> Vec<Outcome> {
+fn outcomes() -> Vec<CommandOutcome> {
     let (tree, node) = ids();
     let title = HOSTILE.to_owned();
     let line = TreeLine {
@@ -26,14 +26,21 @@ fn outcomes() -> Vec<Outcome> {
         updated: 0,
         archived: false,
     };
-    let hit =
-        Hit { tree, title, node, short_id: "n".into(), source: "node", snippet: HOSTILE.into(), score: 1.0 };
+    let hit = HitShown {
+        tree,
+        title,
+        node,
+        short_id: "n".into(),
+        source: "node",
+        snippet: HOSTILE.into(),
+        score: 1.0,
+    };
     let exported =
         Exported { file: None, contains: vec![], left_out: vec![], body: Some(HOSTILE.as_bytes().to_vec()) };
     vec![
-        Outcome::Trees(Trees { trees: vec![line] }),
-        Outcome::Hits(Hits { hits: vec![hit], ranked: 1, partial: false }),
-        Outcome::Exported(exported),
+        CommandOutcome::Trees(Trees { trees: vec![line] }),
+        CommandOutcome::Hits(HitsShown { hits: vec![hit], ranked: 1, partial: false }),
+        CommandOutcome::Exported(exported),
     ]
 }
 

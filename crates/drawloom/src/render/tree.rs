@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations,
-    Shown as ShownTree, Stepped, TextShown, TreeLine, Trees, UsageShown, Verified, ViewLine, Views,
+    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, Stepped,
+    TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views,
 };
 use loom::verify::Status;
 use loom::{Finish, PositionKind};
-use model::Place;
+use model::ModelPlace;
 
 use super::columns::{columns, count, moment, word};
 use super::{OutputStyle, RenderedOutcome};
@@ -167,8 +167,8 @@ fn usage(usage: UsageShown) -> String {
 
 pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
     let place = match found.place {
-        Place::Local => "stays on this machine",
-        Place::Remote => "leaves this machine",
+        ModelPlace::Local => "stays on this machine",
+        ModelPlace::Remote => "leaves this machine",
     };
     let price = found.cost.map_or_else(|| "not known".to_owned(), |cost| format!("{cost:.4}"));
     columns(&[

@@ -85,7 +85,7 @@ fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> 
             // It is to end, or the terminal is gone.
             Ok(_) | Err(_) => return None,
         }
-        if crate::talk::is_asking() {
+        if crate::terminal::is_asking() {
             // The answer to a question is for whoever asked; it is a person's time until it is there.
             std::thread::sleep(ASKED);
             continue;

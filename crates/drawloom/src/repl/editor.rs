@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use commands::CommandError;
-use commands::slash::{Known, complete};
+use commands::slash::{CompletionNames, complete};
 use reedline::{
     ColumnarMenu, Completer, Emacs, Highlighter, History, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
     ReedlineEvent, ReedlineMenu, Signal, Span, StyledText, Suggestion, ValidationResult, Validator,
@@ -29,7 +29,7 @@ pub(super) enum Typed {
 /// The thread that edits lines.
 pub(super) struct Editor {
     asked: mpsc::Sender<(Standing, oneshot::Sender<Typed>)>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<CompletionNames>>,
 }
 
 impl Editor {
@@ -38,7 +38,7 @@ impl Editor {
     /// # Errors
     /// When the system gives no thread.
     pub(super) fn start(history: Box<dyn History>, color: bool) -> Result<Self, CommandError> {
-        let known = Arc::<Mutex<Known>>::default();
+        let known = Arc::<Mutex<CompletionNames>>::default();
         let (asked, questions) = mpsc::channel();
         let completer = Names(Arc::clone(&known));
         std::thread::Builder::new()
@@ -54,7 +54,11 @@ impl Editor {
     ///
     /// # Errors
     /// When the thread is gone.
-    pub(super) async fn line(&mut self, standing: Standing, known: Known) -> Result<Typed, CommandError> {
+    pub(super) async fn line(
+        &mut self,
+        standing: Standing,
+        known: CompletionNames,
+    ) -> Result<Typed, CommandError> {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         let (answer, typed) = oneshot::channel();
         let gone = || CommandError::new("internal", 6, "the input line is gone", "begin again");
@@ -128,7 +132,7 @@ impl Highlighter for Plain {
 }
 
 /// Completes slash commands and their arguments.
-struct Names(Arc<Mutex<Known>>);
+struct Names(Arc<Mutex<CompletionNames>>);
 
 impl Completer for Names {
     fn complete(&mut self, line: &str, cursor: usize) -> Vec<Suggestion> {

@@ -37,9 +37,9 @@ pub(super) fn no_signals(error: &io::Error) -> CommandError {
 }
 
 /// The terminal's modes as they were found.
-pub(super) struct Terminal(Option<Termios>);
+pub(super) struct TerminalModes(Option<Termios>);
 
-impl Terminal {
+impl TerminalModes {
     /// Remembers them.
     pub(super) fn remember() -> Self {
         Self(tcgetattr(io::stdin()).ok())

@@ -12,7 +12,7 @@ use super::ending::{self, Endings};
 use super::{Flow, Repl};
 
 /// The terminal while a turn runs.
-pub(super) struct Meanwhile<'a> {
+pub(super) struct TurnInputReader<'a> {
     repl: &'a Repl<'a>,
     steering: Steering,
     ahead: Ahead,
@@ -25,7 +25,7 @@ pub(super) struct Meanwhile<'a> {
     flow: Flow,
 }
 
-impl<'a> Meanwhile<'a> {
+impl<'a> TurnInputReader<'a> {
     /// Listens from now on.
     ///
     /// # Errors

@@ -3,10 +3,11 @@
 use std::io::Write;
 
 use loom::attribution::attribute;
+use loom::reader::Order;
 use loom::render::Passage;
-use loom::rows::Order;
 use loom::{
-    Block, CellKey, NodeRow, PositionId, PositionKind, RowError, Rows, Target, ViewName, path, resolve,
+    Block, CellKey, NodeRow, OpTarget, PositionId, PositionKind, RowError, TreeReader, ViewName, path,
+    resolve,
 };
 
 use super::author_styles::{AuthorStyles, word};
@@ -25,7 +26,7 @@ const PAGE: usize = 64;
 
 /// Writes parts of one tree.
 pub(super) struct Tree<'a> {
-    rows: &'a dyn Rows,
+    rows: &'a dyn TreeReader,
     view: &'a ViewName,
     out: &'a mut dyn Write,
     dialogue: bool,
@@ -41,7 +42,7 @@ enum Step {
 
 impl<'a> Tree<'a> {
     pub(super) fn new(
-        rows: &'a dyn Rows,
+        rows: &'a dyn TreeReader,
         view: &'a ViewName,
         out: &'a mut dyn Write,
         dialogue: bool,
@@ -124,7 +125,7 @@ impl<'a> Tree<'a> {
         loop {
             let page = self.rows.versions(shown.node.position, before, PAGE)?;
             for row in page.iter().filter(|row| row.node.id != shown.node.id) {
-                if self.is_pruned(Target::Version(row.node.id))? || self.is_out(row.node.position, row)? {
+                if self.is_pruned(OpTarget::Version(row.node.id))? || self.is_out(row.node.position, row)? {
                     continue;
                 }
                 if !any {
@@ -237,7 +238,7 @@ impl<'a> Tree<'a> {
             let page = self.rows.children(parent, before, PAGE)?;
             for child in &page {
                 let wanted = child.kind == PositionKind::Path && Some(child.id) != except;
-                if wanted && !self.is_pruned(Target::Position(child.id))? {
+                if wanted && !self.is_pruned(OpTarget::Position(child.id))? {
                     found.push(child.id);
                 }
             }
@@ -248,12 +249,12 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn is_pruned(&self, target: Target) -> Result<bool, RowError> {
+    fn is_pruned(&self, target: OpTarget) -> Result<bool, RowError> {
         Ok(self.rows.cell(&CellKey::Pruned { target })?.value.is_set())
     }
 
     fn is_out(&self, position: PositionId, row: &NodeRow) -> Result<bool, RowError> {
-        for target in [Target::Position(position), Target::Version(row.node.id)] {
+        for target in [OpTarget::Position(position), OpTarget::Version(row.node.id)] {
             if self.rows.cell(&CellKey::Excluded { target })?.value.is_set() {
                 return Ok(true);
             }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use loom::cell::{CellScope, Place};
+use loom::cell::{CellScope, TextOffset};
 use loom::digest::PathDigest;
 use loom::id::Entropy;
 use loom::operation::TimelineEffect;
@@ -14,8 +14,8 @@ use loom::position::Sums;
 use loom::record::{Links, chain_hash};
 use loom::tree::{TreeOrigin, TreeOriginKind};
 use loom::{
-    CellChange, CellKey, CellValue, Digest, Millis, Node, NodeId, NodeRow, OpKind, Operation, Plan, Position,
-    PositionId, Rows, Target, TreeId, TreeRow, ViewName,
+    CellChange, CellKey, CellValue, Digest, Millis, Node, NodeId, NodeRow, OpKind, OpTarget, Operation, Plan,
+    Position, PositionId, TreeId, TreeReader, TreeRow, ViewName,
 };
 
 use super::known::each_node;
@@ -237,8 +237,8 @@ impl Copy<'_> {
     fn key(&self, key: CellKey) -> Result<CellKey, ImportRefusal> {
         let target = |target| {
             Ok::<_, ImportRefusal>(match target {
-                Target::Position(id) => Target::Position(self.place(id)?),
-                Target::Version(id) => Target::Version(self.id(id)?),
+                OpTarget::Position(id) => OpTarget::Position(self.place(id)?),
+                OpTarget::Version(id) => OpTarget::Version(self.id(id)?),
             })
         };
         Ok(match key {
@@ -257,8 +257,8 @@ impl Copy<'_> {
         Ok(match value {
             CellValue::Position(id) => CellValue::Position(self.place(id)?),
             CellValue::Node(id) => CellValue::Node(self.id(id)?),
-            CellValue::Place(Place { position, at }) => {
-                CellValue::Place(Place { position: self.place(position)?, at })
+            CellValue::Place(TextOffset { position, at }) => {
+                CellValue::Place(TextOffset { position: self.place(position)?, at })
             }
             CellValue::Draft { base, text_of } => CellValue::Draft {
                 base: base.map(|id| self.id(id)).transpose()?,

@@ -1,9 +1,10 @@
 //! Adding to a tree that is here what a file has beyond it.
 
 use loom::operation::TimelineEffect;
-use loom::rows::Order;
+use loom::reader::Order;
 use loom::{
-    CellChange, CellKey, CellValue, Millis, NodeRow, OpKind, Operation, Plan, Position, Rows, Seq, Target,
+    CellChange, CellKey, CellValue, Millis, NodeRow, OpKind, OpTarget, Operation, Plan, Position, Seq,
+    TreeReader,
 };
 
 use super::{ImportChange, ImportPlan, ImportRefusal};
@@ -14,7 +15,7 @@ const PAGE: usize = 256;
 
 /// Calls `each` for every node, in the order of the tree.
 pub(super) fn each_node<E: From<loom::RowError>>(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     mut each: impl FnMut(NodeRow) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut after: Option<Order> = None;
@@ -31,7 +32,7 @@ pub(super) fn each_node<E: From<loom::RowError>>(
 
 pub(super) fn add(
     file: &ImportedFile,
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     agent: &str,
     now: Millis,
     plan: &mut ImportPlan,
@@ -78,7 +79,7 @@ pub(super) fn add(
     Ok(())
 }
 
-fn is_new_position(rows: &dyn Rows, position: &Position) -> Result<bool, ImportRefusal> {
+fn is_new_position(rows: &dyn TreeReader, position: &Position) -> Result<bool, ImportRefusal> {
     match rows.position(position.id)? {
         None => Ok(true),
         Some(held) if held == *position => Ok(false),
@@ -108,18 +109,18 @@ fn same(held: &NodeRow, read: &NodeRow) -> bool {
 
 /// A view shows the newest visible version where the original is pruned and nothing is selected. There a
 /// version that arrives would be shown unasked, so it arrives pruned: a person restores and selects it.
-fn kept_out(rows: &dyn Rows, row: &NodeRow) -> Result<Option<CellChange>, ImportRefusal> {
+fn kept_out(rows: &dyn TreeReader, row: &NodeRow) -> Result<Option<CellChange>, ImportRefusal> {
     if row.node.is_original() || rows.position(row.node.position)?.is_none() {
         return Ok(None);
     }
-    let original = Target::Version(row.node.position.original());
+    let original = OpTarget::Version(row.node.position.original());
     let is_pruned = rows.cell(&CellKey::Pruned { target: original })?.value.is_set();
-    let key = CellKey::Pruned { target: Target::Version(row.node.id) };
+    let key = CellKey::Pruned { target: OpTarget::Version(row.node.id) };
     Ok(is_pruned.then_some(CellChange { key, old: CellValue::None, new: CellValue::Set }))
 }
 
 /// Number of operations of the file that are not in the stored log.
-fn operations_not_here(file: &ImportedFile, rows: &dyn Rows) -> Result<u64, ImportRefusal> {
+fn operations_not_here(file: &ImportedFile, rows: &dyn TreeReader) -> Result<u64, ImportRefusal> {
     let (mut last, mut other) = (Seq(0), 0);
     loop {
         let page = file.tree.operations(last, PAGE)?;

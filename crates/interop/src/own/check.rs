@@ -4,14 +4,14 @@
 //! nothing in the tree names something that is not there. Fields that readers compute with (counts, ranges,
 //! hashes) are recomputed or bounded here, once, so that nothing behind has to doubt them.
 
-use loom::cell::Place;
+use loom::cell::TextOffset;
 use loom::content::canonical;
 use loom::memory::MemoryTree;
 use loom::position::Sums;
 use loom::record::{Links, chain_hash};
 use loom::{
-    CellChange, CellKey, CellValue, Digest, Node, NodeId, NodeRow, OpRecord, OriginRole, Position,
-    PositionId, PositionKind, Quote, Rows, Slot, Target, TreeRow,
+    CellChange, CellKey, CellValue, Digest, Node, NodeId, NodeRow, OpRecord, OpTarget, OriginRole, Position,
+    PositionId, PositionKind, Quote, Slot, TreeReader, TreeRow,
 };
 
 use super::line::ReadLimits;
@@ -216,8 +216,8 @@ fn cell(tree: &MemoryTree, change: &CellChange) -> Result<(), Why> {
         | CellKey::Draft { slot: Slot::Edit(id), .. } => Some(position(tree, *id)?.id),
         CellKey::Pruned { target } | CellKey::Excluded { target } => {
             match target {
-                Target::Position(id) => position(tree, *id).map(|_| ())?,
-                Target::Version(id) => node(tree, *id).map(|_| ())?,
+                OpTarget::Position(id) => position(tree, *id).map(|_| ())?,
+                OpTarget::Version(id) => node(tree, *id).map(|_| ())?,
             }
             None
         }
@@ -225,7 +225,7 @@ fn cell(tree: &MemoryTree, change: &CellChange) -> Result<(), Why> {
     };
     for value in [&change.old, &change.new] {
         match value {
-            CellValue::Position(id) | CellValue::Place(Place { position: id, .. }) => {
+            CellValue::Position(id) | CellValue::Place(TextOffset { position: id, .. }) => {
                 let kind = position(tree, *id)?.kind;
                 let on_path = matches!(
                     change.key,

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::memory::MemoryTree;
-use loom::rows::Injection;
+use loom::reader::Injection;
 use loom::verify::{Evidence, Gap, Problem as Finding, Report, Reread, Status, verify};
-use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, RowError, Rows};
+use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, RowError, TreeReader};
 use serde::Serialize;
 
 use super::record::FileHeader;
@@ -141,7 +141,7 @@ impl Evidence for FileEvidence<'_> {
 }
 
 impl ExportSource for ImportedFile {
-    fn rows(&self) -> &dyn Rows {
+    fn rows(&self) -> &dyn TreeReader {
         &self.tree
     }
 

@@ -11,7 +11,7 @@ use std::io::BufRead;
 
 use loom::memory::MemoryTree;
 use loom::position::Sums;
-use loom::{CellKey, Digest, OpRecord, Position, Rows, Seq, ViewName};
+use loom::{CellKey, Digest, OpRecord, Position, Seq, TreeReader, ViewName};
 use sha2::{Digest as _, Sha256};
 
 use super::check::{self, Why};

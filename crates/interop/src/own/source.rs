@@ -1,7 +1,7 @@
 //! Source of an export: the rows of a tree, and the bytes that belong to it.
 
-use loom::rows::Injection;
-use loom::{Digest, GenerationId, GenerationRow, RowError, Rows};
+use loom::reader::Injection;
+use loom::{Digest, GenerationId, GenerationRow, RowError, TreeReader};
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct ArchivedResponse {
 /// One tree and what belongs to it, as one reader may see it. Asked page by page and one value at a time.
 pub trait ExportSource {
     /// The rows of the tree.
-    fn rows(&self) -> &dyn Rows;
+    fn rows(&self) -> &dyn TreeReader;
     /// Generations of the tree with an id behind `after`, in order of their ids, at most `limit`.
     fn generations(
         &self,

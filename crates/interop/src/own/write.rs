@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use loom::rows::{Injection, Order};
+use loom::reader::{Injection, Order};
 use loom::seal::{first_head, next_head};
 use loom::{Block, Digest, NodeRow, PositionKind, RowError, Seq};
 use sha2::{Digest as _, Sha256};

@@ -93,7 +93,7 @@ impl Home {
             now: Millis(self.now),
             op,
         };
-        let mut slice = Slice::default();
+        let mut slice = ReadSet::default();
         loop {
             let mut entropy = Entropy { ids: &mut self.ids, random: self.random };
             match plan(&request, &slice, &mut entropy) {
@@ -128,7 +128,7 @@ impl Home {
     fn show(&mut self, node: NodeId) {
         let ordinal = self.file.injections.iter().filter(|shown| shown.node == node).count() as u32;
         let (source, text) = (format!("zone#{ordinal}"), "[The window fills.]".to_owned());
-        let shown = rows::Injection { node, ordinal, source, trust: Trust::Outside, text };
+        let shown = reader::Injection { node, ordinal, source, trust: Trust::Outside, text };
         self.file.injections.push(shown);
         let tree = &self.file.tree;
         let order = |node| tree.node(node).unwrap().map(|row| (row.seq, row.place));
@@ -181,7 +181,7 @@ impl Home {
                 kind: SourceKind::Script,
                 manifest: sent,
                 response: Some(got),
-                choice: Choice::Index(0),
+                choice: ResponsePart::Index(0),
             },
             finish: Finish::Stop,
             trust: Trust::Agent,
@@ -225,7 +225,7 @@ pub fn read_all(bytes: &[u8]) -> ImportedFile {
     read(&mut input, Default::default()).unwrap()
 }
 
-pub fn rendered(rows: &dyn Rows) -> String {
+pub fn rendered(rows: &dyn TreeReader) -> String {
     let show = render::Show { drafts: false, spans: true };
     render::render(rows, &ViewName::default(), show).unwrap().text
 }
@@ -298,9 +298,9 @@ pub fn take(home: &mut Home, step: Step) {
         Step::BranchAt(n, at_byte) => Op::BranchAt { node: at(home, n), at: at_byte, token: None },
         Step::Switch(n) => Op::Switch(place(home, n)),
         Step::Select(n) => Op::Select { position: place(home, n), version: at(home, n) },
-        Step::Prune(n, true) => Op::Prune(Target::Version(at(home, n))),
-        Step::Prune(n, false) => Op::Prune(Target::Position(place(home, n))),
-        Step::Exclude(n) => Op::Exclude(Target::Position(place(home, n))),
+        Step::Prune(n, true) => Op::Prune(OpTarget::Version(at(home, n))),
+        Step::Prune(n, false) => Op::Prune(OpTarget::Position(place(home, n))),
+        Step::Exclude(n) => Op::Exclude(OpTarget::Position(place(home, n))),
         Step::Keep(n) => Op::Keep { position: place(home, n), scope: KeepScope::Below },
         Step::Bookmark(n) => Op::Bookmark { position: place(home, n), title: Some("here".into()) },
         Step::Tag(n) => Op::Tag { position: place(home, n), tag: "good".into(), on: true },
@@ -311,7 +311,7 @@ pub fn take(home: &mut Home, step: Step) {
         Step::View(name) => Op::NewView { name: name.parse().unwrap(), agent: "main".into() },
         Step::Rename(title) => Op::Rename(title),
         Step::Compact(n) => {
-            Op::Compact { to: Some(Place { position: place(home, n), at: 0 }), by_hand: true }
+            Op::Compact { to: Some(TextOffset { position: place(home, n), at: 0 }), by_hand: true }
         }
         Step::Undo => Op::Undo,
         Step::Redo => Op::Redo,

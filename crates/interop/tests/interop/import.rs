@@ -74,7 +74,7 @@ proptest! {
         for plan in copied.plans {
             tree.apply(plan).unwrap();
         }
-        let text = |rows: &dyn Rows| render::render(rows, &ViewName::default(), render::Show { drafts: false, spans: true }).unwrap();
+        let text = |rows: &dyn TreeReader| render::render(rows, &ViewName::default(), render::Show { drafts: false, spans: true }).unwrap();
         let (old, new) = (text(&file.tree), text(&tree));
         prop_assert_eq!(&old.text, &new.text);
         prop_assert_eq!(old.spans.len(), new.spans.len());
@@ -142,10 +142,10 @@ fn a_version_that_arrives_where_the_newest_is_shown_arrives_pruned() {
     let place = here.newest().as_position();
     here.run(Op::NewView { name: "other".parse().unwrap(), agent: "owner".into() }).unwrap();
     here.run(Op::Edit { position: place, text: "Second.".into(), edit_as: EditAs::Version }).unwrap();
-    here.run(Op::Prune(Target::Version(place.original()))).unwrap();
+    here.run(Op::Prune(OpTarget::Version(place.original()))).unwrap();
     // The view `other` selected nothing: it shows the newest visible version.
     let other: ViewName = "other".parse().unwrap();
-    let shown = |rows: &dyn Rows| {
+    let shown = |rows: &dyn TreeReader| {
         render::render(rows, &other, render::Show { drafts: false, spans: false }).unwrap().text
     };
     assert_eq!(shown(here.tree()), "Second.");

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::driver::*;
 
-type Export = fn(&dyn Rows, &ViewName, &mut dyn std::io::Write) -> Result<(), interop::ExportError>;
+type Export = fn(&dyn TreeReader, &ViewName, &mut dyn std::io::Write) -> Result<(), interop::ExportError>;
 
 fn written(export: Export, home: &Home) -> String {
     let mut out = Vec::new();
@@ -129,9 +129,9 @@ fn pruned_and_excluded_text_is_in_no_reading_export() {
     let kept = home.tip();
     home.say("hidden branch ");
     let hidden = home.tip();
-    home.run(Op::Prune(Target::Position(hidden))).unwrap();
+    home.run(Op::Prune(OpTarget::Position(hidden))).unwrap();
     home.say("left out ");
-    home.run(Op::Exclude(Target::Position(home.tip()))).unwrap();
+    home.run(Op::Exclude(OpTarget::Position(home.tip()))).unwrap();
     home.say("end");
     assert!(home.tip() != kept);
     for export in

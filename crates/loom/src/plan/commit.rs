@@ -1,22 +1,22 @@
 //! Commit: drafts become nodes, in one operation (spec: loom §2).
 
-use crate::cell::{CellKey, CellValue, Target};
+use crate::cell::{CellKey, CellValue, OpTarget};
 use crate::content::{Block, content_hash, is_empty, plain_text};
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
 use crate::id::{NodeId, PositionId};
 use crate::node::{Node, Role};
 use crate::operation::OpKind;
-use crate::plan::grow::{Growth, Seed};
+use crate::plan::builder::{NewNode, PlanBuilder};
 use crate::plan::{DraftChange, MAX_NODE_BYTES, NewText, PlanError, Refusal, change};
 use crate::position::PositionKind;
-use crate::slice::Key;
+use crate::read_set::ReadKey;
 use crate::tree::Mode;
 
 /// Pending edits from the root to the tip each become a version; then the working buffer, if it is not
 /// empty, becomes a human node under the tip, and the view moves to it.
-pub(super) fn commit(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
-    let drafts = growth.slice.drafts(&growth.request.view)?;
+pub(super) fn commit(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
+    let drafts = builder.slice.drafts(&builder.request.view)?;
     let pending: Vec<(PositionId, &Draft)> = drafts
         .iter()
         .filter_map(|(slot, draft)| match slot {
@@ -24,112 +24,117 @@ pub(super) fn commit(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
             Slot::Buffer => None,
         })
         .collect();
-    read_ahead(growth, &pending)?;
+    read_ahead(builder, &pending)?;
     let mut edits = Vec::new();
     for (at, draft) in pending {
-        edits.push((growth.position(at)?, draft));
+        edits.push((builder.position(at)?, draft));
     }
     edits.sort_by_key(|(position, _)| (position.depth, position.id));
     for (position, draft) in edits {
-        if unchanged(growth, draft)? {
-            growth.drop_blank(Slot::Edit(position.id), draft);
+        if unchanged(builder, draft)? {
+            builder.drop_blank(Slot::Edit(position.id), draft);
             continue;
         }
-        let version = set_text(growth, position.id, &draft.text, draft.base)?;
-        take(growth, Slot::Edit(position.id), draft, vec![version]);
+        let version = set_text(builder, position.id, &draft.text, draft.base)?;
+        take(builder, Slot::Edit(position.id), draft, vec![version]);
     }
-    if let Some(buffer) = growth.draft(Slot::Buffer)? {
+    if let Some(buffer) = builder.draft(Slot::Buffer)? {
         if !buffer.text.is_empty() {
-            let role = (growth.mode()? == Mode::Dialogue).then_some(Role::User);
-            let text = NewText { content: vec![Block::text(&buffer.text)], role, ..typed(growth) };
-            let nodes = grow(growth, &text)?;
-            take(growth, Slot::Buffer, buffer, nodes);
+            let role = (builder.mode()? == Mode::Dialogue).then_some(Role::User);
+            let text = NewText { content: vec![Block::text(&buffer.text)], role, ..typed(builder) };
+            let nodes = grow(builder, &text)?;
+            take(builder, Slot::Buffer, buffer, nodes);
         } else {
-            growth.drop_blank(Slot::Buffer, buffer);
+            builder.drop_blank(Slot::Buffer, buffer);
         }
     }
-    if growth.has_work() {
-        growth.name(OpKind::Commit);
+    if builder.has_work() {
+        builder.name(OpKind::Commit);
     }
     Ok(())
 }
 
 /// Asks at once for what the pending edits will read, so that the rounds do not grow with their number.
-fn read_ahead(growth: &Growth<'_, '_>, pending: &[(PositionId, &Draft)]) -> Result<(), PlanError> {
-    let selected = |position| CellKey::Selected { view: growth.view(), position };
-    let flag = |version| Key::Cell(CellKey::Pruned { target: Target::Version(version) });
-    growth.slice.require(pending.iter().flat_map(|(at, draft)| {
+fn read_ahead(builder: &PlanBuilder<'_, '_>, pending: &[(PositionId, &Draft)]) -> Result<(), PlanError> {
+    let selected = |position| CellKey::Selected { view: builder.view(), position };
+    let flag = |version| ReadKey::Cell(CellKey::Pruned { target: OpTarget::Version(version) });
+    builder.slice.require(pending.iter().flat_map(|(at, draft)| {
         let base = draft.base.unwrap_or(at.original());
-        [Key::Position(*at), Key::Cell(selected(*at)), Key::Node(at.original()), Key::Node(base)]
+        [
+            ReadKey::Position(*at),
+            ReadKey::Cell(selected(*at)),
+            ReadKey::Node(at.original()),
+            ReadKey::Node(base),
+        ]
     }))?;
     let mut keys = Vec::new();
     for (at, draft) in pending {
-        let wanted = growth.value(&selected(*at))?.as_node().unwrap_or(at.original());
-        keys.extend([flag(wanted), Key::Node(wanted)]);
-        if let Some(parent) = growth.position(*at)?.parent {
-            keys.extend([Key::Cell(selected(parent)), Key::Node(parent.original())]);
+        let wanted = builder.value(&selected(*at))?.as_node().unwrap_or(at.original());
+        keys.extend([flag(wanted), ReadKey::Node(wanted)]);
+        if let Some(parent) = builder.position(*at)?.parent {
+            keys.extend([ReadKey::Cell(selected(parent)), ReadKey::Node(parent.original())]);
         }
-        let base = growth.node(draft.base.unwrap_or(at.original()))?;
-        keys.push(Key::VersionWithContent(*at, content_hash(&edited(&base, &draft.text))?));
+        let base = builder.node(draft.base.unwrap_or(at.original()))?;
+        keys.push(ReadKey::VersionWithContent(*at, content_hash(&edited(&base, &draft.text))?));
     }
-    growth.slice.require(keys.iter().cloned())?;
+    builder.slice.require(keys.iter().cloned())?;
     let mut last = Vec::new();
     for key in keys {
         match key {
-            Key::Cell(CellKey::Selected { position, .. }) => {
-                let wanted = growth.value(&selected(position))?.as_node().unwrap_or(position.original());
-                last.extend([flag(wanted), Key::Node(wanted)]);
+            ReadKey::Cell(CellKey::Selected { position, .. }) => {
+                let wanted = builder.value(&selected(position))?.as_node().unwrap_or(position.original());
+                last.extend([flag(wanted), ReadKey::Node(wanted)]);
             }
-            Key::VersionWithContent(..) => {
+            ReadKey::VersionWithContent(..) => {
                 last.extend(
-                    growth.slice.found_node(key)?.into_iter().flat_map(|at| [flag(at), Key::Node(at)]),
+                    builder.slice.found_node(key)?.into_iter().flat_map(|at| [flag(at), ReadKey::Node(at)]),
                 );
             }
             _ => {}
         }
     }
-    Ok(growth.slice.require(last)?)
+    Ok(builder.slice.require(last)?)
 }
 
 /// Whether a pending edit says what its base says: it holds nothing.
-pub(super) fn unchanged(growth: &Growth<'_, '_>, draft: &Draft) -> Result<bool, PlanError> {
+pub(super) fn unchanged(builder: &PlanBuilder<'_, '_>, draft: &Draft) -> Result<bool, PlanError> {
     match draft.base {
         None => Ok(draft.text.is_empty()),
-        Some(base) => Ok(growth.node(base)?.text() == draft.text),
+        Some(base) => Ok(builder.node(base)?.text() == draft.text),
     }
 }
 
 /// Commits, then adds a node under the tip.
-pub(super) fn append(growth: &mut Growth<'_, '_>, text: &NewText) -> Result<(), PlanError> {
-    commit(growth)?;
-    grow(growth, text)?;
-    growth.rename(OpKind::Commit);
+pub(super) fn append(builder: &mut PlanBuilder<'_, '_>, text: &NewText) -> Result<(), PlanError> {
+    commit(builder)?;
+    grow(builder, text)?;
+    builder.rename(OpKind::Commit);
     Ok(())
 }
 
 /// Commits as the first half of a generation.
-pub(super) fn before_generation(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
-    commit(growth)?;
-    if growth.has_work() {
-        growth.rename(OpKind::Generate);
+pub(super) fn before_generation(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
+    commit(builder)?;
+    if builder.has_work() {
+        builder.rename(OpKind::Generate);
     }
     Ok(())
 }
 
 /// What the one who asks types, without its text.
-fn typed(growth: &Growth<'_, '_>) -> NewText {
+fn typed(builder: &PlanBuilder<'_, '_>) -> NewText {
     NewText {
         content: Vec::new(),
-        author: growth.request.author.clone(),
+        author: builder.request.author.clone(),
         role: None,
-        trust: growth.request.trust,
+        trust: builder.request.trust,
     }
 }
 
 /// Adds a text under the tip and moves there. A document's text over the limit of one node becomes several,
 /// cut at paragraphs where there are any.
-fn grow(growth: &mut Growth<'_, '_>, new: &NewText) -> Result<Vec<NodeId>, PlanError> {
-    let mode = growth.mode()?;
+fn grow(builder: &mut PlanBuilder<'_, '_>, new: &NewText) -> Result<Vec<NodeId>, PlanError> {
+    let mode = builder.mode()?;
     if (mode == Mode::Dialogue) != new.role.is_some() {
         return Err(Refusal::Role.into());
     }
@@ -144,10 +149,10 @@ fn grow(growth: &mut Growth<'_, '_>, new: &NewText) -> Result<Vec<NodeId>, PlanE
     };
     let mut nodes = Vec::new();
     for content in contents {
-        let tip = growth.tip()?;
-        let seed = Seed::new(content, new.author.clone(), new.trust);
-        let position = growth.add_position(tip, PositionKind::Path, new.role, None, seed)?;
-        growth.set_tip(position)?;
+        let tip = builder.tip()?;
+        let seed = NewNode::new(content, new.author.clone(), new.trust);
+        let position = builder.add_position(tip, PositionKind::Path, new.role, None, seed)?;
+        builder.set_tip(position)?;
         nodes.push(position.original());
     }
     Ok(nodes)
@@ -172,66 +177,68 @@ fn pieces(text: &str, limit: usize) -> Vec<&str> {
 }
 
 /// Records that a draft was taken, so that undo can give it back.
-fn take(growth: &mut Growth<'_, '_>, slot: Slot, draft: &Draft, text_of: Vec<NodeId>) {
-    let view = growth.view();
-    growth.push(change(
+fn take(builder: &mut PlanBuilder<'_, '_>, slot: Slot, draft: &Draft, text_of: Vec<NodeId>) {
+    let view = builder.view();
+    builder.push(change(
         CellKey::Draft { view: view.clone(), slot },
         CellValue::Draft { base: draft.base, text_of },
         CellValue::None,
     ));
-    growth.change_draft(DraftChange { view, slot, expected: Some(draft.revision), new: None });
+    builder.change_draft(DraftChange { view, slot, expected: Some(draft.revision), new: None });
 }
 
 /// Makes the view show `text` at a position: the version shown already, another version that says just this,
 /// or a new one. Returns it.
 pub(super) fn set_text(
-    growth: &mut Growth<'_, '_>,
+    builder: &mut PlanBuilder<'_, '_>,
     at: PositionId,
     text: &str,
     base: Option<NodeId>,
 ) -> Result<NodeId, PlanError> {
-    let position = growth.position(at)?;
+    let position = builder.position(at)?;
     if position.parent.is_none() {
         return Err(Refusal::Genesis.into());
     }
-    let shown = growth.shown(at)?;
-    if growth.node(shown)?.text() == text {
+    let shown = builder.shown(at)?;
+    if builder.node(shown)?.text() == text {
         return Ok(shown);
     }
-    let from = growth.node(base.unwrap_or(shown))?;
+    let from = builder.node(base.unwrap_or(shown))?;
     let content = edited(&from, text);
-    let version = match same_text(growth, at, text, content_hash(&content)?)? {
+    let version = match same_text(builder, at, text, content_hash(&content)?)? {
         Some(version) => {
-            let pruned = CellKey::Pruned { target: Target::Version(version) };
-            growth.set(pruned, CellValue::None)?;
+            let pruned = CellKey::Pruned { target: OpTarget::Version(version) };
+            builder.set(pruned, CellValue::None)?;
             version
         }
         None => {
             let mut seed =
-                Seed::new(content, growth.request.author.clone(), from.trust.min(growth.request.trust));
+                NewNode::new(content, builder.request.author.clone(), from.trust.min(builder.request.trust));
             seed.edited_from = Some(from.id);
-            growth.add_version(&position, seed)?
+            builder.add_version(&position, seed)?
         }
     };
-    growth.set(CellKey::Selected { view: growth.view(), position: at }, CellValue::Node(version))?;
+    builder.set(CellKey::Selected { view: builder.view(), position: at }, CellValue::Node(version))?;
     Ok(version)
 }
 
 /// A version at a position that says just this. Edits all hold what [`edited`] makes, so their content tells;
 /// the original may hold more than an edit keeps, so its text is compared.
 fn same_text(
-    growth: &Growth<'_, '_>,
+    builder: &PlanBuilder<'_, '_>,
     at: PositionId,
     text: &str,
     content: Digest,
 ) -> Result<Option<NodeId>, PlanError> {
-    let original = growth.slice.node(at.original())?;
+    let original = builder.slice.node(at.original())?;
     if original.is_some_and(|row| !row.purged && row.node.text() == text) {
         return Ok(Some(at.original()));
     }
-    let Some(same) = growth.slice.found_node(Key::VersionWithContent(at, content))? else { return Ok(None) };
+    let Some(same) = builder.slice.found_node(ReadKey::VersionWithContent(at, content))? else {
+        return Ok(None);
+    };
     // A tombstone keeps the hash of what was forgotten: it does not say it any more.
-    let row = growth.slice.node(same)?;
+    let row = builder.slice.node(same)?;
     Ok(row.filter(|row| !row.purged).map(|row| row.node.id))
 }
 

@@ -6,7 +6,7 @@ use crate::generation::{GenerationId, GenerationRow};
 use crate::id::{NodeId, Seq};
 use crate::node::{Author, Finish, ModelSource, OriginRole, Role, Trust};
 use crate::operation::{OpKind, TimelineEffect};
-use crate::plan::grow::{Growth, Seed};
+use crate::plan::builder::{NewNode, PlanBuilder};
 use crate::plan::{PlanError, Refusal};
 use crate::position::PositionKind;
 use crate::tree::Mode;
@@ -51,18 +51,18 @@ pub struct NewToken {
     pub trust: Trust,
 }
 
-pub(super) fn answer(growth: &mut Growth<'_, '_>, answer: &Answer) -> Result<(), PlanError> {
+pub(super) fn answer(builder: &mut PlanBuilder<'_, '_>, answer: &Answer) -> Result<(), PlanError> {
     if is_empty(&answer.content) {
         return Err(Refusal::Empty.into());
     }
-    let role = (growth.mode()? == Mode::Dialogue).then_some(Role::Assistant);
+    let role = (builder.mode()? == Mode::Dialogue).then_some(Role::Assistant);
     let parent = answer.generation.parent;
-    let mut seed = Seed::new(answer.content.clone(), answer.author.clone(), answer.trust);
+    let mut seed = NewNode::new(answer.content.clone(), answer.author.clone(), answer.trust);
     seed.source = Some(answer.source.clone());
     seed.generation = Some(answer.generation.id);
     seed.finish = Some(answer.finish.clone());
     seed.inputs.clone_from(&answer.inputs);
-    let position = growth.add_child_of_version(
+    let position = builder.add_child_of_version(
         parent,
         answer.generation.parent_node,
         PositionKind::Path,
@@ -70,17 +70,17 @@ pub(super) fn answer(growth: &mut Growth<'_, '_>, answer: &Answer) -> Result<(),
         Some(answer.node),
         seed,
     )?;
-    let here = growth.value(&CellKey::Tip { view: growth.view() })?.as_position();
+    let here = builder.value(&CellKey::Tip { view: builder.view() })?.as_position();
     if answer.follow && here == Some(parent) {
-        growth.set_tip(position)?;
-        let undoable = growth.slice.timeline(&growth.request.view)?.undo;
-        growth.timeline(match answer.part_of {
+        builder.set_tip(position)?;
+        let undoable = builder.slice.timeline(&builder.request.view)?.undo;
+        builder.timeline(match answer.part_of {
             Some(seq) if undoable == Some(seq) => TimelineEffect::Join(seq),
             _ => TimelineEffect::Push,
         });
     } else {
-        growth.timeline(TimelineEffect::None);
+        builder.timeline(TimelineEffect::None);
     }
-    growth.name(OpKind::Answer);
+    builder.name(OpKind::Answer);
     Ok(())
 }

@@ -6,71 +6,71 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::cell::{CellChange, CellKey, CellValue, Target};
+use crate::cell::{CellChange, CellKey, CellValue, OpTarget};
 use crate::draft::{Draft, Slot};
 use crate::id::{NodeId, PositionId};
 use crate::operation::{OpKind, OpRecord, TimelineEffect};
-use crate::plan::grow::Growth;
+use crate::plan::builder::PlanBuilder;
 use crate::plan::{DraftChange, PlanError, Refusal, commit, flag};
-use crate::slice::Key;
+use crate::read_set::ReadKey;
 
-pub(super) fn undo(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
-    let timeline = growth.slice.timeline(&growth.request.view)?;
+pub(super) fn undo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
+    let timeline = builder.slice.timeline(&builder.request.view)?;
     let newest = |slot: Slot, draft: &Draft| draft.newest_at(timeline.depth).map(|tick| (tick, slot));
-    if keystroke(growth, newest, |draft| draft.undo(timeline.depth))? {
+    if keystroke(builder, newest, |draft| draft.undo(timeline.depth))? {
         return Ok(());
     }
     let newest = timeline.undo.ok_or(Refusal::NothingToUndo)?;
-    let last = record(growth, newest)?;
+    let last = record(builder, newest)?;
     // An answer counts as one with the commit its generation began with.
     let group = match last.op.timeline {
-        TimelineEffect::Join(first) => vec![last, record(growth, first)?],
+        TimelineEffect::Join(first) => vec![last, record(builder, first)?],
         _ => vec![last],
     };
     let then = group.last().and_then(|first| first.undo_prev);
     let cells = merged(group.iter().rev().map(|record| record.op.cells.as_slice()));
     let of = group.iter().map(|record| record.seq).collect();
     let depth = timeline.depth.saturating_sub(1);
-    apply(growth, cells.iter().map(CellChange::swapped), depth, timeline.tick + 1)?;
-    growth.name(OpKind::Undo);
-    growth.timeline(TimelineEffect::Undo { of, then });
+    apply(builder, cells.iter().map(CellChange::swapped), depth, timeline.tick + 1)?;
+    builder.name(OpKind::Undo);
+    builder.timeline(TimelineEffect::Undo { of, then });
     Ok(())
 }
 
-pub(super) fn redo(growth: &mut Growth<'_, '_>) -> Result<(), PlanError> {
-    let timeline = growth.slice.timeline(&growth.request.view)?;
+pub(super) fn redo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
+    let timeline = builder.slice.timeline(&builder.request.view)?;
     // What was undone last was made first.
     let oldest =
         |slot: Slot, draft: &Draft| draft.undone_at(timeline.depth).map(|tick| Reverse((tick, slot)));
-    if keystroke(growth, oldest, |draft| draft.redo(timeline.depth))? {
+    if keystroke(builder, oldest, |draft| draft.redo(timeline.depth))? {
         return Ok(());
     }
-    let undone = record(growth, timeline.redo.ok_or(Refusal::NothingToRedo)?)?;
+    let undone = record(builder, timeline.redo.ok_or(Refusal::NothingToRedo)?)?;
     let changes = undone.op.cells.iter().map(CellChange::swapped);
-    apply(growth, changes, timeline.depth + 1, timeline.tick + 1)?;
-    growth.name(OpKind::Redo);
-    growth.timeline(TimelineEffect::Redo { of: undone.seq, then: undone.redo_prev });
+    apply(builder, changes, timeline.depth + 1, timeline.tick + 1)?;
+    builder.name(OpKind::Redo);
+    builder.timeline(TimelineEffect::Redo { of: undone.seq, then: undone.redo_prev });
     Ok(())
 }
 
-fn record(growth: &Growth<'_, '_>, seq: crate::id::Seq) -> Result<OpRecord, PlanError> {
-    Ok(growth.slice.operation(seq)?.ok_or(Refusal::NothingToUndo)?.clone())
+fn record(builder: &PlanBuilder<'_, '_>, seq: crate::id::Seq) -> Result<OpRecord, PlanError> {
+    Ok(builder.slice.operation(seq)?.ok_or(Refusal::NothingToUndo)?.clone())
 }
 
 /// Steps over one keystroke among the view's drafts, the one that ranks highest, if there is one at this place
 /// of the timeline.
 fn keystroke<R: Ord>(
-    growth: &mut Growth<'_, '_>,
+    builder: &mut PlanBuilder<'_, '_>,
     rank: impl Fn(Slot, &Draft) -> Option<R>,
     step: impl Fn(&mut Draft) -> Result<bool, crate::draft::SpliceError>,
 ) -> Result<bool, PlanError> {
-    let drafts = growth.slice.drafts(&growth.request.view)?;
+    let drafts = builder.slice.drafts(&builder.request.view)?;
     let ranked = drafts.iter().filter_map(|(slot, draft)| Some((rank(*slot, draft)?, slot, draft)));
     let Some((_, slot, draft)) = ranked.max_by(|a, b| a.0.cmp(&b.0)) else { return Ok(false) };
     let mut stepped = draft.clone();
     if let (Slot::Edit(position), None) = (slot, draft.base) {
         // What waited for its turn starts from what is shown, as it did when it was typed.
-        let shown = match growth.node(growth.shown(*position)?) {
+        let shown = match builder.node(builder.shown(*position)?) {
             // What it was typed over was forgotten.
             Err(PlanError::Refused(Refusal::Purged(_))) => return Ok(false),
             shown => shown?,
@@ -81,8 +81,8 @@ fn keystroke<R: Ord>(
     if !step(&mut stepped)? {
         return Ok(false);
     }
-    growth.change_draft(DraftChange {
-        view: growth.view(),
+    builder.change_draft(DraftChange {
+        view: builder.view(),
         slot: *slot,
         expected: Some(draft.revision),
         new: Some(stepped),
@@ -109,7 +109,7 @@ fn merged<'a>(oldest_first: impl Iterator<Item = &'a [CellChange]>) -> Vec<CellC
 /// whether one can be gone back to depends on what is hidden by then. Drafts come last: what they start from
 /// depends on what is shown by then.
 fn apply(
-    growth: &mut Growth<'_, '_>,
+    builder: &mut PlanBuilder<'_, '_>,
     changes: impl Iterator<Item = CellChange>,
     depth: u32,
     tick: u64,
@@ -121,63 +121,63 @@ fn apply(
         _ => 0,
     });
     let shown_again = changes.iter().find_map(|change| match change.key {
-        CellKey::Pruned { target: Target::Position(id) } if change.new.is_none() => Some(id),
+        CellKey::Pruned { target: OpTarget::Position(id) } if change.new.is_none() => Some(id),
         _ => None,
     });
-    growth.slice.require(changes.iter().flat_map(|change| read_by(growth, change, shown_again)))?;
+    builder.slice.require(changes.iter().flat_map(|change| read_by(builder, change, shown_again)))?;
     let mut hidden = Vec::new();
     for change in changes {
         let applied = match &change.key {
-            CellKey::Draft { slot, .. } => draft(growth, *slot, &change, depth, tick)?,
-            key => growth.slice.cell(key)?.value == change.old && allowed(growth, &change, shown_again)?,
+            CellKey::Draft { slot, .. } => draft(builder, *slot, &change, depth, tick)?,
+            key => builder.slice.cell(key)?.value == change.old && allowed(builder, &change, shown_again)?,
         };
         if !applied {
-            growth.skip(change.key);
+            builder.skip(change.key);
             continue;
         }
-        if let CellKey::Pruned { target: Target::Position(id) } = change.key
+        if let CellKey::Pruned { target: OpTarget::Position(id) } = change.key
             && change.new.is_set()
         {
             hidden.push(id);
         }
-        growth.push(change);
+        builder.push(change);
     }
     // Views that came there meanwhile leave too.
-    hidden.into_iter().try_for_each(|id| flag::retreat(growth, id))
+    hidden.into_iter().try_for_each(|id| flag::retreat(builder, id))
 }
 
 /// What a change reads, so that all of them can ask at once.
-fn read_by(growth: &Growth<'_, '_>, change: &CellChange, but: Option<PositionId>) -> Vec<Key> {
+fn read_by(builder: &PlanBuilder<'_, '_>, change: &CellChange, but: Option<PositionId>) -> Vec<ReadKey> {
     let CellKey::Draft { slot, .. } = change.key else {
         let tip = change.new.as_position().filter(|_| matches!(change.key, CellKey::Tip { .. }));
-        let hidden = tip.map(|at| Key::Hidden { at, but });
-        return [Key::Cell(change.key.clone())].into_iter().chain(hidden).collect();
+        let hidden = tip.map(|at| ReadKey::Hidden { at, but });
+        return [ReadKey::Cell(change.key.clone())].into_iter().chain(hidden).collect();
     };
-    let held = growth.draft(slot).ok().flatten().and_then(|draft| draft.base);
+    let held = builder.draft(slot).ok().flatten().and_then(|draft| draft.base);
     let mut nodes: Vec<NodeId> = held.into_iter().collect();
     for value in [&change.old, &change.new] {
         if let CellValue::Draft { base, text_of } = value {
             nodes.extend(base.iter().chain(text_of));
         }
     }
-    nodes.into_iter().map(Key::Node).collect()
+    nodes.into_iter().map(ReadKey::Node).collect()
 }
 
 /// A tip that was hidden meanwhile is not gone back to, and the last visible version is not pruned again.
 /// `shown_again` is the position this step takes out of hiding.
 fn allowed(
-    growth: &Growth<'_, '_>,
+    builder: &PlanBuilder<'_, '_>,
     change: &CellChange,
     shown_again: Option<PositionId>,
 ) -> Result<bool, PlanError> {
     match &change.key {
         CellKey::Tip { .. } => match change.new.as_position() {
-            Some(to) => Ok(!growth.slice.fact(Key::Hidden { at: to, but: shown_again })?),
+            Some(to) => Ok(!builder.slice.fact(ReadKey::Hidden { at: to, but: shown_again })?),
             None => Ok(true),
         },
-        CellKey::Pruned { target: Target::Version(id) } if change.new.is_set() => {
-            let position = growth.slice.node(*id)?.ok_or(Refusal::NoNode(*id))?.node.position;
-            Ok(growth.slice.fact(Key::OtherVisible(position, *id))?)
+        CellKey::Pruned { target: OpTarget::Version(id) } if change.new.is_set() => {
+            let position = builder.slice.node(*id)?.ok_or(Refusal::NoNode(*id))?.node.position;
+            Ok(builder.slice.fact(ReadKey::OtherVisible(position, *id))?)
         }
         _ => Ok(true),
     }
@@ -186,24 +186,25 @@ fn allowed(
 /// Gives a draft back, or takes it again. Keystrokes that were undone on the way wait in the draft that is
 /// there, whatever takes its place, until they are done again.
 fn draft(
-    growth: &mut Growth<'_, '_>,
+    builder: &mut PlanBuilder<'_, '_>,
     slot: Slot,
     change: &CellChange,
     depth: u32,
     tick: u64,
 ) -> Result<bool, PlanError> {
-    let now = growth.draft(slot)?;
-    let view = growth.view();
+    let now = builder.draft(slot)?;
+    let view = builder.view();
     let expected = now.map(|draft| draft.revision);
     match (&change.old, &change.new) {
         (CellValue::None, CellValue::Draft { base, text_of }) => {
             if let Some(now) = now
-                && !commit::unchanged(growth, now)?
+                && !commit::unchanged(builder, now)?
             {
                 return Ok(false);
             }
             // What was forgotten is not given back.
-            let (Some(base_text), Some(text)) = (joined(growth, base.as_slice())?, joined(growth, text_of)?)
+            let (Some(base_text), Some(text)) =
+                (joined(builder, base.as_slice())?, joined(builder, text_of)?)
             else {
                 return Ok(false);
             };
@@ -215,11 +216,11 @@ fn draft(
                 draft.revision = now.revision + 1;
                 draft.undone.clone_from(&now.undone);
             }
-            growth.change_draft(DraftChange { view, slot, expected, new: Some(draft) });
+            builder.change_draft(DraftChange { view, slot, expected, new: Some(draft) });
             Ok(true)
         }
         (CellValue::Draft { base, text_of }, CellValue::None) => {
-            let Some(text) = joined(growth, text_of)? else { return Ok(false) };
+            let Some(text) = joined(builder, text_of)? else { return Ok(false) };
             let Some(draft) = now.filter(|draft| draft.text == text && draft.base == *base) else {
                 return Ok(false);
             };
@@ -227,7 +228,7 @@ fn draft(
             let (undone, revision) = (draft.undone.clone(), draft.revision + 1);
             let waits = !undone.is_empty();
             let new = waits.then(|| Draft { undone, revision, ..Draft::new(None, "") });
-            growth.change_draft(DraftChange { view, slot, expected, new });
+            builder.change_draft(DraftChange { view, slot, expected, new });
             Ok(true)
         }
         _ => Ok(false),
@@ -235,9 +236,9 @@ fn draft(
 }
 
 /// The texts of nodes together; none where one was forgotten.
-fn joined(growth: &Growth<'_, '_>, nodes: &[NodeId]) -> Result<Option<String>, PlanError> {
-    growth.slice.require(nodes.iter().map(|node| Key::Node(*node)))?;
-    let texts = nodes.iter().map(|node| match growth.node(*node) {
+fn joined(builder: &PlanBuilder<'_, '_>, nodes: &[NodeId]) -> Result<Option<String>, PlanError> {
+    builder.slice.require(nodes.iter().map(|node| ReadKey::Node(*node)))?;
+    let texts = nodes.iter().map(|node| match builder.node(*node) {
         Ok(node) => Ok(Some(node.text().into_owned())),
         Err(PlanError::Refused(Refusal::Purged(_))) => Ok(None),
         Err(error) => Err(error),

@@ -3,7 +3,7 @@
 
 use drawloom_loom::attribution::{AuthorSpan, Stretch, attribute, carried, stretches};
 use drawloom_loom::render::{Show, render};
-use drawloom_loom::{NodeId, Op, Rows, Slot};
+use drawloom_loom::{NodeId, Op, Slot, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;

@@ -1,11 +1,11 @@
 //! What an operation costs (spec: loom §10.4): rows written and rounds asked do not depend on what stands above or
-//! below; reads grow with the logarithm of the depth, and with the exceptions of the path.
+//! below; reads grow with the logarithm of the depth, and with the overrides of the path.
 
 use drawloom_loom::drift::is_drifted;
-use drawloom_loom::path::{Exceptions, ancestor_at, common_ancestor};
+use drawloom_loom::path::{ViewOverrides, ancestor_at, common_ancestor};
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::render::window;
-use drawloom_loom::{Op, PositionId, Slot, Target};
+use drawloom_loom::{Op, OpTarget, PositionId, Slot};
 
 use crate::support::counted::Counted;
 use crate::support::desk::{Desk, main_view};
@@ -54,7 +54,7 @@ const OPERATIONS: [(&str, Make); 9] = [
         desk.run(Op::Move(tip)).unwrap();
         Op::Switch(sibling)
     }),
-    ("prune", |_, at| Op::Prune(Target::Position(at[at.len() / 2]))),
+    ("prune", |_, at| Op::Prune(OpTarget::Position(at[at.len() / 2]))),
     ("commit", |desk, at| {
         desk.typed("text");
         desk.typed_in(&main_view(), Slot::Edit(at[3]), "edited");
@@ -62,7 +62,7 @@ const OPERATIONS: [(&str, Make); 9] = [
     }),
     ("undo", |desk, at| {
         desk.run(edit(at[2])).unwrap();
-        desk.run(Op::Prune(Target::Position(at[4]))).unwrap();
+        desk.run(Op::Prune(OpTarget::Position(at[4]))).unwrap();
         Op::Undo
     }),
 ];
@@ -103,7 +103,7 @@ fn rounds_do_not_grow_with_pending_edits_selections_or_views() {
             let name = format!("view {index}").parse().unwrap();
             desk.run(Op::NewView { name, agent: "reader".into() }).unwrap();
         }
-        let prune = cost(&mut desk, Op::Prune(Target::Position(at[50]))).1;
+        let prune = cost(&mut desk, Op::Prune(OpTarget::Position(at[50]))).1;
         for place in &at[..count] {
             desk.typed_in(&main_view(), Slot::Edit(*place), "pending");
         }
@@ -123,7 +123,7 @@ fn reads_grow_with_the_logarithm_of_the_depth() {
         for place in at.iter().step_by(depth / 10) {
             desk.edit(*place, "xyz").unwrap();
         }
-        let exceptions = 10;
+        let overrides = 10;
         let tip = desk.tip();
         let path = desk.path(&main_view());
         let counted = |read: &dyn Fn(&Counted<'_>)| {
@@ -139,9 +139,11 @@ fn reads_grow_with_the_logarithm_of_the_depth() {
                 12 * log,
             ),
             (
-                "exceptions",
-                counted(&|rows| assert_eq!(Exceptions::read(rows, &main_view(), tip).unwrap().tip.id, tip)),
-                exceptions * (6 * log + 6) + 8,
+                "overrides",
+                counted(&|rows| {
+                    assert_eq!(ViewOverrides::read(rows, &main_view(), tip).unwrap().tip.id, tip)
+                }),
+                overrides * (6 * log + 6) + 8,
             ),
             (
                 "locate",
@@ -168,7 +170,7 @@ fn screen_reads(depth: usize, edited: impl Iterator<Item = usize>) -> u64 {
     }
     let edits = edited.map(|index| desk.edit(at[index], "xyz")).filter(Option::is_some).count();
     let rows = Counted::new(&desk.tree);
-    let path = Exceptions::read(&rows, &main_view(), desk.tip()).unwrap();
+    let path = ViewOverrides::read(&rows, &main_view(), desk.tip()).unwrap();
     let screen = window(&rows, &main_view(), &path, None, SCREEN).unwrap();
     for passage in &screen {
         let drifted = is_drifted(&rows, &path, &passage.position, &passage.row).unwrap();
@@ -208,8 +210,8 @@ fn what_is_pruned_or_selected_elsewhere_costs_nothing() {
         let beside: Vec<PositionId> = (0..200).map(|_| desk.append("beside")).collect();
         for place in &beside[..elsewhere] {
             desk.edit(*place, "another").unwrap();
-            desk.run(Op::Prune(Target::Position(*place))).unwrap();
-            desk.run(Op::Exclude(Target::Position(*place))).unwrap();
+            desk.run(Op::Prune(OpTarget::Position(*place))).unwrap();
+            desk.run(Op::Exclude(OpTarget::Position(*place))).unwrap();
         }
         desk.run(Op::Move(tip)).unwrap();
         let mut costs = Vec::new();
@@ -220,7 +222,7 @@ fn what_is_pruned_or_selected_elsewhere_costs_nothing() {
             desk.tree = tree;
         }
         let rows = Counted::new(&desk.tree);
-        let path = Exceptions::read(&rows, &main_view(), tip).unwrap();
+        let path = ViewOverrides::read(&rows, &main_view(), tip).unwrap();
         window(&rows, &main_view(), &path, None, 20).unwrap();
         costs.push(rows.reads());
         costs

@@ -3,7 +3,7 @@
 
 use drawloom_loom::memory::MemoryTree;
 use drawloom_loom::verify::{Gap, Status, verify};
-use drawloom_loom::{Block, Digest, NodeId, Op, Rows, Slot};
+use drawloom_loom::{Block, Digest, NodeId, Op, Slot, TreeReader};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn rich() -> Desk {
     desk.run(Op::Commit).unwrap();
     desk.run(Op::Undo).unwrap();
     desk.run(Op::NewView { name: "reader".parse().unwrap(), agent: "reader".into() }).unwrap();
-    desk.run(Op::Prune(drawloom_loom::Target::Version(edited))).unwrap();
+    desk.run(Op::Prune(drawloom_loom::OpTarget::Version(edited))).unwrap();
     desk.run(Op::PinHead(drawloom_loom::plan::NewText::owner("Style: plain.", None))).unwrap();
     desk
 }

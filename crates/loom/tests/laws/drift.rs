@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use drawloom_loom::drift::is_drifted;
-use drawloom_loom::{Rows, ViewName};
+use drawloom_loom::{TreeReader, ViewName};
 use proptest::prelude::*;
 
 use crate::support::cases;

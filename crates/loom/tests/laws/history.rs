@@ -4,7 +4,7 @@
 use drawloom_loom::operation::TimelineEffect;
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::verify::Status;
-use drawloom_loom::{CellKey, Op, Refusal, Rows, Slot, Target, ViewName};
+use drawloom_loom::{CellKey, Op, OpTarget, Refusal, Slot, TreeReader, ViewName};
 use proptest::prelude::*;
 
 use crate::support::cases;
@@ -114,7 +114,7 @@ fn undo_of_prune_goes_back_to_where_the_view_was() {
     let mut desk = Desk::buffer();
     let first = desk.append("a");
     desk.append("b");
-    desk.run(Op::Prune(Target::Position(first))).unwrap();
+    desk.run(Op::Prune(OpTarget::Position(first))).unwrap();
     assert_eq!(desk.text(), "");
     desk.run(Op::Undo).unwrap();
     assert_eq!(desk.text(), "ab");
@@ -125,7 +125,7 @@ fn redo_of_prune_takes_along_a_view_that_came_there_meanwhile() {
     let mut desk = Desk::buffer();
     let first = desk.append("a");
     let reader = other(&mut desk);
-    desk.run(Op::Prune(Target::Position(first))).unwrap();
+    desk.run(Op::Prune(OpTarget::Position(first))).unwrap();
     desk.run(Op::Undo).unwrap();
     desk.run_in(&reader, Op::Append(NewText::owner("b", None))).unwrap();
     desk.run(Op::Redo).unwrap();
@@ -140,12 +140,12 @@ fn undo_never_hides_the_last_visible_version() {
     let mut desk = Desk::buffer();
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
-    desk.run(Op::Prune(Target::Version(b))).unwrap();
-    desk.run(Op::Restore(Target::Version(b))).unwrap();
+    desk.run(Op::Prune(OpTarget::Version(b))).unwrap();
+    desk.run(Op::Restore(OpTarget::Version(b))).unwrap();
     let reader = other(&mut desk);
-    desk.run_in(&reader, Op::Prune(Target::Version(at.original()))).unwrap();
+    desk.run_in(&reader, Op::Prune(OpTarget::Version(at.original()))).unwrap();
     let plan = desk.run(Op::Undo).unwrap();
-    assert_eq!(plan.op.unwrap().skipped, [CellKey::Pruned { target: Target::Version(b) }]);
+    assert_eq!(plan.op.unwrap().skipped, [CellKey::Pruned { target: OpTarget::Version(b) }]);
     assert_eq!(desk.text(), "b");
 }
 
@@ -188,7 +188,7 @@ fn an_operation_ends_what_could_be_done_again() {
     let at = desk.append("x");
     desk.typed("1");
     desk.run(Op::Undo).unwrap();
-    desk.run(Op::Exclude(Target::Position(at))).unwrap();
+    desk.run(Op::Exclude(OpTarget::Position(at))).unwrap();
     desk.run(Op::Undo).unwrap();
     desk.run(Op::Redo).unwrap();
     assert_eq!(desk.text(), "", "the exclusion is done again, not the keystroke before it");
@@ -287,7 +287,7 @@ fn a_draft_given_back_keeps_its_base_though_that_is_pruned() {
     desk.typed_in(&main_view(), Slot::Edit(at), "");
     desk.run(Op::Move(desk.root())).unwrap();
     desk.run(Op::Undo).unwrap();
-    desk.run(Op::Prune(Target::Version(at.original()))).unwrap();
+    desk.run(Op::Prune(OpTarget::Version(at.original()))).unwrap();
     desk.run(Op::Commit).unwrap();
     while desk.run(Op::Undo).is_ok() {}
     for expected in ["0", "", "", ""] {

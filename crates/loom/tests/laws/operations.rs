@@ -2,7 +2,8 @@
 
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::{
-    Block, CellKey, Mode, NodeId, Op, OpKind, OpRecord, Refusal, Role, Rows, Seq, Slot, Target, ViewName,
+    Block, CellKey, Mode, NodeId, Op, OpKind, OpRecord, OpTarget, Refusal, Role, Seq, Slot, TreeReader,
+    ViewName,
 };
 
 use crate::support::desk::{Desk, main_view};
@@ -152,8 +153,8 @@ fn a_view_is_never_moved_to_a_hidden_place() {
     let mut desk = Desk::buffer();
     let first = desk.append("a");
     let second = desk.append("b");
-    desk.run(Op::Prune(Target::Position(first))).unwrap();
-    let hidden = |place| Err(Refusal::Pruned(Target::Position(place)));
+    desk.run(Op::Prune(OpTarget::Position(first))).unwrap();
+    let hidden = |place| Err(Refusal::Pruned(OpTarget::Position(place)));
     assert_eq!(desk.run(Op::Move(second)), hidden(second));
     assert_eq!(desk.run(Op::Switch(second)), hidden(second));
     let branch = Op::Edit { position: second, text: "c".into(), edit_as: EditAs::Branch };
@@ -169,7 +170,7 @@ fn prune_moves_the_tips_of_all_views_to_the_parent() {
     let reader: ViewName = "reader".parse().unwrap();
     desk.run(Op::NewView { name: reader.clone(), agent: "reader".into() }).unwrap();
     desk.append("c");
-    desk.run(Op::Prune(Target::Position(second))).unwrap();
+    desk.run(Op::Prune(OpTarget::Position(second))).unwrap();
     assert_eq!((desk.tip(), desk.tip_of(&reader)), (first, first));
     assert!(desk.tree.node(second.original()).unwrap().is_some(), "nothing is deleted");
 }
@@ -179,10 +180,10 @@ fn the_last_visible_version_is_not_pruned() {
     let mut desk = Desk::buffer();
     let at = desk.append("a");
     let only = at.original();
-    assert_eq!(desk.run(Op::Prune(Target::Version(only))), Err(Refusal::LastVersion(only)));
+    assert_eq!(desk.run(Op::Prune(OpTarget::Version(only))), Err(Refusal::LastVersion(only)));
     let b = desk.edit(at, "b").unwrap();
-    desk.run(Op::Prune(Target::Version(only))).unwrap();
-    assert_eq!(desk.run(Op::Prune(Target::Version(b))), Err(Refusal::LastVersion(b)));
+    desk.run(Op::Prune(OpTarget::Version(only))).unwrap();
+    assert_eq!(desk.run(Op::Prune(OpTarget::Version(b))), Err(Refusal::LastVersion(b)));
 }
 
 #[test]
@@ -252,8 +253,8 @@ fn the_genesis_is_never_touched() {
     for op in [
         Op::Edit { position: root, text: "x".into(), edit_as: EditAs::Version },
         Op::Edit { position: root, text: "x".into(), edit_as: EditAs::Branch },
-        Op::Prune(Target::Position(root)),
-        Op::Exclude(Target::Position(root)),
+        Op::Prune(OpTarget::Position(root)),
+        Op::Exclude(OpTarget::Position(root)),
         Op::Select { position: root, version: root.original() },
         Op::BranchAt { node: root.original(), at: 0, token: None },
     ] {
@@ -262,5 +263,5 @@ fn the_genesis_is_never_touched() {
 }
 
 fn by_hand(position: drawloom_loom::PositionId) -> Op {
-    Op::Compact { to: Some(drawloom_loom::Place { position, at: 0 }), by_hand: true }
+    Op::Compact { to: Some(drawloom_loom::TextOffset { position, at: 0 }), by_hand: true }
 }

@@ -5,7 +5,7 @@ use drawloom_loom::digest::PathDigest;
 use drawloom_loom::path::{ancestor_at, child_toward, common_ancestor, is_ancestor, is_hidden, newest_leaf};
 use drawloom_loom::position::Counts;
 use drawloom_loom::render::window;
-use drawloom_loom::{Op, Rows, Target};
+use drawloom_loom::{Op, OpTarget, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;
@@ -133,7 +133,7 @@ fn a_caret_at_the_beginning_is_in_the_first_passage_with_text() {
     };
     assert_eq!(at(&desk, 0), Some((first, 0)));
     assert_eq!(at(&desk, 4), Some((first, 4)), "an inner boundary belongs to the text on its left");
-    desk.run(Op::Exclude(Target::Position(first))).unwrap();
+    desk.run(Op::Exclude(OpTarget::Position(first))).unwrap();
     assert_eq!(at(&desk, 0), Some((second, 0)));
     assert_eq!(at(&desk, 5), None);
 }
@@ -145,7 +145,7 @@ fn the_newest_leaf_is_found_behind_many_pruned_siblings() {
     for index in 1..40 {
         desk.run(Op::Move(desk.root())).unwrap();
         let sibling = desk.append(&index.to_string());
-        desk.run(Op::Prune(Target::Position(sibling))).unwrap();
+        desk.run(Op::Prune(OpTarget::Position(sibling))).unwrap();
     }
     assert_eq!(newest_leaf(&desk.tree, desk.root()).unwrap(), first);
 }

@@ -4,7 +4,7 @@ use drawloom_loom::drift::is_drifted;
 use drawloom_loom::seal::sign;
 use drawloom_loom::verify::{Assurance, Status};
 use drawloom_loom::{
-    AuthorKind, KeepScope, Millis, NodeId, Op, PositionId, Rows, Seq, SourceKind, Target, ViewName,
+    AuthorKind, KeepScope, Millis, NodeId, Op, OpTarget, PositionId, Seq, SourceKind, TreeReader, ViewName,
 };
 
 use crate::support::desk::{Desk, TREE, main_view};
@@ -56,10 +56,10 @@ fn a_selection_that_is_pruned_resolves_to_the_newest_visible_version() {
     let b = desk.edit(at, "b").unwrap();
     let c = desk.edit(at, "c").unwrap();
     desk.run(select(at, b)).unwrap();
-    desk.run(Op::Prune(Target::Version(b))).unwrap();
+    desk.run(Op::Prune(OpTarget::Version(b))).unwrap();
     assert_eq!(desk.shown(&main_view(), at), c);
     assert!(desk.run(select(at, b)).is_err(), "a pruned version is not selected");
-    desk.run(Op::Prune(Target::Version(c))).unwrap();
+    desk.run(Op::Prune(OpTarget::Version(c))).unwrap();
     assert_eq!(desk.shown(&main_view(), at), at.original());
 }
 
@@ -69,10 +69,10 @@ fn selecting_what_is_shown_for_another_writes_the_choice_down() {
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
     desk.run(select(at, at.original())).unwrap();
-    desk.run(Op::Prune(Target::Version(at.original()))).unwrap();
+    desk.run(Op::Prune(OpTarget::Version(at.original()))).unwrap();
     assert_eq!(desk.shown(&main_view(), at), b);
     desk.run(select(at, b)).unwrap();
-    desk.run(Op::Restore(Target::Version(at.original()))).unwrap();
+    desk.run(Op::Restore(OpTarget::Version(at.original()))).unwrap();
     assert_eq!(desk.shown(&main_view(), at), b);
 }
 

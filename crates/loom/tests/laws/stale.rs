@@ -3,7 +3,7 @@
 use drawloom_loom::memory::ApplyError;
 use drawloom_loom::plan::NewText;
 use drawloom_loom::verify::Status;
-use drawloom_loom::{Digest, Op, OpRecord, Rows, Seq, Timeline};
+use drawloom_loom::{Digest, Op, OpRecord, Seq, Timeline, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;

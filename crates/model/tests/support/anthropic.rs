@@ -3,7 +3,7 @@
 use drawloom_model::anthropic::Anthropic;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::{
-    Chat, ChatPart, Dialect, EncodeError, Encoded, Params, PartId, Prompt, Quirks, TextPart, ToolCall,
+    Chat, ChatPart, Dialect, EncodeError, EncodedRequest, Params, PartId, Prompt, Quirks, TextPart, ToolCall,
     ToolExchange, ToolResult, ToolSchema,
 };
 use serde_json::{Value, json};
@@ -65,14 +65,18 @@ pub(crate) fn chat(messages: Vec<ChatPart>) -> Chat {
     Chat { messages, ..Chat::default() }
 }
 
-pub(crate) fn encode_with(quirks: Quirks, chat: Chat, params: &Params) -> Result<Encoded, EncodeError> {
+pub(crate) fn encode_with(
+    quirks: Quirks,
+    chat: Chat,
+    params: &Params,
+) -> Result<EncodedRequest, EncodeError> {
     Anthropic { quirks }.encode(&Prompt::Chat(chat), params, "m")
 }
 
-pub(crate) fn body(encoded: &Encoded) -> Value {
+pub(crate) fn body(encoded: &EncodedRequest) -> Value {
     serde_json::from_slice(encoded.body()).unwrap()
 }
 
-pub(crate) fn unsupported(result: &Result<Encoded, EncodeError>) -> bool {
+pub(crate) fn unsupported(result: &Result<EncodedRequest, EncodeError>) -> bool {
     matches!(result, Err(EncodeError::Unsupported { .. }))
 }

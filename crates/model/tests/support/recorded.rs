@@ -1,9 +1,9 @@
 //! Recorded answers of servers, and how they are read.
 #![allow(dead_code, reason = "each of those that read them needs a part of it")]
 
-use drawloom_model::{Choice, DialectName, Event, ParseError, Reply, ToolCall};
+use drawloom_model::{Choice, DialectName, ModelEvent, ParseError, Reply, ToolCall};
 
-pub(crate) type Outcome = (Vec<Event>, Result<(), ParseError>);
+pub(crate) type Outcome = (Vec<ModelEvent>, Result<(), ParseError>);
 
 /// The bytes of a recorded answer.
 pub(crate) fn wire(name: &str) -> Vec<u8> {

@@ -132,8 +132,8 @@ impl Ahead {
         let (mut positions, mut nodes) = (BTreeMap::new(), BTreeMap::new());
         for (key, cell) in cells {
             match super::cell::parts(key).target {
-                Some(loom::Target::Position(position)) => drop(positions.insert(position, ())),
-                Some(loom::Target::Version(node)) => drop(nodes.insert(node, ())),
+                Some(loom::OpTarget::Position(position)) => drop(positions.insert(position, ())),
+                Some(loom::OpTarget::Version(node)) => drop(nodes.insert(node, ())),
                 None => {}
             }
             nodes.extend(cell.value.as_node().map(|node| (node, ())));

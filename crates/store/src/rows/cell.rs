@@ -1,8 +1,8 @@
 //! A cell as a row, and back.
 
 use crate::engine::{Row, Value, params};
-use loom::cell::{CellScope, Place};
-use loom::{Cell, CellKey, CellValue, KeepScope, NodeId, PositionId, Seq, Slot, Target, ViewName};
+use loom::cell::{CellScope, TextOffset};
+use loom::{Cell, CellKey, CellValue, KeepScope, NodeId, OpTarget, PositionId, Seq, Slot, ViewName};
 
 use super::codes::Code;
 use crate::db::{Db, TreeKey, get, optional_id16, unsigned};
@@ -33,13 +33,13 @@ pub(crate) mod kind {
 pub(crate) struct Parts<'k> {
     pub(crate) kind: u8,
     pub(crate) view: Option<&'k ViewName>,
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<OpTarget>,
     pub(crate) tag: &'k str,
 }
 
 /// Takes a cell's name apart.
 pub(crate) fn parts(key: &CellKey) -> Parts<'_> {
-    let at = |position: &PositionId| Some(Target::Position(*position));
+    let at = |position: &PositionId| Some(OpTarget::Position(*position));
     let (kind, view, target, tag) = match key {
         CellKey::Title => (kind::TITLE, None, None, ""),
         CellKey::Archived => (kind::ARCHIVED, None, None, ""),
@@ -66,11 +66,11 @@ pub(crate) fn parts(key: &CellKey) -> Parts<'_> {
 pub(crate) fn key(
     kind: u8,
     view: Option<ViewName>,
-    target: Option<Target>,
+    target: Option<OpTarget>,
     tag: String,
 ) -> Result<CellKey, StoreError> {
     let position = match target {
-        Some(Target::Position(position)) => Some(position),
+        Some(OpTarget::Position(position)) => Some(position),
         _ => None,
     };
     Ok(match (kind, view, target, position) {
@@ -104,13 +104,13 @@ struct Columns<'k> {
 }
 
 /// The number of what a cell is about: positions even, versions odd.
-fn target_number(db: &Db<'_>, tree: TreeKey, target: Option<Target>) -> Result<Option<i64>, StoreError> {
+fn target_number(db: &Db<'_>, tree: TreeKey, target: Option<OpTarget>) -> Result<Option<i64>, StoreError> {
     Ok(match target {
         None => Some(0),
-        Some(Target::Position(position)) => {
+        Some(OpTarget::Position(position)) => {
             db.node_number(tree, position.original())?.map(|number| number << 1)
         }
-        Some(Target::Version(node)) => db.node_number(tree, node)?.map(|number| number << 1 | 1),
+        Some(OpTarget::Version(node)) => db.node_number(tree, node)?.map(|number| number << 1 | 1),
     })
 }
 
@@ -251,7 +251,7 @@ fn read_cell(row: &Row<'_>, first: usize) -> Result<Cell, StoreError> {
             let at: String = get(row, first + 2)?;
             let at =
                 at.parse().map_err(|_| StoreError::Damaged("a place in a text cannot be read".to_owned()))?;
-            CellValue::Place(Place { position: node()?.as_position(), at })
+            CellValue::Place(TextOffset { position: node()?.as_position(), at })
         }
         other => return Err(StoreError::Damaged(format!("a cell of an unknown form {other}"))),
     };
@@ -279,7 +279,7 @@ pub(crate) fn all(db: &Db<'_>, tree: TreeKey, scope: &CellScope) -> Result<Vec<(
             db.all(&sql, (tree.0, kind, view), read)?
         }
         (None, Some(position)) => {
-            let target = Some(Target::Position(position));
+            let target = Some(OpTarget::Position(position));
             let Some(target) = target_number(db, tree, target)? else { return Ok(Vec::new()) };
             db.all(&format!("{columns} AND c.view = 0 AND c.target = ?3"), (tree.0, kind, target), read)?
         }
@@ -330,8 +330,8 @@ pub(crate) fn read_pair(db: &Db<'_>, tree: TreeKey, row: &Row<'_>) -> Result<(Ce
     };
     let target = match target {
         0 => None,
-        number if number & 1 == 1 => Some(Target::Version(named(row, 9)?)),
-        _ => Some(Target::Position(named(row, 9)?.as_position())),
+        number if number & 1 == 1 => Some(OpTarget::Version(named(row, 9)?)),
+        _ => Some(OpTarget::Position(named(row, 9)?.as_position())),
     };
     Ok((key(get(row, 0)?, view, target, get(row, 3)?)?, read_cell(row, 4)?))
 }

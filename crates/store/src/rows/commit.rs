@@ -10,15 +10,15 @@ use super::trees::{TreeRef, find_mut};
 use super::{
     cell, draft, events, generations, import, injections, node, operation, position, sessions, trees, work,
 };
-use crate::adopt::Import;
 use crate::apply::{
-    Applied, AppliedDraft, With, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
+    Applied, AppliedDraft, AttachedWrites, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
 };
 use crate::db::{Db, digest, get, unsigned};
 use crate::draft::{DraftEdit, DraftName, after_keystroke, edited, planned};
 use crate::engine::params;
-use crate::error::{Changed, StoreError};
-use crate::event::Happening;
+use crate::error::{StaleRead, StoreError};
+use crate::event::EventKind;
+use crate::import_tree::Import;
 use crate::principal::Principal;
 
 /// As [`crate::Store::apply`].
@@ -27,7 +27,7 @@ pub(crate) fn apply(
     who: &Principal,
     id: loom::TreeId,
     plan: &Plan,
-    with: &With,
+    with: &AttachedWrites,
 ) -> Result<Applied, StoreError> {
     check_shape(id, plan)?;
     let tree = match &plan.tree {
@@ -46,8 +46,9 @@ pub(crate) fn apply(
         None => find_mut(db, who, id)?,
     };
     work::check_guards(db, who, &with.guards)?;
-    if let Some(basis) = &with.basis {
-        let changed = basis.changed(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)?;
+    if let Some(preconditions) = &with.preconditions {
+        let changed =
+            preconditions.changed(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)?;
         if !changed.is_empty() {
             return Err(StoreError::Conflict(changed));
         }
@@ -55,7 +56,7 @@ pub(crate) fn apply(
     if let Some(cursor) = with.prepared_at
         && events::removed_since(db, tree.key, cursor)?
     {
-        return Err(StoreError::Conflict(vec![Changed::Forgotten]));
+        return Err(StoreError::Conflict(vec![StaleRead::Forgotten]));
     }
     check(db, tree, plan)?;
     // Before the nodes, which name them.
@@ -72,7 +73,7 @@ pub(crate) fn apply(
         }
         let revision = new.as_ref().map(|draft| draft.revision);
         draft::set(db, tree.key, &view, slot, new.as_ref())?;
-        events::append(db, tree.key, &Happening::Draft { view: view.clone(), slot, revision })?;
+        events::append(db, tree.key, &EventKind::Draft { view: view.clone(), slot, revision })?;
         applied.drafts.push(AppliedDraft { view, slot, revision });
     }
     if let Some(op) = &plan.op {
@@ -97,14 +98,14 @@ fn check(db: &Db<'_>, tree: TreeRef, plan: &Plan) -> Result<(), StoreError> {
     let cells = plan.op.iter().flat_map(|op| &op.cells);
     for change in cells.filter(|change| is_stored(&change.key)) {
         if cell::one(db, tree.key, &change.key)?.value != change.old {
-            changed.push(Changed::Cell(change.key.clone()));
+            changed.push(StaleRead::Cell(change.key.clone()));
         }
     }
     for draft in &plan.drafts {
         let now = draft::one(db, tree.key, &draft.view, draft.slot)?;
         let revision = now.map(|draft| draft.revision);
         if revision != draft.expected {
-            changed.push(Changed::Draft { view: draft.view.clone(), slot: draft.slot, revision });
+            changed.push(StaleRead::Draft { view: draft.view.clone(), slot: draft.slot, revision });
         }
     }
     if changed.is_empty() { Ok(()) } else { Err(StoreError::Conflict(changed)) }
@@ -170,7 +171,7 @@ fn freshen(
     trees::set_timeline(db, tree.key, view, fresh_timeline(left))?;
     for (slot, _) in draft::all(db, tree.key, view)? {
         draft::set(db, tree.key, view, slot, None)?;
-        events::append(db, tree.key, &Happening::Draft { view: view.clone(), slot, revision: None })?;
+        events::append(db, tree.key, &EventKind::Draft { view: view.clone(), slot, revision: None })?;
         applied.drafts.push(AppliedDraft { view: view.clone(), slot, revision: None });
     }
     Ok(())
@@ -241,7 +242,7 @@ pub(crate) fn append(
         "UPDATE trees SET seq = ?2, head = ?3, nodes = nodes + ?4, updated = ?5 WHERE pk = ?1",
         params![tree.key.0, seq.0 as i64, record.hash.0, count as i64, op.at.0],
     )?;
-    events::append(db, tree.key, &Happening::Operation { seq, kind: op.kind, view: op.view.clone() })
+    events::append(db, tree.key, &EventKind::Operation { seq, kind: op.kind, view: op.view.clone() })
 }
 
 /// As [`crate::Store::edit_draft`].
@@ -256,7 +257,7 @@ pub(crate) fn edit_draft(
     let rows = StoredTree::new(db, tree, who);
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
-            let row = loom::Rows::node(&rows, *base).map_err(StoreError::from_row_error)?;
+            let row = loom::TreeReader::node(&rows, *base).map_err(StoreError::from_row_error)?;
             Some((*base, row.ok_or(StoreError::NotFound("node"))?.node.text().into_owned()))
         }
         _ => None,
@@ -282,7 +283,7 @@ pub(crate) fn discard_draft(
     let tree = find_mut(db, who, name.tree)?;
     let revision = draft::one(db, tree.key, &name.view, name.slot)?.map(|draft| draft.revision);
     if revision != Some(expected) {
-        let changed = Changed::Draft { view: name.view.clone(), slot: name.slot, revision };
+        let changed = StaleRead::Draft { view: name.view.clone(), slot: name.slot, revision };
         return Err(StoreError::Conflict(vec![changed]));
     }
     keystroke(db, tree, name, None)
@@ -304,5 +305,5 @@ fn keystroke(
     let timeline = trees::timeline(db, tree.key, &name.view)?;
     trees::set_timeline(db, tree.key, &name.view, after_keystroke(timeline, draft))?;
     let revision = draft.map(|draft| draft.revision);
-    events::append(db, tree.key, &Happening::Draft { view: name.view.clone(), slot: name.slot, revision })
+    events::append(db, tree.key, &EventKind::Draft { view: name.view.clone(), slot: name.slot, revision })
 }

@@ -9,7 +9,7 @@ use super::trees::seen;
 use crate::db::{Db, TreeKey, bytes_of, get, signed, unsigned};
 use crate::engine::{Lock, NONE, Value, params};
 use crate::error::StoreError;
-use crate::event::{Cursor, Event, Events, Happening, KEPT};
+use crate::event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 use crate::principal::Principal;
 use crate::question::QuestionId;
 
@@ -17,7 +17,7 @@ use crate::question::QuestionId;
 const SWEEP: i64 = 1024;
 
 /// Appends an event, which gets its number when the transaction is about to end.
-pub(crate) fn append(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<(), StoreError> {
+pub(crate) fn append(db: &Db<'_>, tree: TreeKey, what: &EventKind) -> Result<(), StoreError> {
     db.happened(tree, write(db, tree, what)?);
     Ok(())
 }
@@ -37,7 +37,7 @@ pub(crate) fn number(db: &Db<'_>) -> Result<Cursor, StoreError> {
     db.all_of("INSERT INTO events (pk, tree, what) VALUES (?1, ?2, ?3)", &sets, |_| Ok(()))?;
     let newest = before + happened.len() as i64;
     if newest / SWEEP > before / SWEEP {
-        db.run("DELETE FROM events WHERE pk <= ?1", [newest - KEPT as i64])?;
+        db.run("DELETE FROM events WHERE pk <= ?1", [newest - EVENT_RETENTION as i64])?;
     }
     Ok(Cursor(newest.unsigned_abs()))
 }
@@ -52,7 +52,7 @@ pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
 pub(crate) fn removed_since(db: &Db<'_>, tree: TreeKey, cursor: Cursor) -> Result<bool, StoreError> {
     let from = signed(cursor.0)?;
     let sql = "SELECT 1 FROM events WHERE pk > ?1 AND tree = ?2 AND what = ?3 LIMIT 1";
-    let removed = db.one(sql, (from, tree.0, write(db, tree, &Happening::Removed)?), |_| Ok(()))?.is_some();
+    let removed = db.one(sql, (from, tree.0, write(db, tree, &EventKind::Removed)?), |_| Ok(()))?.is_some();
     let first = db.one("SELECT coalesce(min(pk), 1) FROM events", NONE, |row| get::<i64>(row, 0))?;
     Ok(removed || first.is_some_and(|first| from + 1 < first))
 }
@@ -70,7 +70,7 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let events = db.all(&sql, (param, from, limit), |row| {
-        Ok(Event {
+        Ok(StoreEvent {
             cursor: Cursor(unsigned(row, 0)?),
             tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
             what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
@@ -81,10 +81,10 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
     Ok(Events { events, next: next.max(after), missed: from + 1 < first })
 }
 
-fn write(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<Vec<u8>, StoreError> {
+fn write(db: &Db<'_>, tree: TreeKey, what: &EventKind) -> Result<Vec<u8>, StoreError> {
     let mut out = Out::default();
     match what {
-        Happening::Operation { seq, kind, view } => {
+        EventKind::Operation { seq, kind, view } => {
             out.byte(if view.is_some() { 1 } else { 0 });
             out.number(seq.0);
             out.byte(kind.code());
@@ -92,7 +92,7 @@ fn write(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<Vec<u8>, StoreE
                 out.signed(db.intern(tree, view.as_str())?);
             }
         }
-        Happening::Draft { view, slot, revision } => {
+        EventKind::Draft { view, slot, revision } => {
             out.byte(2);
             out.signed(db.intern(tree, view.as_str())?);
             out.optional(match slot {
@@ -103,12 +103,12 @@ fn write(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<Vec<u8>, StoreE
             });
             out.optional(*revision);
         }
-        Happening::Generation { id } => {
+        EventKind::Generation { id } => {
             out.byte(3);
             out.fixed(&id.to_bytes());
         }
-        Happening::Removed => out.byte(4),
-        Happening::Question { id } => {
+        EventKind::Removed => out.byte(4),
+        EventKind::Question { id } => {
             out.byte(5);
             out.fixed(&id.to_bytes());
         }
@@ -116,14 +116,14 @@ fn write(db: &Db<'_>, tree: TreeKey, what: &Happening) -> Result<Vec<u8>, StoreE
     Ok(out.0)
 }
 
-fn read(db: &Db<'_>, tree: TreeKey, bytes: &[u8]) -> Result<Happening, StoreError> {
+fn read(db: &Db<'_>, tree: TreeKey, bytes: &[u8]) -> Result<EventKind, StoreError> {
     let mut read = In::new(bytes, "an event");
     Ok(match read.byte()? {
         form @ (0 | 1) => {
             let seq = Seq(read.number()?);
             let kind = OpKind::from_code(read.byte()?)?;
             let view = if form == 0 { None } else { Some(view_name(db, tree, read.signed()?)?) };
-            Happening::Operation { seq, kind, view }
+            EventKind::Operation { seq, kind, view }
         }
         2 => {
             let view = view_name(db, tree, read.signed()?)?;
@@ -131,11 +131,11 @@ fn read(db: &Db<'_>, tree: TreeKey, bytes: &[u8]) -> Result<Happening, StoreErro
                 None => Slot::Buffer,
                 Some(number) => Slot::Edit(db.node_id(tree, number as i64)?.as_position()),
             };
-            Happening::Draft { view, slot, revision: read.optional()? }
+            EventKind::Draft { view, slot, revision: read.optional()? }
         }
-        3 => Happening::Generation { id: GenerationId::from_bytes(read.fixed()?) },
-        4 => Happening::Removed,
-        5 => Happening::Question { id: QuestionId::from_bytes(read.fixed()?) },
+        3 => EventKind::Generation { id: GenerationId::from_bytes(read.fixed()?) },
+        4 => EventKind::Removed,
+        5 => EventKind::Question { id: QuestionId::from_bytes(read.fixed()?) },
         _ => return Err(read.damaged()),
     })
 }

@@ -14,8 +14,8 @@ use super::{cell, commit, draft, events, node, operation};
 use crate::db::{Db, TreeKey, bytes_of, get};
 use crate::engine::{Lock, NONE};
 use crate::error::StoreError;
-use crate::event::{Cursor, Happening};
-use crate::forget::{Forget, Forgotten, Place, QuotedAs, Target, operation as record_of};
+use crate::event::{Cursor, EventKind};
+use crate::forget::{Forget, Forgotten, ForgottenPlace, QuotedAs, Target, operation as record_of};
 use crate::generation::GenerationState;
 use crate::job::JobId;
 use crate::principal::{Principal, only_owner};
@@ -70,22 +70,24 @@ pub(super) enum Removal {
 }
 
 impl Removal {
-    fn place(&self) -> Place {
+    fn place(&self) -> ForgottenPlace {
         match self {
-            Self::Running(generation) => Place::Running { generation: *generation },
-            Self::Node { tree, node, quotes: None, .. } => Place::Node { tree: *tree, node: *node },
+            Self::Running(generation) => ForgottenPlace::Running { generation: *generation },
+            Self::Node { tree, node, quotes: None, .. } => ForgottenPlace::Node { tree: *tree, node: *node },
             Self::Node { tree, node, quotes: Some(how), .. } => {
-                Place::Quote { tree: *tree, node: *node, how: *how }
+                ForgottenPlace::Quote { tree: *tree, node: *node, how: *how }
             }
-            Self::Draft { tree, view, slot } => Place::Draft { tree: *tree, view: view.clone(), slot: *slot },
-            Self::Label { tree, .. } => Place::Label { tree: *tree },
-            Self::Operation { tree, seq } => Place::Operation { tree: *tree, seq: *seq },
-            Self::Injection { tree, node, .. } => Place::Shown { tree: *tree, node: *node },
-            Self::Response(generation) => Place::Response { generation: *generation },
-            Self::Manifest(digest) => Place::Manifest { digest: *digest },
-            Self::Body(digest) => Place::Body { digest: *digest },
-            Self::Job(job) => Place::Job { job: *job },
-            Self::Question(question) => Place::Question { question: *question },
+            Self::Draft { tree, view, slot } => {
+                ForgottenPlace::Draft { tree: *tree, view: view.clone(), slot: *slot }
+            }
+            Self::Label { tree, .. } => ForgottenPlace::Label { tree: *tree },
+            Self::Operation { tree, seq } => ForgottenPlace::Operation { tree: *tree, seq: *seq },
+            Self::Injection { tree, node, .. } => ForgottenPlace::Shown { tree: *tree, node: *node },
+            Self::Response(generation) => ForgottenPlace::Response { generation: *generation },
+            Self::Manifest(digest) => ForgottenPlace::Manifest { digest: *digest },
+            Self::Body(digest) => ForgottenPlace::Body { digest: *digest },
+            Self::Job(job) => ForgottenPlace::Job { job: *job },
+            Self::Question(question) => ForgottenPlace::Question { question: *question },
         }
     }
 
@@ -117,7 +119,7 @@ pub(crate) struct Forgetting {
     /// The newest event of the moment it was looked for in.
     cursor: Cursor,
     rounds: usize,
-    places: BTreeSet<Place>,
+    places: BTreeSet<ForgottenPlace>,
     done: Done,
 }
 
@@ -140,7 +142,7 @@ pub(crate) struct Portion {
 
 impl Forgetting {
     /// Everywhere something is removed from.
-    pub(crate) fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<ForgottenPlace> {
         self.places.iter().cloned().collect()
     }
 
@@ -291,7 +293,7 @@ fn remove_within(
     }
     for (id, key) in touched {
         record(db, done, TreeRef { key, id }, now)?;
-        events::append(db, key, &Happening::Removed)?;
+        events::append(db, key, &EventKind::Removed)?;
     }
     Ok(())
 }
@@ -312,7 +314,7 @@ pub(crate) fn stop(db: &Db<'_>, tree: TreeKey, generation: GenerationId) -> Resu
     let [cancelled, started] =
         [GenerationState::Cancelled, GenerationState::Started].map(super::generations::state_code);
     db.run(sql, (generation.to_bytes(), cancelled, started))?;
-    events::append(db, tree, &Happening::Generation { id: generation })
+    events::append(db, tree, &EventKind::Generation { id: generation })
 }
 
 /// As [`crate::Store::stop`].

@@ -1,7 +1,7 @@
 //! Generations with what they sent and what came back.
 
 use crate::engine::{Lock, NONE, Row, ValueRef, params};
-use loom::rows::StoredResponse;
+use loom::reader::StoredResponse;
 use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
 
 use super::bytes::{pack, unpack};
@@ -10,11 +10,11 @@ use super::trees::{TreeRef, find_mut, json, seen, to_json};
 use crate::compress::Dictionary;
 use crate::db::{Db, TreeKey, bytes_of, digest, get, signed, unsigned};
 use crate::error::StoreError;
-use crate::event::Happening;
-use crate::fence::{Fence, Holder, Tenure};
+use crate::event::EventKind;
+use crate::fence::{Claim, Fence, LeaseOwner};
 use crate::generation::{
-    Generation, GenerationFilter, GenerationState, LimitUse, NewGeneration, Outcome, Reservation, Spending,
-    SpentAfter, SpentRow, Usage, UsageRow,
+    Generation, GenerationCost, GenerationEnd, GenerationFilter, GenerationState, LimitUse, NewGeneration,
+    Reservation, Spending, SpentAfter, SpentRow, UsageRow,
 };
 use crate::principal::Principal;
 
@@ -106,15 +106,15 @@ pub(crate) fn start(db: &Db<'_>, tree: TreeRef, new: &NewGeneration) -> Result<(
             id,
             tree.key.0,
             row.manifest.0,
-            &new.tenure.owner.0,
-            new.tenure.fence.0 as i64,
+            &new.claim.owner.0,
+            new.claim.fence.0 as i64,
             to_json(row)?,
             turn,
             reserved,
             tokens,
         ],
     )?;
-    events::append(db, tree.key, &Happening::Generation { id: row.id })
+    events::append(db, tree.key, &EventKind::Generation { id: row.id })
 }
 
 /// As [`crate::Store::spending`]. One statement, so that what ends meanwhile is counted once.
@@ -153,15 +153,15 @@ pub(crate) fn cite(db: &Db<'_>, manifest: Digest, body: Digest) -> Result<(), St
 }
 
 /// Stores the end of a generation, if it still is its reporter's.
-pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), StoreError> {
+pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &GenerationEnd) -> Result<(), StoreError> {
     let id = outcome.generation;
     let found = db.one(
         "SELECT state, owner, fence FROM generations WHERE id = ?1 AND tree = ?2",
         (id.to_bytes(), tree.key.0),
         |row| Ok((read_state(get(row, 0)?)?, read_tenure(row, 1)?)),
     )?;
-    let (state, tenure) = found.ok_or(StoreError::NotFound("generation"))?;
-    if state != GenerationState::Started || tenure != outcome.tenure {
+    let (state, claim) = found.ok_or(StoreError::NotFound("generation"))?;
+    if state != GenerationState::Started || claim != outcome.claim {
         return Err(StoreError::Fenced { what: format!("generation {id}") });
     }
     let sql = if outcome.state == GenerationState::Started {
@@ -202,11 +202,11 @@ pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &Outcome) -> Result<(), S
             ],
         )?;
     }
-    events::append(db, tree.key, &Happening::Generation { id })
+    events::append(db, tree.key, &EventKind::Generation { id })
 }
 
-fn read_tenure(row: &Row<'_>, first: usize) -> Result<Tenure, StoreError> {
-    Ok(Tenure { owner: Holder(get(row, first)?), fence: Fence(unsigned(row, first + 1)?) })
+fn read_tenure(row: &Row<'_>, first: usize) -> Result<Claim, StoreError> {
+    Ok(Claim { owner: LeaseOwner(get(row, first)?), fence: Fence(unsigned(row, first + 1)?) })
 }
 
 /// As [`crate::Store::generations`].
@@ -224,7 +224,7 @@ pub(crate) fn generations(
     db.all(&sql, (param, tree, filter.state.map(state_code)), |row| {
         Ok(Generation {
             state: read_state(get(row, 0)?)?,
-            tenure: read_tenure(row, 1)?,
+            claim: read_tenure(row, 1)?,
             row: json(&get::<String>(row, 3)?)?,
         })
     })
@@ -235,8 +235,8 @@ pub(crate) fn take_over(
     db: &Db<'_>,
     who: &Principal,
     id: GenerationId,
-    from: &Tenure,
-    to: &Holder,
+    from: &Claim,
+    to: &LeaseOwner,
 ) -> Result<Fence, StoreError> {
     let unknown = || StoreError::NotFound("generation");
     let sql = "SELECT tree FROM generations WHERE id = ?1";
@@ -247,14 +247,14 @@ pub(crate) fn take_over(
     })?;
     let sql = "SELECT state, owner, fence FROM generations WHERE id = ?1";
     let found = db.one(sql, [id.to_bytes()], |row| Ok((read_state(get(row, 0)?)?, read_tenure(row, 1)?)))?;
-    let (state, tenure) = found.ok_or_else(unknown)?;
-    if state != GenerationState::Started || tenure != *from {
+    let (state, claim) = found.ok_or_else(unknown)?;
+    if state != GenerationState::Started || claim != *from {
         return Err(StoreError::Fenced { what: format!("generation {id}") });
     }
     let fence = from.fence.next();
     let sql = "UPDATE generations SET owner = ?2, fence = ?3 WHERE id = ?1";
     db.run(sql, (id.to_bytes(), &to.0, fence.0 as i64))?;
-    events::append(db, tree, &Happening::Generation { id })?;
+    events::append(db, tree, &EventKind::Generation { id })?;
     Ok(fence)
 }
 
@@ -314,7 +314,7 @@ fn usage_row(row: &Row<'_>) -> Result<UsageRow, StoreError> {
         generation: GenerationId::from_bytes(crate::db::id16(row, 0)?),
         tree: TreeId::from_bytes(crate::db::id16(row, 1)?),
         at: loom::Millis(get(row, 2)?),
-        usage: Usage {
+        usage: GenerationCost {
             calls: unsigned(row, 3)?,
             prompt_tokens: unsigned(row, 4)?,
             completion_tokens: unsigned(row, 5)?,

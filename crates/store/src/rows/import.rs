@@ -11,15 +11,15 @@ use super::generations::Sent;
 use super::node::NodePlace;
 use super::trees::{TreeRef, find_mut, to_json};
 use super::{cell, commit, events, generations, injections, node, operation, position, trees};
-use crate::adopt::{Adopted, AdoptedGeneration, Import, ImportNote, check_imported};
 use crate::db::{Db, digest, get, number_of, unsigned};
 use crate::error::StoreError;
-use crate::event::Happening;
+use crate::event::EventKind;
 use crate::generation::GenerationState;
+use crate::import_tree::{Import, ImportNote, ImportedGeneration, ImportedTree, check_imported};
 use crate::principal::{Principal, only_owner};
 
 /// As [`crate::Store::adopt`].
-pub(crate) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(), StoreError> {
+pub(crate) fn import_tree(db: &Db<'_>, who: &Principal, adopted: &ImportedTree) -> Result<(), StoreError> {
     only_owner(who, "import")?;
     adopted.check()?;
     let tree = trees::insert(db, &adopted.tree, None)?;
@@ -47,12 +47,16 @@ pub(crate) fn adopt(db: &Db<'_>, who: &Principal, adopted: &Adopted) -> Result<(
     )?;
     remember(db, tree, &Import { note: adopted.imported, from: Seq(1), to: last.seq })?;
     let (seq, kind, view) = (last.seq, last.op.kind, last.op.view.clone());
-    events::append(db, tree.key, &Happening::Operation { seq, kind, view })
+    events::append(db, tree.key, &EventKind::Operation { seq, kind, view })
 }
 
 /// Inserts the nodes with their positions. Returns the number of each operation's first node, or what that would
 /// be, and how many it made.
-fn nodes(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<HashMap<Seq, (i64, usize)>, StoreError> {
+fn nodes(
+    db: &Db<'_>,
+    tree: TreeRef,
+    adopted: &ImportedTree,
+) -> Result<HashMap<Seq, (i64, usize)>, StoreError> {
     let positions: HashMap<PositionId, _> =
         adopted.positions.iter().map(|position| (position.id, position)).collect();
     let mut next = 1;
@@ -89,7 +93,7 @@ fn nodes(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<HashMap<Seq, (
     Ok(firsts)
 }
 
-fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<(), StoreError> {
+fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &ImportedTree) -> Result<(), StoreError> {
     let came: BTreeSet<Digest> = adopted.manifests.iter().map(|sent| sent.manifest.digest).collect();
     for generation in &adopted.generations {
         let manifest = generation.row.manifest;
@@ -112,7 +116,7 @@ fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &Adopted) -> Result<(), Store
 }
 
 /// A generation as history: ended, owned by nobody.
-fn adopt_generation(db: &Db<'_>, tree: TreeRef, generation: &AdoptedGeneration) -> Result<(), StoreError> {
+fn adopt_generation(db: &Db<'_>, tree: TreeRef, generation: &ImportedGeneration) -> Result<(), StoreError> {
     let row = &generation.row;
     let id = row.id.to_bytes();
     if db.one("SELECT 1 FROM generations WHERE id = ?1", [id], |_| Ok(()))?.is_some() {

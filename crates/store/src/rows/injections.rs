@@ -1,7 +1,7 @@
 //! What was shown with nodes, as rows.
 
 use crate::engine::{Row, params};
-use loom::rows::Injection;
+use loom::reader::Injection;
 use loom::{NodeId, Trust};
 
 use super::bytes::{pack, unpack};

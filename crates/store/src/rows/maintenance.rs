@@ -1,7 +1,7 @@
 //! Integrity, copies, identity.
 
 use loom::verify::{self, Evidence, Gap, Reread};
-use loom::{Digest, ModelSource, NodeRow, RowError, Rows as _, TreeId, short_id};
+use loom::{Digest, ModelSource, NodeRow, RowError, TreeId, TreeReader as _, short_id};
 
 use super::reader::StoredTree;
 use super::trees::TreeRef;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use loom::{
-    Block, Choice, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin,
-    OriginRole, PathDigest, PositionId, Quote, Role, Seq, SourceKind, Trust,
+    Block, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin, OriginRole,
+    PathDigest, PositionId, Quote, ResponsePart, Role, Seq, SourceKind, Trust,
 };
 
 use super::bytes::{In, Out};
@@ -186,11 +186,11 @@ fn extra(db: &Db<'_>, tree: TreeKey, node: &Node, origins: bool) -> Result<Optio
         out.byte(u8::from(source.response.is_some()));
         out.fixed(source.response.as_ref().map_or(&[], |response| &response.0));
         match source.choice {
-            Choice::Index(index) => {
+            ResponsePart::Index(index) => {
                 out.byte(0);
                 out.number(u64::from(index));
             }
-            Choice::Token { index, rank } => {
+            ResponsePart::Token { index, rank } => {
                 out.byte(1);
                 out.number(u64::from(index));
                 out.number(u64::from(rank));
@@ -250,8 +250,11 @@ fn read_source(db: &Db<'_>, tree: TreeKey, read: &mut In<'_>) -> Result<ModelSou
     };
     let token = read.byte()? != 0;
     let mut index = || u32::try_from(read.number()?).map_err(|_| read.damaged());
-    let choice =
-        if token { Choice::Token { index: index()?, rank: index()? } } else { Choice::Index(index()?) };
+    let choice = if token {
+        ResponsePart::Token { index: index()?, rank: index()? }
+    } else {
+        ResponsePart::Index(index()?)
+    };
     Ok(ModelSource { provider, model, dialect, kind, manifest, response, choice })
 }
 

@@ -3,11 +3,11 @@
 //! The nodes it made are those with its `seq`, and stand in their own rows; only a list that differs from them is
 //! written down. Nodes are named by how far their number is from the operation's first, mostly in one byte.
 
-use loom::cell::Place;
+use loom::cell::TextOffset;
 use loom::operation::TimelineEffect;
 use loom::{
-    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, Operation, Seq,
-    Target,
+    CellChange, CellKey, CellValue, Digest, KeepScope, Millis, NodeId, OpKind, OpRecord, OpTarget, Operation,
+    Seq,
 };
 
 use super::bytes::{In, Out};
@@ -60,8 +60,8 @@ impl Names<'_, '_> {
         let parts = parts(cell);
         let target = match parts.target {
             None => 0,
-            Some(Target::Position(_)) => 1,
-            Some(Target::Version(_)) => 2,
+            Some(OpTarget::Position(_)) => 1,
+            Some(OpTarget::Version(_)) => 2,
         };
         out.byte(parts.kind << 3 | target << 1 | u8::from(parts.view.is_some()));
         if let Some(view) = parts.view {
@@ -69,8 +69,8 @@ impl Names<'_, '_> {
         }
         match parts.target {
             None => {}
-            Some(Target::Position(position)) => self.write_node(out, position.original())?,
-            Some(Target::Version(node)) => self.write_node(out, node)?,
+            Some(OpTarget::Position(position)) => self.write_node(out, position.original())?,
+            Some(OpTarget::Version(node)) => self.write_node(out, node)?,
         }
         if matches!(cell, CellKey::Tag { .. }) {
             out.text(parts.tag);
@@ -83,8 +83,8 @@ impl Names<'_, '_> {
         let view = if first & 1 == 0 { None } else { Some(view_name(self.db, self.tree, read.signed()?)?) };
         let target = match first >> 1 & 3 {
             0 => None,
-            1 => Some(Target::Position(self.read_node(read)?.as_position())),
-            2 => Some(Target::Version(self.read_node(read)?)),
+            1 => Some(OpTarget::Position(self.read_node(read)?.as_position())),
+            2 => Some(OpTarget::Version(self.read_node(read)?)),
             _ => return Err(read.damaged()),
         };
         let kind = first >> 3;
@@ -151,7 +151,7 @@ impl Names<'_, '_> {
             }
             8 => {
                 let position = self.read_node(read)?.as_position();
-                CellValue::Place(Place { position, at: read.number()? })
+                CellValue::Place(TextOffset { position, at: read.number()? })
             }
             _ => return Err(read.damaged()),
         })

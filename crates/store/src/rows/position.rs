@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::engine::{Row, Value, params};
 use loom::content::plain_text;
-use loom::rows::OriginalText;
+use loom::reader::OriginalText;
 use loom::{Block, Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
 
 use super::codes::Code;

@@ -8,10 +8,10 @@ use super::work::check_guards;
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::engine::{Row, Value, params};
 use crate::error::StoreError;
-use crate::event::Happening;
-use crate::fence::{Fence, Holder, Tenure, end_of};
+use crate::event::EventKind;
+use crate::fence::{Claim, Fence, LeaseOwner, end_of};
 use crate::principal::Principal;
-use crate::question::{Answer, Decision, NewAnswer, NewQuestion, Question, QuestionId};
+use crate::question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
 use crate::session::SessionId;
 
 /// How long answered questions are kept, in ms: 30 days.
@@ -29,7 +29,7 @@ fn questions_sql(who: &Principal) -> (String, Value<'static>) {
 fn read(row: &Row<'_>) -> Result<Question, StoreError> {
     let answer = match get::<Option<bool>>(row, 11)? {
         None => None,
-        Some(approved) => Some(Answer {
+        Some(approved) => Some(QuestionAnswer {
             decision: if approved { Decision::Approved } else { Decision::Denied },
             word: get(row, 12)?,
             reason: get(row, 13)?,
@@ -47,7 +47,7 @@ fn read(row: &Row<'_>) -> Result<Question, StoreError> {
         answers: json(&get::<String>(row, 6)?)?,
         created: Millis(get(row, 7)?),
         expires: Millis(get(row, 8)?),
-        tenure: Tenure { owner: Holder(get(row, 9)?), fence: Fence(unsigned(row, 10)?) },
+        claim: Claim { owner: LeaseOwner(get(row, 9)?), fence: Fence(unsigned(row, 10)?) },
         answer,
     })
 }
@@ -69,11 +69,11 @@ pub(crate) fn ask(db: &Db<'_>, who: &Principal, new: &NewQuestion) -> Result<Que
             to_json(&new.answers)?,
             now.0,
             end_of(now, new.ttl).0,
-            &new.tenure.owner.0,
-            new.tenure.fence.0 as i64,
+            &new.claim.owner.0,
+            new.claim.fence.0 as i64,
         ],
     )?;
-    events::append(db, tree.key, &Happening::Question { id: new.id })?;
+    events::append(db, tree.key, &EventKind::Question { id: new.id })?;
     question(db, who, new.id)
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn answer(
     who: &Principal,
     id: QuestionId,
     new: &NewAnswer,
-) -> Result<Option<Answer>, StoreError> {
+) -> Result<Option<QuestionAnswer>, StoreError> {
     let tree = question(db, who, id)?.tree;
     // What is read from here on is what others committed who answered first.
     let tree = find_mut(db, who, tree)?;
@@ -139,7 +139,7 @@ pub(crate) fn answer(
         return Err(StoreError::NotAnAnswer { word: word.clone(), answers: found.answers });
     }
     let NewAnswer { decision, reason, by, .. } = new.clone();
-    write(db, tree.key, id, &Answer { decision, word, reason, by, at: now })?;
+    write(db, tree.key, id, &QuestionAnswer { decision, word, reason, by, at: now })?;
     Ok(None)
 }
 
@@ -156,15 +156,20 @@ pub(crate) fn expire(db: &Db<'_>, who: &Principal, id: QuestionId) -> Result<Que
 }
 
 /// Denies a question that nobody answered in time.
-fn close(db: &Db<'_>, tree: TreeKey, found: &Question, now: Millis) -> Result<Answer, StoreError> {
+fn close(db: &Db<'_>, tree: TreeKey, found: &Question, now: Millis) -> Result<QuestionAnswer, StoreError> {
     let reason = Some("nobody answered in time".to_owned());
-    let answer =
-        Answer { decision: Decision::Denied, word: None, reason, by: "the deadline".to_owned(), at: now };
+    let answer = QuestionAnswer {
+        decision: Decision::Denied,
+        word: None,
+        reason,
+        by: "the deadline".to_owned(),
+        at: now,
+    };
     write(db, tree, found.id, &answer)?;
     Ok(answer)
 }
 
-fn write(db: &Db<'_>, tree: TreeKey, id: QuestionId, answer: &Answer) -> Result<(), StoreError> {
+fn write(db: &Db<'_>, tree: TreeKey, id: QuestionId, answer: &QuestionAnswer) -> Result<(), StoreError> {
     db.run(
         "UPDATE questions SET decision = ?2, word = ?3, reason = ?4, answered_by = ?5, answered = ?6 WHERE id = ?1",
         params![
@@ -177,5 +182,5 @@ fn write(db: &Db<'_>, tree: TreeKey, id: QuestionId, answer: &Answer) -> Result<
         ],
     )?;
     db.run("DELETE FROM questions WHERE answered < ?1", [answer.at.0 - KEPT])?;
-    events::append(db, tree, &Happening::Question { id })
+    events::append(db, tree, &EventKind::Question { id })
 }

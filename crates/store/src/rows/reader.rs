@@ -1,11 +1,11 @@
 //! The rows of one tree, as a reader of this store sees them.
 
 use loom::cell::CellScope;
-use loom::rows::{Injection, Order, OriginalText, StoredResponse};
+use loom::reader::{Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
-    PositionId, RowError, Rows, Seq, Slot, Timeline, TreeId, TreeRow, ViewName,
+    PositionId, RowError, Seq, Slot, Timeline, TreeId, TreeReader, TreeRow, ViewName,
 };
 
 use super::ahead::{Ahead, Count};
@@ -31,7 +31,7 @@ pub(crate) fn run<T>(
     db: &Db<'_>,
     who: &Principal,
     tree: TreeId,
-    f: impl FnOnce(&dyn Rows) -> Result<T, RowError>,
+    f: impl FnOnce(&dyn TreeReader) -> Result<T, RowError>,
 ) -> Result<T, StoreError> {
     let tree = trees::find(db, who, tree)?;
     f(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)
@@ -309,7 +309,7 @@ impl StoredTree<'_, '_> {
     }
 }
 
-impl Rows for StoredTree<'_, '_> {
+impl TreeReader for StoredTree<'_, '_> {
     fn tree(&self) -> Result<TreeRow, RowError> {
         trees::read(self.db, self.tree.key).map_err(StoreError::into_row_error)
     }

@@ -9,7 +9,7 @@ use super::trees::{find_mut, seen};
 use crate::db::{Db, get, optional_id16, unsigned};
 use crate::error::StoreError;
 use crate::fence::end_of;
-use crate::fence::{Fence, Guard, Holder, Lease, Tenure};
+use crate::fence::{Claim, Fence, Guard, Lease, LeaseOwner};
 use crate::job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 use crate::principal::Principal;
 use crate::principal::only_owner;
@@ -25,7 +25,7 @@ pub(crate) fn lease(db: &Db<'_>, who: &Principal, name: &str) -> Result<Option<L
         let (fence, expires) = (Fence(unsigned(row, 1)?), Millis(get(row, 2)?));
         Ok(Lease {
             name: name.to_owned(),
-            holder: holder.map(Holder),
+            holder: holder.map(LeaseOwner),
             fence,
             expires,
             has_ended: expires <= now,
@@ -38,7 +38,7 @@ pub(crate) fn acquire(
     db: &Db<'_>,
     who: &Principal,
     name: &str,
-    holder: &Holder,
+    holder: &LeaseOwner,
     ttl: Duration,
 ) -> Result<Fence, StoreError> {
     if !who.may_lease(name) {
@@ -60,7 +60,7 @@ pub(crate) fn acquire(
 fn write_lease(
     db: &Db<'_>,
     name: &str,
-    holder: Option<&Holder>,
+    holder: Option<&LeaseOwner>,
     fence: Fence,
     expires: Millis,
 ) -> Result<(), StoreError> {
@@ -73,7 +73,7 @@ fn write_lease(
     Ok(())
 }
 
-/// A lease whose newest tenure has this number.
+/// A lease whose newest claim has this number.
 fn current(db: &Db<'_>, who: &Principal, name: &str, fence: Fence) -> Result<Lease, StoreError> {
     db.engine().lock(Lock::Lease(name))?;
     let lease = lease(db, who, name)?.ok_or(StoreError::NotFound("lease"))?;
@@ -122,7 +122,7 @@ fn read_job(row: &Row<'_>) -> Result<Job, StoreError> {
     let result = || get::<String>(row, 9);
     let state = match get::<i64>(row, 6)? {
         0 => JobState::Queued,
-        1 => JobState::Claimed(Holder(get(row, 7)?)),
+        1 => JobState::Claimed(LeaseOwner(get(row, 7)?)),
         2 => JobState::Done(result()?),
         3 => JobState::Failed(result()?),
         other => return Err(StoreError::Damaged(format!("a job of an unknown state {other}"))),
@@ -164,7 +164,7 @@ pub(crate) fn claim(
     db: &Db<'_>,
     who: &Principal,
     kinds: &[String],
-    owner: &Holder,
+    owner: &LeaseOwner,
 ) -> Result<Option<Job>, StoreError> {
     if !who.may_write() {
         return Err(StoreError::Denied("write"));
@@ -187,7 +187,7 @@ pub(crate) fn claim(
 }
 
 /// Gives a job to an owner under the number behind its last one, which is returned.
-fn give(db: &Db<'_>, id: JobId, owner: &Holder, last: Fence) -> Result<Fence, StoreError> {
+fn give(db: &Db<'_>, id: JobId, owner: &LeaseOwner, last: Fence) -> Result<Fence, StoreError> {
     let fence = last.next();
     let sql = "UPDATE jobs SET state = 1, owner = ?2, fence = ?3 WHERE pk = ?1";
     db.run(sql, (id.0, &owner.0, fence.0 as i64))?;
@@ -199,15 +199,15 @@ pub(crate) fn take_over(
     db: &Db<'_>,
     who: &Principal,
     id: JobId,
-    from: &Tenure,
-    to: &Holder,
+    from: &Claim,
+    to: &LeaseOwner,
 ) -> Result<Fence, StoreError> {
     let job = claimed(db, who, id, from)?;
     give(db, id, to, job.fence)
 }
 
-/// A job that is still worked on in a tenure.
-fn claimed(db: &Db<'_>, who: &Principal, id: JobId, tenure: &Tenure) -> Result<Job, StoreError> {
+/// A job that is still worked on in a claim.
+fn claimed(db: &Db<'_>, who: &Principal, id: JobId, claim: &Claim) -> Result<Job, StoreError> {
     db.engine().lock(Lock::Jobs)?;
     let (sql, param) = jobs_sql(who);
     let job = db.one(&format!("{sql} AND j.pk = ?2"), (param, id.0), read_job)?;
@@ -215,7 +215,7 @@ fn claimed(db: &Db<'_>, who: &Principal, id: JobId, tenure: &Tenure) -> Result<J
     if !who.may_write() {
         return Err(StoreError::Denied("write"));
     }
-    match job.tenure().as_ref() == Some(tenure) {
+    match job.claim().as_ref() == Some(claim) {
         true => Ok(job),
         false => Err(StoreError::Fenced { what: format!("job {}", id.0) }),
     }
@@ -226,10 +226,10 @@ pub(crate) fn finish(
     db: &Db<'_>,
     who: &Principal,
     id: JobId,
-    tenure: &Tenure,
+    claim: &Claim,
     end: &JobEnd,
 ) -> Result<(), StoreError> {
-    claimed(db, who, id, tenure)?;
+    claimed(db, who, id, claim)?;
     let (state, result) = match end {
         JobEnd::Again => (0_i64, ""),
         JobEnd::Done(result) => (2, result.as_str()),

@@ -13,7 +13,7 @@ use super::faults::Faults;
 use super::migrate::{bring_up, copy_of, create_private, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::error::StoreError;
-use crate::limits::Limits;
+use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
 /// How a store is opened.
@@ -29,7 +29,7 @@ pub struct Options {
     /// Largest size of the file in pages of 4 KiB; 0: none. A full disk, for tests.
     pub max_pages: u32,
     /// What is refused, cut short or reported.
-    pub limits: Limits,
+    pub limits: StoreLimits,
     /// Faults of writes, for tests.
     pub faults: Faults,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use loom::{Mode, Op};
-use store::{ServerError, Store, StoreError, With};
+use store::{AttachedWrites, ServerError, Store, StoreError};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page, owner_text};
@@ -20,7 +20,7 @@ const WRITERS: usize = 4;
 async fn write(page: Page, from: usize, acknowledged: Arc<AtomicUsize>) -> (usize, StoreError) {
     for line in from.. {
         let op = Op::Append(owner_text(&format!("{line};")));
-        match page.change_as(OWNER, op, With::nothing()).await {
+        match page.change_as(OWNER, op, AttachedWrites::nothing()).await {
             Ok(_) => acknowledged.fetch_add(1, Ordering::Relaxed),
             Err(error) => return (line, error),
         };

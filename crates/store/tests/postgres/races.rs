@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use loom::{Millis, Mode};
 use store::{
-    Cursor, Forget, Holder, NewJob, NewSession, SessionId, SessionKind, Store, StoreError, With, follow,
+    AttachedWrites, Cursor, Forget, LeaseOwner, NewJob, NewSession, SessionId, SessionKind, Store,
+    StoreError, follow,
 };
 
 use crate::both::block_on;
@@ -30,7 +31,7 @@ fn a_lease_is_granted_once() {
                 .map(|number| {
                     let (store, name) = (Arc::clone(&stores[number % stores.len()]), name.clone());
                     tokio::spawn(async move {
-                        let holder = Holder::new(format!("holder {number}"));
+                        let holder = LeaseOwner::new(format!("holder {number}"));
                         store.acquire_lease(OWNER, &name, &holder, Duration::from_secs(60)).await
                     })
                 })
@@ -72,7 +73,7 @@ fn a_job_is_enqueued_and_claimed_once() {
         let tasks: Vec<_> = (0..30)
             .map(|number| {
                 let store = Arc::clone(&stores[number % 3]);
-                let holder = Holder::new(format!("{number}"));
+                let holder = LeaseOwner::new(format!("{number}"));
                 tokio::spawn(async move { store.claim(OWNER, &["k"], &holder).await.unwrap() })
             })
             .collect();
@@ -98,7 +99,7 @@ fn a_session_of_one_name_begins_once() {
                         kind: SessionKind::Main,
                         at: Millis(0),
                     };
-                    let with = With { begins: Some(new), ..With::default() };
+                    let with = AttachedWrites { begins: Some(new), ..AttachedWrites::default() };
                     home.create_with(OWNER, Mode::Dialogue, "", with).await.map(drop)
                 })
             })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::{Mode, Op};
-use store::{ServerError, Store, StoreError, StoreId, With};
+use store::{AttachedWrites, ServerError, Store, StoreError, StoreId};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER};
@@ -75,7 +75,7 @@ fn a_text_with_nul_is_refused_and_the_connection_stays() {
     block_on(async {
         let home = Home::new(Arc::new(schema.open()));
         let page = home.create(Mode::Buffer, "").await;
-        let refused = page.change_as(OWNER, Op::Rename("a\0b".to_owned()), With::nothing()).await;
+        let refused = page.change_as(OWNER, Op::Rename("a\0b".to_owned()), AttachedWrites::nothing()).await;
         assert!(matches!(refused, Err(StoreError::Malformed(_))), "{refused:?}");
         page.append("a\0b").await;
         assert_eq!(page.text().await, "a\0b");
@@ -104,7 +104,7 @@ fn a_caller_does_not_wait_for_a_place_forever() {
         let (begun, begins) = tokio::sync::oneshot::channel();
         let store = Arc::clone(&home.store);
         let first = tokio::spawn(async move {
-            let read = move |_: &dyn loom::Rows| {
+            let read = move |_: &dyn loom::TreeReader| {
                 begun.send(()).unwrap();
                 wait.recv().ok();
                 Ok(())

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loom::path::{Exceptions, common_ancestor, newest_leaf};
+use loom::path::{ViewOverrides, common_ancestor, newest_leaf};
 use loom::render::{Show, render, tip, window};
-use loom::{KeepScope, Mode, Op, RowError, Rows, Seq, Target, TreeId, ViewName};
+use loom::{KeepScope, Mode, Op, OpTarget, RowError, Seq, TreeId, TreeReader, ViewName};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use store::{SearchScope, Store, StoreError, TreeFilter, read};
@@ -30,9 +30,9 @@ async fn made(path: &Path) -> TreeId {
     }
     page.change(Op::BranchAt { node: at[1].original(), at: 4, token: None }).await;
     let beside = page.append("Another way. ").await.as_position();
-    page.change(Op::Prune(Target::Position(beside))).await;
+    page.change(Op::Prune(OpTarget::Position(beside))).await;
     page.change(Op::Switch(at[2])).await;
-    page.change(Op::Exclude(Target::Position(at[1]))).await;
+    page.change(Op::Exclude(OpTarget::Position(at[1]))).await;
     page.change(Op::Bookmark { position: at[0], title: Some("here".to_owned()) }).await;
     page.change(Op::Keep { position: at[2], scope: KeepScope::Below }).await;
     let generation = super::generations::start(&page, "sent").await;
@@ -41,12 +41,12 @@ async fn made(path: &Path) -> TreeId {
 }
 
 /// What readers ask of a tree; the answers as text.
-fn asked(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
+fn asked(rows: &dyn TreeReader) -> Result<Vec<String>, RowError> {
     let view = ViewName::default();
     let end = tip(rows, &view)?;
     let mut all = vec![render(rows, &view, Show { drafts: true, spans: true })?.text];
     all.push(render(rows, &view, Show { drafts: false, spans: false })?.text);
-    let path = Exceptions::read(rows, &view, end)?;
+    let path = ViewOverrides::read(rows, &view, end)?;
     for passage in window(rows, &view, &path, None, 50)? {
         let at = passage.position.id;
         all.push(format!("{} {}", passage.text, rows.count_versions(at)? + rows.count_children(at)?));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::{Mode, Op, Seq, Slot, ViewName};
-use store::{DraftEdit, DraftName, Faults, Options, Store, StoreError, With, read};
+use store::{AttachedWrites, DraftEdit, DraftName, Faults, Options, Store, StoreError, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page, owner_text};
@@ -44,7 +44,7 @@ fn a_fault_at_every_statement_leaves_all_or_nothing() {
             }
             let before = dump(&page).await;
             faults.fail_at(at);
-            let done = page.change_as(OWNER, Op::Commit, With::nothing()).await;
+            let done = page.change_as(OWNER, Op::Commit, AttachedWrites::nothing()).await;
             if faults.clear() {
                 assert!(done.is_ok());
                 assert_ne!(dump(&page).await, before);
@@ -71,7 +71,7 @@ fn a_conflict_among_writes_done_together_takes_back_one_alone() {
         let request = home.request(pages[0].tree, Op::Append(owner_text("once")));
         let ids = home.ids.clone();
         let plan = read(&home.store, OWNER, pages[0].tree, move |rows| {
-            let mut slice = loom::Slice::default();
+            let mut slice = loom::ReadSet::default();
             loop {
                 match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
                     Ok(plan) => return Ok(plan),
@@ -81,7 +81,7 @@ fn a_conflict_among_writes_done_together_takes_back_one_alone() {
             }
         });
         let plan = plan.await.unwrap();
-        let apply = || home.store.apply(OWNER, pages[0].tree, plan.clone(), With::nothing());
+        let apply = || home.store.apply(OWNER, pages[0].tree, plan.clone(), AttachedWrites::nothing());
         let (first, _, second) = tokio::join!(apply(), pages[1].append("beside"), apply());
         assert!(first.is_ok());
         assert!(matches!(second, Err(StoreError::Conflict(_))), "{second:?}");
@@ -104,7 +104,7 @@ fn a_full_disk_refuses_the_write_and_loses_nothing() {
         let page = Page { home, tree };
         let large = "x ".repeat(400_000);
         // Small writes that share a transaction with one that does not fit are done all the same.
-        let with = || With::nothing();
+        let with = || AttachedWrites::nothing();
         let (big, small) = tokio::join!(
             page.change_as(OWNER, Op::Append(owner_text(&large)), with()),
             page.change_as(OWNER, Op::Tag { position: root(&page).await, tag: "t".into(), on: true }, with()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::{Mode, Op};
 use rusqlite::Connection;
-use store::{Options, Store, StoreError, TreeFilter, With};
+use store::{AttachedWrites, Options, Store, StoreError, TreeFilter};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, owner_text};
@@ -77,7 +77,7 @@ fn a_newer_programs_file_is_read_if_it_allows_and_else_refused_by_version() {
         assert!(store.is_read_only());
         let page = crate::home::Page { home: Home::new(store), tree };
         assert!(page.text().await.starts_with("line 0"));
-        let written = page.change_as(OWNER, Op::Append(owner_text("x")), With::nothing()).await;
+        let written = page.change_as(OWNER, Op::Append(owner_text("x")), AttachedWrites::nothing()).await;
         assert!(matches!(written, Err(StoreError::ReadOnly)));
     });
     set(&path, "UPDATE meta SET value = 9 WHERE key = 'min_reader';");
@@ -97,7 +97,7 @@ fn a_file_changed_by_a_newer_program_while_open_is_written_no_more() {
         let page = page(&path, tree);
         page.append("before").await;
         set(&path, "UPDATE meta SET value = 9 WHERE key = 'min_writer';");
-        let written = page.change_as(OWNER, Op::Append(owner_text("after")), With::nothing()).await;
+        let written = page.change_as(OWNER, Op::Append(owner_text("after")), AttachedWrites::nothing()).await;
         assert!(matches!(written, Err(StoreError::SchemaTooNew { found: 9, .. })), "{written:?}");
         assert!(page.text().await.ends_with("before"));
     });
@@ -160,7 +160,7 @@ fn a_store_opened_for_reading_reads_and_writes_nothing() {
         let home = Home::new(Arc::new(Store::open_with(&path, &options).unwrap()));
         let page = crate::home::Page { home, tree };
         assert!(page.text().await.starts_with("line 0"));
-        let written = page.change_as(OWNER, Op::Append(owner_text("x")), With::nothing()).await;
+        let written = page.change_as(OWNER, Op::Append(owner_text("x")), AttachedWrites::nothing()).await;
         assert!(matches!(written, Err(StoreError::ReadOnly)));
     });
 }

@@ -14,7 +14,7 @@ use loom::{
     Block, Counts, Digest, Mode, ModelSource, NodeId, NodeRow, OpKind, Operation, PathDigest, Plan, RowError,
     Seq,
 };
-use store::{Forget, Store, With, read};
+use store::{AttachedWrites, Forget, Store, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
@@ -78,7 +78,7 @@ fn an_operation_of_20_000_nodes_is_applied_and_verified() {
         let page = home.create(Mode::Buffer, "").await;
         let original = page.append("original").await;
         let plan = versions(&page, original, NODES).await;
-        let applied = home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+        let applied = home.store.apply(OWNER, page.tree, plan, AttachedWrites::nothing()).await.unwrap();
         assert_eq!((applied.seq, applied.nodes.len()), (Some(Seq(3)), NODES));
         assert_eq!(applied.nodes.iter().map(|(id, _)| id).collect::<HashSet<_>>().len(), NODES);
         let report = verified(&page).await;
@@ -95,7 +95,7 @@ fn a_node_that_no_operation_names_is_found() {
         let page = open().create(Mode::Buffer, "").await;
         let original = page.append("original").await;
         let plan = versions(&page, original, 3).await;
-        page.home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+        page.home.store.apply(OWNER, page.tree, plan, AttachedWrites::nothing()).await.unwrap();
         page.tree
     });
     let conn = rusqlite::Connection::open(&path).unwrap();
@@ -120,7 +120,7 @@ fn the_longest_wait_of_a_writer_beside_a_forgetting() {
         let original = page.append("original").await;
         for _ in 0..nodes.unwrap_or(NODES) / NODES {
             let plan = versions(&page, original, NODES).await;
-            home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+            home.store.apply(OWNER, page.tree, plan, AttachedWrites::nothing()).await.unwrap();
         }
         let one = page.append("one canary among them").await;
         let other = home.create(Mode::Buffer, "").await;

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::{Mode, Op, Refusal};
-use store::{Limits, Options, SearchScope, Store, StoreError, With, read};
+use store::{AttachedWrites, Options, SearchScope, Store, StoreError, StoreLimits, read};
 
 use super::both::block_on;
 use super::home::{Home, OWNER, owner_text};
 
-fn open(path: &Path, limits: Limits) -> Arc<Store> {
+fn open(path: &Path, limits: StoreLimits) -> Arc<Store> {
     let options = Options { limits, ..Options::default() };
     Arc::new(Store::open_with(&path.join("loom.db"), &options).unwrap())
 }
 
 #[test]
 fn a_search_out_of_time_says_that_it_is_partial() {
-    for (search, partial) in [(Duration::ZERO, true), (Limits::default().search, false)] {
+    for (search, partial) in [(Duration::ZERO, true), (StoreLimits::default().search, false)] {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::new(open(folder.path(), Limits { search, ..Limits::default() }));
+        let home = Home::new(open(folder.path(), StoreLimits { search, ..StoreLimits::default() }));
         block_on(async {
             home.create(Mode::Buffer, "").await.append("walrus").await;
             let hits = home.store.search(OWNER, "walrus", SearchScope::All, 9).await.unwrap();
@@ -31,11 +31,11 @@ fn a_search_out_of_time_says_that_it_is_partial() {
 #[test]
 fn a_read_out_of_time_is_ended_and_the_next_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { read: Duration::ZERO, ..Limits::default() };
+    let limits = StoreLimits { read: Duration::ZERO, ..StoreLimits::default() };
     let home = Home::new(open(folder.path(), limits));
     block_on(async {
         let page = home.create(Mode::Buffer, "").await;
-        let endless = |rows: &dyn loom::Rows| {
+        let endless = |rows: &dyn loom::TreeReader| {
             for _ in 0..1_000_000 {
                 rows.tree()?;
             }
@@ -49,9 +49,9 @@ fn a_read_out_of_time_is_ended_and_the_next_one_is_not() {
 
 #[test]
 fn a_log_above_its_limit_is_reported() {
-    for (wal, long) in [(4096, true), (Limits::default().wal, false)] {
+    for (wal, long) in [(4096, true), (StoreLimits::default().wal, false)] {
         let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path(), Limits { wal, ..Limits::default() });
+        let store = open(folder.path(), StoreLimits { wal, ..StoreLimits::default() });
         block_on(async {
             Home::new(Arc::<Store>::clone(&store)).create(Mode::Buffer, "").await.append("a").await;
         });
@@ -62,14 +62,15 @@ fn a_log_above_its_limit_is_reported() {
 #[test]
 fn a_node_above_its_limit_is_refused_by_every_store() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { node: 8, ..Limits::default() };
+    let limits = StoreLimits { node: 8, ..StoreLimits::default() };
     let stores: [Arc<Store>; 2] =
         [Arc::new(Store::in_memory_with(limits).unwrap()), open(folder.path(), limits)];
     for store in stores {
         block_on(async {
             let page = Home::new(store).create(Mode::Buffer, "").await;
             page.append("8 bytes.").await;
-            let refused = page.change_as(OWNER, Op::Append(owner_text("9 bytes..")), With::nothing()).await;
+            let refused =
+                page.change_as(OWNER, Op::Append(owner_text("9 bytes..")), AttachedWrites::nothing()).await;
             let Err(StoreError::Refused(Refusal::TooLarge { len: 9, limit: 8 })) = refused else {
                 panic!("{refused:?}")
             };

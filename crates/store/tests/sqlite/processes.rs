@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::{Mode, Seq, TreeId};
-use store::{Cursor, Happening, Store, follow, read};
+use store::{Cursor, EventKind, Store, follow, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
@@ -100,7 +100,7 @@ fn two_processes_and_this_one_write_one_tree_without_gap_or_loss() {
                 .events
                 .iter()
                 .filter_map(|event| match &event.what {
-                    Happening::Operation { seq, .. } => Some(seq.0),
+                    EventKind::Operation { seq, .. } => Some(seq.0),
                     _ => None,
                 })
                 .collect();
@@ -124,7 +124,7 @@ fn a_follower_sees_what_another_process_writes_once_and_in_order() {
                 // This process writes nothing: only the other one can wake it.
                 let next = tokio::time::timeout(Duration::from_secs(60), follower.next()).await;
                 for event in next.unwrap().unwrap().events {
-                    if let Happening::Operation { seq, .. } = event.what {
+                    if let EventKind::Operation { seq, .. } = event.what {
                         seen.push(seq.0);
                     }
                 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use loom::rows::StoredResponse;
+use loom::reader::StoredResponse;
 use loom::{Digest, GenerationId, Millis, Mode, NodeId, Op, Seq, Trust, ViewName};
 use store::{
-    Adopted, AdoptedGeneration, AdoptedManifest, Bytes, GenerationFilter, GenerationState, Import,
-    ImportNote, Principal, Scope, StoreError, TreeFilter, With, read,
+    AttachedWrites, GenerationFilter, GenerationState, HashedBytes, Import, ImportNote, ImportedGeneration,
+    ImportedManifest, ImportedTree, Principal, Scope, StoreError, TreeFilter, read,
 };
 
 use super::both::each;
@@ -16,7 +16,7 @@ use super::home::{Home, OWNER, Page, owner_text};
 const NOTE: ImportNote = ImportNote { file: Digest([7; 32]), at: Millis(1_700_000_500_000) };
 
 /// A tree of a store as another would take it in.
-async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
+async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> ImportedTree {
     read(&page.home.store, OWNER, page.tree, move |rows| {
         let nodes = rows.nodes_in_order(None, 1000)?;
         let originals = nodes.iter().filter(|row| row.node.is_original());
@@ -25,14 +25,14 @@ async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
         let mut manifests = Vec::new();
         for (row, _) in &generations {
             if let Some(bytes) = rows.manifest(row.manifest)? {
-                let manifest = Bytes { digest: row.manifest, bytes };
-                manifests.push(AdoptedManifest { manifest, bodies: bodies.keys().copied().collect() });
+                let manifest = HashedBytes { digest: row.manifest, bytes };
+                manifests.push(ImportedManifest { manifest, bodies: bodies.keys().copied().collect() });
             }
         }
         let answered = generations
             .into_iter()
-            .map(|(row, _)| Ok(AdoptedGeneration { response: rows.answer(row.id)?, row }));
-        Ok(Adopted {
+            .map(|(row, _)| Ok(ImportedGeneration { response: rows.answer(row.id)?, row }));
+        Ok(ImportedTree {
             injections: rows.injections(rows.tree()?.root.original(), None)?,
             tree: rows.tree()?,
             positions: positions.collect::<Result<_, _>>()?,
@@ -40,7 +40,7 @@ async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
             seals: rows.seals()?,
             generations: answered.collect::<Result<_, loom::RowError>>()?,
             manifests,
-            bodies: bodies.into_iter().map(|(digest, bytes)| Bytes { digest, bytes }).collect(),
+            bodies: bodies.into_iter().map(|(digest, bytes)| HashedBytes { digest, bytes }).collect(),
             imported: NOTE,
             nodes,
         })
@@ -50,7 +50,7 @@ async fn taken(page: &Page, bodies: BTreeMap<Digest, Vec<u8>>) -> Adopted {
 }
 
 /// A tree with an answer and a version, in a store of its own.
-async fn elsewhere() -> (Page, NodeId, Adopted) {
+async fn elsewhere() -> (Page, NodeId, ImportedTree) {
     let page =
         Home::new(std::sync::Arc::new(store::Store::in_memory().unwrap())).create(Mode::Buffer, "Rain").await;
     page.append("It rained. ").await;
@@ -71,7 +71,7 @@ fn an_adopted_tree_is_the_one_that_was_read() {
         let (there, node, adopted) = elsewhere().await;
         let before = home.create(Mode::Buffer, "Another").await;
         before.append("here before").await;
-        home.store.adopt(OWNER, adopted.clone()).await.unwrap();
+        home.store.import_tree(OWNER, adopted.clone()).await.unwrap();
         let page = Page { home: home.clone(), tree: there.tree };
         assert_eq!(page.text().await, there.text().await);
         let bodies: BTreeMap<_, _> =
@@ -95,14 +95,14 @@ fn an_adopted_tree_is_the_one_that_was_read() {
 fn nothing_that_is_adopted_runs_or_can_be_undone() {
     each(|home| async move {
         let (there, _, adopted) = elsewhere().await;
-        home.store.adopt(OWNER, adopted).await.unwrap();
+        home.store.import_tree(OWNER, adopted).await.unwrap();
         let all = home.store.generations(OWNER, GenerationFilter::default()).await.unwrap();
         assert!(all.iter().all(|one| one.state == GenerationState::Done) && !all.is_empty());
         let timeline = read(&home.store, OWNER, there.tree, |rows| rows.timeline(&ViewName::default()));
         assert_eq!(timeline.await.unwrap(), loom::Timeline::default());
         let page = Page { home, tree: there.tree };
         assert!(matches!(
-            page.change_as(OWNER, Op::Undo, With::nothing()).await,
+            page.change_as(OWNER, Op::Undo, AttachedWrites::nothing()).await,
             Err(StoreError::Refused(loom::Refusal::NothingToUndo))
         ));
     });
@@ -112,7 +112,7 @@ fn nothing_that_is_adopted_runs_or_can_be_undone() {
 fn what_is_here_is_not_adopted_again_and_what_does_not_fit_is_refused_whole() {
     each(|home| async move {
         let (_, _, adopted) = elsewhere().await;
-        let changed: [fn(&mut Adopted); 9] = [
+        let changed: [fn(&mut ImportedTree); 9] = [
             |adopted| drop(adopted.nodes.pop()),
             |adopted| drop(adopted.operations.remove(1)),
             |adopted| {
@@ -131,13 +131,13 @@ fn what_is_here_is_not_adopted_again_and_what_does_not_fit_is_refused_whole() {
         for change in changed {
             let mut other = adopted.clone();
             change(&mut other);
-            assert!(matches!(home.store.adopt(OWNER, other).await, Err(StoreError::Malformed(_))));
+            assert!(matches!(home.store.import_tree(OWNER, other).await, Err(StoreError::Malformed(_))));
         }
         let token = Principal::Token { name: "t".into(), scope: Scope::ChatSession("s".into()) };
-        assert!(matches!(home.store.adopt(&token, adopted.clone()).await, Err(StoreError::Denied(_))));
+        assert!(matches!(home.store.import_tree(&token, adopted.clone()).await, Err(StoreError::Denied(_))));
         assert!(home.store.trees(OWNER, TreeFilter::All).await.unwrap().is_empty());
-        home.store.adopt(OWNER, adopted.clone()).await.unwrap();
-        assert!(matches!(home.store.adopt(OWNER, adopted).await, Err(StoreError::Exists(_))));
+        home.store.import_tree(OWNER, adopted.clone()).await.unwrap();
+        assert!(matches!(home.store.import_tree(OWNER, adopted).await, Err(StoreError::Exists(_))));
     });
 }
 
@@ -152,7 +152,7 @@ fn a_file_cannot_name_its_way_to_what_another_tree_sent() {
         strange.row.manifest = secret.row.manifest;
         adopted.generations.push(strange);
         adopted.manifests[0].bodies.push(secret.bodies[0].digest);
-        home.store.adopt(OWNER, adopted).await.unwrap();
+        home.store.import_tree(OWNER, adopted).await.unwrap();
         let scope = Scope::ReadTree { tree: there.tree, with_context: true };
         let reader = Principal::Token { name: "t".into(), scope };
         assert!(home.store.manifest(&reader, secret.row.manifest).await.is_err());
@@ -165,7 +165,7 @@ fn only_imported_nodes_are_trusted_later() {
     each(|home| async move {
         let (there, node, adopted) = elsewhere().await;
         let last = adopted.operations.last().unwrap().seq;
-        home.store.adopt(OWNER, adopted).await.unwrap();
+        home.store.import_tree(OWNER, adopted).await.unwrap();
         let imports = home.store.imports(OWNER, there.tree).await.unwrap();
         assert_eq!(imports, [Import { note: NOTE, from: Seq(1), to: last }]);
         let page = Page { home: home.clone(), tree: there.tree };
@@ -200,7 +200,7 @@ fn a_plan_may_bring_imported_nodes_without_their_text() {
         let request = home.request(page.tree, Op::Append(owner_text("gone")));
         let ids = home.ids.clone();
         let planned = read(&home.store, OWNER, page.tree, move |rows| {
-            let mut slice = loom::Slice::default();
+            let mut slice = loom::ReadSet::default();
             loop {
                 match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
                     Ok(plan) => return Ok(plan),
@@ -213,7 +213,7 @@ fn a_plan_may_bring_imported_nodes_without_their_text() {
         let node = plan.nodes[0].id;
         let counts = plan.nodes[0].counts;
         plan.nodes[0].content.clear();
-        let with = With { imported: Some(NOTE), absent: vec![node], ..With::default() };
+        let with = AttachedWrites { imported: Some(NOTE), absent: vec![node], ..AttachedWrites::default() };
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();
         let row = read(&home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         assert!(row.purged && row.node.content.is_empty());

@@ -1,7 +1,7 @@
 //! Drafts meet by revision.
 
 use loom::{Mode, Op, Slot, ViewName};
-use store::{Changed, DraftEdit, DraftName, StoreError, read};
+use store::{DraftEdit, DraftName, StaleRead, StoreError, read};
 
 use super::both::each;
 use super::home::{OWNER, Page};
@@ -27,7 +27,7 @@ fn a_draft_is_changed_by_revision_and_committed() {
         let stale = store.edit_draft(OWNER, buffer(&page), Some(draft.revision), splice.clone()).await;
         let Err(StoreError::Conflict(changed)) = stale else { panic!("{stale:?}") };
         assert!(
-            matches!(&changed[..], [Changed::Draft { revision, .. }] if *revision == Some(next.revision))
+            matches!(&changed[..], [StaleRead::Draft { revision, .. }] if *revision == Some(next.revision))
         );
         let unfit = store.edit_draft(OWNER, buffer(&page), Some(next.revision), splice).await;
         assert!(matches!(unfit, Err(StoreError::Splice(_))));

@@ -1,9 +1,9 @@
 //! Drift over stored rows: when a choice was taken back counts as well (spec: loom §3).
 
 use loom::drift::is_drifted;
-use loom::path::{Exceptions, position};
+use loom::path::{ViewOverrides, position};
 use loom::render::tip;
-use loom::{Mode, NodeId, Op, PositionId, Run, Target, ViewName};
+use loom::{Mode, NodeId, Op, OpTarget, PositionId, Run, ViewName};
 use store::read;
 
 use super::both::each;
@@ -14,7 +14,7 @@ use super::home::{OWNER, Page};
 async fn run(page: &Page, from: PositionId, to: PositionId) -> Run {
     let run = read(&page.home.store, OWNER, page.tree, move |rows| {
         let view = ViewName::default();
-        let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
+        let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
         let digest = path.digest(&position(rows, from)?, &position(rows, to)?);
         Ok(Run { from, to, digest })
     });
@@ -24,7 +24,7 @@ async fn run(page: &Page, from: PositionId, to: PositionId) -> Run {
 async fn drifts(page: &Page, node: NodeId) -> bool {
     let drifts = read(&page.home.store, OWNER, page.tree, move |rows| {
         let view = ViewName::default();
-        let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
+        let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
         let row = rows.node(node)?.unwrap();
         is_drifted(rows, &path, &position(rows, row.node.position)?, &row)
     });
@@ -37,15 +37,15 @@ fn an_answer_to_what_had_something_left_out_drifts_once_it_is_taken_in_again() {
         let page = home.create(Mode::Buffer, "").await;
         let first = page.append("It rained.").await.as_position();
         let left_out = page.append(" It poured.").await.as_position();
-        page.change(Op::Exclude(Target::Position(left_out))).await;
+        page.change(Op::Exclude(OpTarget::Position(left_out))).await;
         let mut asked = generation(&page, "It rained.").await;
         asked.row.runs = vec![run(&page, first, left_out).await];
         begin(&page, &asked).await;
         let node = answer(&page, &asked, " Then it stopped.").await;
         assert!(!drifts(&page, node).await);
-        page.change(Op::Include(Target::Position(left_out))).await;
+        page.change(Op::Include(OpTarget::Position(left_out))).await;
         assert!(drifts(&page, node).await, "nothing is left out any more, but when that changed is known");
-        page.change(Op::Exclude(Target::Position(left_out))).await;
+        page.change(Op::Exclude(OpTarget::Position(left_out))).await;
         assert!(!drifts(&page, node).await);
     });
 }

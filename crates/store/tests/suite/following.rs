@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::{Mode, TreeId};
-use store::{Cursor, Event, Follower, Happening, Principal, Scope, follow};
+use store::{Cursor, EventKind, Follower, Principal, Scope, StoreEvent, follow};
 
 use super::both::each;
 use super::home::{Home, OWNER};
@@ -16,17 +16,17 @@ fn follower(home: &Home, who: &Principal, after: Cursor) -> Follower {
     follow(Arc::clone(&home.store), who.clone(), after).unwrap()
 }
 
-async fn next(follower: &mut Follower) -> Vec<Event> {
+async fn next(follower: &mut Follower) -> Vec<StoreEvent> {
     let page = tokio::time::timeout(LONG, follower.next()).await.unwrap().unwrap();
     assert!(!page.missed);
     page.events
 }
 
 /// The numbers of a tree's operations.
-fn seqs(events: &[Event], of: TreeId) -> Vec<u64> {
+fn seqs(events: &[StoreEvent], of: TreeId) -> Vec<u64> {
     let of_tree = events.iter().filter(|event| event.tree == of);
-    let seq = |event: &Event| match event.what {
-        Happening::Operation { seq, .. } => Some(seq.0),
+    let seq = |event: &StoreEvent| match event.what {
+        EventKind::Operation { seq, .. } => Some(seq.0),
         _ => None,
     };
     of_tree.filter_map(seq).collect()

@@ -2,8 +2,8 @@
 
 use loom::{CellKey, Mode, NodeId, Op, Slot, ViewName};
 use store::{
-    DraftEdit, DraftName, Forget, Happening, NewJob, Place, QuotedAs, SearchScope, StoreError, TreeFilter,
-    With, prepare, read,
+    AttachedWrites, DraftEdit, DraftName, EventKind, Forget, ForgottenPlace, NewJob, QuotedAs, SearchScope,
+    StoreError, TreeFilter, prepare, read,
 };
 
 use super::both::each;
@@ -104,8 +104,8 @@ fn a_forgotten_node_takes_its_response_and_what_names_it() {
             .await
             .unwrap();
         let manifest = generation.row.manifest;
-        assert!(done.places.contains(&Place::Manifest { digest: manifest }), "it names the node");
-        assert!(done.places.contains(&Place::Node { tree: page.tree, node: first }));
+        assert!(done.places.contains(&ForgottenPlace::Manifest { digest: manifest }), "it names the node");
+        assert!(done.places.contains(&ForgottenPlace::Node { tree: page.tree, node: first }));
         assert_eq!(
             page.text().await,
             "yesan answer of some length",
@@ -145,7 +145,7 @@ fn what_names_the_picture_of_a_forgotten_node_goes_too() {
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("see");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
-        let applied = page.change_as(OWNER, Op::Append(pictured), With::nothing()).await.unwrap();
+        let applied = page.change_as(OWNER, Op::Append(pictured), AttachedWrites::nothing()).await.unwrap();
         let node = applied.nodes[0].0;
         let other = home.create(Mode::Buffer, "other").await;
         other.append("words that stay").await;
@@ -154,7 +154,7 @@ fn what_names_the_picture_of_a_forgotten_node_goes_too() {
         let done =
             home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
         assert_eq!(done.blobs, [blob]);
-        let gone = |digest| done.places.contains(&Place::Manifest { digest });
+        let gone = |digest| done.places.contains(&ForgottenPlace::Manifest { digest });
         assert!(gone(named.row.manifest) && !gone(plain.row.manifest));
     });
 }
@@ -169,7 +169,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let blob = loom::Digest::of(b"picture");
         let mut pictured = super::home::owner_text("a picture");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
-        page.change_as(OWNER, Op::Append(pictured), With::nothing()).await.unwrap();
+        page.change_as(OWNER, Op::Append(pictured), AttachedWrites::nothing()).await.unwrap();
         other.append("words that stay").await;
         let mixed = start(&other, &format!("quoting {CANARY}")).await;
         assert_eq!(home.store.blobs(OWNER).await.unwrap(), [blob]);
@@ -177,7 +177,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         assert_eq!(done.blobs, [blob]);
         assert!(home.store.blobs(OWNER).await.unwrap().is_empty());
         assert!(
-            done.places.contains(&Place::Manifest { digest: mixed.row.manifest }),
+            done.places.contains(&ForgottenPlace::Manifest { digest: mixed.row.manifest }),
             "a manifest of another tree"
         );
         let rows = read(&home.store, OWNER, page.tree, |rows| rows.nodes_in_order(None, 100)).await.unwrap();
@@ -218,7 +218,7 @@ fn what_quotes_a_node_goes_with_it_and_the_rest_stays() {
         let preview = home.store.forget_preview(OWNER, &what).await.unwrap();
         let done = home.store.forget(OWNER, &what, loom::Millis(1)).await.unwrap();
         assert_eq!(preview, done.places);
-        let quote = |tree, node, how| done.places.contains(&Place::Quote { tree, node, how });
+        let quote = |tree, node, how| done.places.contains(&ForgottenPlace::Quote { tree, node, how });
         assert!(quote(page.tree, kept_words, QuotedAs::Version));
         assert!(quote(page.tree, of_the_edit, QuotedAs::Version), "{:?}", done.places);
         assert!(quote(page.tree, branched, QuotedAs::Branch));
@@ -255,7 +255,8 @@ fn a_plan_made_before_cannot_bring_a_text_back() {
         assert!(format!("{plans:?}").matches("canary sentence").count() > 1, "both hold it");
         home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(1)).await.unwrap();
         for prepared in plans {
-            let with = With { basis: Some(prepared.basis), ..With::nothing() };
+            let with =
+                AttachedWrites { preconditions: Some(prepared.preconditions), ..AttachedWrites::nothing() };
             let refused = home.store.apply(OWNER, page.tree, prepared.plan, with).await;
             assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
         }
@@ -282,12 +283,16 @@ fn an_answer_under_way_whose_request_held_a_text_is_stopped() {
         let running = start(&page, CANARY).await;
         let other = start(&page, "something else").await;
         let done = home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(1)).await.unwrap();
-        assert!(done.places.contains(&Place::Running { generation: running.row.id }));
-        assert!(!done.places.contains(&Place::Running { generation: other.row.id }));
+        assert!(done.places.contains(&ForgottenPlace::Running { generation: running.row.id }));
+        assert!(!done.places.contains(&ForgottenPlace::Running { generation: other.row.id }));
         let refused = try_answer(&page, &running, "it comes too late").await;
         assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
         try_answer(&page, &other, "in time").await.unwrap();
-        let with = With { generations: vec![prepared], prepared_at: Some(at), ..With::nothing() };
+        let with = AttachedWrites {
+            generations: vec![prepared],
+            prepared_at: Some(at),
+            ..AttachedWrites::nothing()
+        };
         let refused = home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await;
         assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
     });
@@ -321,14 +326,14 @@ fn others_write_between_the_portions_of_a_large_forgetting() {
             done = forgetting => done.unwrap(),
             () = writing => unreachable!(),
         };
-        let gone = done.places.iter().filter(|place| matches!(place, Place::Node { .. })).count();
+        let gone = done.places.iter().filter(|place| matches!(place, ForgottenPlace::Node { .. })).count();
         assert_eq!(gone, NODES + 1);
         let events = home.store.events_after(OWNER, before, usize::MAX).await.unwrap().events;
         let removals =
-            events.iter().filter(|event| event.what == Happening::Removed && event.tree == page.tree);
+            events.iter().filter(|event| event.what == EventKind::Removed && event.tree == page.tree);
         assert!(removals.count() >= NODES / 32, "no transaction removes more than a few rows");
-        let first = events.iter().position(|event| event.what == Happening::Removed).unwrap();
-        let last = events.iter().rposition(|event| event.what == Happening::Removed).unwrap();
+        let first = events.iter().position(|event| event.what == EventKind::Removed).unwrap();
+        let last = events.iter().rposition(|event| event.what == EventKind::Removed).unwrap();
         let between = events[first..last].iter().filter(|event| event.tree == other.tree).count();
         assert!(between >= NODES / 32 / 2, "{between} writes between the first and the last removal");
     });

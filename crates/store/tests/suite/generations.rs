@@ -2,12 +2,12 @@
 
 use loom::plan::Answer;
 use loom::{
-    Author, AuthorKind, Choice, Digest, Finish, GenerationRow, Millis, Mode, ModelSource, NodeId, Op,
-    Purpose, SourceKind, Trust, ViewName,
+    Author, AuthorKind, Digest, Finish, GenerationRow, Millis, Mode, ModelSource, NodeId, Op, Purpose,
+    ResponsePart, SourceKind, Trust, ViewName,
 };
 use store::{
-    Applied, Bytes, Fence, GenerationFilter, GenerationState, Holder, NewGeneration, Outcome, Received,
-    StoreError, Tenure, Usage, With, read,
+    Applied, AttachedWrites, Claim, Fence, GenerationCost, GenerationEnd, GenerationFilter, GenerationState,
+    HashedBytes, LeaseOwner, NewGeneration, Received, StoreError, read,
 };
 
 use super::both::each;
@@ -22,7 +22,7 @@ pub(crate) async fn start(page: &Page, sent: &str) -> NewGeneration {
 
 /// Starts a generation that was prepared.
 pub(crate) async fn begin(page: &Page, generation: &NewGeneration) {
-    let with = With { generations: vec![generation.clone()], ..With::default() };
+    let with = AttachedWrites { generations: vec![generation.clone()], ..AttachedWrites::default() };
     page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
 }
 
@@ -47,27 +47,27 @@ pub(crate) async fn generation(page: &Page, sent: &str) -> NewGeneration {
         reserved: vec![node],
         runs: Vec::new(),
     };
-    let tenure = Tenure { owner: Holder::new("one"), fence: Fence(1) };
+    let claim = Claim { owner: LeaseOwner::new("one"), fence: Fence(1) };
     NewGeneration {
         row,
-        tenure,
+        claim,
         manifest,
-        bodies: vec![Bytes::new(format!("body of {sent}"))],
+        bodies: vec![HashedBytes::new(format!("body of {sent}"))],
         cited: Vec::new(),
         reservation: None,
     }
 }
 
-fn outcome(generation: &NewGeneration, text: &str) -> Outcome {
-    Outcome {
+fn outcome(generation: &NewGeneration, text: &str) -> GenerationEnd {
+    GenerationEnd {
         generation: generation.row.id,
-        tenure: generation.tenure.clone(),
+        claim: generation.claim.clone(),
         state: GenerationState::Done,
         response: Some(Received {
-            body: Bytes::new(format!("wire: {text}")),
+            body: HashedBytes::new(format!("wire: {text}")),
             metadata: "{\"status\":200}".into(),
         }),
-        usage: Some(Usage {
+        usage: Some(GenerationCost {
             calls: 1,
             prompt_tokens: 10,
             completion_tokens: 4,
@@ -91,7 +91,7 @@ pub(crate) async fn try_answer(
         kind: SourceKind::Script,
         manifest: generation.row.manifest,
         response: outcome.response.as_ref().map(|received| received.body.digest),
-        choice: Choice::Index(0),
+        choice: ResponsePart::Index(0),
     };
     let answer = Answer {
         generation: generation.row.clone(),
@@ -105,7 +105,7 @@ pub(crate) async fn try_answer(
         part_of: None,
         follow: true,
     };
-    let with = With { outcomes: vec![outcome], ..With::default() };
+    let with = AttachedWrites { outcomes: vec![outcome], ..AttachedWrites::default() };
     page.change_as(OWNER, Op::Answer(Box::new(answer)), with).await
 }
 
@@ -126,7 +126,7 @@ fn a_generation_leaves_manifest_response_node_and_cost() {
         let started =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let running = store.generations(OWNER, started.clone()).await.unwrap();
-        assert_eq!((&running[0].row, &running[0].tenure), (&generation.row, &generation.tenure));
+        assert_eq!((&running[0].row, &running[0].claim), (&generation.row, &generation.claim));
         let node = answer(&page, &generation, "Then it stopped.").await;
         assert_eq!(page.text().await, "It rained. Then it stopped.");
         let response = store.response(OWNER, node).await.unwrap();
@@ -160,12 +160,12 @@ fn a_refused_part_refuses_the_whole() {
         let page = home.create(Mode::Buffer, "").await;
         let mut wrong = generation(&page, "x").await;
         wrong.manifest.push(b' ');
-        let with = With { generations: vec![wrong], ..With::default() };
+        let with = AttachedWrites { generations: vec![wrong], ..AttachedWrites::default() };
         let refused = page.change_as(OWNER, Op::Append(owner_text("text")), with).await;
         assert!(matches!(refused, Err(StoreError::Malformed(_))));
         let mut citing = generation(&page, "y").await;
         citing.cited.push(Digest::of(b"not stored"));
-        let with = With { generations: vec![citing], ..With::default() };
+        let with = AttachedWrites { generations: vec![citing], ..AttachedWrites::default() };
         let refused = page.change_as(OWNER, Op::Append(owner_text("text")), with).await;
         assert!(matches!(refused, Err(StoreError::NotFound("body"))));
         assert_eq!(page.text().await, "");
@@ -179,16 +179,16 @@ fn a_generation_taken_over_refuses_its_old_owners_answer() {
         let page = home.create(Mode::Buffer, "").await;
         let generation = start(&page, "x").await;
         let id = generation.row.id;
-        let other = Holder::new("two");
-        let wrong = Tenure { owner: other.clone(), fence: Fence(1) };
+        let other = LeaseOwner::new("two");
+        let wrong = Claim { owner: other.clone(), fence: Fence(1) };
         let refused = home.store.take_over(OWNER, id, &wrong, &other).await;
         assert!(matches!(refused, Err(StoreError::Fenced { .. })));
-        let fence = home.store.take_over(OWNER, id, &generation.tenure, &other).await.unwrap();
-        assert!(fence > generation.tenure.fence);
+        let fence = home.store.take_over(OWNER, id, &generation.claim, &other).await.unwrap();
+        assert!(fence > generation.claim.fence);
         let late = try_answer(&page, &generation, "late").await;
         assert!(matches!(late, Err(StoreError::Fenced { .. })));
         assert_eq!(page.text().await, "");
-        let taken = NewGeneration { tenure: Tenure { owner: other, fence }, ..generation };
+        let taken = NewGeneration { claim: Claim { owner: other, fence }, ..generation };
         answer(&page, &taken, "recovered").await;
         assert_eq!(page.text().await, "recovered");
         let again = try_answer(&page, &taken, "twice").await;
@@ -206,7 +206,7 @@ fn bodies_and_manifests_are_stored_once() {
         let mut third = generation(&page, "other").await;
         third.cited = vec![first.bodies[0].digest];
         third.bodies.clear();
-        let with = With { generations: vec![third.clone()], ..With::default() };
+        let with = AttachedWrites { generations: vec![third.clone()], ..AttachedWrites::default() };
         home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
         home.store.body(OWNER, first.bodies[0].digest).await.unwrap();
         assert_eq!(home.store.generations(OWNER, GenerationFilter::default()).await.unwrap().len(), 3);

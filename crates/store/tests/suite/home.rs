@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loom::plan::{NewText, NewTree, Request};
 use loom::{Author, Millis, Mode, NodeId, Op, PositionId, TreeId, Trust, ViewName};
-use store::{Applied, Ids, Principal, Store, StoreError, With, change, read};
+use store::{Applied, AttachedWrites, Ids, Principal, Store, StoreError, change, read};
 
 pub(crate) const OWNER: &Principal = &Principal::Owner;
 
@@ -43,7 +43,7 @@ impl Home {
     }
 
     pub(crate) async fn create(&self, mode: Mode, title: &str) -> Page {
-        self.create_with(OWNER, mode, title, With::nothing()).await.unwrap()
+        self.create_with(OWNER, mode, title, AttachedWrites::nothing()).await.unwrap()
     }
 
     pub(crate) async fn create_with(
@@ -51,7 +51,7 @@ impl Home {
         who: &Principal,
         mode: Mode,
         title: &str,
-        with: With,
+        with: AttachedWrites,
     ) -> Result<Page, StoreError> {
         let tree = self.ids.with(|entropy| entropy.next(Millis(1_700_000_000_000))).unwrap();
         let op = Op::Create(NewTree { mode, title: title.to_owned(), origin: None });
@@ -61,13 +61,18 @@ impl Home {
 }
 
 impl Page {
-    pub(crate) async fn change_as(&self, who: &Principal, op: Op, with: With) -> Result<Applied, StoreError> {
+    pub(crate) async fn change_as(
+        &self,
+        who: &Principal,
+        op: Op,
+        with: AttachedWrites,
+    ) -> Result<Applied, StoreError> {
         let request = self.home.request(self.tree, op);
         change(&self.home.store, who, request, with, &self.home.ids).await
     }
 
     pub(crate) async fn change(&self, op: Op) -> Applied {
-        self.change_as(OWNER, op, With::nothing()).await.unwrap()
+        self.change_as(OWNER, op, AttachedWrites::nothing()).await.unwrap()
     }
 
     /// Appends a text; returns its node.

@@ -2,8 +2,8 @@
 
 use loom::{Mode, Op, TreeId, ViewName};
 use store::{
-    Cursor, DraftEdit, DraftName, Forget, GenerationFilter, Holder, JobFilter, NewJob, Principal, Scope,
-    SearchScope, StoreError, TreeFilter, With, read,
+    AttachedWrites, Cursor, DraftEdit, DraftName, Forget, GenerationFilter, JobFilter, LeaseOwner, NewJob,
+    Principal, Scope, SearchScope, StoreError, TreeFilter, read,
 };
 
 use super::both::each;
@@ -89,7 +89,7 @@ fn a_reading_token_changes_nothing_and_sees_no_context_unless_made_so() {
         let with = &reads(page.tree, true);
         store.response(with, node).await.unwrap();
         store.manifest(with, generation.row.manifest).await.unwrap();
-        let written = page.change_as(who, Op::Append(owner_text("x")), With::nothing()).await;
+        let written = page.change_as(who, Op::Append(owner_text("x")), AttachedWrites::nothing()).await;
         assert!(matches!(written, Err(StoreError::Denied(_))));
         let name = DraftName { tree: page.tree, view: ViewName::default(), slot: loom::Slot::Buffer };
         let typed = store.edit_draft(who, name, None, DraftEdit::Set { base: None, text: "x".into() }).await;
@@ -106,18 +106,19 @@ fn a_reading_token_changes_nothing_and_sees_no_context_unless_made_so() {
 fn a_chat_sessions_token_has_its_own_trees_and_its_own_lease() {
     each(|home| async move {
         let (one, two) = (&token(Scope::ChatSession("one".into())), &token(Scope::ChatSession("two".into())));
-        let with = With { session: Some("two".into()), ..With::default() };
+        let with = AttachedWrites { session: Some("two".into()), ..AttachedWrites::default() };
         // What it says about the session counts for nothing.
         let page = home.create_with(one, Mode::Buffer, "same title", with).await.unwrap();
-        let other = home.create_with(two, Mode::Buffer, "same title", With::nothing()).await.unwrap();
+        let other =
+            home.create_with(two, Mode::Buffer, "same title", AttachedWrites::nothing()).await.unwrap();
         assert_eq!(home.store.resolve(one, "same title").await.unwrap(), page.tree);
         assert_eq!(home.store.resolve(two, "same title").await.unwrap(), other.tree);
-        page.change_as(one, Op::Append(owner_text("words")), With::nothing()).await.unwrap();
-        let foreign = page.change_as(two, Op::Append(owner_text("words")), With::nothing()).await;
+        page.change_as(one, Op::Append(owner_text("words")), AttachedWrites::nothing()).await.unwrap();
+        let foreign = page.change_as(two, Op::Append(owner_text("words")), AttachedWrites::nothing()).await;
         assert!(matches!(foreign, Err(StoreError::NotFound("tree"))));
         assert!(home.store.search(two, "words", SearchScope::All, 9).await.unwrap().hits.is_empty());
         let ttl = std::time::Duration::from_secs(9);
-        let holder = Holder::new("x");
+        let holder = LeaseOwner::new("x");
         home.store.acquire_lease(one, "session/one", &holder, ttl).await.unwrap();
         let foreign = home.store.acquire_lease(two, "session/one", &holder, ttl).await;
         assert!(matches!(foreign, Err(StoreError::NotFound("lease"))));

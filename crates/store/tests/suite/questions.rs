@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use loom::{Millis, Mode};
 use store::{
-    Decision, Fence, Guard, Happening, Holder, NewAnswer, NewQuestion, Principal, QuestionId, Scope,
-    StoreError, Tenure,
+    Claim, Decision, EventKind, Fence, Guard, LeaseOwner, NewAnswer, NewQuestion, Principal, QuestionId,
+    Scope, StoreError,
 };
 
 use super::both::each;
@@ -23,7 +23,7 @@ pub(crate) fn question(page: &Page, ttl: Duration) -> NewQuestion {
         payload: "the day's budget is spent; go on?".to_owned(),
         answers: vec!["yes".to_owned(), "always".to_owned()],
         ttl,
-        tenure: Tenure { owner: Holder::new("one"), fence: Fence(1) },
+        claim: Claim { owner: LeaseOwner::new("one"), fence: Fence(1) },
         guards: Vec::new(),
     }
 }
@@ -60,7 +60,7 @@ fn a_question_is_answered_once_and_the_second_answer_hears_by_whom() {
         assert_eq!(store.open_questions(OWNER).await.unwrap(), [second]);
         // Whoever follows hears of the asking and of the answer.
         let events = store.events_after(OWNER, before, 100).await.unwrap().events;
-        let told = events.iter().filter(|event| event.what == Happening::Question { id: asked.id });
+        let told = events.iter().filter(|event| event.what == EventKind::Question { id: asked.id });
         assert_eq!(told.count(), 2);
     });
 }
@@ -131,7 +131,7 @@ fn work_that_lost_its_lease_asks_nothing_and_others_do_not_see_the_question() {
     each(|home| async move {
         let page = home.create(Mode::Dialogue, "").await;
         let store = &home.store;
-        let holder = Holder::new("one");
+        let holder = LeaseOwner::new("one");
         let fence = store.acquire_lease(OWNER, "turn", &holder, TEN_MINUTES).await.unwrap();
         let guards = vec![Guard { lease: "turn".to_owned(), fence }];
         let guarded = || NewQuestion { guards: guards.clone(), ..question(&page, TEN_MINUTES) };

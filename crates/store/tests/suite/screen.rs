@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loom::drift::is_drifted;
-use loom::path::{Exceptions, is_ancestor};
+use loom::path::{ViewOverrides, is_ancestor};
 use loom::render::{tip, window};
-use loom::{CellKey, Mode, PositionId, RowError, Rows, Target, ViewName};
+use loom::{CellKey, Mode, OpTarget, PositionId, RowError, TreeReader, ViewName};
 use store::{Store, read};
 
 use super::both::block_on;
@@ -23,14 +23,14 @@ const SCREEN: usize = 50;
 const MOST: u64 = 40;
 
 /// What `tree show` asks of the rows for a screen; the number of nodes shown.
-fn screen(rows: &dyn Rows) -> Result<usize, RowError> {
+fn screen(rows: &dyn TreeReader) -> Result<usize, RowError> {
     let view = ViewName::default();
-    let path = Exceptions::read(rows, &view, tip(rows, &view)?)?;
+    let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
     let cells = rows.choices(None, path.tip.id)?;
     let pruned: BTreeSet<PositionId> = cells
         .iter()
         .filter_map(|(key, cell)| match key {
-            CellKey::Pruned { target: Target::Position(at) } if cell.value.is_set() => Some(*at),
+            CellKey::Pruned { target: OpTarget::Position(at) } if cell.value.is_set() => Some(*at),
             _ => None,
         })
         .collect();

@@ -62,7 +62,7 @@ fn old_versions_are_found_and_the_limit_holds() {
         let page = home.create(Mode::Buffer, "").await;
         let node = page.append("walrus").await;
         page.edit(node.as_position(), "carpenter").await;
-        page.change(Op::Prune(loom::Target::Version(node))).await;
+        page.change(Op::Prune(loom::OpTarget::Version(node))).await;
         let hits = home.store.search(OWNER, "walrus", SearchScope::All, 10).await.unwrap();
         assert_eq!(hits.hits.iter().map(|hit| hit.node).collect::<Vec<_>>(), [node]);
         assert!(!hits.newest_only && !hits.partial && !hits.truncated);

@@ -1,7 +1,9 @@
 //! Sessions: names are unique where they are used, trees form one chain, and a token sees its own.
 
 use loom::Millis;
-use store::{NewSession, Principal, Scope, Session, SessionFilter, SessionId, SessionKind, StoreError, With};
+use store::{
+    AttachedWrites, NewSession, Principal, Scope, Session, SessionFilter, SessionId, SessionKind, StoreError,
+};
 
 use super::both::each;
 use super::home::{Home, OWNER};
@@ -17,10 +19,10 @@ fn new(id: &str, workspace: &str, name: &str) -> NewSession {
 }
 
 async fn begin(home: &Home, new: NewSession) -> Result<loom::TreeId, StoreError> {
-    bound(home, With { begins: Some(new), ..With::nothing() }).await
+    bound(home, AttachedWrites { begins: Some(new), ..AttachedWrites::nothing() }).await
 }
 
-async fn bound(home: &Home, with: With) -> Result<loom::TreeId, StoreError> {
+async fn bound(home: &Home, with: AttachedWrites) -> Result<loom::TreeId, StoreError> {
     Ok(home.create_with(OWNER, loom::Mode::Dialogue, "", with).await?.tree)
 }
 
@@ -34,7 +36,7 @@ async fn named(home: &Home, who: &Principal, workspace: &str, name: &str) -> Opt
 fn a_session_begins_with_its_first_tree_and_goes_on_in_its_newest() {
     each(|home| async move {
         let first = begin(&home, new("a", "w", "main")).await.unwrap();
-        let next = With { session: Some("a".to_owned()), ..With::nothing() };
+        let next = AttachedWrites { session: Some("a".to_owned()), ..AttachedWrites::nothing() };
         let second = bound(&home, next).await.unwrap();
         let found = named(&home, OWNER, "w", "main").await.unwrap();
         assert_eq!(found.trees.iter().map(|tree| tree.id).collect::<Vec<_>>(), [first, second]);

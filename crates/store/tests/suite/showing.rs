@@ -1,8 +1,8 @@
 //! What was shown with nodes: kept with them, once, in the order of the tree, for those who see what was sent.
 
-use loom::rows::Injection;
+use loom::reader::Injection;
 use loom::{Mode, NodeId, Trust};
-use store::{Principal, Scope, StoreError, With, read};
+use store::{AttachedWrites, Principal, Scope, StoreError, read};
 
 use super::both::each;
 use super::home::{OWNER, Page};
@@ -12,7 +12,7 @@ fn shown(node: NodeId, ordinal: u32, text: &str) -> Injection {
 }
 
 async fn keep(page: &Page, injections: Vec<Injection>) -> Result<(), StoreError> {
-    let with = With { injections, ..With::default() };
+    let with = AttachedWrites { injections, ..AttachedWrites::default() };
     page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.map(drop)
 }
 

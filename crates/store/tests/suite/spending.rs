@@ -2,7 +2,8 @@
 
 use loom::{Millis, Mode, Plan};
 use store::{
-    GenerationState, NewGeneration, Outcome, Reservation, SpendLimits, Spending, StoreError, Usage, With,
+    AttachedWrites, GenerationCost, GenerationEnd, GenerationState, NewGeneration, Reservation, SpendLimits,
+    Spending, StoreError,
 };
 
 use super::both::each;
@@ -24,21 +25,21 @@ fn of(turn: &str, micro_dollars: u64, tokens: u64) -> Reservation {
 
 async fn begin(page: &Page, reservation: Reservation) -> Result<NewGeneration, StoreError> {
     let begun = NewGeneration { reservation: Some(reservation), ..generation(page, "x").await };
-    let with = With { generations: vec![begun.clone()], ..With::default() };
+    let with = AttachedWrites { generations: vec![begun.clone()], ..AttachedWrites::default() };
     page.home.store.apply(OWNER, page.tree, Plan::default(), with).await?;
     Ok(begun)
 }
 
-async fn end(page: &Page, begun: &NewGeneration, at: i64, usage: Option<Usage>) {
+async fn end(page: &Page, begun: &NewGeneration, at: i64, usage: Option<GenerationCost>) {
     let state = if usage.is_some() { GenerationState::Done } else { GenerationState::Cancelled };
-    let (generation, tenure) = (begun.row.id, begun.tenure.clone());
-    let outcome = Outcome { generation, tenure, state, response: None, usage, at: Millis(at) };
-    let with = With { outcomes: vec![outcome], ..With::default() };
+    let (generation, claim) = (begun.row.id, begun.claim.clone());
+    let outcome = GenerationEnd { generation, claim, state, response: None, usage, at: Millis(at) };
+    let with = AttachedWrites { outcomes: vec![outcome], ..AttachedWrites::default() };
     page.home.store.apply(OWNER, page.tree, Plan::default(), with).await.unwrap();
 }
 
-fn cost(micro_cost: u64) -> Option<Usage> {
-    Some(Usage { calls: 1, micro_cost: Some(micro_cost), ..Usage::default() })
+fn cost(micro_cost: u64) -> Option<GenerationCost> {
+    Some(GenerationCost { calls: 1, micro_cost: Some(micro_cost), ..GenerationCost::default() })
 }
 
 async fn spending(home: &Home, page: &Page) -> Spending {
@@ -65,7 +66,7 @@ fn what_runs_is_reserved_until_its_outcome_which_is_then_what_counts() {
         // And tokens without a price for the tokens alone.
         let fourth = begin(&page, of("b", 0, 40)).await.unwrap();
         assert_eq!(spending(&home, &page).await.tokens, 40);
-        let usage = Usage { prompt_tokens: 7, completion_tokens: 4, ..Usage::default() };
+        let usage = GenerationCost { prompt_tokens: 7, completion_tokens: 4, ..GenerationCost::default() };
         end(&page, &fourth, 10_500, Some(usage)).await;
         assert_eq!(spending(&home, &page).await, Spending { turn: 30, day: 30, month: 80, tokens: 11 });
     });
@@ -105,7 +106,7 @@ fn of_many_at_once_as_many_begin_as_fit() {
                 let page = home.create(Mode::Dialogue, "").await;
                 let reservation = Reservation { limits, ..of(&format!("{number}"), 100, 0) };
                 let begun = NewGeneration { reservation: Some(reservation), ..generation(&page, "x").await };
-                let with = With { generations: vec![begun], ..With::default() };
+                let with = AttachedWrites { generations: vec![begun], ..AttachedWrites::default() };
                 let store = std::sync::Arc::clone(&home.store);
                 tries.push(async move { store.apply(OWNER, page.tree, Plan::default(), with).await });
             }

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use loom::cell::{CellScope, Place};
+use loom::cell::{CellScope, TextOffset};
 use loom::memory::MemoryTree;
 use loom::plan::{DraftChange, EditAs, plan};
 use loom::{
-    CellKey, KeepScope, Mode, NodeId, NodeRow, Op, Plan, PlanError, PositionId, RowError, Rows, Seq, Slice,
-    Slot, Target, ViewName,
+    CellKey, KeepScope, Mode, NodeId, NodeRow, Op, OpTarget, Plan, PlanError, PositionId, ReadSet, RowError,
+    Seq, Slot, TreeReader, ViewName,
 };
 use proptest::prelude::*;
-use store::{DraftEdit, DraftName, Store, With, read};
+use store::{AttachedWrites, DraftEdit, DraftName, Store, read};
 
 use super::both::block_on;
 use super::home::{Home, OWNER, owner_text};
@@ -98,7 +98,7 @@ const fn choice(step: &Step) -> usize {
 
 /// A step as a change of the tree; none for typing.
 fn op(step: Step, node: NodeId, position: PositionId) -> Option<Op> {
-    let target = |version| if version { Target::Version(node) } else { Target::Position(position) };
+    let target = |version| if version { OpTarget::Version(node) } else { OpTarget::Position(position) };
     Some(match step {
         Step::Append(text) => Op::Append(owner_text(&text)),
         Step::Commit => Op::Commit,
@@ -116,7 +116,7 @@ fn op(step: Step, node: NodeId, position: PositionId) -> Option<Op> {
         Step::Restore(_, version) => Op::Restore(target(version)),
         Step::Exclude(_, version) => Op::Exclude(target(version)),
         Step::Compact(at) => {
-            Op::Compact { to: Some(Place { position, at: (at % 3) as u64 }), by_hand: at % 2 == 0 }
+            Op::Compact { to: Some(TextOffset { position, at: (at % 3) as u64 }), by_hand: at % 2 == 0 }
         }
         Step::Bookmark(_, title) => Op::Bookmark { position, title },
         Step::Tag(_, tag, on) => Op::Tag { position, tag, on },
@@ -135,7 +135,7 @@ fn op(step: Step, node: NodeId, position: PositionId) -> Option<Op> {
 }
 
 /// Every answer of a tree's rows, as text.
-fn everything(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
+fn everything(rows: &dyn TreeReader) -> Result<Vec<String>, RowError> {
     let main = ViewName::default();
     let mut all = vec![format!("{:?}", rows.tree()?)];
     let nodes = rows.nodes_in_order(None, usize::MAX)?;
@@ -151,7 +151,7 @@ fn everything(rows: &dyn Rows) -> Result<Vec<String>, RowError> {
             CellKey::Selected { view: main.clone(), position: row.node.position },
             CellKey::LastTip { view: main.clone(), position: row.node.position },
             CellKey::Keep { view: main.clone(), position: row.node.position },
-            CellKey::Pruned { target: Target::Version(id) },
+            CellKey::Pruned { target: OpTarget::Version(id) },
         ] {
             all.push(format!("{key} {:?}", rows.cell(&key)?));
         }
@@ -212,18 +212,18 @@ struct Twins {
 impl Twins {
     async fn apply(&self, plan: Plan) {
         let seq = self.model.lock().unwrap().apply(plan.clone()).unwrap();
-        let applied = self.home.store.apply(OWNER, self.tree, plan, With::nothing()).await.unwrap();
+        let applied = self.home.store.apply(OWNER, self.tree, plan, AttachedWrites::nothing()).await.unwrap();
         assert_eq!(applied.seq, seq);
     }
 
     async fn plan(&self, op: Op) -> Option<Plan> {
         let request = self.home.request(self.tree, op);
         if matches!(request.op, Op::Create(_)) {
-            return self.home.ids.with(|entropy| plan(&request, &Slice::default(), entropy)).unwrap().ok();
+            return self.home.ids.with(|entropy| plan(&request, &ReadSet::default(), entropy)).unwrap().ok();
         }
         let ids = self.home.ids.clone();
         let planned = read(&self.home.store, OWNER, self.tree, move |rows| {
-            let mut slice = Slice::default();
+            let mut slice = ReadSet::default();
             loop {
                 match ids.with(|entropy| plan(&request, &slice, entropy)).unwrap() {
                     Ok(plan) => return Ok(Some(plan)),

@@ -2,7 +2,7 @@
 
 use loom::plan::EditAs;
 use loom::{CellKey, Draft, KeepScope, Mode, Op, Slot, Timeline, ViewName};
-use store::{Applied, DraftEdit, DraftName, With, change, read};
+use store::{Applied, AttachedWrites, DraftEdit, DraftName, change, read};
 
 use super::both::each;
 use super::home::{OWNER, Page, owner_text};
@@ -10,7 +10,7 @@ use super::home::{OWNER, Page, owner_text};
 async fn within(page: &Page, view: &ViewName, op: Op) -> Applied {
     let mut request = page.home.request(page.tree, op);
     request.view = view.clone();
-    change(&page.home.store, OWNER, request, With::nothing(), &page.home.ids).await.unwrap()
+    change(&page.home.store, OWNER, request, AttachedWrites::nothing(), &page.home.ids).await.unwrap()
 }
 
 /// The cells that are set of a view, its drafts and its timeline.

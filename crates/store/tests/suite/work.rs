@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loom::Millis;
-use store::{Holder, JobEnd, JobFilter, JobState, NewJob, StoreError, Tenure};
+use store::{Claim, JobEnd, JobFilter, JobState, LeaseOwner, NewJob, StoreError};
 
 use super::both::each;
 use super::home::OWNER;
@@ -14,7 +14,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn a_lease_is_held_renewed_released_and_taken_over_when_it_ends() {
     each(|home| async move {
         let store = &home.store;
-        let (a, b) = (&Holder::new("a"), &Holder::new("b"));
+        let (a, b) = (&LeaseOwner::new("a"), &LeaseOwner::new("b"));
         let first = store.acquire_lease(OWNER, "turn", a, MINUTE).await.unwrap();
         let held = store.acquire_lease(OWNER, "turn", b, MINUTE).await;
         assert!(matches!(held, Err(StoreError::Held { holder, .. }) if holder == *a));
@@ -68,20 +68,20 @@ fn a_job_is_enqueued_once_claimed_in_order_and_finished_by_its_claimant() {
         let (second, _) = store.enqueue(OWNER, job("wrap", None, 0)).await.unwrap();
         let in_an_hour = now() + 3_600_000 - 60_000;
         let (later, _) = store.enqueue(OWNER, job("observe", None, in_an_hour)).await.unwrap();
-        let (a, b) = (&Holder::new("a"), &Holder::new("b"));
+        let (a, b) = (&LeaseOwner::new("a"), &LeaseOwner::new("b"));
         let claimed = store.claim(OWNER, &["observe"], a).await.unwrap().unwrap();
         assert_eq!(claimed.id, first);
         assert!(store.claim(OWNER, &["observe"], b).await.unwrap().is_none());
         assert_eq!(store.claim(OWNER, &["observe", "wrap"], b).await.unwrap().unwrap().id, second);
-        let tenure = claimed.tenure().unwrap();
-        store.finish(OWNER, first, &tenure, JobEnd::Again).await.unwrap();
+        let claim = claimed.claim().unwrap();
+        store.finish(OWNER, first, &claim, JobEnd::Again).await.unwrap();
         let reclaimed = store.claim(OWNER, &["observe"], b).await.unwrap().unwrap();
         assert!(reclaimed.id == first && reclaimed.fence > claimed.fence);
-        let late = store.finish(OWNER, first, &tenure, JobEnd::Done("old".into())).await;
+        let late = store.finish(OWNER, first, &claim, JobEnd::Done("old".into())).await;
         assert!(matches!(late, Err(StoreError::Fenced { .. })));
         let done = JobEnd::Done("new".into());
-        store.finish(OWNER, first, &reclaimed.tenure().unwrap(), done.clone()).await.unwrap();
-        let twice = store.finish(OWNER, first, &reclaimed.tenure().unwrap(), done).await;
+        store.finish(OWNER, first, &reclaimed.claim().unwrap(), done.clone()).await.unwrap();
+        let twice = store.finish(OWNER, first, &reclaimed.claim().unwrap(), done).await;
         assert!(matches!(twice, Err(StoreError::Fenced { .. })));
         let all = store.jobs(OWNER, JobFilter::All).await.unwrap();
         assert_eq!(all.iter().map(|job| job.id).collect::<Vec<_>>(), [first, second, later]);
@@ -99,18 +99,18 @@ fn a_job_of_a_dead_owner_is_taken_over_under_a_new_number() {
     each(|home| async move {
         let store = &home.store;
         let (id, _) = store.enqueue(OWNER, job("observe", None, 0)).await.unwrap();
-        let (dead, heir) = (&Holder::new("dead"), Holder::new("heir"));
-        let claimed = store.claim(OWNER, &["observe"], dead).await.unwrap().unwrap().tenure().unwrap();
+        let (dead, heir) = (&LeaseOwner::new("dead"), LeaseOwner::new("heir"));
+        let claimed = store.claim(OWNER, &["observe"], dead).await.unwrap().unwrap().claim().unwrap();
         let fence = store.take_over_job(OWNER, id, &claimed, &heir).await.unwrap();
         assert!(fence > claimed.fence);
         // Who comes second, and who was taken for dead, are refused.
-        let second = store.take_over_job(OWNER, id, &claimed, &Holder::new("second")).await;
+        let second = store.take_over_job(OWNER, id, &claimed, &LeaseOwner::new("second")).await;
         assert!(matches!(second, Err(StoreError::Fenced { .. })));
         let late = store.finish(OWNER, id, &claimed, JobEnd::Again).await;
         assert!(matches!(late, Err(StoreError::Fenced { .. })));
-        let tenure = Tenure { owner: heir, fence };
-        store.finish(OWNER, id, &tenure, JobEnd::Done("found".into())).await.unwrap();
-        let ended = store.take_over_job(OWNER, id, &tenure, dead).await;
+        let claim = Claim { owner: heir, fence };
+        store.finish(OWNER, id, &claim, JobEnd::Done("found".into())).await.unwrap();
+        let ended = store.take_over_job(OWNER, id, &claim, dead).await;
         assert!(matches!(ended, Err(StoreError::Fenced { .. })));
     });
 }
@@ -120,7 +120,7 @@ fn a_new_identity_fences_everything_that_was_running() {
     each(|home| async move {
         let store = &home.store;
         let before = store.identity(OWNER).await.unwrap();
-        let a = &Holder::new("a");
+        let a = &LeaseOwner::new("a");
         let fence = store.acquire_lease(OWNER, "turn", a, MINUTE).await.unwrap();
         store.enqueue(OWNER, job("k", None, 0)).await.unwrap();
         let claimed = store.claim(OWNER, &["k"], a).await.unwrap().unwrap();
@@ -130,7 +130,7 @@ fn a_new_identity_fences_everything_that_was_running() {
         assert_ne!(id, before.store);
         assert_eq!(store.identity(OWNER).await.unwrap().store, id);
         assert!(store.renew_lease(OWNER, "turn", fence, MINUTE).await.is_err());
-        let finished = store.finish(OWNER, claimed.id, &claimed.tenure().unwrap(), JobEnd::Again).await;
+        let finished = store.finish(OWNER, claimed.id, &claimed.claim().unwrap(), JobEnd::Again).await;
         assert!(matches!(finished, Err(StoreError::Fenced { .. })));
         let ended = super::generations::try_answer(&page, &generation, "late").await;
         assert!(matches!(ended, Err(StoreError::Fenced { .. })));

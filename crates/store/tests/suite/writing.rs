@@ -1,8 +1,8 @@
 //! Plans: all or nothing, numbers without gaps, conflicts by name.
 
 use loom::plan::Request;
-use loom::{CellKey, Mode, Op, OpKind, Seq, Target, ViewName};
-use store::{Changed, Fence, Guard, Holder, Prepared, StoreError, With, prepare, read};
+use loom::{CellKey, Mode, Op, OpKind, OpTarget, Seq, ViewName};
+use store::{AttachedWrites, Fence, Guard, LeaseOwner, PreparedChange, StaleRead, StoreError, prepare, read};
 
 use super::both::each;
 use super::home::{Home, OWNER, Page, owner_text};
@@ -29,7 +29,7 @@ fn a_tree_is_made_once() {
         let again = page.change_as(
             OWNER,
             Op::Create(loom::plan::NewTree { mode: Mode::Buffer, title: String::new(), origin: None }),
-            With::nothing(),
+            AttachedWrites::nothing(),
         );
         assert!(matches!(again.await, Err(StoreError::Exists("tree"))));
     });
@@ -42,7 +42,7 @@ fn a_stale_plan_names_what_changed_and_writes_nothing() {
         let request = home.request(page.tree, Op::Append(owner_text("late")));
         let ids = home.ids.clone();
         let stale = read(&home.store, OWNER, page.tree, move |rows| {
-            let mut slice = loom::Slice::default();
+            let mut slice = loom::ReadSet::default();
             loop {
                 match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
                     Ok(plan) => return Ok(plan),
@@ -53,9 +53,9 @@ fn a_stale_plan_names_what_changed_and_writes_nothing() {
         });
         let stale = stale.await.unwrap();
         page.append("first").await;
-        let refused = home.store.apply(OWNER, page.tree, stale, With::nothing()).await;
+        let refused = home.store.apply(OWNER, page.tree, stale, AttachedWrites::nothing()).await;
         let Err(StoreError::Conflict(changed)) = refused else { panic!("{refused:?}") };
-        assert_eq!(changed, [Changed::Cell(CellKey::Tip { view: ViewName::default() })]);
+        assert_eq!(changed, [StaleRead::Cell(CellKey::Tip { view: ViewName::default() })]);
         assert_eq!(page.text().await, "first");
         assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().seq, Seq(2));
     });
@@ -97,10 +97,12 @@ fn a_lost_guard_refuses_the_whole_write() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
         let minute = std::time::Duration::from_secs(60);
-        let (a, b) = (Holder::new("a"), Holder::new("b"));
+        let (a, b) = (LeaseOwner::new("a"), LeaseOwner::new("b"));
         let fence = home.store.acquire_lease(OWNER, "session/main", &a, minute).await.unwrap();
-        let guarded =
-            |fence| With { guards: vec![Guard { lease: "session/main".into(), fence }], ..With::default() };
+        let guarded = |fence| AttachedWrites {
+            guards: vec![Guard { lease: "session/main".into(), fence }],
+            ..AttachedWrites::default()
+        };
         page.change_as(OWNER, Op::Append(owner_text("mine")), guarded(fence)).await.unwrap();
         home.store.advance_clock(minute);
         let taken = home.store.acquire_lease(OWNER, "session/main", &b, minute).await.unwrap();
@@ -127,7 +129,7 @@ fn every_write_is_an_event_in_the_order_of_its_tree() {
         let seqs: Vec<_> = of_page
             .iter()
             .map(|event| match &event.what {
-                store::Happening::Operation { seq, kind: OpKind::Commit, view: Some(_) } => seq.0,
+                store::EventKind::Operation { seq, kind: OpKind::Commit, view: Some(_) } => seq.0,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -164,14 +166,14 @@ fn seals_are_kept_if_they_are_signed_and_cover_what_is_there() {
 }
 
 /// Two versions of one position, and plans to prune each, made at the same moment in two views.
-async fn two_prunes(home: &Home) -> (Page, [Prepared; 2]) {
+async fn two_prunes(home: &Home) -> (Page, [PreparedChange; 2]) {
     let page = home.create(Mode::Buffer, "").await;
     let original = page.append("one").await;
     let version = page.edit(original.as_position(), "two").await;
     let side: ViewName = "side".parse().unwrap();
     page.change(Op::NewView { name: side.clone(), agent: "owner".to_owned() }).await;
     let prune = async |view, node| {
-        let request = Request { view, ..home.request(page.tree, Op::Prune(Target::Version(node))) };
+        let request = Request { view, ..home.request(page.tree, Op::Prune(OpTarget::Version(node))) };
         prepare(&home.store, OWNER, request, &home.ids).await.unwrap()
     };
     let plans = [prune(ViewName::default(), original).await, prune(side, version).await];
@@ -183,18 +185,18 @@ fn two_stale_plans_do_not_hide_every_version_of_a_position() {
     each(|home| async move {
         // The control: the cells they set are different ones.
         let (page, plans) = two_prunes(&home).await;
-        for Prepared { plan, .. } in plans {
-            home.store.apply(OWNER, page.tree, plan, With::nothing()).await.unwrap();
+        for PreparedChange { plan, .. } in plans {
+            home.store.apply(OWNER, page.tree, plan, AttachedWrites::nothing()).await.unwrap();
         }
         let (page, plans) = two_prunes(&home).await;
         let mut answers = Vec::new();
-        for Prepared { plan, basis } in plans {
-            let with = With { basis: Some(basis), ..With::nothing() };
+        for PreparedChange { plan, preconditions } in plans {
+            let with = AttachedWrites { preconditions: Some(preconditions), ..AttachedWrites::nothing() };
             answers.push(home.store.apply(OWNER, page.tree, plan, with).await);
         }
         assert!(answers[0].is_ok());
         let Err(StoreError::Conflict(changed)) = &answers[1] else { panic!("{answers:?}") };
-        assert!(matches!(changed[..], [Changed::Read(loom::Key::OtherVisible(..))]), "{changed:?}");
+        assert!(matches!(changed[..], [StaleRead::Read(loom::ReadKey::OtherVisible(..))]), "{changed:?}");
         assert_eq!(page.text().await, "two");
     });
 }
@@ -206,9 +208,10 @@ fn a_plan_whose_basis_stands_is_applied_after_others() {
         let node = page.append("one").await;
         let tag = |tag: &str| Op::Tag { position: node.as_position(), tag: tag.to_owned(), on: true };
         let request = home.request(page.tree, tag("late"));
-        let Prepared { plan, basis } = prepare(&home.store, OWNER, request, &home.ids).await.unwrap();
+        let PreparedChange { plan, preconditions } =
+            prepare(&home.store, OWNER, request, &home.ids).await.unwrap();
         page.change(tag("early")).await;
-        let with = With { basis: Some(basis), ..With::nothing() };
+        let with = AttachedWrites { preconditions: Some(preconditions), ..AttachedWrites::nothing() };
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();
     });
 }
@@ -219,7 +222,7 @@ fn a_choice_is_found_on_its_path_whichever_sibling_is_continued() {
         let page = home.create(Mode::Buffer, "").await;
         let top = page.append("top ").await.as_position();
         let first = page.append("first ").await.as_position();
-        page.change(Op::Exclude(Target::Position(first))).await;
+        page.change(Op::Exclude(OpTarget::Position(first))).await;
         page.change(Op::Move(top)).await;
         let second = page.append("second ").await.as_position();
         page.edit(second, "edited ").await;

@@ -9,7 +9,7 @@ use loom::Digest;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
-use super::{Documents, Failure, Text};
+use super::{DocumentText, Documents, Failure};
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 
@@ -34,7 +34,7 @@ impl Location {
 /// What stands at a name.
 #[derive(Debug)]
 pub(super) struct Current {
-    pub(super) text: Text,
+    pub(super) text: DocumentText,
     pub(super) file: OwnedFd,
     pub(super) stat: Stat,
 }
@@ -44,8 +44,8 @@ impl Documents<'_> {
     ///
     /// # Errors
     /// Refusals of the path and the file, as for replacing it.
-    pub fn read(&self, path: &RelativePath) -> Result<Option<Text>, FileError> {
-        let read = || -> Result<Option<Text>, FileProblem> {
+    pub fn read(&self, path: &RelativePath) -> Result<Option<DocumentText>, FileError> {
+        let read = || -> Result<Option<DocumentText>, FileProblem> {
             let spot = self.locate(path)?;
             Ok(self.current(&spot, &spot.name)?.map(|current| current.text))
         };
@@ -95,7 +95,7 @@ impl Documents<'_> {
         let stat = fstat(&found)?;
         let (file, bytes) = self.calls.load(&found, self.root.guard(), MAX_DOCUMENT)?;
         let digest = Digest::of(&bytes);
-        Ok(Some(Current { text: Text { bytes, digest }, file, stat }))
+        Ok(Some(Current { text: DocumentText { bytes, digest }, file, stat }))
     }
 
     /// The hash of what stands at a name, or nothing where that cannot be told.

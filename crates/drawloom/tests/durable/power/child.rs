@@ -13,7 +13,7 @@ use loom::render::{Show, render};
 use loom::{Author, Millis, Mode, Op, TreeId, Trust, ViewName};
 use store::blobs::{BlobError, BlobId, Blobs};
 use store::home::{Home, HomeOptions};
-use store::{Ids, Principal, Store, StoreError, TreeFilter, With};
+use store::{AttachedWrites, Ids, Principal, Store, StoreError, TreeFilter};
 use workspace::{
     Documents, Expected, RelativePath, ReplaceOutcome, Replacement, Root, Stamp, StoreGuard, Unmerged,
     WorkspaceLock,
@@ -71,7 +71,8 @@ impl Tale {
             now: Millis(1),
             op,
         };
-        let change = store::change(&self.store, &Principal::Owner, request, With::nothing(), &self.ids);
+        let change =
+            store::change(&self.store, &Principal::Owner, request, AttachedWrites::nothing(), &self.ids);
         runtime().block_on(change).unwrap();
     }
 

@@ -1,7 +1,7 @@
 //! What hangs on a tree: its history and its bytes. Each record is taken or skipped alone.
 
-use loom::rows::Injection;
-use loom::{Digest, Rows, Trust};
+use loom::reader::Injection;
+use loom::{Digest, TreeReader, Trust};
 
 use super::{Reader, Why};
 use crate::own::bytes::Data;

@@ -5,21 +5,21 @@ use std::cell::Cell as Counter;
 use drawloom_loom::cell::CellScope;
 use drawloom_loom::generation::GenerationRow;
 use drawloom_loom::operation::Timeline;
-use drawloom_loom::rows::{Order, RowError};
+use drawloom_loom::reader::{Order, RowError};
 use drawloom_loom::seal::Seal;
 use drawloom_loom::{
-    Cell, CellKey, Digest, Draft, GenerationId, NodeId, NodeRow, OpRecord, Position, PositionId, Rows, Seq,
-    Slot, TreeRow, ViewName,
+    Cell, CellKey, Digest, Draft, GenerationId, NodeId, NodeRow, OpRecord, Position, PositionId, Seq, Slot,
+    TreeReader, TreeRow, ViewName,
 };
 
 /// Every row that is handed out counts as one read, and every question that finds none as well.
 pub(crate) struct Counted<'a> {
-    rows: &'a dyn Rows,
+    rows: &'a dyn TreeReader,
     reads: Counter<u64>,
 }
 
 impl<'a> Counted<'a> {
-    pub(crate) fn new(rows: &'a dyn Rows) -> Self {
+    pub(crate) fn new(rows: &'a dyn TreeReader) -> Self {
         Self { rows, reads: Counter::new(0) }
     }
 
@@ -39,7 +39,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-impl Rows for Counted<'_> {
+impl TreeReader for Counted<'_> {
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.one(self.rows.tree())
     }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use drawloom_loom::content::content_hash;
 use drawloom_loom::id::Entropy;
 use drawloom_loom::memory::MemoryTree;
-use drawloom_loom::path::Exceptions;
+use drawloom_loom::path::ViewOverrides;
 use drawloom_loom::plan::{Answer, DraftChange, EditAs, NewText, NewTree, Request, plan};
+use drawloom_loom::reader::RowError;
 use drawloom_loom::render::{Show, render, tip};
-use drawloom_loom::rows::RowError;
 use drawloom_loom::verify::{Evidence, Gap, Report, Reread, verify};
 use drawloom_loom::{
-    Author, AuthorKind, Block, Choice, Digest, Draft, Finish, GenerationId, GenerationRow, IdSource, Millis,
-    Mode, ModelSource, NodeId, NodeRow, Op, Plan, PlanError, PositionId, Purpose, Refusal, Role, Rows, Run,
-    Seq, Slice, Slot, SourceKind, TreeId, Trust, ViewName,
+    Author, AuthorKind, Block, Digest, Draft, Finish, GenerationId, GenerationRow, IdSource, Millis, Mode,
+    ModelSource, NodeId, NodeRow, Op, Plan, PlanError, PositionId, Purpose, ReadSet, Refusal, ResponsePart,
+    Role, Run, Seq, Slot, SourceKind, TreeId, TreeReader, Trust, ViewName,
 };
 
 /// Someone working at one tree.
@@ -83,12 +83,12 @@ impl Desk {
     /// A plan over rows read as it asks for them, and the number of rounds that took.
     pub(crate) fn plan_over(
         &mut self,
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         view: &ViewName,
         op: Op,
     ) -> Result<(Plan, usize), Refusal> {
         let request = self.request(view, op);
-        let (mut slice, mut rounds) = (Slice::default(), 0);
+        let (mut slice, mut rounds) = (ReadSet::default(), 0);
         loop {
             let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
             match plan(&request, &slice, &mut entropy) {
@@ -197,8 +197,8 @@ impl Desk {
         render(&self.tree, &main_view(), Show { drafts: false, spans: false }).unwrap().text
     }
 
-    pub(crate) fn path(&self, view: &ViewName) -> Exceptions {
-        Exceptions::read(&self.tree, view, self.tip_of(view)).unwrap()
+    pub(crate) fn path(&self, view: &ViewName) -> ViewOverrides {
+        ViewOverrides::read(&self.tree, view, self.tip_of(view)).unwrap()
     }
 
     pub(crate) fn verify(&self) -> Report {
@@ -258,7 +258,7 @@ impl Desk {
                 kind: SourceKind::Script,
                 manifest: row.manifest,
                 response: Some(response),
-                choice: Choice::Index(choice as u32),
+                choice: ResponsePart::Index(choice as u32),
             },
             finish: Finish::Stop,
             trust: Trust::Agent,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::{
-    CellKey, KeepScope, NodeId, NodeRow, Op, Plan, PositionId, Refusal, Rows, Slot, Target, ViewName,
+    CellKey, KeepScope, NodeId, NodeRow, Op, OpTarget, Plan, PositionId, Refusal, Slot, TreeReader, ViewName,
 };
 use proptest::prelude::*;
 
@@ -227,10 +227,10 @@ impl Pair {
         }
     }
 
-    fn target(&self, place: Place, version: Option<usize>) -> Target {
+    fn target(&self, place: Place, version: Option<usize>) -> OpTarget {
         match version {
-            None => Target::Position(self.position(place)),
-            Some(version) => Target::Version(self.ids[place][version]),
+            None => OpTarget::Position(self.position(place)),
+            Some(version) => OpTarget::Version(self.ids[place][version]),
         }
     }
 
@@ -263,7 +263,7 @@ impl Pair {
             Do::LeaveOut(place, version, false) => Op::Include(self.target(*place, *version)),
             Do::Move(place) => Op::Move(at(place)),
             Do::Compact(to) => {
-                let to = to.as_ref().map(|to| drawloom_loom::Place { position: at(to), at: 0 });
+                let to = to.as_ref().map(|to| drawloom_loom::TextOffset { position: at(to), at: 0 });
                 Op::Compact { to, by_hand: true }
             }
             Do::Pin(Choice::Head, text) => Op::PinHead(NewText::owner(text, None)),

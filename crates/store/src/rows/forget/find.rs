@@ -13,7 +13,7 @@ use super::Removal;
 use crate::db::{Db, TreeKey, bytes_of, digest, get, id16, optional_id16};
 use crate::engine::NONE;
 use crate::error::StoreError;
-use crate::event::{Cursor, Happening};
+use crate::event::{Cursor, EventKind};
 use crate::forget::{QuotedAs, Target, share_words};
 use crate::job::JobId;
 use crate::principal::Principal;
@@ -74,11 +74,11 @@ pub(super) fn since(
         let none = || Part { after: Seq(u64::MAX), generations: Some(BTreeSet::new()) };
         let part = parts.entry(event.tree).or_insert_with(none);
         match event.what {
-            Happening::Operation { seq, .. } => part.after = part.after.min(Seq(seq.0.saturating_sub(1))),
-            Happening::Generation { id } => {
+            EventKind::Operation { seq, .. } => part.after = part.after.min(Seq(seq.0.saturating_sub(1))),
+            EventKind::Generation { id } => {
                 part.generations.get_or_insert_default().insert(id);
             }
-            Happening::Draft { .. } | Happening::Question { .. } | Happening::Removed => {}
+            EventKind::Draft { .. } | EventKind::Question { .. } | EventKind::Removed => {}
         }
     }
     let parts = all_trees(db)?.into_iter().filter_map(|tree| Some((tree, parts.remove(&tree.id)?)));
@@ -131,7 +131,7 @@ pub(super) fn content_of(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Opt
 
 fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, StoreError> {
     let rows = StoredTree::new(db, tree, &Principal::Owner);
-    loom::Rows::node(&rows, node).map_err(StoreError::from_row_error)
+    loom::TreeReader::node(&rows, node).map_err(StoreError::from_row_error)
 }
 
 /// A node that goes.

@@ -11,14 +11,18 @@ use super::backups::{BackupMade, remember};
 use super::leftovers::{Copying, backup_copy};
 use super::missing_blobs;
 use crate::app::App;
-use crate::args::care::Backup;
+use crate::args::maintenance::BackupArgs;
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::care::BackedUp;
+use crate::results::CommandOutcome;
+use crate::results::maintenance::BackedUp;
 use crate::rights::Asker;
 
 /// `backup`: the store by SQLite's backup interface, blobs and configuration; never keys.
-pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Outcome, CommandError> {
+pub(crate) async fn backup(
+    app: &App,
+    asker: &Asker,
+    args: BackupArgs,
+) -> Result<CommandOutcome, CommandError> {
     if args.every.is_some() || args.keep.is_some() {
         return Err(CommandError::new(
             "needs_service",
@@ -91,7 +95,7 @@ pub(crate) async fn backup(app: &App, asker: &Asker, args: Backup) -> Result<Out
     if let Err(error) = remembered {
         app.frontend.note(&format!("the backup is good, but the home could not note it: {error}"));
     }
-    Ok(Outcome::BackedUp(made))
+    Ok(CommandOutcome::BackedUp(made))
 }
 
 /// The plain files below a folder, by their names in the home.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use store::{Forget, Forgotten, Place, QuotedAs};
+use store::{Forget, Forgotten, ForgottenPlace, QuotedAs};
 
 use super::leftovers;
 use crate::app::App;
-use crate::args::care::Forget as ForgetArgs;
+use crate::args::maintenance::ForgetArgs;
 use crate::args::tree::Purge;
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::care::{Place as PlaceShown, Removed};
+use crate::results::CommandOutcome;
+use crate::results::maintenance::{PlaceShown, Removed};
 use crate::rights::Asker;
 
 /// What no home can reach.
@@ -25,7 +25,11 @@ const UNREACHABLE: [&str; 4] = [
 const NAMED: usize = 8;
 
 /// `forget`.
-pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result<Outcome, CommandError> {
+pub(crate) async fn forget(
+    app: &App,
+    asker: &Asker,
+    args: ForgetArgs,
+) -> Result<CommandOutcome, CommandError> {
     let what = match (&args.text, &args.node) {
         (Some(text), _) if text.trim().is_empty() => {
             return Err(CommandError::usage("an empty text is everywhere", "name the text to be forgotten"));
@@ -41,7 +45,7 @@ pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result
         return Err(CommandError::not_found("place", "with that text", "nothing was removed"));
     }
     if args.dry_run {
-        return Ok(Outcome::Removed(removed(app, &places, true)));
+        return Ok(CommandOutcome::Removed(removed(app, &places, true)));
     }
     asked_twice(app, args.yes, &places, "forget")?;
     let forgotten = app.runtime.forget(&asker.principal, &what).await?;
@@ -49,7 +53,7 @@ pub(crate) async fn forget(app: &App, asker: &Asker, args: ForgetArgs) -> Result
 }
 
 /// `tree purge`.
-pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outcome, CommandError> {
+pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<CommandOutcome, CommandError> {
     let tree = app.tree_named(asker, &args.tree).await?;
     let entry = app.runtime.store.tree(&asker.principal, tree).await?;
     if args.dry_run {
@@ -58,7 +62,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
             count: entry.nodes,
             nodes: Vec::new(),
         };
-        return Ok(Outcome::Removed(Removed {
+        return Ok(CommandOutcome::Removed(Removed {
             removed: vec![nodes],
             unreachable: unreachable(app),
             dry_run: true,
@@ -72,7 +76,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Outco
     finish(app, asker, &forgotten).await
 }
 
-fn asked_twice(app: &App, yes: u8, places: &[Place], what: &str) -> Result<(), CommandError> {
+fn asked_twice(app: &App, yes: u8, places: &[ForgottenPlace], what: &str) -> Result<(), CommandError> {
     for place in removed(app, places, true).removed {
         let shown = place.nodes.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = if place.nodes.len() > NAMED { ", …" } else { "" };
@@ -97,7 +101,7 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 }
 
 /// Removes the files of blobs that nothing shows any more, and says what was done.
-async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<Outcome, CommandError> {
+async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<CommandOutcome, CommandError> {
     let count = app.runtime.remove_blobs(&asker.principal, &forgotten.blobs).await?;
     if let Err(error) = leftovers::sweep(&app.runtime.home) {
         app.frontend.note(&format!("a copy of the store that was left behind could not be removed: {error}"));
@@ -106,15 +110,15 @@ async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<Outco
     if count > 0 {
         outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count, nodes: Vec::new() });
     }
-    Ok(Outcome::Removed(outcome))
+    Ok(CommandOutcome::Removed(outcome))
 }
 
-fn removed(app: &App, places: &[Place], dry_run: bool) -> Removed {
+fn removed(app: &App, places: &[ForgottenPlace], dry_run: bool) -> Removed {
     let mut found: BTreeMap<&'static str, (u64, Vec<String>)> = BTreeMap::new();
     for place in places {
         let (count, nodes) = found.entry(name(place)).or_default();
         *count += 1;
-        if let Place::Node { node, .. } | Place::Quote { node, .. } = place {
+        if let ForgottenPlace::Node { node, .. } | ForgottenPlace::Quote { node, .. } = place {
             nodes.push(node.to_string());
         }
     }
@@ -124,22 +128,22 @@ fn removed(app: &App, places: &[Place], dry_run: bool) -> Removed {
     Removed { removed, unreachable: unreachable(app), dry_run }
 }
 
-const fn name(place: &Place) -> &'static str {
+const fn name(place: &ForgottenPlace) -> &'static str {
     match place {
-        Place::Node { .. } => "nodes",
-        Place::Quote { how: QuotedAs::Version, .. } => "versions that were edited from it",
-        Place::Quote { how: QuotedAs::Branch, .. } => "branches with its beginning",
-        Place::Quote { how: QuotedAs::Copy, .. } => "nodes that hold its text",
-        Place::Draft { .. } => "drafts",
-        Place::Shown { .. } => "notices shown with nodes",
-        Place::Label { .. } => "titles, bookmarks and tags",
-        Place::Operation { .. } => "operation records",
-        Place::Response { .. } => "responses",
-        Place::Manifest { .. } => "manifests",
-        Place::Body { .. } => "request bodies",
-        Place::Running { .. } => "answers under way, which are stopped and dropped",
-        Place::Job { .. } => "jobs",
-        Place::Question { .. } => "questions",
+        ForgottenPlace::Node { .. } => "nodes",
+        ForgottenPlace::Quote { how: QuotedAs::Version, .. } => "versions that were edited from it",
+        ForgottenPlace::Quote { how: QuotedAs::Branch, .. } => "branches with its beginning",
+        ForgottenPlace::Quote { how: QuotedAs::Copy, .. } => "nodes that hold its text",
+        ForgottenPlace::Draft { .. } => "drafts",
+        ForgottenPlace::Shown { .. } => "notices shown with nodes",
+        ForgottenPlace::Label { .. } => "titles, bookmarks and tags",
+        ForgottenPlace::Operation { .. } => "operation records",
+        ForgottenPlace::Response { .. } => "responses",
+        ForgottenPlace::Manifest { .. } => "manifests",
+        ForgottenPlace::Body { .. } => "request bodies",
+        ForgottenPlace::Running { .. } => "answers under way, which are stopped and dropped",
+        ForgottenPlace::Job { .. } => "jobs",
+        ForgottenPlace::Question { .. } => "questions",
     }
 }
 

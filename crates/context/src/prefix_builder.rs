@@ -8,13 +8,13 @@ use loom::{Digest, Trust};
 use crate::bootstrap::{BootFile, Bootstrap, FILE_CAP, TOTAL_CAP, fit};
 use crate::estimate::Estimator;
 use crate::prefix::{FIXED_SHARE, FrozenText, NotSent, Prefix};
-use crate::segment::{Decision, Kind, Source};
+use crate::segment::{Kind, SegmentOutcome, Source};
 use crate::skills::{Listed, SkillsIndex};
-use crate::target::Target;
+use crate::target::TargetModel;
 use crate::tools::{LEAST_WINDOW, MOST_TOOLS, SCHEMA_SHARE, offered};
 
 /// A prefix in the making.
-pub(crate) struct Fitting<'a> {
+pub(crate) struct PrefixBuilder<'a> {
     boot: &'a Bootstrap,
     estimator: &'a Estimator,
     /// Tokens it may have.
@@ -29,8 +29,13 @@ pub(crate) struct Fitting<'a> {
     room: u64,
 }
 
-impl<'a> Fitting<'a> {
-    pub(crate) fn new(boot: &'a Bootstrap, window: u64, target: &Target, estimator: &'a Estimator) -> Self {
+impl<'a> PrefixBuilder<'a> {
+    pub(crate) fn new(
+        boot: &'a Bootstrap,
+        window: u64,
+        target: &TargetModel,
+        estimator: &'a Estimator,
+    ) -> Self {
         let mut files = boot.files.clone();
         let mut observed = Vec::new();
         if let Some(memory) = &boot.memory {
@@ -78,7 +83,7 @@ impl<'a> Fitting<'a> {
         self.finish()
     }
 
-    fn choose_tools(&mut self, window: u64, target: &Target) {
+    fn choose_tools(&mut self, window: u64, target: &TargetModel) {
         let tools = &self.boot.tools;
         let why = if !target.tools {
             Some("this model takes no tools")
@@ -145,7 +150,7 @@ impl<'a> Fitting<'a> {
                 "always",
                 Trust::Owner,
                 self.boot.identity.clone(),
-                Decision::Sent,
+                SegmentOutcome::Sent,
             );
         }
         let files = std::mem::take(&mut self.files);
@@ -164,9 +169,9 @@ impl<'a> Fitting<'a> {
                         self.prefix
                             .notices
                             .push(format!("{}: {to} of {from} characters are sent", file.name));
-                        Decision::Trimmed { from: from as u64, to: to as u64 }
+                        SegmentOutcome::Trimmed { from: from as u64, to: to as u64 }
                     }
-                    None => Decision::Sent,
+                    None => SegmentOutcome::Sent,
                 };
                 let source = Source::File { path: file.name.clone(), digest: file.digest };
                 self.text(kind, source, OF_KIND, file.trust, fitted.text.clone(), decision);
@@ -203,11 +208,11 @@ impl<'a> Fitting<'a> {
             return;
         }
         let decision = if self.listed == Listed::Whole {
-            Decision::Sent
+            SegmentOutcome::Sent
         } else {
             self.prefix.notices.push(format!("the list of skills is sent {}", self.listed.as_str()));
             let from = whole(skills).chars().count() as u64;
-            Decision::Trimmed { from, to: text.chars().count() as u64 }
+            SegmentOutcome::Trimmed { from, to: text.chars().count() as u64 }
         };
         self.text(
             Kind::SkillsIndex,
@@ -230,7 +235,7 @@ impl<'a> Fitting<'a> {
             self.prefix.left_out.push(NotSent { kind: Kind::Memory, source: source.clone(), why });
         }
         if !text.is_empty() {
-            self.text(Kind::Memory, source, "what was observed", memory.trust, text, Decision::Sent);
+            self.text(Kind::Memory, source, "what was observed", memory.trust, text, SegmentOutcome::Sent);
         }
     }
 
@@ -241,7 +246,7 @@ impl<'a> Fitting<'a> {
         reason: &str,
         trust: Trust,
         text: String,
-        decision: Decision,
+        decision: SegmentOutcome,
     ) {
         let reason = reason.to_owned();
         self.prefix.texts.push(FrozenText { kind, source, reason, trust, decision, text });

@@ -5,7 +5,7 @@ use text::terminal::VisibleStream;
 
 /// Thinking under way.
 #[derive(Default)]
-pub(super) struct Thoughts {
+pub(super) struct ThinkingRenderer {
     visible: VisibleStream,
     /// Characters so far.
     chars: usize,
@@ -13,7 +13,7 @@ pub(super) struct Thoughts {
     open: bool,
 }
 
-impl Thoughts {
+impl ThinkingRenderer {
     /// What is shown of more of it.
     pub(super) fn more(&mut self, text: &str, dims: bool) -> String {
         self.chars += text.chars().count();
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn thinking_is_dimmed_and_ends_its_line() {
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = ThinkingRenderer::default();
         assert_eq!(thoughts.more("It is\x1b[2J ", true), "\x1b[2mIt is␛[2J \x1b[22m");
         assert_eq!(thoughts.more("late.", true), "\x1b[2mlate.\x1b[22m");
         assert_eq!(thoughts.end(true), "\n");
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn without_colours_it_is_counted() {
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = ThinkingRenderer::default();
         assert_eq!(thoughts.more("Grüße", false) + &thoughts.more("!", false), "");
         assert_eq!(thoughts.end(false), "[thinking: 6 characters]\n");
         assert_eq!(thoughts.end(false), "");

@@ -45,9 +45,9 @@ pub struct Skipped {
 
 /// `search`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Hits {
+pub struct HitsShown {
     /// The hits, best first.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<HitShown>,
     /// Of how many matches these are the best: of all there are, at least as many as are shown; or of the
     /// newest 20,000, when there were more.
     pub ranked: u64,
@@ -57,7 +57,7 @@ pub struct Hits {
 
 /// A hit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Hit {
+pub struct HitShown {
     /// Its tree.
     pub tree: TreeId,
     /// The tree's title.
@@ -78,7 +78,7 @@ pub struct Hit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Removed {
     /// Where something was removed, and how much.
-    pub removed: Vec<Place>,
+    pub removed: Vec<PlaceShown>,
     /// What cannot be reached.
     pub unreachable: Vec<String>,
     /// Whether nothing was removed yet.
@@ -87,7 +87,7 @@ pub struct Removed {
 
 /// A kind of place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct PlaceShown {
     /// Which.
     #[serde(rename = "where")]
     pub place: String,
@@ -149,7 +149,7 @@ pub struct Setting {
 
 /// `config show`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Settings {
+pub struct SettingsShown {
     /// The keys.
     pub settings: Vec<SettingShown>,
     /// A JSON schema of the file, where the defaults were asked for.
@@ -232,14 +232,14 @@ pub enum State {
 
 /// `bench`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rows {
+pub struct BenchRows {
     /// What was measured.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchRow>,
 }
 
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct BenchRow {
     /// What.
     pub name: String,
     /// How much.
@@ -250,7 +250,7 @@ pub struct Row {
     pub budget: Option<f64>,
 }
 
-impl Row {
+impl BenchRow {
     /// Whether more is better.
     pub fn is_rate(&self) -> bool {
         self.unit.ends_with("/s")

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loom::rows::{Injection, StoredResponse};
+use loom::reader::{Injection, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     CellKey, CellValue, Digest, GenerationRow, Millis, NodeId, NodeRow, OpRecord, Position, Seq, TreeRow,
@@ -14,11 +14,11 @@ use loom::{
 
 use crate::apply::is_stored;
 use crate::error::StoreError;
-use crate::generation::Bytes;
+use crate::generation::HashedBytes;
 
 /// A whole tree, as read from a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Adopted {
+pub struct ImportedTree {
     /// The tree.
     pub tree: TreeRow,
     /// Its positions, each behind its parent.
@@ -32,18 +32,18 @@ pub struct Adopted {
     /// What was shown with its nodes.
     pub injections: Vec<Injection>,
     /// What was asked of models: ended, whatever became of it.
-    pub generations: Vec<AdoptedGeneration>,
+    pub generations: Vec<ImportedGeneration>,
     /// What was sent.
-    pub manifests: Vec<AdoptedManifest>,
+    pub manifests: Vec<ImportedManifest>,
     /// Bodies that the manifests name.
-    pub bodies: Vec<Bytes>,
+    pub bodies: Vec<HashedBytes>,
     /// Where it came from.
     pub imported: ImportNote,
 }
 
 /// A generation of an adopted tree.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AdoptedGeneration {
+pub struct ImportedGeneration {
     /// The row.
     pub row: GenerationRow,
     /// What came back, if anything did.
@@ -52,9 +52,9 @@ pub struct AdoptedGeneration {
 
 /// A manifest of an adopted tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdoptedManifest {
+pub struct ImportedManifest {
     /// Its bytes.
-    pub manifest: Bytes,
+    pub manifest: HashedBytes,
     /// The bodies it rests on. One that does not come along is not tied to it, even if this store has it: a file
     /// cannot name its way to what another tree sent.
     pub bodies: Vec<Digest>,
@@ -87,7 +87,7 @@ impl Import {
     }
 }
 
-impl Adopted {
+impl ImportedTree {
     /// The last operation of the log.
     pub(crate) fn last(&self) -> Seq {
         self.operations.last().map(|record| record.seq).unwrap_or_default()
@@ -176,7 +176,7 @@ impl Adopted {
     /// The bodies of a manifest that come along.
     pub(crate) fn bodies_of<'a>(
         &'a self,
-        manifest: &'a AdoptedManifest,
+        manifest: &'a ImportedManifest,
     ) -> impl Iterator<Item = Digest> + 'a {
         let here: BTreeSet<Digest> = self.bodies.iter().map(|body| body.digest).collect();
         manifest.bodies.iter().copied().filter(move |digest| here.contains(digest))

@@ -97,7 +97,7 @@ pub struct Injection {
 }
 
 /// The rows of one tree, as one reader may see them.
-pub trait Rows {
+pub trait TreeReader {
     /// The tree.
     fn tree(&self) -> Result<TreeRow, RowError>;
     /// The version of the Unicode tables ([`text::grapheme::TABLES`]) that the tree's clusters and digests were counted

@@ -4,15 +4,15 @@
 //! byte for byte.
 
 use loom::content::blob_name;
+use loom::reader::Injection;
 use loom::render::Passage;
-use loom::rows::Injection;
 use loom::{Block, Digest, NodeId, Position, Role, ToolStatus, Trust};
 use model::catalogue::is_same;
 use model::{Media, ToolCall};
 use serde_json::Value;
 
 use crate::estimate::Estimator;
-use crate::target::Target;
+use crate::target::TargetModel;
 
 /// Where pictures and sounds come from. How large one is is asked for every one that may be sent, its bytes only
 /// for those that are.
@@ -40,7 +40,7 @@ impl Pictures for NoPictures {
 
 /// In whose place a text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum MessageRole {
     System,
     User,
     Assistant,
@@ -67,7 +67,7 @@ impl Showing {
 /// One thing a node says.
 #[derive(Debug)]
 pub(crate) enum Line {
-    Text { voice: Voice, text: String },
+    Text { voice: MessageRole, text: String },
     Media(Showing),
     Opaque { thinking: Option<String>, json: Value },
     Call(ToolCall),
@@ -110,23 +110,23 @@ impl Spoken {
 }
 
 /// Puts nodes into the form they are sent in.
-pub(crate) struct Speaker<'a> {
-    pub(crate) target: &'a Target,
+pub(crate) struct Renderer<'a> {
+    pub(crate) target: &'a TargetModel,
     pub(crate) estimator: &'a Estimator,
     pub(crate) pictures: &'a dyn Pictures,
 }
 
-impl Speaker<'_> {
+impl Renderer<'_> {
     /// What a node says, with what was shown with it.
     pub(crate) fn speak(&self, passage: Passage, injections: Vec<Injection>) -> Spoken {
         let Passage { position, row, text, pending, excluded } = passage;
         let node = row.node;
-        let mut said = Saying {
+        let mut said = RenderedPart {
             speaker: self,
             voice: match position.role {
-                Some(Role::System) => Voice::System,
-                Some(Role::Assistant) => Voice::Assistant,
-                Some(Role::User | Role::Tool) | None => Voice::User,
+                Some(Role::System) => MessageRole::System,
+                Some(Role::Assistant) => MessageRole::Assistant,
+                Some(Role::User | Role::Tool) | None => MessageRole::User,
             },
             // Opaque material holds only for the very bytes it came with.
             takes_back: !pending
@@ -142,8 +142,8 @@ impl Speaker<'_> {
             unseen: 0,
         };
         let other = node.source.as_ref().filter(|source| !is_same(&source.model, &self.target.model));
-        if let (Some(other), Voice::Assistant) = (other, said.voice) {
-            said.voice = Voice::User;
+        if let (Some(other), MessageRole::Assistant) = (other, said.voice) {
+            said.voice = MessageRole::User;
             said.name = Some(other.model.clone());
         }
         let chars = node.counts.chars;
@@ -151,7 +151,7 @@ impl Speaker<'_> {
             let content = if pending { vec![Block::Text { text }] } else { node.content };
             content.into_iter().for_each(|block| said.block(block));
         }
-        let Saying { lines, unseen, .. } = said;
+        let RenderedPart { lines, unseen, .. } = said;
         let counted = |line: Line| {
             let tokens = self.tokens(&line);
             (line, tokens)
@@ -199,9 +199,9 @@ impl Speaker<'_> {
 }
 
 /// A node on the way into its form.
-struct Saying<'a> {
-    speaker: &'a Speaker<'a>,
-    voice: Voice,
+struct RenderedPart<'a> {
+    speaker: &'a Renderer<'a>,
+    voice: MessageRole,
     takes_back: bool,
     /// The other model that says it, until it is named.
     name: Option<String>,
@@ -211,7 +211,7 @@ struct Saying<'a> {
     unseen: u64,
 }
 
-impl Saying<'_> {
+impl RenderedPart<'_> {
     fn block(&mut self, block: Block) {
         let target = self.speaker.target;
         match block {
@@ -255,7 +255,7 @@ impl Saying<'_> {
                 // A model takes pictures in the user's place alone, its own too: there it is told whose it is.
                 if self.made {
                     let text = format!("[{} {}, made by the assistant]", shown.what, blob_name(blob));
-                    self.lines.push(Line::Text { voice: Voice::User, text });
+                    self.lines.push(Line::Text { voice: MessageRole::User, text });
                 }
                 self.lines.push(Line::Media(shown));
             }
@@ -268,7 +268,7 @@ impl Saying<'_> {
         let (what, takes) = if sound { ("sound", target.sounds) } else { ("picture", target.pictures) };
         let size = if takes { self.speaker.pictures.size(blob) } else { None };
         let tokens = match size {
-            Some(bytes) if sound => Target::sound_tokens(bytes),
+            Some(bytes) if sound => TargetModel::sound_tokens(bytes),
             _ => target.picture_tokens(),
         };
         let shown = Showing { blob, mime, what, tokens };

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use commands::results::care::{
-    Checked, Exported, Health, Hits, Imported, Paths, Removed, Restored, Rows, Setting, Settings, State,
+use commands::results::maintenance::{
+    BenchRows, Checked, Exported, Health, HitsShown, Imported, Paths, Removed, Restored, Setting,
+    SettingsShown, State,
 };
 
 use super::columns::{columns, count};
@@ -40,7 +41,7 @@ pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
     )
 }
 
-pub(super) fn hits(found: &Hits, to: OutputStyle) -> RenderedOutcome {
+pub(super) fn hits(found: &HitsShown, to: OutputStyle) -> RenderedOutcome {
     let rows: Vec<_> = found
         .hits
         .iter()
@@ -100,8 +101,8 @@ pub(super) fn setting(found: &Setting, to: OutputStyle) -> String {
     format!("{}  {}\n", value(&found.value, to), to.dim(&format!("({})", found.source)))
 }
 
-pub(super) fn settings(found: &Settings, to: OutputStyle) -> String {
-    let row = |setting: &commands::results::care::SettingShown| {
+pub(super) fn settings(found: &SettingsShown, to: OutputStyle) -> String {
+    let row = |setting: &commands::results::maintenance::SettingShown| {
         vec![setting.key.clone(), value(&setting.value, to), setting.source.clone(), to.dim(&setting.doc)]
     };
     columns(&found.settings.iter().map(row).collect::<Vec<_>>())
@@ -129,7 +130,7 @@ pub(super) fn health(found: &Health, to: OutputStyle) -> String {
     columns(&rows.collect::<Vec<_>>())
 }
 
-pub(super) fn rows(found: &Rows, to: OutputStyle) -> String {
+pub(super) fn rows(found: &BenchRows, to: OutputStyle) -> String {
     let rows = found.rows.iter().map(|row| {
         let budget = row.budget.map_or_else(String::new, |budget| {
             let (least, missed, how) = match row.is_rate() {

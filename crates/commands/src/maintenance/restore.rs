@@ -20,11 +20,11 @@ use workspace::{Accept, FileArgument, StoreGuard};
 
 use super::archive::{self, ArchiveError, Contents};
 use super::leftovers::{Copying, restore_stage};
-use crate::args::care::Restore;
+use crate::args::maintenance::Restore;
 use crate::error::CommandError;
 use crate::frontend::Frontend;
-use crate::results::Outcome;
-use crate::results::care::Restored;
+use crate::results::CommandOutcome;
+use crate::results::maintenance::Restored;
 
 const STORE: &str = "loom.db";
 const CONFIG: &str = "config.toml";
@@ -48,7 +48,11 @@ pub struct RestoreTo {
 /// # Errors
 /// `not_empty` where a store is already; `backup` for a file that is none or is damaged; `restore` when what was
 /// in it does not open. No store is there then.
-pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Frontend) -> Result<Outcome, CommandError> {
+pub async fn restore(
+    args: &Restore,
+    into: RestoreTo,
+    talk: &dyn Frontend,
+) -> Result<CommandOutcome, CommandError> {
     let to = args.to.clone().unwrap_or(into.home);
     let to = std::path::absolute(&to).map_err(|error| CommandError::file("cannot find", &to, &error))?;
     if to.join(STORE).symlink_metadata().is_ok() {
@@ -72,7 +76,7 @@ pub async fn restore(args: &Restore, into: RestoreTo, talk: &dyn Frontend) -> Re
     }
     let restored = restored?;
     talk.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
-    Ok(Outcome::Restored(restored))
+    Ok(CommandOutcome::Restored(restored))
 }
 
 async fn staged(

@@ -8,22 +8,22 @@
 
 use std::collections::BTreeSet;
 
-use loom::path::{Exceptions, is_ancestor, position};
-use loom::rows::Injection;
-use loom::{NodeId, Place, PositionId, Rows, ViewName};
+use loom::path::{ViewOverrides, is_ancestor, position};
+use loom::reader::Injection;
+use loom::{NodeId, PositionId, TextOffset, TreeReader, ViewName};
 
 use crate::estimate::Estimator;
 use crate::manifest::Manifest;
 use crate::piece::{Assembled, ContextError};
+use crate::render_history::Spoken;
 use crate::segment::{Segment, Source};
-use crate::spoken::Spoken;
 use crate::trim::Strategy;
 
 /// What is held to of a request that is repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Again {
+pub struct ReplayConstraints {
     /// Where its window began.
-    pub(crate) start: Option<Place>,
+    pub(crate) start: Option<TextOffset>,
     /// How it was cut.
     strategy: Strategy,
     /// What was shown in it: node and place among those of the node.
@@ -32,18 +32,18 @@ pub struct Again {
     pinned: BTreeSet<NodeId>,
 }
 
-impl Again {
+impl ReplayConstraints {
     /// What is held to of an earlier request, which continued the path that ends at `at`.
     ///
     /// # Errors
     /// [`ContextError::Changed`] when the tree shows something else on its runs of the path now.
     pub fn of(
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         view: &ViewName,
         at: PositionId,
         manifest: &Manifest,
     ) -> Result<Self, ContextError> {
-        let path = Exceptions::read(rows, view, at)?;
+        let path = ViewOverrides::read(rows, view, at)?;
         for run in &manifest.runs {
             let (from, to) = (position(rows, run.from)?, position(rows, run.to)?);
             let on_path = to.depth <= path.tip.depth && is_ancestor(rows, to.id, at)?;
@@ -57,7 +57,7 @@ impl Again {
             runs => runs.first(),
         };
         Ok(Self {
-            start: first.map(|run| Place { position: run.from, at: run.cut }),
+            start: first.map(|run| TextOffset { position: run.from, at: run.cut }),
             strategy: if manifest.runs.len() > 1 { Strategy::TruncateMiddle } else { Strategy::Rolling },
             shown: shown(&manifest.segments),
             pinned: pinned(&manifest.segments),

@@ -19,17 +19,17 @@ use store::home::HomeDir;
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::Outcome;
-use crate::results::care::Checked;
+use crate::results::CommandOutcome;
+use crate::results::maintenance::Checked;
 use crate::rights::Asker;
 
 /// `store check`.
-pub(crate) async fn check(app: &App, asker: &Asker, repair: bool) -> Result<Outcome, CommandError> {
+pub(crate) async fn check(app: &App, asker: &Asker, repair: bool) -> Result<CommandOutcome, CommandError> {
     let repaired = if repair { Some(app.runtime.store.repair(&asker.principal).await?) } else { None };
     let mut problems = app.runtime.store.check(&asker.principal).await?;
     let shown = app.runtime.store.blobs(&asker.principal).await?;
     problems.extend(missing_blobs(&app.runtime.home.root().join(HomeDir::Blobs.name()), &shown));
-    Ok(Outcome::Checked(Checked { ok: problems.is_empty(), problems, repaired }))
+    Ok(CommandOutcome::Checked(Checked { ok: problems.is_empty(), problems, repaired }))
 }
 
 /// A line for each blob that nodes show and that is missing or damaged in a folder.

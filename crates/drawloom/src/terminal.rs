@@ -19,14 +19,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::{VisibleStream, explicit, one_line};
-use thoughts::Thoughts;
+use thoughts::ThinkingRenderer;
 use workspace::{FileArgument, FileError, StoreGuard};
 
 /// The terminal of the process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
 
 /// Whoever started the program.
-pub(crate) struct Person {
+pub(crate) struct Terminal {
     quiet: bool,
     verbose: bool,
     /// Whether answers are shown on standard output while they come.
@@ -71,12 +71,12 @@ struct Streamed {
     node: Option<NodeId>,
     visible: VisibleStream,
     /// What the model thinks before it says something.
-    thoughts: Thoughts,
+    thoughts: ThinkingRenderer,
     /// Whether the last line shown is open.
     open: bool,
 }
 
-impl Person {
+impl Terminal {
     /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
         Self {
@@ -200,7 +200,7 @@ impl Person {
     }
 }
 
-impl Drop for Person {
+impl Drop for Terminal {
     fn drop(&mut self) {
         self.end_line();
     }
@@ -214,7 +214,7 @@ pub(crate) fn is_asking() -> bool {
     ASKING.load(Ordering::SeqCst)
 }
 
-impl Frontend for Person {
+impl Frontend for Terminal {
     fn is_attended(&self) -> bool {
         !self.unattended && (io::stdin().is_terminal() || io::stderr().is_terminal())
     }

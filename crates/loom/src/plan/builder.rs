@@ -1,6 +1,6 @@
 //! A plan under construction: what it has added so far, over the slice it reads.
 
-use crate::cell::{CellChange, CellKey, CellValue, Target};
+use crate::cell::{CellChange, CellKey, CellValue, OpTarget};
 use crate::content::{Block, content_hash, plain_text};
 use crate::digest::PathDigest;
 use crate::draft::{Draft, Slot};
@@ -10,12 +10,12 @@ use crate::node::{Author, Finish, ModelSource, Node, Origin, OriginRole, Quote, 
 use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::{DraftChange, MAX_NODE_BYTES, Plan, PlanError, Refusal, Request, change, operation};
 use crate::position::{Counts, Position, PositionKind, Sums};
+use crate::read_set::{Needs, ReadKey, ReadSet};
 use crate::record::{Links, chain_hash};
-use crate::slice::{Key, Needs, Slice};
 use crate::tree::Mode;
 
 /// A node to be made, before its place and hashes are known.
-pub(super) struct Seed {
+pub(super) struct NewNode {
     pub(super) content: Vec<Block>,
     pub(super) author: Author,
     pub(super) trust: Trust,
@@ -28,7 +28,7 @@ pub(super) struct Seed {
     pub(super) inputs: Vec<(OriginRole, NodeId)>,
 }
 
-impl Seed {
+impl NewNode {
     /// Content by an author, and nothing else.
     pub(super) fn new(content: Vec<Block>, author: Author, trust: Trust) -> Self {
         Self {
@@ -46,9 +46,9 @@ impl Seed {
 }
 
 /// A plan under construction.
-pub(super) struct Growth<'a, 'e> {
+pub(super) struct PlanBuilder<'a, 'e> {
     pub(super) request: &'a Request,
-    pub(super) slice: &'a Slice,
+    pub(super) slice: &'a ReadSet,
     entropy: &'a mut Entropy<'e>,
     positions: Vec<Position>,
     nodes: Vec<Node>,
@@ -63,18 +63,18 @@ pub(super) struct Growth<'a, 'e> {
     pub(super) stored_tip: PositionId,
 }
 
-impl<'a, 'e> Growth<'a, 'e> {
+impl<'a, 'e> PlanBuilder<'a, 'e> {
     pub(super) fn new(
         request: &'a Request,
-        slice: &'a Slice,
+        slice: &'a ReadSet,
         entropy: &'a mut Entropy<'e>,
     ) -> Result<Self, PlanError> {
         let view = &request.view;
         slice.require([
-            Key::Tree,
-            Key::Cell(CellKey::Tip { view: view.clone() }),
-            Key::Drafts(view.clone()),
-            Key::Timeline(view.clone()),
+            ReadKey::Tree,
+            ReadKey::Cell(CellKey::Tip { view: view.clone() }),
+            ReadKey::Drafts(view.clone()),
+            ReadKey::Timeline(view.clone()),
         ])?;
         let tip = slice.cell(&CellKey::Tip { view: view.clone() })?.value.as_position();
         let stored_tip = tip.ok_or_else(|| Refusal::NoView(view.clone()))?;
@@ -136,7 +136,7 @@ impl<'a, 'e> Growth<'a, 'e> {
             CellKey::Selected { position, .. } | CellKey::LastTip { position, .. } => {
                 self.positions.iter().any(|planned| planned.id == *position)
             }
-            CellKey::Pruned { target: Target::Version(id) } => self.nodes.iter().any(|node| node.id == *id),
+            CellKey::Pruned { target: OpTarget::Version(id) } => self.nodes.iter().any(|node| node.id == *id),
             _ => false,
         };
         if planned { Ok(CellValue::None) } else { Ok(self.slice.cell(key)?.value.clone()) }
@@ -231,11 +231,11 @@ impl<'a, 'e> Growth<'a, 'e> {
         if self.nodes.iter().any(|node| node.id == wanted) {
             return Ok(wanted);
         }
-        let pruned = self.value(&CellKey::Pruned { target: Target::Version(wanted) })?.is_set();
+        let pruned = self.value(&CellKey::Pruned { target: OpTarget::Version(wanted) })?.is_set();
         if !pruned {
             return Ok(wanted);
         }
-        Ok(self.slice.found_node(Key::NewestVisible(position))?.unwrap_or(wanted))
+        Ok(self.slice.found_node(ReadKey::NewestVisible(position))?.unwrap_or(wanted))
     }
 
     /// Adds a node at a new position under `parent`.
@@ -245,7 +245,7 @@ impl<'a, 'e> Growth<'a, 'e> {
         kind: PositionKind,
         role: Option<Role>,
         id: Option<NodeId>,
-        seed: Seed,
+        seed: NewNode,
     ) -> Result<PositionId, PlanError> {
         let shown = self.shown(parent)?;
         self.add_child_of_version(parent, shown, kind, role, id, seed)
@@ -259,7 +259,7 @@ impl<'a, 'e> Growth<'a, 'e> {
         kind: PositionKind,
         role: Option<Role>,
         id: Option<NodeId>,
-        seed: Seed,
+        seed: NewNode,
     ) -> Result<PositionId, PlanError> {
         let above = self.position(parent)?;
         let jump = self.position(above.jump)?;
@@ -289,7 +289,7 @@ impl<'a, 'e> Growth<'a, 'e> {
     }
 
     /// Adds a version at a position.
-    pub(super) fn add_version(&mut self, at: &Position, seed: Seed) -> Result<NodeId, PlanError> {
+    pub(super) fn add_version(&mut self, at: &Position, seed: NewNode) -> Result<NodeId, PlanError> {
         let parent = at.parent.ok_or(Refusal::Genesis)?;
         let id: NodeId = self.entropy.next(self.request.now);
         let text = plain_text(&seed.content).into_owned();
@@ -311,7 +311,7 @@ impl<'a, 'e> Growth<'a, 'e> {
         id: NodeId,
         role: Option<Role>,
         (origin, parent): (OriginRole, NodeId),
-        seed: Seed,
+        seed: NewNode,
         text: &str,
     ) -> Result<Node, PlanError> {
         let counts = Counts::of(text);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// `import`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Import {
+pub struct ImportArgs {
     /// The file.
     pub path: PathBuf,
     /// Its format; found by its content without it.
@@ -45,7 +45,7 @@ const fn hits() -> usize {
 
 /// `forget`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Forget {
+pub struct ForgetArgs {
     /// The node: its id, or TREE:SHORT.
     #[arg(required_unless_present = "text")]
     #[serde(default)]
@@ -66,7 +66,7 @@ pub struct Forget {
 
 /// `backup`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Backup {
+pub struct BackupArgs {
     /// The file to write [default: drawloom-DATE.backup in the current folder].
     #[arg(short, long, value_name = "FILE")]
     #[serde(default)]

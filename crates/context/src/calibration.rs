@@ -35,7 +35,7 @@ const LAST: (f64, f64) = (-0.5, 1.0);
 
 /// What was learned of one model's tokenizer. Serializable; made anew from the priors if it is lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fit {
+pub struct Calibration {
     family: String,
     responses: u32,
     weights: [f64; FEATURES],
@@ -46,7 +46,7 @@ pub struct Fit {
     spread: f64,
 }
 
-impl Fit {
+impl Calibration {
     /// Nothing learned yet of a tokenizer of this family.
     pub fn new(family: &str) -> Self {
         let weights = Estimator::prior(family).as_array();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_priors_hold_until_the_third_response() {
-        let mut fit = Fit::new("qwen");
+        let mut fit = Calibration::new("qwen");
         assert_eq!(fit.estimator(), Estimator::prior("qwen"));
         let mut provider = Provider::new(1.0);
         for index in 0..3 {
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn an_unknown_tokenizer_is_learned_from_what_is_reported() {
         for scale in [0.6, 1.0, 1.5] {
-            let (mut fit, mut provider) = (Fit::new("qwen"), Provider::new(scale));
+            let (mut fit, mut provider) = (Calibration::new("qwen"), Provider::new(scale));
             let (mut above, mut near) = (0, 0);
             for index in 0..120 {
                 let features = text(index);
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_report_of_nonsense_teaches_nothing() {
-        let mut fit = Fit::new("llama");
+        let mut fit = Calibration::new("llama");
         let before = fit.clone();
         fit.observe(&text(1), 0);
         fit.observe(&text(1), 10_000_000);
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn weights_stay_in_their_bounds_whatever_is_reported() {
-        let mut fit = Fit::new("llama");
+        let mut fit = Calibration::new("llama");
         for index in 0..500 {
             let features = text(index);
             let expected = Estimator::prior("llama").of_features(&features);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_request_that_was_too_long_raises_the_estimate_above_the_window() {
-        let mut fit = Fit::new("llama");
+        let mut fit = Calibration::new("llama");
         let features = text(4);
         let window = Estimator::prior("llama").of_features(&features);
         fit.was_too_long(&features, window);

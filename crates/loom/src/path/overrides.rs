@@ -7,12 +7,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{climb, position};
-use crate::cell::{Cell, CellKey, Target};
+use crate::cell::{Cell, CellKey, OpTarget};
 use crate::drift::Keeps;
 use crate::id::{NodeId, PositionId, Seq, ViewName};
 use crate::position::{Position, PositionKind, Sums};
+use crate::reader::{RowError, TreeReader};
 use crate::resolve;
-use crate::rows::{RowError, Rows};
 
 /// One position of a view's path that does not show its original, or is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ const REMEMBERED: usize = 4_096;
 
 /// A view's path as far as it departs from the originals. Read once for an open view, then kept.
 #[derive(Debug, Clone)]
-pub struct Exceptions {
+pub struct ViewOverrides {
     /// The tip.
     pub tip: Position,
     pub(crate) view: ViewName,
@@ -66,12 +66,12 @@ struct Choices {
     /// The versions selected.
     selected: BTreeMap<PositionId, NodeId>,
     pruned: BTreeSet<NodeId>,
-    excluded: BTreeSet<Target>,
+    excluded: BTreeSet<OpTarget>,
 }
 
 impl Choices {
     /// Out of the cells that say so. One set back to nothing is a choice as well.
-    fn of(rows: &dyn Rows, cells: Vec<(CellKey, Cell)>) -> Result<Self, RowError> {
+    fn of(rows: &dyn TreeReader, cells: Vec<(CellKey, Cell)>) -> Result<Self, RowError> {
         let mut choices = Self::default();
         for (key, cell) in cells {
             let (target, pruned) = match key {
@@ -85,8 +85,8 @@ impl Choices {
                 _ => continue,
             };
             match target {
-                Target::Position(position) => choices.note(position, cell.seq),
-                Target::Version(node) => {
+                OpTarget::Position(position) => choices.note(position, cell.seq),
+                OpTarget::Version(node) => {
                     if let Some(row) = rows.node(node)? {
                         choices.note(row.node.position, cell.seq);
                     }
@@ -94,8 +94,8 @@ impl Choices {
             }
             match target {
                 _ if !cell.value.is_set() => {}
-                Target::Version(node) if pruned => drop(choices.pruned.insert(node)),
-                Target::Position(_) if pruned => {}
+                OpTarget::Version(node) if pruned => drop(choices.pruned.insert(node)),
+                OpTarget::Position(_) if pruned => {}
                 _ => drop(choices.excluded.insert(target)),
             }
         }
@@ -108,7 +108,7 @@ impl Choices {
     }
 
     /// The version shown at a position: [`resolve::shown`], from what was read already.
-    fn shown(&self, rows: &dyn Rows, position: PositionId) -> Result<NodeId, RowError> {
+    fn shown(&self, rows: &dyn TreeReader, position: PositionId) -> Result<NodeId, RowError> {
         let wanted = self.selected.get(&position).copied().unwrap_or(position.original());
         if !self.pruned.contains(&wanted) {
             return Ok(wanted);
@@ -117,13 +117,13 @@ impl Choices {
     }
 }
 
-impl Exceptions {
+impl ViewOverrides {
     /// Reads those of a view, with `tip` as the end of the path (the view's own, as a rule). A choice on the path
     /// costs the row of its position and that of the version shown, once each; one elsewhere costs nothing.
     ///
     /// # Errors
     /// [`RowError`] when the store fails.
-    pub fn read(rows: &dyn Rows, view: &ViewName, tip: PositionId) -> Result<Self, RowError> {
+    pub fn read(rows: &dyn TreeReader, view: &ViewName, tip: PositionId) -> Result<Self, RowError> {
         let tip = position(rows, tip)?;
         let met = RefCell::new(HashMap::from([(tip.id, tip.clone())]));
         let chosen = rows.choices(Some(view), tip.id)?;
@@ -147,7 +147,7 @@ impl Exceptions {
     }
 
     /// A position, read once.
-    pub(crate) fn position(&self, rows: &dyn Rows, id: PositionId) -> Result<Position, RowError> {
+    pub(crate) fn position(&self, rows: &dyn TreeReader, id: PositionId) -> Result<Position, RowError> {
         if let Some(met) = self.met.borrow().get(&id) {
             return Ok(met.clone());
         }
@@ -167,7 +167,7 @@ impl Exceptions {
     /// Whether a position stands on the path to another, reading what was not met yet.
     pub(crate) fn is_above(
         &self,
-        rows: &dyn Rows,
+        rows: &dyn TreeReader,
         above: PositionId,
         below: PositionId,
     ) -> Result<bool, RowError> {
@@ -175,7 +175,7 @@ impl Exceptions {
         Ok(self.climb(rows, below, above.depth)?.is_some_and(|found| found.id == above.id))
     }
 
-    fn climb(&self, rows: &dyn Rows, from: Position, depth: u32) -> Result<Option<Position>, RowError> {
+    fn climb(&self, rows: &dyn TreeReader, from: Position, depth: u32) -> Result<Option<Position>, RowError> {
         climb(&|id| self.position(rows, id), from, depth)
     }
 
@@ -187,8 +187,8 @@ impl Exceptions {
 
     /// Exceptions between two depths, both included, from the top.
     pub fn between(&self, from: u32, to: u32) -> impl Iterator<Item = &Exception> {
-        let exceptions = self.steps[self.first_from(from)..].iter().map(|step| &step.exception);
-        exceptions.take_while(move |exception| exception.depth <= to.max(from))
+        let overrides = self.steps[self.first_from(from)..].iter().map(|step| &step.exception);
+        overrides.take_while(move |exception| exception.depth <= to.max(from))
     }
 
     /// The index of the highest exception at `depth` or below it.
@@ -226,7 +226,7 @@ impl Exceptions {
     ///
     /// # Errors
     /// [`RowError`] when the store fails.
-    pub fn locate(&self, rows: &dyn Rows, offset: u64) -> Result<Option<(Position, u64)>, RowError> {
+    pub fn locate(&self, rows: &dyn TreeReader, offset: u64) -> Result<Option<(Position, u64)>, RowError> {
         let total = self.total().counts.graphemes;
         if offset > total {
             return Ok(None);
@@ -255,14 +255,14 @@ impl Exceptions {
 
 /// What a position of the path shows instead of its original.
 fn exception(
-    rows: &dyn Rows,
+    rows: &dyn TreeReader,
     choices: &Choices,
     here: &Position,
     chosen: Seq,
 ) -> Result<Exception, RowError> {
     let shown = choices.shown(rows, here.id)?;
-    let excluded = choices.excluded.contains(&Target::Position(here.id))
-        || choices.excluded.contains(&Target::Version(shown));
+    let excluded = choices.excluded.contains(&OpTarget::Position(here.id))
+        || choices.excluded.contains(&OpTarget::Version(shown));
     let actual = if excluded {
         Sums::default()
     } else if shown == here.id.original() {
