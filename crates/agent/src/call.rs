@@ -17,9 +17,7 @@ pub struct Call {
     pub author: Author,
     /// Trust of what it writes.
     pub trust: Trust,
-    /// Who hears of it.
     pub events: Arc<dyn EventSink>,
-    /// Stops it.
     pub cancel: Cancel,
     /// Whether somebody may answer a question; where nobody can, it is denied at once.
     pub attended: bool,

@@ -20,7 +20,6 @@ use crate::stored::{self, ResponseMeta};
 /// What came of one request.
 #[derive(Debug)]
 pub struct GenerationOutcome {
-    /// Digest of its manifest.
     pub manifest: Digest,
     /// The nodes made, in order of their choices.
     pub nodes: Vec<CommittedNode>,
@@ -28,7 +27,6 @@ pub struct GenerationOutcome {
     pub tokens: u64,
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
-    /// What the model reported.
     pub usage: Option<TokenUsage>,
     /// The window of the model that answered, in tokens.
     pub window: u64,
@@ -46,15 +44,11 @@ impl GenerationOutcome {
 /// A node a model made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedNode {
-    /// Its id.
     pub id: NodeId,
-    /// Its short id.
     pub short_id: String,
-    /// Its text.
     pub text: String,
     /// The pictures and sounds it shows.
     pub media: Vec<Digest>,
-    /// How it ended.
     pub finish: Finish,
 }
 
@@ -138,7 +132,6 @@ pub(crate) async fn unsent<T>(
     Err(why)
 }
 
-/// A response as read.
 pub(crate) struct ReceivedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
@@ -223,7 +216,6 @@ fn finish(reason: &FinishReason) -> Finish {
     }
 }
 
-/// Where nodes come from.
 pub(crate) struct Source<'a> {
     pub(crate) prepared: &'a PreparedRequest,
     pub(crate) ask: &'a GenerationRequest,
@@ -261,7 +253,6 @@ pub(crate) struct Origin {
     pub(crate) dialect: String,
     pub(crate) trust: loom::Trust,
     pub(crate) inputs: Vec<(loom::OriginRole, NodeId)>,
-    /// What it costs.
     pub(crate) prices: Option<Prices>,
     /// Tokens of the request, estimated.
     pub(crate) sent: u64,

@@ -28,14 +28,10 @@ pub enum AgentError {
     /// The model cannot take it.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The model failed.
     #[error("{message}")]
     Model {
-        /// A stable code.
         code: &'static str,
-        /// What and why.
         message: String,
-        /// What to do.
         hint: String,
         /// Whether another model may answer where this one did not.
         elsewhere: bool,
@@ -43,7 +39,6 @@ pub enum AgentError {
     /// What may be spent is spent, or the request does not fit in what is left. Nothing was sent.
     #[error("{message}")]
     Budget {
-        /// Which limit.
         limit: Limit,
         /// How much was spent and asked for.
         message: String,
@@ -135,9 +130,7 @@ pub enum AgentError {
 /// An error as a person or a program is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// A stable name.
     pub code: Cow<'static, str>,
-    /// What and why.
     pub message: String,
     /// What to do; may be empty.
     pub hint: String,

@@ -71,19 +71,16 @@ pub enum SessionEvent {
 }
 
 impl SessionEvent {
-    /// A notice.
     pub fn notice(text: impl Into<String>) -> Self {
         Self::Notice { text: text.into() }
     }
 }
 
-/// Whoever hears events.
 pub trait EventSink: Send + Sync {
     /// Takes one. It returns at once: a listener that is slow is not waited for.
     fn emit(&self, event: SessionEvent);
 }
 
-/// Nobody.
 impl EventSink for () {
     fn emit(&self, _: SessionEvent) {}
 }
@@ -93,13 +90,11 @@ impl EventSink for () {
 pub struct TurnOutcome {
     /// Node of what was said; the last one, where several texts were answered together.
     pub said: NodeId,
-    /// Tree it stands in.
     pub tree: TreeId,
     /// The answer; none if nothing came.
     pub answer: Option<CommittedNode>,
     /// Digest of the manifest; none where no request was sent.
     pub manifest: Option<Digest>,
-    /// Tokens as reported.
     pub usage: Option<TokenUsage>,
     /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
@@ -109,7 +104,6 @@ pub struct TurnOutcome {
     pub measured: bool,
     /// Why it did not end well; what was received is in the answer.
     pub error: Option<TurnError>,
-    /// Whether another process answered.
     #[serde(skip)]
     pub elsewhere: bool,
 }

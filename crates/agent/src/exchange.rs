@@ -17,7 +17,6 @@ use crate::runtime::Runtime;
 
 /// Lets the first of several requests go ahead until its first token.
 pub enum CacheGate<'a> {
-    /// This is the first.
     Opens(&'a watch::Sender<bool>),
     /// This one waits for it.
     Waits(watch::Receiver<bool>),

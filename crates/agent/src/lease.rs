@@ -98,7 +98,6 @@ impl SessionLease {
         Guard { lease: self.name.clone(), fence: self.fence }
     }
 
-    /// Gives it back.
     pub(crate) async fn release(mut self) {
         self.renewal.abort();
         self.released = true;

@@ -98,7 +98,6 @@ fn pass(text: String, show: impl FnOnce(String)) {
 pub(crate) struct MaskedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) parsed: ParsedResponse,
-    /// Names of the secrets.
     pub(crate) names: BTreeSet<String>,
 }
 

@@ -75,7 +75,6 @@ pub struct MediaFacts {
     pub measure: Option<media::Dimensions>,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Its file.
     pub path: std::path::PathBuf,
 }
 

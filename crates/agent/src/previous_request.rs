@@ -13,10 +13,8 @@ const LOOK_UP: usize = 64;
 
 /// An earlier request on the path.
 pub(crate) struct PreviousRequest {
-    /// Digest of its manifest.
     pub(crate) digest: Digest,
     pub(crate) manifest: Manifest,
-    /// When it was answered.
     at: Millis,
     /// Tokens of it and its answer.
     used: u64,

@@ -55,12 +55,9 @@ pub struct Question {
     pub expires: Millis,
 }
 
-/// The work that asks.
 pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,
-    /// Tree it works in.
     pub(crate) tree: TreeId,
-    /// Leases it depends on.
     pub(crate) guards: &'a [Guard],
 }
 

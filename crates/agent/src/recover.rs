@@ -27,7 +27,6 @@ const MAX_RESPONSE: u64 = 256 * 1024 * 1024;
 /// Who left what is in a spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
-    /// A process that ended.
     ByTheDead,
     /// This one, whose session was taken over.
     Here,

@@ -24,9 +24,7 @@ use crate::variant::RequestVariant;
 
 /// An earlier request, as far as it is known.
 pub struct RecordedRequest<'a> {
-    /// Its generation.
     pub generation: &'a GenerationRow,
-    /// Its manifest.
     pub manifest: Manifest,
     /// Its body; none where it is not there any more.
     pub body: Option<&'a [u8]>,

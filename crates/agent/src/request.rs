@@ -36,9 +36,7 @@ const CACHE_KEY: usize = 32;
 /// What is asked, of whom, where.
 #[derive(Clone)]
 pub struct GenerationRequest {
-    /// The tree.
     pub tree: TreeId,
-    /// The view.
     pub view: ViewName,
     /// Where to continue; the view's tip, if none.
     pub from: Option<PositionId>,
@@ -46,11 +44,9 @@ pub struct GenerationRequest {
     pub follow: bool,
     /// Whether drafts count as text: for a look ahead.
     pub drafts: bool,
-    /// Who is asked.
     pub model: Arc<dyn Model>,
     /// As which agent: the author of the answer.
     pub agent: String,
-    /// How.
     pub params: Params,
     /// What stands above the cache boundary of a dialogue.
     pub bootstrap: Arc<Bootstrap>,

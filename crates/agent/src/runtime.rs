@@ -25,15 +25,11 @@ const TRIES: usize = 64;
 /// Services of one open home, shared by every session of the process. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
-    /// The store.
     pub store: Arc<Store>,
-    /// Ids of this process.
     pub ids: Arc<Ids>,
-    /// The home.
     pub home: Arc<Home>,
     /// This process, as an owner of running work.
     pub instance: InstanceId,
-    /// The wall clock.
     pub clock: Clock,
     /// Known secrets, to be masked on entry.
     pub masker: Arc<Masker>,
@@ -41,7 +37,6 @@ pub struct Runtime {
     pub space: SpaceLimits,
     /// How long a turn's lease lasts that is not renewed ([`crate::LEASE`]).
     pub lease: Duration,
-    /// What may be spent.
     pub spend: Arc<SpendLimiter>,
     /// Sessions whose tasks run in this process.
     pub sessions: Sessions,

@@ -36,7 +36,6 @@ pub use turn::{TurnConfig, TurnIdentity};
 #[derive(Debug)]
 enum Input {
     Operation(SessionOperation),
-    /// Something another process says.
     Remote(Box<RemoteInput>),
 }
 
@@ -50,7 +49,6 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The session.
     pub fn id(&self) -> &SessionId {
         &self.id
     }

@@ -27,10 +27,8 @@ pub const UNPRICED_TOKENS: u64 = 2_000_000;
 pub const EXPECTED_OUTPUT: u64 = 4_096;
 
 const DAY: i64 = 86_400_000;
-/// Nano-dollars of a micro-dollar.
 const NANOS: u64 = 1_000;
 
-/// What may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// In a turn: by its model calls together.
@@ -47,7 +45,6 @@ impl Default for Budget {
     }
 }
 
-/// One of the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// `budget.turn`.
@@ -114,7 +111,6 @@ impl SpendLimiter {
         Self { budget, state: Mutex::default() }
     }
 
-    /// What may be spent.
     pub const fn budget(&self) -> Budget {
         self.budget
     }

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// What is kept of a response besides its body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseMeta {
-    /// HTTP status.
     pub status: u16,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -26,7 +25,6 @@ pub struct ResponseMeta {
     pub dialect: DialectName,
     /// Version of the parser that read it first.
     pub parser_version: u32,
-    /// Tokens as reported.
     pub usage: Option<TokenUsage>,
     /// Counts as reported that cannot be those of this request and answer: they are not plausible, and not believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +111,6 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
     blocks
 }
 
-/// A stored manifest.
 pub fn manifest(rows: &dyn TreeReader, digest: Digest) -> Result<Option<Manifest>, RowError> {
     let Some(bytes) = rows.manifest(digest)? else { return Ok(None) };
     Manifest::from_bytes(&bytes).map(Some).map_err(|error| RowError::Store(Box::new(error)))

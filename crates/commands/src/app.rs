@@ -23,7 +23,6 @@ use crate::frontend::{Frontend, Shown};
 use crate::rights::Asker;
 use crate::settings::Settings;
 
-/// Finds models by name.
 pub trait Models: Send + Sync {
     /// The model of this name (`PROVIDER/NAME`, `script:FILE`), or the default.
     ///
@@ -59,7 +58,6 @@ pub struct Workspace {
     pub key: String,
     /// Its folder by canonical path, whether or not it is loaded or there.
     pub folder: Option<PathBuf>,
-    /// How it was chosen.
     pub arrival: Option<WorkspaceOrigin>,
     /// Its folder, where what it brings may be loaded.
     pub root: Option<workspace::Root>,
@@ -71,13 +69,10 @@ pub struct Workspace {
 
 /// What commands work on: the services of an open home, and what an invocation of the program chose.
 pub struct App {
-    /// Services of the home.
     pub runtime: Runtime,
     /// Files of the store, which nothing else here may open.
     pub guard: StoreGuard,
-    /// Models.
     pub models: Arc<dyn Models>,
-    /// The workspace.
     pub workspace: Workspace,
     /// Presets, limits.
     pub settings: Settings,

@@ -20,7 +20,6 @@ use crate::rights::Asker;
 /// Rows of usage read at a time.
 const PAGE: usize = 1_000;
 
-/// Runs it.
 pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<CommandOutcome, CommandError> {
     let now = app.now();
     let (today, month) = (start_of_day(now), start_of_month(now));
@@ -80,7 +79,6 @@ pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Command
     }))
 }
 
-/// Usage under one key.
 struct Sum {
     usage: GenerationCost,
     /// Written to caches; none where that is not known of some of it.

@@ -17,9 +17,7 @@ use crate::settings::size;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
-    /// A stable name.
     pub code: &'static str,
-    /// What and why.
     pub message: String,
     /// What to do; may be empty.
     pub hint: String,

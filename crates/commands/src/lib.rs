@@ -1,7 +1,7 @@
 //! The one table of commands.
 //!
 //! A command is typed arguments, the right it needs, and a typed result. Every surface (command line, slash
-//! commands, HTTP, MCP, the agent's own tools) renders the same [`Command`] and [`Outcome`]; the check of rights
+//! commands, HTTP, MCP, the agent's own tools) renders the same [`Command`] and [`CommandOutcome`]; the check of rights
 //! is here ([`App::run`]), not in the surface (spec: security §5).
 //!
 //! Entry points: [`table`] for what there is, [`slash`] for what may be typed into a conversation, [`App`] for what it

@@ -16,7 +16,6 @@ const QUESTION: &str = "Answer with one word: what colour is a clear sky?";
 /// Longest answer, in tokens.
 const MAX_TOKENS: u32 = 16;
 
-/// Asks a model.
 pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome, CommandError> {
     let model = app.models.find(name.or(app.settings.model.as_deref()))?;
     let question = ChatPart::User(TextPart::new(PartId(0), QUESTION));

@@ -139,15 +139,12 @@ impl CommandOutcome {
     }
 }
 
-/// It was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Done {
-    /// Always true.
     pub ok: bool,
 }
 
 impl Done {
-    /// It was done.
     pub const fn outcome() -> CommandOutcome {
         CommandOutcome::Done(Self { ok: true })
     }

@@ -3,13 +3,10 @@
 use serde::{Deserialize, Serialize};
 use store::{Principal, Scope};
 
-/// What a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Right {
-    /// Looks.
     Read,
-    /// Changes text.
     Write,
     /// Asks a model, runs something.
     Act,

@@ -35,11 +35,9 @@ pub enum SlashCommand {
         /// Its name, without the slash.
         topic: Option<String>,
     },
-    /// Where the conversation stands.
     Status,
     /// What the model was sent last and would be sent next.
     Context {
-        /// How it is shown.
         form: ContextForm,
     },
     /// Begins anew, in this session or in another one.
@@ -49,7 +47,6 @@ pub enum SlashCommand {
     },
     /// Gives the session another name.
     Rename {
-        /// The new one.
         to: String,
     },
     /// Goes on in another session, or in a fork.
@@ -59,19 +56,16 @@ pub enum SlashCommand {
     },
     /// Goes on beside what is here, which stays as it is.
     Fork {
-        /// Its name.
         name: Option<String>,
     },
     /// Says something said before in other words.
     Edit {
         /// The node of what was said; the last thing said, if none.
         node: Option<String>,
-        /// What is said instead.
         text: String,
     },
     /// Takes the last thing back.
     Undo,
-    /// Does it again.
     Redo,
     /// Has what was said early leave the window.
     Compact {
@@ -82,22 +76,18 @@ pub enum SlashCommand {
     Reload,
     /// Sends a file along with the next thing that is said; takes back those that wait, if none is named.
     File {
-        /// Its path.
         path: Option<PathBuf>,
     },
     /// Asks another model from now on; shows the present one, if none is named.
     Model {
-        /// Its name.
         name: Option<String>,
     },
     /// Has the model think more or less from now on; shows how much it does, if nothing is said.
     Think {
-        /// How much.
         think: Option<Think>,
     },
     /// How full the window is, and what fills it.
     Zone,
-    /// Verifies the session's tree.
     Verify,
     /// Writes the conversation to a new file.
     Export {
@@ -110,10 +100,8 @@ pub enum SlashCommand {
     Stop,
     /// Says something once what is under way is done.
     Queue {
-        /// What.
         text: String,
     },
-    /// Ends the conversation.
     Quit,
 }
 
@@ -124,9 +112,7 @@ pub struct SlashSpec {
     pub name: &'static str,
     /// Its arguments, as help shows them.
     pub arguments: &'static str,
-    /// The right it needs.
     pub right: Right,
-    /// What it does.
     pub help: &'static str,
     /// What its argument may be.
     pub candidates: Candidates,

@@ -6,7 +6,6 @@ use text::terminal::one_line;
 
 use crate::args::think::Think;
 
-/// A word for it.
 pub const fn word(thinking: Thinking) -> &'static str {
     match thinking {
         Thinking::Off => "off",

@@ -20,11 +20,8 @@ use crate::rights::Asker;
 /// A folder that was looked at; nothing of it is loaded by that.
 #[derive(Debug)]
 pub struct InspectedFolder {
-    /// The folder.
     pub root: Root,
-    /// Which one it is.
     pub id: WorkspaceId,
-    /// What it would load.
     pub inventory: Inventory,
 }
 

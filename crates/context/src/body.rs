@@ -39,11 +39,9 @@ pub struct BodyDelta {
 /// An earlier request of the session.
 #[derive(Debug, Clone, Copy)]
 pub struct EarlierRequest<'a> {
-    /// Digest of its manifest.
     pub manifest: Digest,
     /// How its body is stored.
     pub stored: &'a StoredBody,
-    /// The body.
     pub body: &'a [u8],
 }
 

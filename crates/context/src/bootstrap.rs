@@ -25,7 +25,6 @@ pub const LEAST: usize = 400;
 pub struct BootFile {
     /// Its name, as `AGENTS.md`.
     pub name: String,
-    /// Its text.
     pub text: String,
     /// Digest of its bytes.
     pub digest: Digest,
@@ -48,7 +47,6 @@ pub struct Bootstrap {
     pub tools_asked: bool,
     /// The skills it may read.
     pub skills: Option<SkillsIndex>,
-    /// What is remembered.
     pub memory: Option<Memory>,
     /// What becomes of a file that changes in mid-session.
     pub changed_files: ChangedFiles,
@@ -59,7 +57,6 @@ pub struct Bootstrap {
 /// A file as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrimmedFile<'a> {
-    /// The file.
     pub file: &'a BootFile,
     /// What is sent of it.
     pub text: String,

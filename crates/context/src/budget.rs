@@ -8,9 +8,7 @@ pub const MARGIN: u64 = 1_024;
 /// The tokens of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenBudget {
-    /// The model's effective window.
     pub window: u64,
-    /// Kept for the answer.
     pub reserved_output: u64,
     /// What the request may have.
     pub budget: u64,

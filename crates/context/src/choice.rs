@@ -27,7 +27,6 @@ const FIRST_TURN: u64 = 4;
 /// Tokens kept free for notices that are short.
 const NOTICES: u64 = 256;
 
-/// A request under way.
 pub(crate) struct WindowChoice<'a> {
     pub(crate) rows: &'a dyn TreeReader,
     pub(crate) request: &'a DialogueRequest,
@@ -52,7 +51,6 @@ pub(crate) struct Chosen {
     pub(crate) first: Vec<Spoken>,
     /// What is shown for the first time.
     pub(crate) injected: Vec<Injection>,
-    /// Lines for the owner.
     pub(crate) notices: Vec<String>,
     /// Files that have changed and are not told of.
     pub(crate) untold: Vec<RequestPiece>,

@@ -10,9 +10,7 @@ use crate::zone::Zone;
 
 /// Nodes that are looked at.
 const NODES: usize = 40;
-/// Answers that are compared.
 const ANSWERS: usize = 4;
-/// Questions that are compared.
 const QUESTIONS: usize = 12;
 /// Characters of a text that are compared.
 const CHARS: usize = 1_500;

@@ -11,12 +11,10 @@ pub enum CoveredBy {
     Observed(Seq),
     /// The plain fallback, up to an entry of the ledger.
     Fallback(Seq),
-    /// Nothing.
     Nothing,
 }
 
 impl CoveredBy {
-    /// In a word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Observed(_) => "observed",

@@ -34,17 +34,14 @@ use crate::trim::Strategy;
 /// What a turn is asked with.
 #[derive(Debug, Clone)]
 pub struct DialogueRequest {
-    /// The view.
     pub view: ViewName,
     /// Where to answer; the view's tip, if none.
     pub from: Option<PositionId>,
-    /// Who is asked.
     pub target: TargetModel,
     /// The tokens it may have.
     pub budget: TokenBudget,
     /// What there is to stand above the cache boundary.
     pub bootstrap: Arc<Bootstrap>,
-    /// The request before it.
     pub previous: Previous,
     /// What is to be shown, unless it stands in the window.
     pub offers: Vec<Offer>,
@@ -86,7 +83,6 @@ pub struct Dependencies<'a> {
     pub estimator: &'a Estimator,
     /// What remembers the nodes that are not sent.
     pub coverage: &'a dyn Coverage,
-    /// Where pictures come from.
     pub pictures: &'a dyn Pictures,
 }
 

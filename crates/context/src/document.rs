@@ -24,7 +24,6 @@ use crate::tail::Tail;
 /// What a continuation is asked with.
 #[derive(Debug, Clone)]
 pub struct DocumentRequest {
-    /// The view.
     pub view: ViewName,
     /// Where to continue; the view's tip, if none.
     pub from: Option<PositionId>,

@@ -1,7 +1,7 @@
 //! Tokens, estimated from characters (spec: context §4).
 //!
 //! A linear model over counts by character class, places where tokenizers cut first, messages and schemas. Its weights begin as priors of the
-//! tokenizer's family and are fitted to what the provider reports ([`crate::Fit`]); a safety factor on top keeps
+//! tokenizer's family and are fitted to what the provider reports ([`crate::Calibration`]); a safety factor on top keeps
 //! it on the upper side. The fit is named in the manifest, so that an old estimate can be told from a new one.
 
 use model::{ChatPart, Prompt};
@@ -16,9 +16,7 @@ pub const FEATURES: usize = 12;
 pub struct Features {
     /// Characters by class, of everything but schemas.
     pub counts: ClassCounts,
-    /// Messages.
     pub messages: u64,
-    /// Characters of tool schemas.
     pub schema_chars: u64,
 }
 
@@ -87,12 +85,10 @@ impl Features {
 /// A linear estimate of tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimator {
-    /// The fit's name.
     pub fit: String,
     /// Tokens a character of each class: Latin letters, digits, spaces, punctuation, CJK, other scripts, emoji; and
     /// tokens a run, a gap and a hump ([`ClassCounts`]).
     pub weights: [f64; 10],
-    /// Tokens a message.
     pub message: f64,
     /// Tokens a character of a tool's schema.
     pub schema: f64,
@@ -152,7 +148,6 @@ impl Estimator {
         self.safely(weighted)
     }
 
-    /// Tokens of a text.
     pub fn of(&self, text: &str) -> u64 {
         self.of_counts(&ClassCounts::of(text))
     }

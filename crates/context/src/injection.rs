@@ -14,11 +14,9 @@ use crate::zone::Zone;
 pub struct Offer {
     /// What it is about: `zone`, `file:AGENTS.md`, `card:ID`. Without `#`.
     pub topic: String,
-    /// Which version of that.
     pub version: String,
     /// How far it is believed.
     pub trust: Trust,
-    /// The text.
     pub text: String,
 }
 
@@ -59,7 +57,6 @@ impl Offer {
         Self { topic, version, trust: Trust::Owner, text }
     }
 
-    /// How it is stored.
     pub(crate) fn source(&self) -> String {
         format!("{}#{}", self.topic, self.version)
     }

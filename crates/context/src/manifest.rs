@@ -8,7 +8,6 @@ use crate::body::StoredBody;
 use crate::budget::TokenBudget;
 use crate::segment::Segment;
 
-/// The version written now.
 pub const VERSION: u32 = 1;
 
 /// How a document is continued: a fact of the model (spec: context §7).
@@ -39,13 +38,9 @@ impl ContinuationForm {
 /// A stretch of the path that was sent. History has O(runs) entries, never O(nodes).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathRun {
-    /// First position.
     pub from: PositionId,
-    /// Last position.
     pub to: PositionId,
-    /// Positions.
     pub count: u64,
-    /// Characters sent.
     pub chars: u64,
     /// Tokens, estimated.
     pub tokens: u64,
@@ -79,20 +74,16 @@ pub struct CallCut {
 pub enum KeptCallPart {
     /// The call, and the head and the tail of its result.
     Shortened,
-    /// Neither call nor result.
     Nothing,
 }
 
 /// The model a request went to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRef {
-    /// Its provider.
     pub provider: String,
-    /// Its name.
     pub name: String,
     /// The dialect of the body.
     pub dialect: model::DialectName,
-    /// Where text goes.
     pub place: model::ModelPlace,
 }
 
@@ -110,17 +101,12 @@ pub struct RequestTarget {
 /// Everything known of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this form.
     pub version: u32,
     /// What the request is for.
     pub purpose: Purpose,
-    /// The tree.
     pub tree: TreeId,
-    /// The view.
     pub view: ViewName,
-    /// The model.
     pub model: ModelRef,
-    /// How it is sent.
     pub endpoint: RequestTarget,
     /// How a document is continued; none in a dialogue.
     pub way: Option<ContinuationForm>,

@@ -7,7 +7,6 @@ const MOST: usize = 14_000;
 /// Most characters of facts and observations together.
 const TOGETHER: usize = 20_000;
 
-/// What is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// Facts and whatever else stands in the file besides observations.
@@ -18,10 +17,8 @@ pub struct Memory {
     pub trust: Trust,
 }
 
-/// An observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// What was observed.
     pub text: String,
     /// What it is worth: the least gives way first, of equals the older one.
     pub value: i64,

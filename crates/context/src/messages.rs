@@ -14,7 +14,6 @@ use crate::segment::{Kind, SegmentOutcome, Source};
 pub(crate) struct Messages<'b, 'e> {
     pub(crate) build: &'b mut Build<'e>,
     pub(crate) list: Vec<ChatPart>,
-    /// Where pictures come from.
     pictures: &'b dyn Pictures,
     /// Pictures and sounds that could not be read.
     pub(crate) unread: u64,

@@ -72,7 +72,6 @@ impl Pairs {
         self.cuts.get(&(spoken[pair.call.0].position.id, pair.number)).copied()
     }
 
-    /// Cuts a call.
     pub(crate) fn set(&mut self, spoken: &[Spoken], pair: &Pair, kept: KeptCallPart) {
         self.cuts.insert((spoken[pair.call.0].position.id, pair.number), kept);
     }

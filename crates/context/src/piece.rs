@@ -13,13 +13,9 @@ use crate::segment::{Kind, SegmentOutcome, Source};
 pub struct RequestPiece {
     /// The parts of the prompt it is made of, first to last; they stand next to one another.
     pub parts: Vec<PartId>,
-    /// What it is.
     pub kind: Kind,
-    /// Where it comes from.
     pub source: Source,
-    /// Why it is there.
     pub reason: String,
-    /// Characters.
     pub chars: u64,
     /// Tokens, estimated.
     pub tokens: u64,
@@ -27,7 +23,6 @@ pub struct RequestPiece {
     pub stable: bool,
     /// How far it is believed.
     pub trust: Option<Trust>,
-    /// What became of it.
     pub decision: SegmentOutcome,
 }
 
@@ -67,10 +62,8 @@ impl Owners {
     }
 }
 
-/// A request put together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assembled {
-    /// What is sent.
     pub prompt: Prompt,
     /// Its pieces, in order, and those that were left out.
     pub pieces: Vec<RequestPiece>,
@@ -118,11 +111,9 @@ pub enum ContextError {
         "{what} needs about {needed} tokens and may have {budget}: shorten it, or use a model with a larger window"
     )]
     TooLong {
-        /// What does not fit.
         what: String,
         /// Tokens it needs, estimated.
         needed: u64,
-        /// Tokens it may have.
         budget: u64,
     },
     /// There is nothing to continue.
@@ -137,7 +128,6 @@ pub enum ContextError {
     /// The bytes of the request are not covered by its segments; nothing was sent.
     #[error("bytes {from} to {to} of the request have no segment: this is a defect, please report it")]
     Uncovered {
-        /// First byte.
         from: u64,
         /// The byte behind the last.
         to: u64,
@@ -145,7 +135,6 @@ pub enum ContextError {
 }
 
 impl ContextError {
-    /// A stable code.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Rows(_) => "store",

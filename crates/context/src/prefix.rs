@@ -39,15 +39,11 @@ pub struct Prefix {
 /// A text above the boundary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrozenText {
-    /// What it is.
     pub kind: Kind,
-    /// Where it comes from.
     pub source: Source,
-    /// Why it is there.
     pub reason: String,
     /// How far it is believed.
     pub trust: Trust,
-    /// What became of it.
     pub decision: SegmentOutcome,
     /// The text, as it is sent.
     pub text: String,
@@ -56,9 +52,7 @@ pub struct FrozenText {
 /// Something that is not above the boundary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NotSent {
-    /// What it is.
     pub kind: Kind,
-    /// Where it comes from.
     pub source: Source,
     /// Why it is not sent.
     pub why: String,

@@ -17,7 +17,6 @@ use crate::tools::{LEAST_WINDOW, MOST_TOOLS, SCHEMA_SHARE, offered};
 pub(crate) struct PrefixBuilder<'a> {
     boot: &'a Bootstrap,
     estimator: &'a Estimator,
-    /// Tokens it may have.
     share: u64,
     /// Boot files, and the file of memory as one of them.
     files: Vec<BootFile>,

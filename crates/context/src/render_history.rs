@@ -24,7 +24,6 @@ pub trait Pictures {
     fn media(&self, blob: Digest) -> Option<Media>;
 }
 
-/// No picture is there.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPictures;
 
@@ -74,7 +73,6 @@ pub(crate) enum Line {
     Result { call: String, status: ToolStatus, text: String, media: Vec<Showing> },
 }
 
-/// What a node says.
 #[derive(Debug)]
 pub(crate) struct Spoken {
     pub(crate) position: Position,
@@ -89,9 +87,7 @@ pub(crate) struct Spoken {
     pub(crate) injections: Vec<Injection>,
     /// Tokens of all of it, injections included.
     pub(crate) tokens: u64,
-    /// Tokens of the injections.
     pub(crate) told: u64,
-    /// Characters of its text.
     pub(crate) chars: u64,
     /// Pictures and sounds that are not sent.
     pub(crate) unseen: u64,
@@ -103,7 +99,6 @@ impl Spoken {
         self.position.role == Some(Role::User) && !self.excluded
     }
 
-    /// Whether it says something.
     pub(crate) fn says(&self) -> bool {
         !self.excluded && (!self.lines.is_empty() || !self.injections.is_empty())
     }

@@ -22,9 +22,7 @@ use crate::trim::Strategy;
 /// What is held to of a request that is repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayConstraints {
-    /// Where its window began.
     pub(crate) start: Option<TextOffset>,
-    /// How it was cut.
     strategy: Strategy,
     /// What was shown in it: node and place among those of the node.
     shown: BTreeSet<(NodeId, u32)>,
@@ -64,7 +62,6 @@ impl ReplayConstraints {
         })
     }
 
-    /// How it was cut.
     pub const fn strategy(&self) -> Strategy {
         self.strategy
     }

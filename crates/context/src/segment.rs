@@ -3,33 +3,25 @@
 use loom::{Digest, NodeId, PositionId, Trust};
 use serde::{Deserialize, Serialize};
 
-/// What a segment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Tool schemas.
     Schemas,
     /// Who the agent is, or how it is to continue.
     Identity,
-    /// A file.
     File,
-    /// The list of skills.
     SkillsIndex,
     /// What the last session handed over.
     Handoff,
-    /// Observations and facts.
     Memory,
-    /// Turns of the conversation.
     History,
     /// Something shown once: a card, a notice.
     Injection,
     /// A further source named by the owner.
     ExtraInput,
-    /// The tree's head.
     Head,
     /// The text of the document.
     Document,
-    /// The tree's note.
     Note,
     /// Text that is not committed yet.
     Buffer,
@@ -46,11 +38,8 @@ pub enum Source {
         /// Index into `runs`.
         run: usize,
     },
-    /// One node.
     Node {
-        /// The node.
         node: NodeId,
-        /// Its position.
         position: PositionId,
     },
     /// A file of the owner's.
@@ -67,7 +56,6 @@ pub enum Source {
     },
     /// Tools, by name.
     Tools {
-        /// Their names.
         names: Vec<String>,
     },
     /// Something shown with a node, from then on sent again unchanged.
@@ -83,7 +71,6 @@ pub enum Source {
     WorkingBuffer,
     /// A text of the product itself, by name.
     Product {
-        /// Its name.
         name: String,
     },
     /// The form of the dialect.
@@ -110,7 +97,6 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentOutcome {
-    /// It was sent.
     Sent,
     /// Part of it was sent.
     Trimmed {
@@ -119,9 +105,7 @@ pub enum SegmentOutcome {
         /// What was sent of it, characters.
         to: u64,
     },
-    /// It was not sent.
     LeftOut {
-        /// Why not.
         why: String,
     },
 }
@@ -129,12 +113,9 @@ pub enum SegmentOutcome {
 /// One piece of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// What it is.
     pub kind: Kind,
-    /// Where it comes from.
     #[serde(flatten)]
     pub source: Source,
-    /// Why it is there.
     pub reason: String,
     /// Characters, measured.
     pub chars: u64,
@@ -146,6 +127,5 @@ pub struct Segment {
     pub stable: bool,
     /// How far it is believed; none for framing.
     pub trust: Option<Trust>,
-    /// What became of it.
     pub decision: SegmentOutcome,
 }

@@ -17,9 +17,7 @@ const QUESTION: usize = 4;
 /// What was said lately, oldest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecentTurns<'a> {
-    /// Answers of the model.
     pub answers: &'a [&'a str],
-    /// What the owner said.
     pub questions: &'a [&'a str],
     /// Name and arguments of calls that failed, in the form in which they are compared.
     pub failed_calls: &'a [&'a str],

@@ -7,10 +7,8 @@ pub struct SkillsIndex {
     pub entries: Vec<SkillEntry>,
 }
 
-/// A skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillEntry {
-    /// Its name.
     pub name: String,
     /// When it is of use.
     pub description: String,
@@ -21,13 +19,9 @@ pub struct SkillEntry {
 /// How much of the list is sent, from the most to the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
-    /// Everything.
     Whole,
-    /// Short descriptions.
     Short,
-    /// Names and files.
     Names,
-    /// Nothing.
     Nothing,
 }
 
@@ -35,7 +29,6 @@ pub(crate) enum Listed {
 const SHORT: usize = 80;
 
 impl Listed {
-    /// The next smaller form.
     pub(crate) const fn less(self) -> Self {
         match self {
             Self::Whole => Self::Short,

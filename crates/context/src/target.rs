@@ -9,17 +9,12 @@ const BYTES_OF_A_SOUND_TOKEN: u64 = 250;
 /// The model a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetModel {
-    /// Who serves it.
     pub provider: String,
     /// The dialect it is asked in.
     pub dialect: DialectName,
-    /// Its name.
     pub model: String,
-    /// Whether it calls tools.
     pub tools: bool,
-    /// Whether it takes pictures.
     pub pictures: bool,
-    /// Whether it takes sounds.
     pub sounds: bool,
 }
 

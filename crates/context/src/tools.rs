@@ -16,12 +16,9 @@ pub const SCHEMA_SHARE: u64 = 10;
 /// A window with fewer tokens gets no tools by itself.
 pub const LEAST_WINDOW: u64 = 16_000;
 
-/// A tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: String,
-    /// What it does.
     pub description: String,
     /// JSON schema of its arguments.
     pub parameters: Value,

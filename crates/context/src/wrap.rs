@@ -29,7 +29,6 @@ pub enum WrapMode {
 pub struct Load {
     /// The model's window, tokens.
     pub window: u64,
-    /// Tokens used.
     pub used: u64,
     /// Tokens the next session would start with, its hand-over included.
     pub fresh: u64,
@@ -47,7 +46,6 @@ pub enum WrapDecision {
     No,
     /// The owner is asked whether to hand over.
     Ask,
-    /// It is handed over.
     Do,
     /// Handing over would not help: the largest sources are shown, once.
     FixedLoad,

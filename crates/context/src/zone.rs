@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Zone {
-    /// Under a quarter.
     Green,
     /// From a quarter to two fifths.
     Yellow,
     /// From two fifths to a half.
     Orange,
-    /// Over a half.
     Red,
 }
 
@@ -29,7 +27,6 @@ impl Zone {
         }
     }
 
-    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Green => "green",

@@ -97,7 +97,6 @@ pub(crate) struct Invocation<'a> {
     pub(crate) paths: &'a InvocationPaths,
     /// What it needs of the workspace.
     pub(crate) need: WorkspaceNeed,
-    /// What it waits on.
     pub(crate) runtime: &'a tokio::runtime::Runtime,
     /// What `--model` says.
     pub(crate) named: Option<&'a str>,

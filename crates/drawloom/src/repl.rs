@@ -62,7 +62,6 @@ pub(crate) struct Repl<'a> {
     pub(crate) app: Arc<App>,
     /// Whoever sits at the terminal.
     pub(crate) person: Arc<Terminal>,
-    /// How things are printed.
     pub(crate) output: Output,
     /// Where things are, for `/doctor`.
     pub(crate) paths: &'a InvocationPaths,

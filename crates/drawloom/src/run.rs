@@ -9,6 +9,7 @@ use clap::{CommandFactory as _, Parser as _};
 use commands::args::context::ContextCommand;
 use commands::args::maintenance::Restore;
 use commands::args::model::ModelCommand;
+use commands::args::tree::TreeCommand;
 use commands::maintenance::RestoreTo;
 use commands::{Asker, Command, CommandError, CommandOutcome, Right};
 use model::{Cancel, Clock};
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
         Action::Command(command) => *command,
     };
+    let command = with_colors(command, output);
     let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
     let model = match (model, model_file) {
         (None, Some(file)) => Some(named_file(&file)?),
@@ -206,4 +208,14 @@ fn with_store(
         CommandEnd::Done(()) => code,
         CommandEnd::Interrupted(_) => Ok(INTERRUPTED),
     }
+}
+
+/// A command whose colours say who wrote what has to find that out.
+fn with_colors(mut command: Command, output: &Output) -> Command {
+    if let Command::Tree(TreeCommand::Text(text)) = &mut command
+        && output.color()
+    {
+        text.authors = true;
+    }
+    command
 }

@@ -25,7 +25,6 @@ use workspace::{FileArgument, FileError, StoreGuard};
 /// The terminal of the process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
 
-/// Whoever started the program.
 pub(crate) struct Terminal {
     quiet: bool,
     verbose: bool,

@@ -126,7 +126,7 @@ impl Engine {
         &self.info
     }
 
-    /// The prompt of a conversation, up to where the answer begins. Every message is one [`Piece::Text`], in
+    /// The prompt of a conversation, up to where the answer begins. Every message is one [`PromptPiece::Text`], in
     /// order; to continue a given beginning of the answer, append it as another.
     ///
     /// # Errors

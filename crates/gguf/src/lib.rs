@@ -9,7 +9,7 @@
 //! - **A file is untrusted** (spec: security §24). The header is read within limits; every way in which a
 //!   file can be wrong is a [`LoadError`] with a name. A chat template in a file is never run: two families have
 //!   [templates](ChatTemplate) of ours, and a model of any other family continues raw text.
-//! - **Text of a message stays text.** A prompt is made of [`Piece`]s; only those of the template become control
+//! - **Text of a message stays text.** A prompt is made of [`PromptPiece`]s; only those of the template become control
 //!   tokens.
 //! - **Nothing is computed twice.** Keys and values of earlier jobs are kept within a bound of memory, and a
 //!   job begins at the longest beginning it shares with one of them, wherever that ends. Siblings of a loom

@@ -36,7 +36,6 @@ impl Architecture {
     }
 }
 
-/// Shape of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ModelConfig {
     pub(crate) family: Architecture,

@@ -4,7 +4,6 @@
 
 use crate::error::RunError;
 
-/// Parameters of sampling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplingParams {
     /// 0 takes the likeliest token always; 1 draws by the model's own probabilities.

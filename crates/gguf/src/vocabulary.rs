@@ -51,7 +51,6 @@ enum TokenKind {
     Unused,
 }
 
-/// Vocabulary of a model.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     /// Bytes each token stands for.

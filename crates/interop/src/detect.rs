@@ -39,7 +39,6 @@ pub enum Unknown {
     /// There is nothing in it.
     #[error("the file is empty")]
     Empty,
-    /// Unknown format.
     #[error(
         "the file begins {beginning:?}, as none of the formats that can be read ({known}): name one with --as"
     )]

@@ -57,7 +57,6 @@ pub enum ImportChange {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportPlan {
-    /// Change of the rows.
     pub change: ImportChange,
     /// Positions and nodes that are here already.
     pub skipped: u64,

@@ -1,6 +1,6 @@
 //! Importers and exporters: how a tree leaves a home, and how one arrives.
 //!
-//! All functions are synchronous and work over readers, writers and [`loom::Rows`]: there is no file, no
+//! All functions are synchronous and work over readers, writers and [`loom::TreeReader`]: there is no file, no
 //! clock and no store. What is written streams, page by page, so that an export never holds a tree in memory.
 //! What is read is taken for hostile: every line is bounded before it is parsed, every record is checked
 //! before it is believed, and everything a file says about itself is history, never an order.

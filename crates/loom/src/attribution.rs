@@ -23,9 +23,7 @@ pub struct AuthorSpan {
     pub to: usize,
     /// The version that introduced it; of another node where it is quoted.
     pub node: NodeId,
-    /// Its author's name.
     pub author: String,
-    /// Its author's kind.
     pub kind: AuthorKind,
 }
 

@@ -11,9 +11,7 @@ use crate::id::{NodeId, PositionId, Seq, ViewName};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpTarget {
-    /// A position.
     Position(PositionId),
-    /// One version.
     Version(NodeId),
 }
 
@@ -32,77 +30,37 @@ pub enum CellKey {
     /// How many paragraphs before the end the note stands: [`CellValue::Number`].
     NoteDepth,
     /// A view exists: [`CellValue::Text`] names its agent.
-    View {
-        /// The view.
-        view: ViewName,
-    },
+    View { view: ViewName },
     /// The end of a view's path: [`CellValue::Position`].
-    Tip {
-        /// The view.
-        view: ViewName,
-    },
+    Tip { view: ViewName },
     /// Where the view's window starts, if it was moved: [`CellValue::Place`].
-    WindowStart {
-        /// The view.
-        view: ViewName,
-    },
+    WindowStart { view: ViewName },
     /// The version a view shows at a position: [`CellValue::Node`].
-    Selected {
-        /// The view.
-        view: ViewName,
-        /// The position.
-        position: PositionId,
-    },
+    Selected { view: ViewName, position: PositionId },
     /// The tip a view had below a position when it left it: [`CellValue::Position`].
     LastTip {
-        /// The view.
         view: ViewName,
         /// The sibling that was left.
         position: PositionId,
     },
     /// Drift accepted at or below a position: [`CellValue::Keep`].
-    Keep {
-        /// The view.
-        view: ViewName,
-        /// The position.
-        position: PositionId,
-    },
+    Keep { view: ViewName, position: PositionId },
     /// Hidden by the owner: [`CellValue::Set`].
-    Pruned {
-        /// What is hidden.
-        target: OpTarget,
-    },
+    Pruned { target: OpTarget },
     /// Left out of the context: [`CellValue::Set`].
-    Excluded {
-        /// What is left out.
-        target: OpTarget,
-    },
+    Excluded { target: OpTarget },
     /// A bookmark and its title: [`CellValue::Text`].
-    Bookmark {
-        /// The position.
-        position: PositionId,
-    },
+    Bookmark { position: PositionId },
     /// A tag: [`CellValue::Set`].
-    Tag {
-        /// The position.
-        position: PositionId,
-        /// The tag.
-        tag: String,
-    },
+    Tag { position: PositionId, tag: String },
     /// A draft that an operation took or gave back: [`CellValue::Draft`].
-    Draft {
-        /// The view.
-        view: ViewName,
-        /// Which draft.
-        slot: Slot,
-    },
+    Draft { view: ViewName, slot: Slot },
 }
 
 /// How far a `keep` reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepScope {
-    /// This position alone.
     Here,
     /// This position and all below.
     Below,
@@ -111,7 +69,6 @@ pub enum KeepScope {
 /// A place in the text of a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextOffset {
-    /// The position.
     pub position: PositionId,
     /// Byte offset in the text shown there.
     pub at: u64,
@@ -121,22 +78,17 @@ pub struct TextOffset {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CellValue {
-    /// Nothing.
     #[default]
     None,
     /// A flag that is up.
     Set,
-    /// A position.
     Position(PositionId),
-    /// A node.
     Node(NodeId),
     /// A place in the text shown at a position.
     Place(TextOffset),
     /// An accepted drift: choices newer than the operation that set it count as drift again.
     Keep(KeepScope),
-    /// A text.
     Text(String),
-    /// A number.
     Number(u64),
     /// A draft whose text is that of nodes, one after another: those a commit made of it.
     Draft {
@@ -148,22 +100,18 @@ pub enum CellValue {
 }
 
 impl CellValue {
-    /// The position it holds.
     pub const fn as_position(&self) -> Option<PositionId> {
         if let Self::Position(id) = self { Some(*id) } else { None }
     }
 
-    /// The node it holds.
     pub const fn as_node(&self) -> Option<NodeId> {
         if let Self::Node(id) = self { Some(*id) } else { None }
     }
 
-    /// The place it holds.
     pub const fn as_place(&self) -> Option<TextOffset> {
         if let Self::Place(place) = self { Some(*place) } else { None }
     }
 
-    /// The text it holds.
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
@@ -173,7 +121,6 @@ impl CellValue {
         matches!(self, Self::Set)
     }
 
-    /// Whether it holds nothing.
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
@@ -182,7 +129,6 @@ impl CellValue {
 /// A cell as stored: its value and the operation that set it last (0: never).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cell {
-    /// Its value.
     pub value: CellValue,
     /// The operation that set it.
     pub seq: Seq,
@@ -191,11 +137,9 @@ pub struct Cell {
 /// One change of one cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellChange {
-    /// The cell.
     pub key: CellKey,
     /// What it must hold for the change to apply.
     pub old: CellValue,
-    /// What it holds afterwards.
     pub new: CellValue,
 }
 
@@ -245,21 +189,16 @@ impl fmt::Display for OpTarget {
 /// Which cells of a tree a reader wants as a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellScope {
-    /// Every view.
     Views,
     /// The versions a view selected.
     Selected(ViewName),
     /// The keeps of a view.
     Keeps(ViewName),
-    /// Everything pruned.
     Pruned,
-    /// Everything excluded.
     Excluded,
-    /// Every bookmark.
     Bookmarks,
     /// The tags of one position.
     Tags(PositionId),
-    /// Every tag.
     AllTags,
 }
 

@@ -11,9 +11,7 @@ use crate::digest::Digest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It ran and answered.
     Ok,
-    /// It ran and failed.
     Error,
     /// Policy or a person said no.
     Denied,
@@ -27,12 +25,9 @@ pub enum ToolStatus {
 pub enum Block {
     /// Plain text, white space kept byte for byte.
     Text {
-        /// The text.
         text: String,
     },
-    /// A model's thinking.
     Thinking {
-        /// The text shown.
         text: String,
         /// What the provider wants back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,40 +44,28 @@ pub enum Block {
     Audio {
         /// SHA-256 of the bytes.
         blob: Digest,
-        /// Media type.
         mime: String,
     },
     /// A model's call of a tool.
     ToolCall {
-        /// Pairs call and result.
         id: String,
-        /// The tool.
         name: String,
-        /// Its arguments.
         arguments: Value,
     },
-    /// What a tool answered.
     ToolResult {
-        /// The call it answers.
         call_id: String,
-        /// How it ended.
         status: ToolStatus,
-        /// The answer.
         blocks: Vec<Block>,
     },
     /// What one provider wants back, sent only to the dialect and model it came from.
     Opaque {
-        /// The dialect.
         dialect: String,
-        /// The model.
         model: String,
-        /// Its own form.
         json: Value,
     },
 }
 
 impl Block {
-    /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }

@@ -55,7 +55,6 @@ pub enum SpliceError {
 /// Splices kept before the oldest are folded into the base.
 pub const MAX_SPLICES: usize = 256;
 
-/// A draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
     /// The version it edits; none for the working buffer, and for a pending edit that holds nothing but
@@ -67,9 +66,7 @@ pub struct Draft {
     pub splices: Vec<Splice>,
     /// What was undone, the latest last.
     pub undone: Vec<Splice>,
-    /// Counts every change.
     pub revision: u64,
-    /// The text now.
     pub text: String,
 }
 

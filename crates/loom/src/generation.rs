@@ -21,18 +21,13 @@ pub enum Purpose {
     /// A turn of a conversation, or a continuation of a document.
     #[default]
     Turn,
-    /// Writing observations.
     Observe,
-    /// Condensing observations.
     Reflect,
-    /// Handing a session over.
     Wrap,
-    /// Choosing capability cards.
     Route,
 }
 
 impl Purpose {
-    /// The stored name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Turn => "turn",
@@ -55,7 +50,6 @@ impl fmt::Display for Purpose {
 pub struct Run {
     /// First position, the upper one.
     pub from: PositionId,
-    /// Last position.
     pub to: PositionId,
     /// Digest of what was shown on it.
     pub digest: PathDigest,
@@ -64,13 +58,10 @@ pub struct Run {
 /// The row that is durable, with its manifest, before a request is sent (spec: loom §6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenerationRow {
-    /// Its id.
     pub id: GenerationId,
-    /// Its tree.
     pub tree: TreeId,
     /// The view whose tip follows it.
     pub view: ViewName,
-    /// What it is for.
     pub purpose: Purpose,
     /// Digest of the manifest, which is stored under it.
     pub manifest: Digest,

@@ -90,10 +90,7 @@ macro_rules! id_type {
 }
 pub(crate) use id_type;
 
-id_type!(
-    /// One conversation or document.
-    TreeId
-);
+id_type!(TreeId);
 id_type!(
     /// One immutable content by one author at one position: a version.
     NodeId
@@ -126,7 +123,6 @@ impl ViewName {
     /// The view that comes with every tree.
     pub const MAIN: &'static str = "main";
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

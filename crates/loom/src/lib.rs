@@ -1,16 +1,16 @@
 //! The tree under every conversation and document.
 //!
 //! `loom` is pure: no I/O, no clock, no async. It never holds a tree. An operation is *planned* over a
-//! [`Slice`] of the few rows it reads, and yields a [`Plan`]: rows to insert (never changed again), cells
+//! [`ReadSet`] of the few rows it reads, and yields a [`Plan`]: rows to insert (never changed again), cells
 //! to set (each with the old value it expects) and the operation record that says so. A store applies the
 //! plan in one transaction; a cell that changed meanwhile makes it refuse, and the caller plans again.
-//! Reads ([`path`], [`render`], [`drift`]) are functions over [`Rows`], the small face a store shows from its
+//! Reads ([`path`], [`render`], [`drift`]) are functions over [`TreeReader`], the small face a store shows from its
 //! own threads.
 //!
 //! Why positions and versions: an edit is one insert, whatever hangs below it. A child follows from *any*
 //! version of its parent position, so no edge is ever rewritten (spec: loom §1).
 //!
-//! Entry points: [`plan::plan`] for every change, [`rows::Rows`] for every read, [`verify`] for the proof
+//! Entry points: [`plan::plan`] for every change, [`reader::TreeReader`] for every read, [`verify`] for the proof
 //! that what is stored is complete and agrees with itself.
 
 pub mod attribution;

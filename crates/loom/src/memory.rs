@@ -187,7 +187,6 @@ impl MemoryTree {
         Ok(())
     }
 
-    /// Adds a generation row.
     pub fn add_generation(&mut self, row: GenerationRow) {
         self.generations.insert(row.id, row);
     }
@@ -203,7 +202,6 @@ impl MemoryTree {
         self.nodes.get(&node).map(|row| (row.seq, row.place))
     }
 
-    /// Adds a seal.
     pub fn add_seal(&mut self, seal: Seal) {
         self.seals.push(seal);
     }

@@ -8,22 +8,17 @@ use crate::generation::GenerationId;
 use crate::id::{Millis, NodeId, PositionId, Seq, TreeId};
 use crate::position::Counts;
 
-/// Who writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthorKind {
-    /// A person.
     Human,
-    /// A model.
     Model,
-    /// A tool.
     Tool,
 }
 
 /// The one author of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
-    /// What kind of author.
     pub kind: AuthorKind,
     /// The agent's name: `owner`, `main`, or `import:<digest>/<name>`.
     pub id: String,
@@ -46,13 +41,9 @@ impl Author {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Instructions.
     System,
-    /// The person's side.
     User,
-    /// The model's side.
     Assistant,
-    /// A tool's answer.
     Tool,
 }
 
@@ -64,13 +55,10 @@ pub enum Trust {
     Outside,
     /// A file of a trusted workspace.
     Workspace,
-    /// The agent's own words.
     Agent,
-    /// Typed by the owner.
     Owner,
 }
 
-/// How a completion ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
@@ -78,9 +66,7 @@ pub enum Finish {
     Stop,
     /// The limit of tokens was met.
     Length,
-    /// It calls tools.
     ToolUse,
-    /// The provider withheld it.
     Refused,
     /// Cut off; the exact partial text was kept.
     Interrupted(String),
@@ -90,11 +76,9 @@ pub enum Finish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
-    /// A server elsewhere.
     Remote,
     /// A server or engine on this machine.
     Local,
-    /// The script model.
     Script,
     /// Stored bytes sent again.
     Replay,
@@ -124,26 +108,21 @@ pub struct ModelSource {
     pub model: String,
     /// Dialect, as requested.
     pub dialect: String,
-    /// What answered.
     pub kind: SourceKind,
     /// Digest of the manifest: what was sent.
     pub manifest: Digest,
     /// Digest of the stored response; none for an import without one.
     pub response: Option<Digest>,
-    /// Which part of it.
     pub choice: ResponsePart,
 }
 
 /// Text taken from another node of the same tree, so that its authors stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {
-    /// The node quoted.
     pub node: NodeId,
-    /// Its chain hash.
     pub chain: Digest,
     /// Byte range of its text.
     pub from: u64,
-    /// End of the range.
     pub to: u64,
     /// Byte offset in this node's text at which the quoted text stands.
     pub at: u64,
@@ -170,30 +149,22 @@ pub enum OriginRole {
 /// A source of a node as it was at creation: which version it followed from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The part it plays.
     pub role: OriginRole,
-    /// The node.
     pub node: NodeId,
-    /// Its chain hash.
     pub chain: Digest,
 }
 
 /// A node as planned and stored. Never changed; `forget` and `purge` leave a tombstone ([`NodeRow::purged`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its id.
     pub id: NodeId,
-    /// Its tree.
     pub tree: TreeId,
-    /// Where it stands.
     pub position: PositionId,
-    /// Who wrote it.
     pub author: Author,
     /// The role of its position; none in a document.
     pub role: Option<Role>,
     /// When, for people.
     pub created_at: Millis,
-    /// What it says.
     pub content: Vec<Block>,
     /// The version it was made from, if it is an edit.
     pub edited_from: Option<NodeId>,

@@ -10,11 +10,9 @@ use crate::content::{NotCanonical, canonical};
 use crate::digest::Digest;
 use crate::id::{Millis, NodeId, Seq, TreeId, ViewName};
 
-/// What an operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpKind {
-    /// Made the tree.
     Create,
     /// Made nodes of drafts or given text.
     Commit,
@@ -26,23 +24,16 @@ pub enum OpKind {
     Edit,
     /// Made a sibling inside a passage.
     Branch,
-    /// Moved to a sibling.
     Switch,
-    /// Chose a version.
     Select,
-    /// Moved the tip.
     Move,
-    /// Accepted drift.
     Keep,
     /// Hid a position or version.
     Prune,
-    /// Showed it again.
     Restore,
     /// Left something out of the context.
     Exclude,
-    /// Took it in again.
     Include,
-    /// Moved the window's start.
     Compact,
     /// Set or removed a bookmark.
     Bookmark,
@@ -52,19 +43,13 @@ pub enum OpKind {
     Annotate,
     /// Wrote the tree's head or note.
     Pin,
-    /// Made a view.
     NewView,
-    /// Removed a view.
     DeleteView,
-    /// Changed the title.
     Rename,
-    /// Archived the tree.
     Archive,
     /// Took it out of the archive.
     Unarchive,
-    /// Took an operation back.
     Undo,
-    /// Did it again.
     Redo,
     /// Took nodes from a file.
     Import,
@@ -85,14 +70,12 @@ pub enum TimelineEffect {
     Join(Seq),
     /// It took these back, newest first; `then` is what can be undone next.
     Undo {
-        /// What it took back.
         of: Vec<Seq>,
         /// What can be undone next.
         then: Option<Seq>,
     },
     /// It did again what this undo had taken back; `then` is what can be redone next.
     Redo {
-        /// The undo.
         of: Seq,
         /// What can be redone next.
         then: Option<Seq>,
@@ -135,17 +118,13 @@ impl Timeline {
 /// An operation as planned: everything but its number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// The tree.
     pub tree: TreeId,
-    /// Who did it.
     pub agent: String,
     /// In which view; none for what concerns the whole tree.
     pub view: Option<ViewName>,
-    /// What it was.
     pub kind: OpKind,
     /// When, for people.
     pub at: Millis,
-    /// The cells it set.
     pub cells: Vec<CellChange>,
     /// The nodes it made, with their chain hashes.
     pub nodes: Vec<(NodeId, Digest)>,
@@ -155,20 +134,16 @@ pub struct Operation {
     pub timeline: TimelineEffect,
 }
 
-/// An operation as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpRecord {
-    /// Its number.
     pub seq: Seq,
     /// Hash of the record before it.
     pub prev: Digest,
-    /// Hash of this record.
     pub hash: Digest,
     /// What could be undone before it.
     pub undo_prev: Option<Seq>,
     /// What could be redone before it.
     pub redo_prev: Option<Seq>,
-    /// The operation.
     #[serde(flatten)]
     pub op: Operation,
     /// Whether a text in its cells was removed by `forget`; its hash stays, and can no longer be recomputed.

@@ -1,7 +1,7 @@
 //! Paths: ancestors by jump pointers, and where a text offset lies, without walking to the root.
 //!
 //! Every position carries sums over the *originals* above it. What a view shows differs from the originals at
-//! a few positions, its [`Exceptions`]; with them a sum over what is shown costs O(log e) and no read, and an
+//! a few positions, its [`ViewOverrides`]; with them a sum over what is shown costs O(log e) and no read, and an
 //! ancestor O(log depth) reads (spec: loom §3 *Windowed access*).
 
 mod overrides;

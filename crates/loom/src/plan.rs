@@ -1,4 +1,4 @@
-//! Planning: every change of a tree as a pure function over a [`Slice`].
+//! Planning: every change of a tree as a pure function over a [`ReadSet`].
 //!
 //! A plan says which rows to insert and which cells to set, each with the value it expects. Inserts never
 //! conflict; a cell that changed meanwhile makes the store refuse the whole plan, and it is made again.
@@ -41,9 +41,7 @@ pub enum EditAs {
 /// A text given by a command, with its author.
 #[derive(Debug, Clone)]
 pub struct NewText {
-    /// What it says.
     pub content: Vec<Block>,
-    /// Who wrote it.
     pub author: Author,
     /// Its role in a dialogue; none in a document.
     pub role: Option<Role>,
@@ -73,11 +71,8 @@ pub enum Op {
     Answer(Box<Answer>),
     /// Changes the text of a position.
     Edit {
-        /// The position.
         position: PositionId,
-        /// Its new text.
         text: String,
-        /// Version or branch.
         edit_as: EditAs,
     },
     /// Starts a sibling with the text before a place in a passage.
@@ -95,27 +90,19 @@ pub enum Op {
     Move(PositionId),
     /// Shows a version of a position.
     Select {
-        /// The position.
         position: PositionId,
-        /// The version.
         version: NodeId,
     },
-    /// Accepts drift.
     Keep {
-        /// The position.
         position: PositionId,
         /// There, or there and below.
         scope: KeepScope,
     },
-    /// Hides.
     Prune(OpTarget),
-    /// Shows again.
     Restore(OpTarget),
     /// Leaves out of the context.
     Exclude(OpTarget),
-    /// Takes in again.
     Include(OpTarget),
-    /// Moves the window's start.
     Compact {
         /// Where to; none moves it back to the top.
         to: Option<TextOffset>,
@@ -124,78 +111,57 @@ pub enum Op {
     },
     /// Sets a bookmark; no title removes it.
     Bookmark {
-        /// The position.
         position: PositionId,
-        /// Its title.
         title: Option<String>,
     },
     /// Sets or removes a tag.
     Tag {
-        /// The position.
         position: PositionId,
-        /// The tag.
         tag: String,
-        /// Whether it is set.
         on: bool,
     },
     /// Hangs a remark on a position.
     Annotate {
-        /// The position.
         position: PositionId,
-        /// The remark.
         text: NewText,
     },
-    /// Writes the tree's head.
     PinHead(NewText),
-    /// Writes the tree's note.
     PinNote {
-        /// The note.
         text: NewText,
         /// Paragraphs before the end; none leaves it as it is.
         depth: Option<u64>,
     },
     /// Makes a view from the current one.
     NewView {
-        /// Its name.
         name: ViewName,
-        /// Whose cursor it is.
         agent: String,
     },
-    /// Removes a view.
     DeleteView(ViewName),
-    /// Changes the title.
     Rename(String),
     /// Archives the tree, or takes it out of the archive.
     Archive(bool),
     /// Takes the newest thing back.
     Undo,
-    /// Does it again.
     Redo,
 }
 
 /// Who asks for a change, in which view, when.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The tree.
     pub tree: crate::id::TreeId,
-    /// The view.
     pub view: ViewName,
     /// Who asks: the author of typed text.
     pub author: Author,
     /// How far what is typed is believed.
     pub trust: Trust,
-    /// When.
     pub now: Millis,
-    /// What.
     pub op: Op,
 }
 
 /// A change of a draft, compared by revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftChange {
-    /// The view.
     pub view: ViewName,
-    /// Which draft.
     pub slot: Slot,
     /// The revision it must have; none: there must be no draft.
     pub expected: Option<u64>,
@@ -206,13 +172,10 @@ pub struct DraftChange {
 /// What a store has to do, in one transaction.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
-    /// The tree to make.
     pub tree: Option<TreeRow>,
-    /// Positions to insert.
     pub positions: Vec<Position>,
     /// Nodes to insert, in order.
     pub nodes: Vec<Node>,
-    /// Drafts to change.
     pub drafts: Vec<DraftChange>,
     /// The operation to append and whose cells to set; none when only drafts change or nothing does.
     pub op: Option<Operation>,
@@ -228,13 +191,10 @@ impl Plan {
 /// Why a change is not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No such position.
     #[error("no position {0} in this tree")]
     NoPosition(PositionId),
-    /// No such node.
     #[error("no node {0} in this tree")]
     NoNode(NodeId),
-    /// No such view.
     #[error("no view named {0}: `tree view list` shows them")]
     NoView(ViewName),
     /// A view of that name exists.
@@ -246,15 +206,8 @@ pub enum Refusal {
     /// The genesis is never edited, pruned or branched from inside.
     #[error("the genesis is empty and is never edited, pruned or left out: name a passage below it")]
     Genesis,
-    /// The version stands elsewhere.
     #[error("node {node} is not a version of position {position}")]
-    NotAVersion {
-        /// The node.
-        node: NodeId,
-        /// The position.
-        position: PositionId,
-    },
-    /// The version is pruned.
+    NotAVersion { node: NodeId, position: PositionId },
     #[error("{0} is pruned: restore it first")]
     Pruned(OpTarget),
     /// The last visible version cannot be pruned.
@@ -263,7 +216,6 @@ pub enum Refusal {
     /// The place is not in the text.
     #[error("byte {at} is not a character boundary of a text of {len} bytes")]
     Offset {
-        /// The place.
         at: u64,
         /// The text's size, bytes.
         len: u64,
@@ -291,10 +243,8 @@ pub enum Refusal {
     /// A role is missing, or there is none in a document.
     #[error("a dialogue's text needs a role and a document's has none")]
     Role,
-    /// Nothing to take back.
     #[error("nothing to undo in this view")]
     NothingToUndo,
-    /// Nothing to do again.
     #[error("nothing to redo in this view")]
     NothingToRedo,
     /// A content without a canonical form.
@@ -310,7 +260,6 @@ pub enum Refusal {
 pub enum PlanError {
     /// These rows have to be read first.
     Needs(Needs),
-    /// The change is refused.
     Refused(Refusal),
 }
 

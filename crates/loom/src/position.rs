@@ -12,9 +12,7 @@ use crate::node::Role;
 pub struct Counts {
     /// UTF-8 bytes.
     pub bytes: u64,
-    /// Characters (Unicode scalar values).
     pub chars: u64,
-    /// Grapheme clusters.
     pub graphemes: u64,
 }
 
@@ -25,7 +23,6 @@ impl Counts {
         Self { bytes: counts.bytes as u64, chars: counts.chars as u64, graphemes: counts.graphemes as u64 }
     }
 
-    /// Adds another.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -49,14 +46,11 @@ impl Counts {
 /// Size and digest of a stretch of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Sums {
-    /// Size.
     pub counts: Counts,
-    /// Digest.
     pub digest: PathDigest,
 }
 
 impl Sums {
-    /// Adds another.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { counts: self.counts.plus(other.counts), digest: self.digest.plus(other.digest) }
@@ -88,11 +82,9 @@ pub enum PositionKind {
 pub struct Position {
     /// Its id, that of its original.
     pub id: PositionId,
-    /// Its tree.
     pub tree: TreeId,
     /// The position it follows from; none for the genesis.
     pub parent: Option<PositionId>,
-    /// What it is for.
     pub kind: PositionKind,
     /// Its role in a dialogue; none in a document.
     pub role: Option<Role>,

@@ -1,7 +1,7 @@
 //! Slices: the few rows a plan reads, gathered before it is made.
 //!
 //! A plan asks a slice for rows by [`ReadKey`]. What is not there is collected and asked for in one go
-//! ([`Slice::load`]), a number of rounds that does not depend on the size of the tree.
+//! ([`ReadSet::load`]), a number of rounds that does not depend on the size of the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +20,9 @@ use crate::tree::TreeRow;
 /// Names a row, or a small question about rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReadKey {
-    /// The tree.
     Tree,
-    /// A position.
     Position(PositionId),
-    /// A node.
     Node(NodeId),
-    /// A cell.
     Cell(CellKey),
     /// The names of all views.
     Views,
@@ -44,7 +40,6 @@ pub enum ReadKey {
     CommonAncestor(PositionId, PositionId),
     /// Whether a position or one above it is pruned, the named one not counted.
     Hidden {
-        /// The position.
         at: PositionId,
         /// A position whose pruning does not count.
         but: Option<PositionId>,
@@ -55,7 +50,6 @@ pub enum ReadKey {
     Drafts(ViewName),
     /// A view's place in its timeline.
     Timeline(ViewName),
-    /// An operation.
     Operation(Seq),
 }
 
@@ -81,7 +75,6 @@ pub struct ReadSet {
 pub struct Needs(pub BTreeSet<ReadKey>);
 
 impl Needs {
-    /// One key.
     pub fn one(key: ReadKey) -> Self {
         Self(BTreeSet::from([key]))
     }
@@ -189,7 +182,6 @@ impl ReadSet {
         }
     }
 
-    /// The tree.
     pub fn tree(&self) -> Result<&TreeRow, Needs> {
         self.tree.as_ref().ok_or_else(|| Needs::one(ReadKey::Tree))
     }
@@ -204,12 +196,10 @@ impl ReadSet {
         self.nodes.get(&id).map(Option::as_ref).ok_or_else(|| Needs::one(ReadKey::Node(id)))
     }
 
-    /// A cell.
     pub fn cell(&self, key: &CellKey) -> Result<&Cell, Needs> {
         self.cells.get(key).ok_or_else(|| Needs::one(ReadKey::Cell(key.clone())))
     }
 
-    /// The views.
     pub fn views(&self) -> Result<&[ViewName], Needs> {
         self.views.as_deref().ok_or_else(|| Needs::one(ReadKey::Views))
     }

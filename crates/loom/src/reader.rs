@@ -19,29 +19,17 @@ use crate::tree::TreeRow;
 /// A store that could not answer, or rows that do not fit together.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
-    /// The store failed.
     #[error("the store could not be read: {0}")]
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A row that must exist does not.
     #[error("the tree lacks {what} {id}: run `drawloom store check`")]
-    Missing {
-        /// What kind of row.
-        what: &'static str,
-        /// Its id.
-        id: String,
-    },
+    Missing { what: &'static str, id: String },
     /// A row leads back to itself, or names one that cannot stand where it says.
     #[error("the {what} {id} is damaged: run `drawloom store check`")]
-    Damaged {
-        /// What kind of row.
-        what: &'static str,
-        /// Its id.
-        id: String,
-    },
+    Damaged { what: &'static str, id: String },
 }
 
 impl RowError {
-    /// A missing row.
     pub fn missing(what: &'static str, id: impl fmt::Display) -> Self {
         Self::Missing { what, id: id.to_string() }
     }
@@ -64,18 +52,15 @@ pub struct StoredResponse {
     pub bytes: Vec<u8>,
     /// Status, headers, timings and usage as JSON, without credentials.
     pub metadata: String,
-    /// Whether it was forgotten.
     pub purged: bool,
 }
 
 /// The text first written at a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginalText {
-    /// The position.
     pub position: PositionId,
     /// How many positions stand above it.
     pub depth: u32,
-    /// The text.
     pub text: String,
 }
 
@@ -98,14 +83,11 @@ pub struct Injection {
 
 /// The rows of one tree, as one reader may see them.
 pub trait TreeReader {
-    /// The tree.
     fn tree(&self) -> Result<TreeRow, RowError>;
     /// The version of the Unicode tables ([`text::grapheme::TABLES`]) that the tree's clusters and digests were counted
     /// by; 0 where it was not written down.
     fn tables(&self) -> Result<u32, RowError>;
-    /// A position.
     fn position(&self, id: PositionId) -> Result<Option<Position>, RowError>;
-    /// A node.
     fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError>;
     /// A cell; one never set is the default.
     fn cell(&self, key: &CellKey) -> Result<Cell, RowError>;
@@ -169,7 +151,6 @@ pub trait TreeReader {
     fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
         ids.iter().map(|id| self.node(*id)?.ok_or_else(|| RowError::missing("node", id))).collect()
     }
-    /// An operation.
     fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError>;
     /// Operations after `after`, oldest first, at most `limit`.
     fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError>;
@@ -177,13 +158,11 @@ pub trait TreeReader {
     fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError>;
     /// Where a view stands in its timeline.
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError>;
-    /// A draft.
     fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError>;
     /// The drafts of a view.
     fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError>;
     /// The tree's seals, oldest first.
     fn seals(&self) -> Result<Vec<Seal>, RowError>;
-    /// A generation.
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError>;
     /// Generations of the tree behind `after`, in the order of their ids, at most `limit`, each with the digest of
     /// its response, if it got one.

@@ -16,9 +16,7 @@ use crate::reader::{RowError, TreeReader};
 /// One position of a path as shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passage {
-    /// The position.
     pub position: Position,
-    /// The version shown.
     pub row: NodeRow,
     /// Its text; that of the pending edit where there is one.
     pub text: String,
@@ -94,7 +92,6 @@ fn pending_edits(rows: &dyn TreeReader, view: &ViewName) -> Result<BTreeMap<Posi
 /// A stretch of the rendering by one author. Offsets are grapheme clusters: sums of per-node counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// First cluster.
     pub start: u64,
     /// The cluster behind the last.
     pub end: u64,
@@ -102,16 +99,13 @@ pub struct Span {
     pub position: Option<PositionId>,
     /// The node shown there; none for the working buffer.
     pub node: Option<NodeId>,
-    /// Who wrote it.
     pub author: String,
-    /// What kind of author.
     pub kind: AuthorKind,
 }
 
 /// The text of a view, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rendering {
-    /// The text.
     pub text: String,
     /// Who wrote what, in order; empty unless asked for.
     pub spans: Vec<Span>,
@@ -122,7 +116,6 @@ pub struct Rendering {
 pub struct Show {
     /// Pending edits and the working buffer too.
     pub drafts: bool,
-    /// Who wrote what.
     pub spans: bool,
 }
 

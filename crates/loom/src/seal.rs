@@ -11,12 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::id::{Millis, Seq, TreeId};
 
-/// A signed head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// The last operation it covers.
     pub seq: Seq,
-    /// The head after it.
     pub head: Digest,
     /// The public key, hexadecimal.
     pub key: String,
@@ -36,7 +34,6 @@ pub fn next_head(head: Digest, record: Digest) -> Digest {
     Digest::of_parts("drawloom.head", &[&head.0, &record.0])
 }
 
-/// What is signed.
 fn message(tree: TreeId, seq: Seq, head: Digest, at: Millis) -> Digest {
     Digest::of_parts("drawloom.seal", &[&tree.to_bytes(), &seq.0.to_be_bytes(), &head.0, &at.0.to_be_bytes()])
 }

@@ -16,7 +16,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dialogue => "dialogue",
@@ -29,39 +28,29 @@ impl Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TreeOriginKind {
-    /// A session handed over.
     Wrap,
-    /// A subagent.
     Spawn,
     /// A fork by the owner.
     Fork,
-    /// An import.
     Import,
-    /// A copy.
     Copy,
 }
 
 /// Where a tree came from. Edges never cross trees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeOrigin {
-    /// The other tree.
     pub tree: TreeId,
-    /// The node in it.
     pub node: Option<NodeId>,
-    /// In what way.
     pub kind: TreeOriginKind,
 }
 
 /// A tree row. Its title and whether it is archived are cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeRow {
-    /// Its id.
     pub id: TreeId,
-    /// Dialogue or buffer.
     pub mode: Mode,
     /// The genesis position: never inferred from edges.
     pub root: PositionId,
-    /// When it was made.
     pub created_at: Millis,
     /// The tree it came from.
     pub origin: Option<TreeOrigin>,

@@ -19,13 +19,11 @@ use crate::record::{Links, chain_hash};
 use crate::seal::{first_head, is_signed, next_head};
 use crate::tree::TreeRow;
 
-/// The overall answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// All present and in agreement.
     Valid,
-    /// Something disagrees.
     Invalid,
     /// Nothing disagrees, but not everything is there to be compared.
     Incomplete,
@@ -45,11 +43,9 @@ pub enum Assurance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
-    /// It is not there.
     Missing,
     /// A known secret was masked in it.
     Masked,
-    /// It was forgotten.
     Purged,
     /// It was read by another version of the parser.
     Parser,
@@ -61,31 +57,25 @@ pub enum Gap {
     Tables,
 }
 
-/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The node, where it concerns one.
     pub node: Option<NodeId>,
     /// The operation, where it concerns one.
     pub seq: Option<Seq>,
-    /// What disagrees or lacks.
     pub why: String,
     /// Why it could not be compared; none when it disagrees.
     pub gap: Option<Gap>,
 }
 
-/// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Valid, invalid or incomplete.
     pub status: Status,
-    /// What that rests on.
     pub assurance: Assurance,
-    /// Nodes seen.
     pub nodes: u64,
     /// Model nodes without a response: counted, not a fault.
     pub unattested: u64,
-    /// Findings.
     pub problems: Vec<Problem>,
     /// The head of the tree after its last operation.
     pub head: Digest,
@@ -105,7 +95,6 @@ pub enum Reread {
     Gap {
         /// Digest recomputed from the stored bytes, if they are there.
         digest: Option<Digest>,
-        /// Why.
         gap: Gap,
     },
 }

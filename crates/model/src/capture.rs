@@ -27,7 +27,7 @@ pub trait ResponseSink: Send {
     /// An attempt that gave nothing is repeated: what was appended so far is void.
     ///
     /// # Errors
-    /// As [`Spool::append`].
+    /// As [`ResponseSink::append`].
     fn restart(&mut self) -> io::Result<()>;
 }
 

@@ -36,9 +36,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 /// How an embedded model is loaded.
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
-    /// The engine's options.
     pub engine: EngineOptions,
-    /// The wall clock.
     pub clock: Clock,
 }
 

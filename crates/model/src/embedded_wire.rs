@@ -23,7 +23,6 @@ pub(crate) struct CompletionFrame {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) stream: bool,
-    /// The seed in use.
     pub(crate) seed: u64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A caller builds a [`Prompt`] of parts with ids, a [`Model`] encodes it to the exact bytes that
 //! will be sent together with the byte range of every part, and sends those bytes. What comes back
-//! is handed to a [`Spool`] byte for byte *before* anything is parsed, becomes [`Event`]s while it
+//! is handed to a [`ResponseSink`] byte for byte *before* anything is parsed, becomes [`ModelEvent`]s while it
 //! arrives, and is returned whole as a [`RawResponse`]. So the three promises of the layers above
 //! rest on one path: every byte sent has a source, every byte received is kept, and a stored
 //! response can be read again later ([`reparse()`]) and compared with what was made of it.

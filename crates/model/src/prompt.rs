@@ -94,7 +94,7 @@ pub struct OpaquePart {
     pub id: PartId,
     /// The thinking it came with, if it came with any.
     pub thinking: Option<String>,
-    /// The dialect's own form, as it was given in [`crate::Event::Opaque`].
+    /// The dialect's own form, as it was given in [`crate::ModelEvent::Opaque`].
     pub json: serde_json::Value,
 }
 

@@ -23,7 +23,7 @@ pub enum ReplyPiece {
     Thinking {
         /// The text shown; providers may show none.
         text: String,
-        /// The dialect's own form, without the text; [`Piece::opaque`] gives it whole.
+        /// The dialect's own form, without the text; [`ReplyPiece::opaque`] gives it whole.
         opaque: Option<Value>,
     },
     /// What the provider wants back unchanged.

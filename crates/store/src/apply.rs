@@ -17,9 +17,7 @@ use crate::session::NewSession;
 /// was made of and its cost.
 #[derive(Debug, Clone, Default)]
 pub struct AttachedWrites {
-    /// Generations that start.
     pub generations: Vec<NewGeneration>,
-    /// Generations that end.
     pub outcomes: Vec<GenerationEnd>,
     /// What is shown with nodes of the tree, to be sent with them from now on. One that is there stays as it is.
     pub injections: Vec<Injection>,
@@ -41,20 +39,17 @@ pub struct AttachedWrites {
 }
 
 impl AttachedWrites {
-    /// Nothing but the plan.
     pub fn nothing() -> Self {
         Self::default()
     }
 }
 
-/// What was written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
     /// The operation's number, if there was an operation.
     pub seq: Option<Seq>,
     /// The nodes made, in order, with their short ids.
     pub nodes: Vec<(NodeId, String)>,
-    /// The drafts changed.
     pub drafts: Vec<AppliedDraft>,
     /// Cells an undo or redo left alone, because something else had set them meanwhile.
     pub skipped: Vec<CellKey>,
@@ -65,9 +60,7 @@ pub struct Applied {
 /// A draft as a write left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedDraft {
-    /// The view.
     pub view: ViewName,
-    /// Which draft.
     pub slot: Slot,
     /// Its revision; none: it is gone.
     pub revision: Option<u64>,

@@ -28,34 +28,24 @@ pub use id::{BadBlobId, BlobId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// No such blob.
     #[error("blob {id} is not there: restore it from a backup, or run `drawloom store check`")]
-    Missing {
-        /// Which.
-        id: BlobId,
-    },
+    Missing { id: BlobId },
     /// Its bytes are not those of its name.
     #[error("blob {id} is damaged, its bytes hash to {found}: restore it from a backup")]
     Damaged {
-        /// Which.
         id: BlobId,
         /// What the bytes hash to.
         found: BlobId,
     },
-    /// Larger than allowed.
     #[error("a body of {bytes} bytes is over the limit of {max}: cut it or raise the limit")]
     TooLarge {
-        /// Its size.
         bytes: u64,
         /// The limit, in bytes.
         max: u64,
     },
     /// A symlink or other thing stands where a blob should be.
     #[error("{} is not a plain file or folder: remove it, nothing of ours is behind it", .path.display())]
-    NotAFile {
-        /// What stands there.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// The disk is full. Nothing was kept.
     #[error("the disk is full, the body was not saved in {}: free space and try again", .path.display())]
     Full {
@@ -67,9 +57,7 @@ pub enum BlobError {
     Io {
         /// What was tried, as a participle.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -83,10 +71,7 @@ pub enum Removal {
     Overwritten,
     /// Only its name was removed: the file has other names (a backup by hard links), and overwriting would
     /// have destroyed those. They still hold the bytes.
-    OtherNames {
-        /// How many.
-        left: u64,
-    },
+    OtherNames { left: u64 },
 }
 
 /// The blobs of a home.
@@ -237,7 +222,6 @@ impl Blobs {
         Ok(swept)
     }
 
-    /// Where a blob lies.
     #[must_use]
     pub fn path_of(&self, id: BlobId) -> PathBuf {
         self.path.join(id.shard_name()).join(id.file_name())

@@ -30,9 +30,7 @@ pub enum CompressError {
     /// zstd refused to compress: out of memory.
     #[error("a body of {bytes} bytes could not be compressed: free memory and try again")]
     Compress {
-        /// Its size.
         bytes: usize,
-        /// What zstd said.
         #[source]
         source: std::io::Error,
     },
@@ -45,10 +43,7 @@ pub enum CompressError {
     },
     /// The frame needs a dictionary that this version does not have.
     #[error("a stored body needs compression dictionary {id}: read it with the newer version that wrote it")]
-    UnknownDictionary {
-        /// Its id.
-        id: u32,
-    },
+    UnknownDictionary { id: u32 },
     /// It would be larger than allowed.
     #[error("a stored body is larger than the {max} bytes allowed: raise the limit to read it")]
     TooLarge {
@@ -68,7 +63,6 @@ impl CompressError {
 pub enum Dictionary {
     /// OpenAI's chat completions and the many servers that speak it.
     OpenAiChat,
-    /// OpenAI's text completions.
     OpenAiCompletions,
 }
 
@@ -104,7 +98,6 @@ static ENTRIES: [Entry; 2] = [
 ];
 
 impl Dictionary {
-    /// All dictionaries.
     pub const ALL: [Self; 2] = [Self::OpenAiChat, Self::OpenAiCompletions];
 
     /// The id that frames written with it carry.

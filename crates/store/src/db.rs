@@ -64,7 +64,6 @@ impl<'c> Db<'c> {
         Self { transaction, caches, happened: RefCell::default(), ahead: Cell::default() }
     }
 
-    /// The engine's own operations.
     pub(crate) const fn engine(&self) -> &'c dyn Transaction {
         self.transaction
     }
@@ -111,7 +110,6 @@ impl<'c> Db<'c> {
         Ok(found)
     }
 
-    /// All rows.
     pub(crate) fn all<T>(
         &self,
         sql: &str,

@@ -31,7 +31,6 @@ pub(crate) trait Disk: Send + Sync {
     fn sync(&self, file: &File) -> io::Result<()>;
 }
 
-/// The real system calls.
 pub(crate) struct Kernel;
 
 impl Disk for Kernel {

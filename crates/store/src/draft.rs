@@ -5,14 +5,10 @@ use loom::{Draft, NodeId, Slot, Splice, Timeline, TreeId, ViewName};
 
 use crate::error::{StaleRead, StoreError};
 
-/// Names a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftName {
-    /// The tree.
     pub tree: TreeId,
-    /// The view.
     pub view: ViewName,
-    /// Which draft.
     pub slot: Slot,
 }
 
@@ -23,16 +19,12 @@ pub enum DraftEdit {
     Set {
         /// The version it edits: needed when a pending edit begins.
         base: Option<NodeId>,
-        /// The text.
         text: String,
     },
-    /// A replacement.
     Splice {
-        /// Byte offset.
         at: u64,
         /// What stands there and goes.
         deleted: String,
-        /// What comes.
         inserted: String,
     },
 }

@@ -63,7 +63,6 @@ pub(crate) trait Transaction {
     /// Calls `visit` with the numbers of nodes from `first` to `last` whose text may match, the greatest first.
     fn candidates(&self, query: &Query, first: i64, last: i64, visit: Visit<'_>) -> Result<(), StoreError>;
 
-    /// The engine's clock.
     fn now(&self) -> Result<Millis, StoreError>;
 
     /// What the engine itself finds wrong with its files.

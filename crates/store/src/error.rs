@@ -36,21 +36,11 @@ pub enum StoreError {
         /// The lease, generation or job.
         what: String,
     },
-    /// Another holder has it.
     #[error("{name} is held by {holder}: wait, or ask it to let go")]
-    Held {
-        /// The lease.
-        name: String,
-        /// Who holds it.
-        holder: LeaseOwner,
-    },
+    Held { name: String, holder: LeaseOwner },
     /// A question cannot be answered with this word.
     #[error("{word} is no answer to this question: it takes {}", .answers.join(", "))]
-    NotAnAnswer {
-        word: String,
-        /// The words it takes.
-        answers: Vec<String>,
-    },
+    NotAnAnswer { word: String, answers: Vec<String> },
     /// A request does not fit in what may be spent. It was not begun.
     #[error("a request does not fit in what may be spent")]
     OverBudget,
@@ -69,7 +59,6 @@ pub enum StoreError {
     /// No space left. The transaction was rolled back; nothing that was acknowledged is lost.
     #[error("no space left for the store: free some and try again; nothing was lost")]
     DiskFull,
-    /// The file is damaged.
     #[error("the store is damaged: {0}: restore a backup, or run `drawloom store check`")]
     Damaged(String),
     /// The file belongs to another program.
@@ -78,7 +67,6 @@ pub enum StoreError {
     /// A newer program wrote the file.
     #[error("the store has version {found}, this program knows {known}: update it, or open {backup}")]
     SchemaTooNew {
-        /// The version found.
         found: u32,
         /// The newest this program knows.
         known: u32,
@@ -87,21 +75,14 @@ pub enum StoreError {
     },
     /// An older file has to be brought up to date, and other processes may have it open.
     #[error("the store has version {found} and must be brought to {known}: close every other drawloom first")]
-    MigrationNeeded {
-        /// The version found.
-        found: u32,
-        /// The version needed.
-        known: u32,
-    },
+    MigrationNeeded { found: u32, known: u32 },
     /// The store is open for reading only.
     #[error("the store is open for reading only: a newer Drawloom wrote it, so update this one to change it")]
     ReadOnly,
-    /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
         /// What was being done, with the file's name.
         what: String,
-        /// Why not.
         source: std::io::Error,
     },
     /// SQLite failed in a way that has no name of its own here.
@@ -134,33 +115,21 @@ pub enum ServerError {
     Absent {
         /// Where it was looked for.
         server: String,
-        /// What the system says.
         why: String,
     },
     /// The server does not let us in.
     #[error(
         "the database {server} does not let us in: {why}: put the password into DRAWLOOM_STORE_PASSWORD or keys.toml"
     )]
-    Login {
-        /// The server.
-        server: String,
-        /// What it says.
-        why: String,
-    },
+    Login { server: String, why: String },
     /// The server is too old.
     #[error("the database {server} runs PostgreSQL {found}: version 15 or newer is needed")]
-    TooOld {
-        /// The server.
-        server: String,
-        /// Its version.
-        found: String,
-    },
+    TooOld { server: String, found: String },
     /// The database holds the store of another home.
     #[error(
         "the database {server} belongs to another home (store {found}, this home has {own}): name another database in store.url"
     )]
     OtherHome {
-        /// The server.
         server: String,
         /// The id of the store in it.
         found: String,
@@ -217,15 +186,11 @@ impl StoreError {
 /// One thing that is no longer as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StaleRead {
-    /// A cell.
     Cell(CellKey),
     /// A draft, with its revision now, if it exists.
     Draft {
-        /// The view.
         view: ViewName,
-        /// Which draft.
         slot: Slot,
-        /// Its revision now.
         revision: Option<u64>,
     },
     /// Something else a plan rests on.

@@ -1,49 +1,41 @@
 //! Events: what a follower has to look at again.
 //!
 //! Every write appends one, inside its transaction, so that the events of a tree stand in the order of its
-//! `seq`. They carry no text. A store keeps the newest [`KEPT`]; a follower that is further behind reads anew.
+//! `seq`. They carry no text. A store keeps the newest [`EVENT_RETENTION`]; a follower that is further behind reads anew.
 
 use loom::{GenerationId, OpKind, Seq, Slot, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
 
 use crate::question::QuestionId;
 
-/// Events a store keeps.
 pub const EVENT_RETENTION: u64 = 16_384;
 
 /// A place in the stream of events; 0 is before the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cursor(pub u64);
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// An operation.
     Operation {
-        /// Its number.
         seq: Seq,
-        /// Its kind.
         kind: OpKind,
-        /// Its view.
         view: Option<ViewName>,
     },
-    /// A draft changed.
     Draft {
-        /// The view.
         view: ViewName,
-        /// Which draft.
         slot: Slot,
         /// Its revision; none once it is gone.
         revision: Option<u64>,
     },
     /// A generation began, ended or changed hands.
     Generation {
-        /// Which.
         id: GenerationId,
     },
     /// A question was asked or answered.
-    Question { id: QuestionId },
+    Question {
+        id: QuestionId,
+    },
     /// Content was removed for good: what was read before may be gone.
     Removed,
 }
@@ -51,20 +43,15 @@ pub enum EventKind {
 /// Something that happened in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreEvent {
-    /// Its place.
     pub cursor: Cursor,
-    /// The tree.
     pub tree: TreeId,
-    /// What happened.
     pub what: EventKind,
 }
 
-/// Some of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Events {
     /// What this principal may see of it, oldest first.
     pub events: Vec<StoreEvent>,
-    /// Where to go on.
     pub next: Cursor,
     /// Whether events between the cursor asked for and the first one kept are gone.
     pub missed: bool,

@@ -29,7 +29,6 @@ impl std::fmt::Display for LeaseOwner {
 pub struct Fence(pub u64);
 
 impl Fence {
-    /// The next claim's number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -39,9 +38,7 @@ impl Fence {
 /// An owner with its number: what a result has to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Who.
     pub owner: LeaseOwner,
-    /// In which claim.
     pub fence: Fence,
 }
 
@@ -76,9 +73,7 @@ impl Lease {
 /// A lease a change depends on: the change is refused unless it still has this number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
-    /// The lease.
     pub lease: String,
-    /// Its number.
     pub fence: Fence,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A follower holds no queue. It reads the next page behind its own cursor, and waits for the store's word that
 //! there is more only when it has read everything: one that is slow is behind, and loses nothing until it is
-//! [`KEPT`](crate::KEPT) events behind, which it is told.
+//! [`EVENT_RETENTION`](crate::EVENT_RETENTION) events behind, which it is told.
 
 use std::sync::Arc;
 

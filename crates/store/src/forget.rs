@@ -22,12 +22,7 @@ pub(crate) use words::{Removed, Words};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Forget {
     /// One node's content, and what quotes it.
-    Node {
-        /// Its tree.
-        tree: TreeId,
-        /// The node.
-        node: NodeId,
-    },
+    Node { tree: TreeId, node: NodeId },
     /// Every occurrence of a text, in every tree.
     Text(String),
 }
@@ -36,79 +31,29 @@ pub enum Forget {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ForgottenPlace {
     /// A node's content; the node is left as a tombstone.
-    Node {
-        /// Its tree.
-        tree: TreeId,
-        /// The node.
-        node: NodeId,
-    },
+    Node { tree: TreeId, node: NodeId },
     /// The content of a node that quotes a forgotten one; it is left as a tombstone.
-    Quote {
-        /// Its tree.
-        tree: TreeId,
-        /// The node.
-        node: NodeId,
-        /// How it quotes.
-        how: QuotedAs,
-    },
+    Quote { tree: TreeId, node: NodeId, how: QuotedAs },
     /// A draft: the words, or the draft if it was a pending edit of the node.
-    Draft {
-        /// The tree.
-        tree: TreeId,
-        /// The view.
-        view: ViewName,
-        /// Which draft.
-        slot: Slot,
-    },
+    Draft { tree: TreeId, view: ViewName, slot: Slot },
     /// What was shown to a model with a node.
-    Shown {
-        /// The tree.
-        tree: TreeId,
-        /// The node.
-        node: NodeId,
-    },
+    Shown { tree: TreeId, node: NodeId },
     /// Words in a title, bookmark or tag.
-    Label {
-        /// The tree.
-        tree: TreeId,
-    },
+    Label { tree: TreeId },
     /// Words in an operation record, whose hash stays.
-    Operation {
-        /// The tree.
-        tree: TreeId,
-        /// Its number.
-        seq: Seq,
-    },
+    Operation { tree: TreeId, seq: Seq },
     /// The bytes of a response.
-    Response {
-        /// The generation.
-        generation: GenerationId,
-    },
+    Response { generation: GenerationId },
     /// The bytes of a manifest.
-    Manifest {
-        /// Its digest.
-        digest: Digest,
-    },
+    Manifest { digest: Digest },
     /// The bytes of a body that manifests refer to.
-    Body {
-        /// Its digest.
-        digest: Digest,
-    },
+    Body { digest: Digest },
     /// An answer under way whose request held it, or that holds it: it is stopped, and what came of it is dropped.
-    Running {
-        /// The generation.
-        generation: GenerationId,
-    },
+    Running { generation: GenerationId },
     /// The payload or result of a job.
-    Job {
-        /// The job.
-        job: JobId,
-    },
+    Job { job: JobId },
     /// What running work asked a person, and the answer.
-    Question {
-        /// Its id.
-        question: [u8; 16],
-    },
+    Question { question: [u8; 16] },
 }
 
 /// How a node quotes another one.
@@ -142,10 +87,8 @@ impl ForgottenPlace {
     }
 }
 
-/// What was forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forgotten {
-    /// Where it was.
     pub places: Vec<ForgottenPlace>,
     /// Blobs that no node shows any more: the caller removes their files.
     pub blobs: Vec<Digest>,

@@ -7,14 +7,12 @@ use crate::fence::Claim;
 /// Bytes under their SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HashedBytes {
-    /// Their digest.
     pub digest: Digest,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl HashedBytes {
-    /// Bytes with their digest.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self { digest: Digest::of(&bytes), bytes }
@@ -24,9 +22,7 @@ impl HashedBytes {
 /// A generation about to start: durable, with its manifest, before the request is sent (spec: loom §6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewGeneration {
-    /// The row.
     pub row: GenerationRow,
-    /// Who runs it.
     pub claim: Claim,
     /// The manifest, whose digest the row names.
     pub manifest: Vec<u8>,
@@ -49,10 +45,8 @@ pub struct Reservation {
     pub limits: SpendLimits,
 }
 
-/// What may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpendLimits {
-    /// Micro-dollars of a turn.
     pub turn: u64,
     /// Micro-dollars since `day_began`.
     pub day: u64,
@@ -67,11 +61,8 @@ pub struct SpendLimits {
 /// What is spent, and reserved by generations that run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// Micro-dollars of the turn.
     pub turn: u64,
-    /// Micro-dollars of the day.
     pub day: u64,
-    /// Micro-dollars of the month.
     pub month: u64,
     /// Tokens of the day whose price is not known.
     pub tokens: u64,
@@ -80,11 +71,9 @@ pub struct Spending {
 /// A request beside one limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitUse {
-    /// Spent and reserved.
     pub used: u64,
     /// What the request may come to.
     pub asked: u64,
-    /// The limit.
     pub most: u64,
 }
 
@@ -119,12 +108,9 @@ pub enum GenerationState {
     Cancelled,
 }
 
-/// A stored generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generation {
-    /// The row.
     pub row: GenerationRow,
-    /// How far it is.
     pub state: GenerationState,
     /// Who runs it, or ran it last.
     pub claim: Claim,
@@ -133,7 +119,6 @@ pub struct Generation {
 /// The end of a generation, stored with the nodes made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GenerationEnd {
-    /// Which.
     pub generation: GenerationId,
     /// Who reports it; refused unless it still is theirs.
     pub claim: Claim,
@@ -142,9 +127,7 @@ pub struct GenerationEnd {
     pub state: GenerationState,
     /// What came back, if anything did.
     pub response: Option<Received>,
-    /// What it cost.
     pub usage: Option<GenerationCost>,
-    /// When.
     pub at: Millis,
 }
 
@@ -157,14 +140,10 @@ pub struct Received {
     pub metadata: String,
 }
 
-/// What a generation cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GenerationCost {
-    /// Requests sent.
     pub calls: u64,
-    /// Tokens of the prompt.
     pub prompt_tokens: u64,
-    /// Tokens of the completion.
     pub completion_tokens: u64,
     /// Tokens of the prompt read from the provider's cache.
     pub cached_tokens: u64,
@@ -173,7 +152,6 @@ pub struct GenerationCost {
 }
 
 impl GenerationCost {
-    /// Both together.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -189,23 +167,18 @@ impl GenerationCost {
     }
 }
 
-/// Usage of one generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageRow {
-    /// The generation.
     pub generation: GenerationId,
-    /// Its tree.
     pub tree: TreeId,
     /// When it was written down.
     pub at: Millis,
-    /// What it cost.
     pub usage: GenerationCost,
 }
 
 /// Usage of one generation, with what it is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpentRow {
-    /// The usage.
     pub row: UsageRow,
     /// What the request was for.
     pub purpose: Purpose,

@@ -43,31 +43,19 @@ pub enum HomeError {
     },
     /// The folder or one of our files in it belongs to another user.
     #[error("{} belongs to uid {owner}, not to uid {us}: run as its owner, or choose another home with --home", .path.display())]
-    ForeignOwner {
-        /// What is not ours.
-        path: PathBuf,
-        /// Who owns it.
-        owner: u32,
-        /// Who we are.
-        us: u32,
-    },
+    ForeignOwner { path: PathBuf, owner: u32, us: u32 },
     /// We may not write there, or the file system is read-only.
     #[error("{} cannot be written: make it writable, or choose another home with --home", .path.display())]
     NotWritable {
-        /// Where writing failed.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// Others may read it and the mode could not be repaired.
     #[error("{} has mode {mode:04o}, open to others, and it cannot be changed: chmod it, or choose another home", .path.display())]
     OpenToOthers {
-        /// What is open.
         path: PathBuf,
-        /// Its permission bits.
         mode: u32,
-        /// Why the repair failed.
         #[source]
         source: io::Error,
     },
@@ -77,12 +65,7 @@ pub enum HomeError {
          local disk with --home, use PostgreSQL, or set store.allow_network_fs",
         .path.display()
     )]
-    NetworkFileSystem {
-        /// What lies there.
-        path: PathBuf,
-        /// Which kind it is.
-        kind: NetworkFs,
-    },
+    NetworkFileSystem { path: PathBuf, kind: NetworkFs },
     /// A file of the store that is none of its own: SQLite would write through it into what is behind it.
     #[error(
         "{} {what}, so that the store would write into what is not its own: put a copy in its place \
@@ -90,7 +73,6 @@ pub enum HomeError {
         .path.display()
     )]
     NotPlain {
-        /// Which file.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
@@ -100,9 +82,7 @@ pub enum HomeError {
     Io {
         /// What was tried, as a participle: `opened`, `created`.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },

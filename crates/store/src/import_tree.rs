@@ -19,7 +19,6 @@ use crate::generation::HashedBytes;
 /// A whole tree, as read from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedTree {
-    /// The tree.
     pub tree: TreeRow,
     /// Its positions, each behind its parent.
     pub positions: Vec<Position>,
@@ -33,18 +32,15 @@ pub struct ImportedTree {
     pub injections: Vec<Injection>,
     /// What was asked of models: ended, whatever became of it.
     pub generations: Vec<ImportedGeneration>,
-    /// What was sent.
     pub manifests: Vec<ImportedManifest>,
     /// Bodies that the manifests name.
     pub bodies: Vec<HashedBytes>,
-    /// Where it came from.
     pub imported: ImportNote,
 }
 
 /// A generation of an adopted tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedGeneration {
-    /// The row.
     pub row: GenerationRow,
     /// What came back, if anything did.
     pub response: Option<StoredResponse>,
@@ -63,9 +59,7 @@ pub struct ImportedManifest {
 /// Where imported rows came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportNote {
-    /// Names the file.
     pub file: Digest,
-    /// When it was imported.
     pub at: Millis,
 }
 
@@ -74,9 +68,7 @@ pub struct ImportNote {
 pub struct Import {
     /// The file and the time.
     pub note: ImportNote,
-    /// The first operation.
     pub from: Seq,
-    /// The last operation.
     pub to: Seq,
 }
 

@@ -42,14 +42,11 @@ pub enum InstanceError {
     /// The home's folders cannot be had.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The system refused.
     #[error("{} could not be {action}: check the disk and that the home is writable", .path.display())]
     Io {
         /// What was tried, as a participle.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -64,7 +61,6 @@ pub struct About {
     pub command: String,
     /// When it started, milliseconds since 1970 by its own clock.
     pub started: i64,
-    /// Version of the program.
     pub version: String,
     /// Version of the store it writes; 0: one before this was said.
     #[serde(default)]
@@ -72,7 +68,6 @@ pub struct About {
 }
 
 impl About {
-    /// About this process.
     #[must_use]
     pub fn this_process(command: &str, version: &str, started: i64) -> Self {
         Self {
@@ -97,7 +92,6 @@ impl fmt::Display for About {
 /// An instance that was found, dead or alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundInstance {
-    /// Which.
     pub id: InstanceId,
     /// Whether its lock is held.
     pub alive: bool,

@@ -26,7 +26,6 @@ pub struct NewJob {
 /// How far a job is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {
-    /// Waits.
     Queued,
     /// Someone works on it, in the claim the job's `fence` numbers.
     Claimed(LeaseOwner),
@@ -36,14 +35,11 @@ pub enum JobState {
     Failed(String),
 }
 
-/// A job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its number.
     pub id: JobId,
     /// What is to be done.
     pub job: NewJob,
-    /// How far it is.
     pub state: JobState,
     /// The number of its newest claim.
     pub fence: Fence,
@@ -62,13 +58,11 @@ impl Job {
 /// Which jobs a list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobFilter {
-    /// All.
     All,
     /// Those not done and not failed.
     Open,
 }
 
-/// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEnd {
     /// Done, with the worker's result.

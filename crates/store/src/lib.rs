@@ -2,7 +2,7 @@
 //!
 //! The tree core (`loom`) plans; the store applies. [`change`] ties the two: it reads what a plan needs within one
 //! snapshot, plans, applies, and plans again when something changed meanwhile. Reads are functions over
-//! [`loom::Rows`] that run on the store's own threads, next to the rows ([`read`]).
+//! [`loom::TreeReader`] that run on the store's own threads, next to the rows ([`read`]).
 //!
 //! Every method takes a [`Principal`]; what a principal may not see does not exist for it (spec: security §17).
 

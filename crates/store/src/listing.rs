@@ -5,15 +5,12 @@ use loom::{Millis, Mode, NodeId, PositionId, Seq, TreeId};
 /// A tree as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// Its id.
     pub id: TreeId,
     /// Its short id: unique among the trees of the store, fixed when it was made.
     pub short_id: String,
-    /// Dialogue or buffer.
     pub mode: Mode,
     /// Its title; empty if it has none.
     pub title: String,
-    /// Whether it is archived.
     pub archived: bool,
     /// Whether its content was purged.
     pub purged: bool,
@@ -21,9 +18,7 @@ pub struct TreeEntry {
     pub session: Option<String>,
     /// How many nodes it has, genesis included.
     pub nodes: u64,
-    /// Its newest operation.
     pub seq: Seq,
-    /// When it was made.
     pub created_at: Millis,
     /// When its newest operation was done.
     pub updated_at: Millis,
@@ -33,12 +28,9 @@ pub struct TreeEntry {
 /// to choose, and stands in the list of all alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TreeFilter {
-    /// Those not archived.
     #[default]
     Current,
-    /// Those archived.
     Archived,
-    /// All.
     All,
 }
 
@@ -61,13 +53,9 @@ impl TreeFilter {
 /// A node found by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeName {
-    /// Its tree.
     pub tree: TreeId,
-    /// The node.
     pub node: NodeId,
-    /// Where it stands.
     pub position: PositionId,
-    /// Its short id.
     pub short_id: String,
 }
 

@@ -7,35 +7,26 @@ use crate::error::StoreError;
 /// What a token may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Everything.
     Full,
     /// The trees of one chat session, by the session's name.
     ChatSession(String),
     /// The nodes of one tree; no writing.
     ReadTree {
-        /// The tree.
         tree: TreeId,
         /// Whether manifests and responses are shown as well: they hold files of the owner.
         with_context: bool,
     },
 }
 
-/// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Principal {
     /// The owner of the home.
     Owner,
     /// A token the owner made.
-    Token {
-        /// The token's name.
-        name: String,
-        /// What it may see.
-        scope: Scope,
-    },
+    Token { name: String, scope: Scope },
 }
 
 impl Principal {
-    /// Whether everything is visible.
     pub const fn sees_all(&self) -> bool {
         matches!(self, Self::Owner | Self::Token { scope: Scope::Full, .. })
     }

@@ -19,7 +19,6 @@ use crate::session::SessionId;
 /// Characters of an id as people write it.
 const SHORT: usize = 8;
 
-/// Id of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionId(Ulid);
 
@@ -85,7 +84,6 @@ pub struct NewQuestion {
     pub payload: String,
     /// Words with which it can be approved; the first is meant where none is said.
     pub answers: Vec<String>,
-    /// How long it stands.
     pub ttl: Duration,
     /// The process that asks, and in which claim.
     pub claim: Claim,

@@ -5,26 +5,20 @@ use std::borrow::Cow;
 use loom::{NodeId, PositionId, Seq, TreeId};
 use text::bigrams::{Query, Term, tokenize};
 
-/// Where to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SearchScope {
     /// Every tree the principal sees.
     #[default]
     All,
-    /// One tree.
     Tree(TreeId),
 }
 
 /// A node that meets the query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Its tree.
     pub tree: TreeId,
-    /// The node.
     pub node: NodeId,
-    /// Where it stands.
     pub position: PositionId,
-    /// Its short id.
     pub short_id: String,
     /// The operation that made it.
     pub seq: Seq,

@@ -43,32 +43,23 @@ pub enum SessionKind {
 /// A session that begins, in one transaction with its first tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
     pub id: SessionId,
     /// Its workspace; empty for none.
     pub workspace: String,
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub kind: SessionKind,
-    /// When it begins.
     pub at: Millis,
 }
 
 /// A session with its trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its id.
     pub id: SessionId,
     /// Its workspace; empty for none.
     pub workspace: String,
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub kind: SessionKind,
-    /// Whether it is archived.
     pub archived: bool,
-    /// When it began.
     pub created_at: Millis,
     /// How it is gone on with, as its conversations write it; empty where nothing was set.
     pub settings: String,
@@ -93,8 +84,6 @@ impl Session {
 pub struct SessionFilter {
     /// Of one workspace; of all, if none.
     pub workspace: Option<String>,
-    /// Of one name.
     pub name: Option<String>,
-    /// Archived ones too.
     pub archived: bool,
 }

@@ -34,51 +34,31 @@ use sync::SyncedFile;
 pub enum SpoolError {
     /// That generation has a spool already: a second writer is never right.
     #[error("{} exists already: another process writes this generation or left it to be recovered", .path.display())]
-    Exists {
-        /// The spool.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// The disk is full. What was written stays; append the rest of the chunk once there is room.
     #[error("the disk is full; {} keeps the first {written} bytes of the chunk: free space, then append the rest", .path.display())]
     Full {
-        /// The spool.
         path: PathBuf,
         /// How many bytes of this chunk are in the file.
         written: usize,
     },
     /// An earlier failure left the file's state unknown; no further byte is accepted.
     #[error("{} failed before and accepts nothing more: stop the generation and keep the file", .path.display())]
-    Failed {
-        /// The spool.
-        path: PathBuf,
-    },
-    /// The system refused.
+    Failed { path: PathBuf },
     #[error("the spool {} could not be {action}: check the disk; what was received before is kept", .path.display())]
     Io {
         /// What was tried, as a participle.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// A header that cannot be written: too long, or no JSON.
     #[error("the spool header is refused: {reason}")]
-    Header {
-        /// Why.
-        reason: String,
-    },
+    Header { reason: String },
     /// A spool longer than the caller is ready to read.
     #[error("{} holds {bytes} bytes, more than the {max} allowed: raise the limit or set the file aside", .path.display())]
-    TooLong {
-        /// The spool.
-        path: PathBuf,
-        /// What it holds.
-        bytes: u64,
-        /// What was allowed.
-        max: u64,
-    },
+    TooLong { path: PathBuf, bytes: u64, max: u64 },
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolError {

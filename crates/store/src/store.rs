@@ -32,8 +32,8 @@ use crate::principal::{Principal, only_owner};
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionId};
 use crate::rows::forget::Forgetting;
 use crate::rows::{
-    commit, events, forget, generations, import, maintenance, queries, questions, reader, repair, sessions,
-    trees, work, workspaces,
+    commit, events, forget, generations, import, jobs, leases, maintenance, queries, questions, reader,
+    repair, sessions, trees, workspaces,
 };
 use crate::search::{Hits, SearchScope};
 use crate::server::ServerOptions;
@@ -54,7 +54,6 @@ pub struct Store {
     ahead: AtomicI64,
 }
 
-/// What holds the rows.
 enum Engine {
     Sqlite(Box<sqlite::Database>),
     #[cfg(feature = "postgres")]
@@ -67,7 +66,7 @@ pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError
 /// Whether a read may take as long as it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Time {
-    /// It ends within [`Limits::read`].
+    /// It ends within [`StoreLimits::read`].
     Bounded,
     /// An integrity check or a copy of everything: where others are not waited for.
     Unbounded,
@@ -150,7 +149,7 @@ impl Store {
         self.ahead.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// The bytes of the write-ahead log, if they are more than [`Limits::wal`]: a read that does not end holds it.
+    /// The bytes of the write-ahead log, if they are more than [`StoreLimits::wal`]: a read that does not end holds it.
     /// A server looks after its own.
     ///
     /// # Errors
@@ -163,7 +162,6 @@ impl Store {
         }
     }
 
-    /// Whether writes are refused.
     pub fn is_read_only(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(database) => database.is_read_only(),
@@ -305,7 +303,7 @@ impl Store {
     /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
     ///
     /// # Errors
-    /// What the function returns; [`StoreError::TooLong`] after [`Limits::read`].
+    /// What the function returns; [`StoreError::TooLong`] after [`StoreLimits::read`].
     pub async fn read_rows<T, F>(&self, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -335,7 +333,6 @@ impl Store {
         self.read(move |db| queries::trees(db, &who, filter)).await
     }
 
-    /// One tree.
     pub async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError> {
         let who = who.clone();
         self.read(move |db| queries::tree(db, &who, tree)).await
@@ -556,7 +553,7 @@ impl Store {
         ttl: Duration,
     ) -> Result<Fence, StoreError> {
         let (who, name, holder) = (who.clone(), name.to_owned(), holder.clone());
-        self.write(move |db| work::acquire(db, &who, &name, &holder, ttl)).await
+        self.write(move |db| leases::acquire(db, &who, &name, &holder, ttl)).await
     }
 
     /// Makes a lease last for `ttl` from now, by the engine's clock.
@@ -571,7 +568,7 @@ impl Store {
         ttl: Duration,
     ) -> Result<(), StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
-        self.write(move |db| work::renew(db, &who, &name, fence, ttl)).await
+        self.write(move |db| leases::renew(db, &who, &name, fence, ttl)).await
     }
 
     /// Lets a lease go.
@@ -580,19 +577,19 @@ impl Store {
     /// As [`Store::renew_lease`].
     pub async fn release_lease(&self, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
-        self.write(move |db| work::release(db, &who, &name, fence)).await
+        self.write(move |db| leases::release(db, &who, &name, fence)).await
     }
 
     /// A lease as it stands; none if there never was one.
     pub async fn lease(&self, who: &Principal, name: &str) -> Result<Option<Lease>, StoreError> {
         let (who, name) = (who.clone(), name.to_owned());
-        self.read(move |db| work::lease(db, &who, &name)).await
+        self.read(move |db| leases::lease(db, &who, &name)).await
     }
 
     /// Enqueues a job. One with the same key that was ever enqueued is returned instead, with `false`.
     pub async fn enqueue(&self, who: &Principal, job: NewJob) -> Result<(JobId, bool), StoreError> {
         let who = who.clone();
-        self.write(move |db| work::enqueue(db, &who, &job)).await
+        self.write(move |db| jobs::enqueue(db, &who, &job)).await
     }
 
     /// Takes the oldest job that is due and waits, of one of these kinds.
@@ -604,7 +601,7 @@ impl Store {
     ) -> Result<Option<Job>, StoreError> {
         let (who, owner) = (who.clone(), owner.clone());
         let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        self.write(move |db| work::claim(db, &who, &kinds, &owner)).await
+        self.write(move |db| jobs::claim(db, &who, &kinds, &owner)).await
     }
 
     /// Takes over a claimed job from an owner that is gone, under the next number: its result under the old one is
@@ -620,7 +617,7 @@ impl Store {
         to: &LeaseOwner,
     ) -> Result<Fence, StoreError> {
         let (who, from, to) = (who.clone(), from.clone(), to.clone());
-        self.write(move |db| work::take_over(db, &who, job, &from, &to)).await
+        self.write(move |db| jobs::take_over(db, &who, job, &from, &to)).await
     }
 
     /// Ends a claimed job.
@@ -635,13 +632,13 @@ impl Store {
         end: JobEnd,
     ) -> Result<(), StoreError> {
         let (who, claim) = (who.clone(), claim.clone());
-        self.write(move |db| work::finish(db, &who, job, &claim, &end)).await
+        self.write(move |db| jobs::finish(db, &who, job, &claim, &end)).await
     }
 
     /// Jobs in the order they came.
     pub async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
         let who = who.clone();
-        self.read(move |db| work::jobs(db, &who, filter)).await
+        self.read(move |db| jobs::jobs(db, &who, filter)).await
     }
 
     /// Asks a question, which stands from now on by the engine's clock.
@@ -839,7 +836,6 @@ impl Store {
         Ok(true)
     }
 
-    /// The newest event.
     pub async fn cursor(&self) -> Result<Cursor, StoreError> {
         self.read(events::last).await
     }
@@ -880,7 +876,6 @@ impl Store {
         }
     }
 
-    /// Which store this is.
     pub async fn identity(&self, _who: &Principal) -> Result<Identity, StoreError> {
         self.read(maintenance::identity).await
     }
@@ -932,18 +927,15 @@ impl std::fmt::Debug for StoreId {
 /// Which store this is, and how far it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Its id.
     pub store: StoreId,
     /// The version of its schema.
     pub version: u32,
-    /// Its newest event.
     pub cursor: Cursor,
 }
 
 /// A backup that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
-    /// What the copy holds.
     pub identity: Identity,
     /// Its size in bytes.
     pub bytes: u64,

@@ -15,12 +15,10 @@ pub struct WorkspaceRecord {
     pub path: PathBuf,
     /// The device it is on.
     pub device: u64,
-    /// Its inode there.
     pub inode: u64,
     /// Whether what it brings may be loaded.
     pub trusted: bool,
     /// What it held then, as the caller writes it.
     pub inventory: String,
-    /// When it was said.
     pub at: Millis,
 }

@@ -116,7 +116,6 @@ pub enum SecretForm {
 pub struct MaskedSpan {
     /// Name of the secret; where several overlapped, of the first.
     pub name: String,
-    /// Encoding of that value.
     pub form: SecretForm,
     /// Byte range in the input.
     pub input: Range<usize>,

@@ -42,7 +42,6 @@ pub struct Wheel {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weights {
     pub name: &'static str,
-    /// Description in one line.
     pub about: &'static str,
     /// Their licence, as an SPDX expression.
     pub licence: &'static str,

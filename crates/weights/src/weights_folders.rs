@@ -40,7 +40,6 @@ impl WeightsFolders {
         &self.incoming
     }
 
-    /// Path of the registry.
     pub(crate) fn register(&self) -> PathBuf {
         self.models.join("models.json")
     }

@@ -117,7 +117,6 @@ impl From<FileProblem> for io::Error {
     }
 }
 
-/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     Regular,

@@ -23,7 +23,6 @@ pub enum PathProblem {
     /// Nothing, or white space alone.
     #[error("empty path")]
     Empty,
-    /// A NUL byte.
     #[error("invalid characters in the path")]
     InvalidCharacters,
     /// `..` climbs out, or an absolute path lies elsewhere.

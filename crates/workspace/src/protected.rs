@@ -34,7 +34,6 @@ pub struct Protected {
     /// Components; a last one ending in `*` stands for every name that begins so.
     pub path: &'static [&'static str],
     pub scope: ProtectedScope,
-    /// Permission of file tools.
     pub tools: Protection,
     /// Whether the sandbox mounts it read-only. Not all of `.git`: commits must work.
     pub mounted: bool,

@@ -47,7 +47,6 @@ impl Name {
         name.strip_prefix(TEMPORARY)?.split_once('.')?.0.parse().ok()
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,12 +64,10 @@ impl fmt::Display for Name {
     }
 }
 
-/// Which session is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// The key of its workspace; empty for none.
     pub workspace: String,
-    /// Its name.
     pub name: Name,
     /// What it is, if it begins now.
     pub kind: SessionKind,
@@ -79,13 +76,10 @@ pub struct Chosen {
 /// Where a conversation goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedSession {
-    /// The session.
     pub session: SessionId,
-    /// Its name.
     pub name: String,
     /// The tree it goes on in.
     pub tree: TreeId,
-    /// The view.
     pub view: ViewName,
 }
 

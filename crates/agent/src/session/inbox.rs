@@ -34,7 +34,6 @@ enum When {
     AfterTurn,
 }
 
-/// An input that waits.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) key: SayId,
@@ -103,7 +102,6 @@ struct State {
     closing: bool,
 }
 
-/// The turn under way.
 #[derive(Debug)]
 struct UnderWay {
     stop: CancelHandle,
@@ -248,7 +246,6 @@ impl Inbox {
             .for_each(|remote| remote.reply_now(Reply::Closed));
     }
 
-    /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.state().pending.is_empty()
     }

@@ -72,7 +72,6 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Adds an event.
     pub(crate) fn push(&self, event: SessionEvent) {
         let next = {
             let mut state = self.state();

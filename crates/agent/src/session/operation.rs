@@ -23,8 +23,10 @@ pub enum SessionOperation {
     Queue(FollowUp),
     /// Stops the turn under way; what came is kept.
     Stop,
-    /// Answers a question.
-    Answer { question: QuestionId, decision: Decision },
+    Answer {
+        question: QuestionId,
+        decision: Decision,
+    },
     /// Ends the task once what is under way is done.
     Close,
 }
@@ -73,11 +75,7 @@ pub enum TurnInput {
         media: Vec<Bytes>,
     },
     /// Something said before, in other words: a sibling of it that is answered anew.
-    Instead {
-        /// Where it was said.
-        of: PositionId,
-        text: String,
-    },
+    Instead { of: PositionId, text: String },
 }
 
 impl TurnInput {

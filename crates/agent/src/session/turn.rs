@@ -111,7 +111,6 @@ impl fmt::Debug for TurnConfig {
     }
 }
 
-/// A turn under way.
 pub(super) struct Turn<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) session: &'a SessionId,
@@ -124,7 +123,6 @@ pub(super) struct Turn<'a> {
 /// Inputs that are nodes, and have no answer yet.
 struct Written {
     says: Vec<SayId>,
-    /// The last of them.
     node: NodeId,
     part_of: Option<Seq>,
     view: ViewName,

@@ -28,7 +28,6 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long what was told before the fence was past takes to be read: it is here already.
 const TO_DRAIN: Duration = Duration::from_millis(250);
 
-/// How handing over ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandedOver {
     /// It was answered, and its events are in the log.

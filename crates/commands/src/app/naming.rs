@@ -89,14 +89,9 @@ impl App {
 /// A node that was named, with its tree and view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedNode {
-    /// Its tree.
     pub tree: TreeId,
-    /// The view.
     pub view: ViewName,
-    /// The node.
     pub node: NodeId,
-    /// Where it stands.
     pub position: PositionId,
-    /// Its short id.
     pub short_id: String,
 }

@@ -165,7 +165,11 @@ pub struct TextArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Who wrote which part, too.
+    /// Find out who wrote which part: in colours, and as the spans of --json.
+    #[arg(long)]
+    #[serde(default)]
+    pub authors: bool,
+    /// List who wrote which part.
     #[arg(long)]
     #[serde(default)]
     pub spans: bool,

@@ -28,7 +28,6 @@ const CALLED_MEDIA: [&str; 20] = [
 /// A file that goes along.
 #[derive(Debug, Clone)]
 pub(super) struct Attached {
-    /// The node it becomes.
     pub(super) text: NewText,
     /// What of it is no text.
     pub(super) medium: Option<Medium>,

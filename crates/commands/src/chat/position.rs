@@ -10,11 +10,9 @@ const LOOK_UP: usize = 64;
 /// Positions looked at upwards for the last thing the owner said.
 const LOOK_UP_SAID: usize = 256;
 
-/// Where a view stands.
 pub(crate) struct ViewPosition {
     /// The node that is shown there.
     pub(crate) node: NodeId,
-    /// Its short id.
     pub(crate) short_id: String,
     /// The last request on the path.
     pub(crate) last: Option<Last>,
@@ -22,11 +20,8 @@ pub(crate) struct ViewPosition {
 
 /// A request that was sent.
 pub(crate) struct Last {
-    /// Digest of its manifest.
     pub(crate) digest: Digest,
-    /// What was sent.
     pub(crate) manifest: Manifest,
-    /// Tokens as reported.
     pub(crate) usage: Option<TokenUsage>,
 }
 

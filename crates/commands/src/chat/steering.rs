@@ -26,7 +26,6 @@ pub struct Steering {
 /// What becomes of a line that was typed while a turn runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steered {
-    /// It joins the turn.
     Joins,
     /// It is said once the turn is done.
     Queued,
@@ -71,7 +70,6 @@ impl Steering {
         })
     }
 
-    /// Stops the turn.
     pub async fn stop(&self) {
         if let Some(session) = &self.session {
             // One that has ended needs no stop.

@@ -14,7 +14,6 @@ use crate::error::CommandError;
 use crate::results::slash::{SourceShown, ZoneShown};
 use crate::rights::Asker;
 
-/// Sources that are named.
 const SOURCES: usize = 3;
 
 /// How full a window is.

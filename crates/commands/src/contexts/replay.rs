@@ -18,7 +18,6 @@ use crate::results::CommandOutcome;
 use crate::results::context::Replayed;
 use crate::rights::Asker;
 
-/// Runs it.
 pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<CommandOutcome, CommandError> {
     let mut sent = sent(app, asker, &args.node).await?;
     let asked = &sent.manifest.model;

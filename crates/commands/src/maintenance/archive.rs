@@ -25,7 +25,6 @@ const MANIFEST: &str = "backup.json";
 pub(super) struct Contents {
     pub(super) format: String,
     pub(super) version: u32,
-    /// The store's id.
     pub(super) store: String,
     /// The newest event of the store.
     pub(super) seq: u64,

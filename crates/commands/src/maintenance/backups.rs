@@ -13,10 +13,8 @@ use serde_json::{Map, Value};
 
 const FILE: &str = "backups.json";
 
-/// The version written now.
 const VERSION: u32 = 1;
 
-/// Backups that are remembered.
 const KEPT: usize = 20;
 
 /// A file that is longer is not ours, in bytes.
@@ -27,7 +25,6 @@ const MAX_BYTES: u64 = 1 << 20;
 pub struct BackupMade {
     /// When, ms since 1970.
     pub at: i64,
-    /// Where it was written.
     pub file: PathBuf,
     /// Its size, in bytes.
     pub bytes: u64,

@@ -34,7 +34,6 @@ const CONFIG: &str = "config.toml";
 pub struct RestoreTo {
     /// The home of this invocation, which need not exist: taken where none is named.
     pub home: PathBuf,
-    /// How homes are opened.
     pub options: HomeOptions,
     /// Files of a store this process may have open.
     pub guard: StoreGuard,

@@ -9,13 +9,10 @@ use super::TABLE;
 pub enum Candidates {
     /// Nothing that could be listed.
     None,
-    /// One of these.
     Words(&'static [&'static str]),
     /// The name of a command.
     Commands,
-    /// A session.
     Sessions,
-    /// A model.
     Models,
 }
 
@@ -24,7 +21,6 @@ pub enum Candidates {
 pub struct CompletionNames {
     /// Sessions, and forks as `SESSION:FORK`.
     pub sessions: Vec<String>,
-    /// Models.
     pub models: Vec<String>,
 }
 

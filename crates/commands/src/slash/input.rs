@@ -8,7 +8,6 @@ use crate::error::CommandError;
 pub enum Input {
     /// A text for the model.
     Say(String),
-    /// A command.
     Command(SlashCommand),
     /// No command, though it looks like one. Nothing is sent.
     Unknown {
@@ -19,11 +18,9 @@ pub enum Input {
     },
     /// A command whose arguments do not fit.
     Misused {
-        /// Its name.
         name: &'static str,
         /// Its arguments, as help shows them.
         arguments: &'static str,
-        /// What does not fit.
         why: &'static str,
     },
 }

@@ -20,7 +20,6 @@ use crate::{contexts, tree};
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Slashed {
-    /// It is done.
     Done(Box<CommandOutcome>),
     /// Something was said: its turn is shown by [`Conversation::next`].
     Turn,

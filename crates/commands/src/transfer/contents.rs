@@ -76,7 +76,6 @@ const fn name(part: ExportPart) -> &'static str {
     }
 }
 
-/// A name in words.
 fn words(name: &str) -> &str {
     match name {
         "content" => "all texts with all versions and authors, pruned ones too",

@@ -81,7 +81,6 @@ impl Importing<'_> {
         note(Provenance { file: self.file.digest }, self.now())
     }
 
-    /// Under its own ids.
     async fn same(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
         let tree = self.file.header.tree.id;
         match self.app.runtime.store.tree(&self.asker.principal, tree).await {
@@ -167,7 +166,6 @@ impl Importing<'_> {
         Ok(with)
     }
 
-    /// Under new ids.
     async fn copy(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
         let (file, now) = (Arc::clone(&self.file), self.now());
         let copy = self.app.runtime.ids.with(|entropy| plan_copy(&file, Author::OWNER, now, entropy))?;
@@ -229,7 +227,6 @@ impl Importing<'_> {
     }
 }
 
-/// Where a problem stands.
 fn at(problem: &ReadProblem) -> String {
     if problem.line == 0 { "file".to_owned() } else { format!("line {}", problem.line) }
 }

@@ -11,7 +11,6 @@ use crate::error::CommandError;
 /// The largest export that goes to standard output, in bytes: it is held in memory. A file has no bound.
 const MAX_STANDARD_OUTPUT: usize = 256 * 1024 * 1024;
 
-/// An export being written.
 pub(super) enum Target {
     /// Held until it is whole.
     Standard(Vec<u8>),

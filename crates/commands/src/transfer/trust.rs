@@ -53,9 +53,7 @@ impl Found {
         for basis in quoted.into_iter().chain(row.node.edited_from) {
             let trust = match self.raised.get(&basis) {
                 Some(trust) => *trust,
-                None => {
-                    rows.node(basis)?.map_or(Trust::Outside, |basis| basis.node.trust)
-                }
+                None => rows.node(basis)?.map_or(Trust::Outside, |basis| basis.node.trust),
             };
             least = least.min(trust);
         }

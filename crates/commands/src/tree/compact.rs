@@ -92,7 +92,6 @@ struct Window<'a> {
     view: &'a ViewName,
     mode: Mode,
     path: ViewOverrides,
-    /// Its first position.
     first: Position,
     /// The first byte of it that is sent.
     cut: usize,

@@ -16,7 +16,7 @@ use crate::transfer::naming;
 /// Renders a view. Who wrote what is looked for only if it was asked for.
 pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    let show = Show { drafts: !args.committed, spans: args.spans };
+    let show = Show { drafts: !args.committed, spans: args.spans || args.authors };
     let name = view.clone();
     let imports = app.imports(asker, tree).await?;
     let read = move |rows: &dyn TreeReader, _| naming(rows, &imports, |rows| render(rows, &name, show));

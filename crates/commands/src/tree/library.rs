@@ -55,7 +55,6 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
     Ok(Some(text))
 }
 
-/// Lists trees.
 pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<CommandOutcome, CommandError> {
     let filter = if args.archived { TreeFilter::Archived } else { TreeFilter::Current };
     let trees = app.runtime.store.trees(&asker.principal, filter).await?;

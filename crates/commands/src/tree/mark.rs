@@ -65,7 +65,6 @@ pub(super) async fn annotate(app: &App, asker: &Asker, args: Mark) -> Result<Com
     Ok(CommandOutcome::Node(NodeDone { node, short_id }))
 }
 
-/// Writes the tree's head.
 pub(super) async fn head(app: &App, asker: &Asker, args: Pin) -> Result<CommandOutcome, CommandError> {
     if args.depth.is_some() {
         return Err(CommandError::usage("a head is always sent first", "--depth belongs to `tree note`"));
@@ -74,7 +73,6 @@ pub(super) async fn head(app: &App, asker: &Asker, args: Pin) -> Result<CommandO
     pinned(app, asker, &args, CellKey::Head, Op::PinHead(text)).await
 }
 
-/// Writes the tree's note.
 pub(super) async fn note(app: &App, asker: &Asker, args: Pin) -> Result<CommandOutcome, CommandError> {
     let text = NewText::owner(app.text(&args.text)?, None);
     pinned(app, asker, &args, CellKey::Note, Op::PinNote { text, depth: args.depth }).await

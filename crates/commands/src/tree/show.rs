@@ -27,7 +27,6 @@ use crate::transfer::naming;
 /// go on.
 const MAX_LOOKED_AT: usize = 5_000;
 
-/// Shows a page.
 pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let from = match &args.from {

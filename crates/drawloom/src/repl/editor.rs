@@ -18,7 +18,6 @@ use super::prompt::Standing;
 /// What was done at the input line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// This was typed.
     Line(String),
     /// What was typed was thrown away, with Ctrl-C.
     Cleared,

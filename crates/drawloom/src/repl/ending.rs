@@ -40,7 +40,6 @@ pub(super) fn no_signals(error: &io::Error) -> CommandError {
 pub(super) struct TerminalModes(Option<Termios>);
 
 impl TerminalModes {
-    /// Remembers them.
     pub(super) fn remember() -> Self {
         Self(tcgetattr(io::stdin()).ok())
     }

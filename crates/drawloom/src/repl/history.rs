@@ -12,7 +12,6 @@ use reedline::{
 use store::home::HomeDir;
 use text::mask::Masker;
 
-/// Lines that are kept.
 const LINES: usize = 1_000;
 
 /// The history of a conversation.

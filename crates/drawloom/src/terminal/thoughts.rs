@@ -3,11 +3,9 @@
 
 use text::terminal::VisibleStream;
 
-/// Thinking under way.
 #[derive(Default)]
 pub(super) struct ThinkingRenderer {
     visible: VisibleStream,
-    /// Characters so far.
     chars: usize,
     /// Whether the last line shown is open.
     open: bool,

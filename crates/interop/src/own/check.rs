@@ -17,7 +17,6 @@ use loom::{
 use super::line::ReadLimits;
 use super::record::{NodeRecord, PositionRecord};
 
-/// Refusal of a record.
 pub(super) type Why = String;
 
 fn position(tree: &MemoryTree, id: PositionId) -> Result<Position, Why> {

@@ -26,7 +26,6 @@ impl ExportVariant {
         matches!(self, Self::Shared { .. })
     }
 
-    /// Parts this variant contains.
     pub fn contains(self) -> Vec<ExportPart> {
         ExportPart::ALL.into_iter().filter(|part| part.is_in(self)).collect()
     }
@@ -90,7 +89,6 @@ pub enum ExportPart {
     /// Hashes and sizes of what is left out.
     Hashes,
     Drafts,
-    /// Trust of each text.
     Trust,
 }
 

@@ -5,7 +5,6 @@ use std::io::{BufRead, Read as _};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
     pub line: usize,
-    /// Nesting of JSON.
     pub depth: usize,
     /// Bytes of a node's content.
     pub node: u64,

@@ -28,7 +28,6 @@ pub enum Record {
     Node(Box<NodeRecord>),
     Operation(Box<OpRecord>),
     Seal(Seal),
-    /// Injection of a node.
     Injection(InjectionRecord),
     Generation(Box<GenerationRecord>),
     Manifest(BytesRecord),
@@ -63,7 +62,6 @@ pub struct PositionRecord {
     /// The position it follows from; none for the genesis.
     pub parent: Option<PositionId>,
     pub kind: PositionKind,
-    /// Role in a dialogue.
     pub role: Option<Role>,
 }
 

@@ -21,14 +21,10 @@ const SHORTEST_RUN: usize = 3;
 pub enum Stretch {
     /// It stood in the old text.
     Kept {
-        /// Where.
         old: Range<usize>,
-        /// And where now.
         new: Range<usize>,
     },
-    /// The editor wrote it.
     New {
-        /// Where.
         new: Range<usize>,
     },
 }

@@ -17,15 +17,11 @@ use crate::resolve;
 /// One position of a view's path that does not show its original, or is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exception {
-    /// The position.
     pub position: PositionId,
-    /// Its depth.
     pub depth: u32,
-    /// The version shown.
     pub shown: NodeId,
     /// Whether it is left out of rendering and context.
     pub excluded: bool,
-    /// What its original counts.
     pub original: Sums,
     /// What it counts as shown; nothing when left out.
     pub actual: Sums,
@@ -40,11 +36,9 @@ const REMEMBERED: usize = 4_096;
 /// A view's path as far as it departs from the originals. Read once for an open view, then kept.
 #[derive(Debug, Clone)]
 pub struct ViewOverrides {
-    /// The tip.
     pub tip: Position,
     pub(crate) view: ViewName,
     pub(crate) keeps: Keeps,
-    /// From the top.
     steps: Vec<Step>,
     /// Positions met so far, of this path or not: what a position says never changes.
     met: RefCell<HashMap<PositionId, Position>>,
@@ -63,7 +57,6 @@ struct Step {
 struct Choices {
     /// The newest choice (selection, exclusion, prune) at each.
     newest: BTreeMap<PositionId, Seq>,
-    /// The versions selected.
     selected: BTreeMap<PositionId, NodeId>,
     pruned: BTreeSet<NodeId>,
     excluded: BTreeSet<OpTarget>,

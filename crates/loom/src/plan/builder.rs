@@ -45,7 +45,6 @@ impl NewNode {
     }
 }
 
-/// A plan under construction.
 pub(super) struct PlanBuilder<'a, 'e> {
     pub(super) request: &'a Request,
     pub(super) slice: &'a ReadSet,

@@ -14,7 +14,6 @@ use crate::tree::{Mode, TreeOrigin, TreeRow};
 /// A tree to be made; its id is that of the request.
 #[derive(Debug, Clone)]
 pub struct NewTree {
-    /// Dialogue or buffer.
     pub mode: Mode,
     /// Its title; may be empty.
     pub title: String,

@@ -170,7 +170,6 @@ pub(super) fn delete_view(builder: &mut PlanBuilder<'_, '_>, name: &ViewName) ->
     Ok(())
 }
 
-/// Changes the title.
 pub(super) fn rename(builder: &mut PlanBuilder<'_, '_>, title: &str) -> Result<(), PlanError> {
     let value = if title.is_empty() { CellValue::None } else { CellValue::Text(title.to_owned()) };
     builder.set(CellKey::Title, value)?;

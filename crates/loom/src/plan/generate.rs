@@ -14,17 +14,13 @@ use crate::tree::Mode;
 /// One choice of a finished or interrupted generation.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The generation's row.
     pub generation: GenerationRow,
     /// The reserved id this choice takes.
     pub node: NodeId,
     /// What it says. Never empty: an empty answer makes no node.
     pub content: Vec<Block>,
-    /// The model's agent.
     pub author: Author,
-    /// Where it came from.
     pub source: ModelSource,
-    /// How it ended.
     pub finish: Finish,
     /// The lowest trust its manifest sent.
     pub trust: Trust,
@@ -39,9 +35,7 @@ pub struct Answer {
 /// An alternative token, chosen out of stored probabilities.
 #[derive(Debug, Clone)]
 pub struct NewToken {
-    /// The token's text.
     pub text: String,
-    /// The model's agent.
     pub author: Author,
     /// The response it stands in, with its place.
     pub source: ModelSource,

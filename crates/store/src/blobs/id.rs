@@ -22,7 +22,6 @@ impl BlobId {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The hash itself.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

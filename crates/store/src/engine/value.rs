@@ -90,7 +90,6 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     }
 }
 
-/// No parameters.
 pub(crate) const NONE: [Value<'static>; 0] = [];
 
 /// Parameters of one statement: a tuple, an array or [`params!`](params).

@@ -8,7 +8,6 @@ use text::mask::TextFinder;
 pub(crate) enum Words {
     /// Every word: a whole tree goes.
     All,
-    /// These.
     These(Removed),
 }
 

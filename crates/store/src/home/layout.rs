@@ -12,7 +12,6 @@ pub enum HomeDir {
     Blobs,
     /// What streams in now, one file a generation.
     Spool,
-    /// Weights of local models.
     Models,
     /// What can be missed: the history of input lines, and the folders below it.
     Cache,
@@ -32,12 +31,10 @@ pub enum HomeDir {
     Locks,
     /// Locks and sockets of running processes.
     Run,
-    /// Logs.
     Logs,
 }
 
 impl HomeDir {
-    /// All folders.
     pub const ALL: [Self; 13] = [
         Self::Blobs,
         Self::Spool,
@@ -107,13 +104,11 @@ pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
 
 /// Paths. None of these touches the disk.
 impl Home {
-    /// The owner's settings.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.root.join(CONFIG)
     }
 
-    /// The owner's secrets.
     #[must_use]
     pub fn keys(&self) -> PathBuf {
         self.root.join(KEYS)
@@ -137,7 +132,6 @@ impl Home {
         self.root.join(DATABASE)
     }
 
-    /// Card approvals.
     #[must_use]
     pub fn approvals(&self) -> PathBuf {
         self.root.join(APPROVALS)
@@ -155,7 +149,6 @@ impl Home {
         self.root.join(RESERVE)
     }
 
-    /// The gateway's socket.
     #[must_use]
     pub fn gateway_socket(&self) -> PathBuf {
         self.root.join(HomeDir::Run.name()).join("drawloom.sock")
@@ -167,7 +160,6 @@ impl Home {
         self.root.join(HomeDir::Run.name()).join(instance.socket_name())
     }
 
-    /// An instance's lock file.
     #[must_use]
     pub fn instance_lock(&self, instance: InstanceId) -> PathBuf {
         self.root.join(HomeDir::Run.name()).join(instance.lock_name())

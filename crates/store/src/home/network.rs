@@ -16,13 +16,11 @@ use rustix::io::Errno;
 pub enum NetworkFs {
     /// NFS, any version.
     Nfs,
-    /// SMB and CIFS.
     Smb,
     /// Plan 9, as virtual machines share folders.
     Plan9,
     /// A program in user space: sshfs, cloud drives.
     Fuse,
-    /// Ceph.
     Ceph,
 }
 
@@ -89,7 +87,6 @@ pub trait FileSystems: Send + Sync {
     fn allocate(&self, file: &File, bytes: u64) -> io::Result<()>;
 }
 
-/// The machine's own answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostFileSystems;
 

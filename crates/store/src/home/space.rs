@@ -33,7 +33,6 @@ impl Default for SpaceLimits {
 /// How much room the home has. All figures are bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
-    /// Enough.
     Enough {
         /// What we may still use.
         free: u64,
@@ -45,11 +44,9 @@ pub enum Space {
         /// What the file system holds in all.
         total: u64,
     },
-    /// No new turns.
     Short {
         /// What we may still use.
         free: u64,
-        /// What would be needed.
         minimum: u64,
     },
 }

@@ -39,7 +39,6 @@ impl InstanceId {
         format!("{self}.instance")
     }
 
-    /// Its socket.
     pub(crate) fn socket_name(self) -> String {
         format!("{self}.sock")
     }

@@ -53,7 +53,6 @@ impl<'s> PgTransaction<'s> {
         self.raced.get()
     }
 
-    /// Whether it has events.
     pub(super) const fn has_events(&self) -> bool {
         self.events.get()
     }

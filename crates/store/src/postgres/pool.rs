@@ -99,7 +99,6 @@ impl Pool {
         thread.send(job).map_err(|_| StoreError::Closed)
     }
 
-    /// One more thread.
     fn spawn(&self) -> Result<SyncSender<Job>, StoreError> {
         let failed = |error| StoreError::io("start a thread", error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;

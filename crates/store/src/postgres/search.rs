@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use text::bigrams::{Query, Term, tokenize};
 
-/// The table.
 pub(super) const TABLE: &str = "
 CREATE TABLE search (node BIGINT PRIMARY KEY, tokens TSVECTOR);
 CREATE INDEX search_tokens ON search USING gin (tokens);

@@ -32,7 +32,6 @@ const SETTINGS: &str = "SET jit = off; SET enable_hashjoin = off; SET enable_mer
     SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
-/// What all connections share.
 pub(super) struct Link {
     route: Route,
     /// How long a read may take.
@@ -54,7 +53,6 @@ impl Link {
         self.round_trips.load(Ordering::Relaxed)
     }
 
-    /// Counts a round trip.
     pub(super) fn trip(&self) {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
     }

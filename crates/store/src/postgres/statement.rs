@@ -30,7 +30,6 @@ impl Statements {
         (text, None)
     }
 
-    /// Keeps a prepared statement.
     pub(super) fn keep(&self, sql: &str, types: Vec<Type>, statement: Statement) {
         if let Some(known) = self.0.borrow_mut().get_mut(sql) {
             known.prepared.push((types, statement));

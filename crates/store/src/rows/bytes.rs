@@ -3,7 +3,6 @@
 use crate::compress::{self, Dictionary};
 use crate::error::StoreError;
 
-/// Bytes being written.
 #[derive(Debug, Default)]
 pub(crate) struct Out(pub(crate) Vec<u8>);
 
@@ -122,7 +121,6 @@ pub(crate) fn pack(bytes: &[u8], dictionary: Option<Dictionary>) -> Result<Vec<u
 /// Bytes that are unpacked at most: more than any response or request has.
 const MAX_UNPACKED: u64 = 1 << 30;
 
-/// What was packed.
 pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
     match packed.split_first() {
         Some((&RAW, bytes)) => Ok(bytes.to_vec()),

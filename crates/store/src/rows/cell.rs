@@ -149,7 +149,6 @@ pub(crate) fn bookmarks(
     db.all_of(&sql, &sets, |row| read_pair(db, tree, row))
 }
 
-/// Sets a cell.
 pub(crate) fn set(
     db: &Db<'_>,
     tree: TreeKey,

@@ -8,7 +8,7 @@ use super::node::NodePlace;
 use super::reader::StoredTree;
 use super::trees::{TreeRef, find_mut};
 use super::{
-    cell, draft, events, generations, import, injections, node, operation, position, sessions, trees, work,
+    cell, draft, events, generations, import, injections, leases, node, operation, position, sessions, trees,
 };
 use crate::apply::{
     Applied, AppliedDraft, AttachedWrites, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
@@ -45,7 +45,7 @@ pub(crate) fn apply(
         Some(_) => return Err(StoreError::Denied("write")),
         None => find_mut(db, who, id)?,
     };
-    work::check_guards(db, who, &with.guards)?;
+    leases::check_guards(db, who, &with.guards)?;
     if let Some(preconditions) = &with.preconditions {
         let changed =
             preconditions.changed(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)?;

@@ -22,7 +22,6 @@ fn names(db: &Db<'_>, tree: TreeKey, view: &ViewName, slot: Slot) -> Result<Opti
     Ok(db.name_number(tree, view.as_str())?.zip(slot_number(db, tree, slot)?))
 }
 
-/// One draft.
 pub(crate) fn one(
     db: &Db<'_>,
     tree: TreeKey,

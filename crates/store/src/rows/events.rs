@@ -42,7 +42,6 @@ pub(crate) fn number(db: &Db<'_>) -> Result<Cursor, StoreError> {
     Ok(Cursor(newest.unsigned_abs()))
 }
 
-/// The newest event.
 pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
     let last = db.one("SELECT coalesce(max(pk), 0) FROM events", NONE, |row| unsigned(row, 0))?;
     Ok(Cursor(last.unwrap_or_default()))

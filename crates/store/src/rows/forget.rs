@@ -31,7 +31,6 @@ pub(crate) const TEXT: u64 = 32 * 1024;
 /// How often what was written meanwhile is looked for before it is done with everybody waiting.
 const ROUNDS: usize = 8;
 
-/// One removal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Removal {
     /// Stopped before anything else goes, so that nothing new comes of it.
@@ -100,7 +99,6 @@ impl Removal {
     }
 }
 
-/// What goes.
 #[derive(Debug, Clone)]
 struct Goal {
     target: Target,
@@ -110,7 +108,6 @@ struct Goal {
     token: [u8; 16],
 }
 
-/// A forgetting under way.
 #[derive(Debug, Clone)]
 pub(crate) struct Forgetting {
     goal: Arc<Goal>,
@@ -132,7 +129,6 @@ pub(crate) struct Done {
     blobs: BTreeSet<Digest>,
 }
 
-/// What one transaction removes.
 #[derive(Debug, Clone)]
 pub(crate) struct Portion {
     goal: Arc<Goal>,
@@ -226,7 +222,6 @@ pub(crate) fn look_again(db: &Db<'_>, mut forgetting: Forgetting) -> Result<Forg
     Ok(forgetting)
 }
 
-/// Removes a portion.
 pub(crate) fn remove(db: &Db<'_>, portion: &Portion, now: Millis) -> Result<Done, StoreError> {
     db.engine().lock(Lock::Everything)?;
     let mut done = portion.done.clone();

@@ -324,7 +324,7 @@ fn usage_row(row: &Row<'_>) -> Result<UsageRow, StoreError> {
     })
 }
 
-/// As [`loom::Rows::generations`].
+/// As [`loom::TreeReader::generations`].
 pub(crate) fn of_tree(
     db: &Db<'_>,
     tree: TreeRef,
@@ -342,7 +342,7 @@ pub(crate) fn of_tree(
     })
 }
 
-/// As [`loom::Rows::answer`].
+/// As [`loom::TreeReader::answer`].
 pub(crate) fn answer(
     db: &Db<'_>,
     who: &Principal,

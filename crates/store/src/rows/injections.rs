@@ -28,7 +28,7 @@ pub(crate) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), 
     Ok(())
 }
 
-/// As [`loom::Rows::injections`]. Numbers of nodes grow in the order of the tree.
+/// As [`loom::TreeReader::injections`]. Numbers of nodes grow in the order of the tree.
 pub(crate) fn between(
     db: &Db<'_>,
     tree: TreeRef,

@@ -3,9 +3,9 @@
 use loom::verify::{self, Evidence, Gap, Reread};
 use loom::{Digest, ModelSource, NodeRow, RowError, TreeId, TreeReader as _, short_id};
 
+use super::leases::fence_everything;
 use super::reader::StoredTree;
 use super::trees::TreeRef;
-use super::work::fence_everything;
 use super::{events, generations};
 use crate::db::{Db, TreeKey, bytes_of, get, id16};
 use crate::engine::{NONE, Row};
@@ -14,7 +14,6 @@ use crate::principal::Principal;
 use crate::schema::VERSION;
 use crate::store::{Identity, StoreId};
 
-/// Problems listed at most.
 const PROBLEMS: usize = 100;
 
 /// Generations read at a time.

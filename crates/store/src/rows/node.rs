@@ -20,7 +20,6 @@ mod form {
     pub(crate) const TEXT: u8 = 0;
     /// Anything else: JSON.
     pub(crate) const JSON: u8 = 1;
-    /// No block.
     pub(crate) const EMPTY: u8 = 2;
 }
 
@@ -47,7 +46,6 @@ pub(crate) struct NodePlace<'a> {
     pub(crate) purged: bool,
 }
 
-/// Inserts a node.
 pub(crate) fn insert(db: &Db<'_>, tree: TreeKey, node: &Node, at: NodePlace<'_>) -> Result<(), StoreError> {
     let link = |id: Option<NodeId>| match id {
         None => Ok(None),

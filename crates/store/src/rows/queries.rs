@@ -160,14 +160,12 @@ fn seen_trees(db: &Db<'_>, who: &Principal) -> Result<Vec<TreeKey>, StoreError> 
 /// How far a search came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// To the end.
     Done,
     /// Until as many were found as are ranked.
     Full,
     OutOfTime,
 }
 
-/// A search under way.
 struct Search<'a, 'c> {
     db: &'a Db<'c>,
     query: &'a Query,

@@ -3,8 +3,8 @@
 use loom::{Millis, TreeId};
 
 use super::events;
+use super::leases::check_guards;
 use super::trees::{find_mut, json, seen, to_json};
-use super::work::check_guards;
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::engine::{Row, Value, params};
 use crate::error::StoreError;

@@ -32,7 +32,6 @@ struct Counted {
     own: Sums,
 }
 
-/// Counts a tree anew.
 pub(crate) fn recount(db: &Db<'_>, tree: TreeKey) -> Result<(), StoreError> {
     db.engine().lock(crate::engine::Lock::Tree(tree.0))?;
     let sql =

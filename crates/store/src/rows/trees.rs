@@ -49,7 +49,6 @@ pub(crate) fn find_mut(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeR
     Ok(tree)
 }
 
-/// Inserts a tree.
 pub(crate) fn insert(db: &Db<'_>, row: &TreeRow, session: Option<&str>) -> Result<TreeRef, StoreError> {
     if session.is_some() {
         db.engine().lock(Lock::Sessions)?;
@@ -172,7 +171,6 @@ pub(crate) fn set_timeline(
     Ok(())
 }
 
-/// A value as JSON.
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Malformed(error.to_string()))
 }

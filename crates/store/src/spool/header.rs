@@ -25,7 +25,6 @@ pub struct GenerationName(String);
 pub struct BadGenerationName;
 
 impl GenerationName {
-    /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -59,7 +58,6 @@ pub struct SpoolHeader {
     version: u32,
     /// The generation, which is the file's name too.
     pub generation: GenerationName,
-    /// The instance that writes.
     pub instance: InstanceId,
     /// The writer's fencing number: a result is refused unless it still matches.
     pub fence: u64,
@@ -135,10 +133,7 @@ pub enum TornHeader {
     Unreadable,
     /// A later version of Drawloom wrote it.
     #[error("it was written by a later version ({version}): run that version once to recover it")]
-    Newer {
-        /// The header's version.
-        version: u32,
-    },
+    Newer { version: u32 },
     /// It is another generation's file under this name.
     #[error("it holds generation {generation}: rename the file to that, or discard it")]
     OtherName {

@@ -81,7 +81,6 @@ pub struct Recovery<F> {
     owner_lives: F,
 }
 
-/// One find.
 #[derive(Debug)]
 pub enum Recovered {
     /// A spool with its header: its bytes are exactly what was received.
@@ -176,7 +175,6 @@ impl Spooled {
         &self.header
     }
 
-    /// Bytes of the body.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.length
@@ -223,7 +221,6 @@ pub struct Torn {
 }
 
 impl Torn {
-    /// Where it lies.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.claimed.path()

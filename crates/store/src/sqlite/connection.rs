@@ -57,7 +57,6 @@ impl rusqlite::ToSql for Value<'_> {
 /// A connection within a transaction.
 pub(crate) struct SqliteTransaction<'c> {
     conn: &'c Connection,
-    /// Of writes only.
     faults: Option<&'c Faults>,
     /// Bytes of text that came into the search index.
     indexed: Cell<u64>,

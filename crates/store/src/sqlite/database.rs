@@ -18,7 +18,6 @@ use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::store::{Answer, Backup, Time};
 
-/// An open database.
 pub(crate) struct Database {
     found: Found,
     newest: watch::Sender<Cursor>,

@@ -122,7 +122,6 @@ fn is_half_made(path: &Path) -> bool {
     Path::new(&journal).exists()
 }
 
-/// What a file is.
 enum State {
     Empty,
     Current,
@@ -176,7 +175,6 @@ fn use_log(conn: &Connection) -> Result<(), StoreError> {
     if mode == "wal" { Ok(()) } else { Err(StoreError::Damaged(format!("it stays in journal mode {mode}"))) }
 }
 
-/// A connection that reads.
 pub(crate) fn reader(found: &Found) -> Result<Connection, StoreError> {
     let conn = raw(&found.path, found.read_only)?;
     conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY;")

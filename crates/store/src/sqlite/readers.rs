@@ -26,7 +26,6 @@ const LONG_READS: usize = 2;
 
 type Work = Box<dyn FnOnce(Result<&Db<'_>, StoreError>) + Send>;
 
-/// The pool.
 pub(crate) struct Readers {
     queue: mpsc::Sender<Work>,
     found: Found,

@@ -10,7 +10,6 @@ use crate::schema::{TABLES, VERSION};
 /// Marks the file as ours (`DrLm`).
 pub(super) const APPLICATION_ID: i32 = 0x4472_4c6d;
 
-/// One step.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     /// The version it leads to, from the one before.
@@ -19,7 +18,6 @@ pub(super) struct Step {
     pub(super) min_reader: u32,
     /// The oldest program that may write it.
     pub(super) min_writer: u32,
-    /// What is done.
     pub(super) run: Run,
 }
 

@@ -38,7 +38,6 @@ impl Watcher {
         Ok(Self { stop, thread })
     }
 
-    /// Ends the thread.
     pub(crate) fn stop(self) -> JoinHandle<()> {
         drop(self.stop);
         self.thread

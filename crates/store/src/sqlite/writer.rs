@@ -60,7 +60,6 @@ trait Write: Send {
     fn run(&mut self, db: &Db<'_>) -> bool;
     /// Says why it was not done.
     fn fail(&mut self, error: StoreError);
-    /// Whether it failed.
     fn failed(&self) -> bool;
     /// Answers whoever waits for it.
     fn answer(self: Box<Self>);
@@ -144,7 +143,6 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Does something between transactions.
     pub(crate) async fn run_alone<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -320,7 +318,6 @@ impl WriteConnection {
         statement("COMMIT").map_err(one)
     }
 
-    /// Wakes followers.
     fn tell(&self) {
         match events::last(&Db::new(&SqliteTransaction::reading(&self.conn), &Caches::default())) {
             Ok(last) => tell(&self.newest, last),

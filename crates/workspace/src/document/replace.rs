@@ -29,7 +29,6 @@ pub(super) enum Look<'a> {
     New,
     /// A text kept beside: ours, 0600, as nothing says who may read it.
     Private,
-    /// The replaced file.
     Like(&'a Current),
 }
 

@@ -111,7 +111,6 @@ impl Map {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -36,7 +36,6 @@ pub(crate) enum Resolver {
     Components,
 }
 
-/// Limits of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkRules {
     pub(super) links: LinkPolicy,

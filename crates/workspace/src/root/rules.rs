@@ -61,7 +61,6 @@ pub struct Metadata {
     pub kind: FileKind,
     /// Size in bytes.
     pub bytes: u64,
-    /// Number of hard links.
     pub links: u64,
     /// User id of its owner.
     pub owner: u32,

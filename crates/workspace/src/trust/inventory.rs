@@ -38,7 +38,6 @@ const INSTRUCTIONS: &[&str] = &[
     "HANDOFF.md",
 ];
 
-/// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
@@ -63,7 +62,6 @@ pub enum ItemKind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct InventoryItem {
     pub path: PathBuf,
-    /// Kind of the item.
     pub kind: ItemKind,
     /// Size in bytes.
     pub bytes: u64,

@@ -47,7 +47,6 @@ impl Part {
     }
 }
 
-/// Looks through everything.
 pub(super) fn everywhere(
     db: &Db<'_>,
     target: &mut Target,
@@ -134,13 +133,11 @@ fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, St
     loom::TreeReader::node(&rows, node).map_err(StoreError::from_row_error)
 }
 
-/// A node that goes.
 struct Going {
     id: NodeId,
     key: i64,
     generation: Option<GenerationId>,
     has_content: bool,
-    /// Of its content.
     bytes: u64,
 }
 
@@ -328,9 +325,7 @@ fn questions(db: &Db<'_>, target: &Target) -> Result<Vec<[u8; 16]>, StoreError> 
 struct Finder<'a, 'c> {
     db: &'a Db<'c>,
     target: &'a Target,
-    /// Nodes that go.
     nodes: &'a BTreeSet<(TreeId, NodeId)>,
-    /// Generations whose responses go.
     made_by: &'a BTreeSet<GenerationId>,
     tree: TreeRef,
     part: &'a Part,
