@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::commit::CommittedNode;
 use crate::error::{AgentError, Failure};
-use crate::questions::{Decision, Question, QuestionId};
+use crate::questions::{AskedQuestion, Decision, QuestionId};
 
 /// Idempotency key of something said: what comes twice under one key is said once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub enum SessionEvent {
     /// More of what the model thinks before it writes a node. Never part of the node's text.
     Thinking { node: NodeId, text: String },
     /// A question stands until it is answered or past its deadline.
-    Question { question: Question },
+    Question { question: AskedQuestion },
     /// A question was answered, by whom as people call them.
     Answered { question: QuestionId, decision: Decision, by: String },
     /// One line for whoever looks on.

@@ -43,7 +43,7 @@ impl<'a> MaskedDeltas<'a> {
                 let Some(node) = self.node(*choice) else { return };
                 let streams = self.choices.entry(*choice).or_default();
                 finish(streams.thinking.take(), |text| {
-                    self.events.emit(SessionEvent::Thinking { node, text })
+                    self.events.emit(SessionEvent::Thinking { node, text });
                 });
                 let stream = streams.text.get_or_insert_with(|| self.masker.text_stream());
                 let text = stream.push(text);
@@ -160,7 +160,7 @@ fn names_in(masker: &Masker, parsed: &ParsedResponse) -> BTreeSet<String> {
                     [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text));
                 }
                 ReplyPiece::Opaque(json) | ReplyPiece::Thinking { opaque: Some(json), .. } => {
-                    look(&json.to_string())
+                    look(&json.to_string());
                 }
                 _ => {}
             }

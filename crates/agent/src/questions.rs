@@ -46,7 +46,7 @@ impl QuestionKind {
 
 /// A question that stands, as its listeners hear of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct AskedQuestion {
     pub id: QuestionId,
     pub kind: QuestionKind,
     /// What is asked, in one line.
@@ -154,7 +154,7 @@ impl Runtime {
         let asked = self.store.ask(&call.who, question).await?;
         let (id, expires) = (asked.id, asked.expires);
         let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
-        call.events.emit(SessionEvent::Question { question: Question { id, kind, text, expires } });
+        call.events.emit(SessionEvent::Question { question: AskedQuestion { id, kind, text, expires } });
         let mut cancel = call.cancel.clone();
         let answer = tokio::select! {
             answer = self.answered(&call.who, id, newest) => Some(answer?),

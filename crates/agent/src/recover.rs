@@ -76,7 +76,7 @@ impl Runtime {
                     }
                 }
                 Err(error) => {
-                    events.emit(SessionEvent::notice(format!("a spool could not be read: {error}")))
+                    events.emit(SessionEvent::notice(format!("a spool could not be read: {error}")));
                 }
             }
         }

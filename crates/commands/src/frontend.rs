@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::questions::{Decision, Question, QuestionId};
+use agent::questions::{AskedQuestion, Decision, QuestionId};
 use agent::{AgentError, EventSink, Runtime, SessionEvent};
 use loom::NodeId;
 use store::Principal;
@@ -28,7 +28,7 @@ pub trait Frontend: Send + Sync {
     }
     /// The person's answer to a question of the work itself; none where it was answered elsewhere meanwhile. It is
     /// waited for on a thread of its own.
-    fn decide(&self, _question: &Question) -> Option<Decision> {
+    fn decide(&self, _question: &AskedQuestion) -> Option<Decision> {
         Some(Decision::Denied)
     }
     /// A question has an answer, of whomever: nobody need be asked any more.
@@ -64,14 +64,14 @@ impl Shown {
             SessionEvent::Thinking { node, text } => self.frontend.thinking(*node, text),
             SessionEvent::Question { question } => self.ask(question.clone()),
             SessionEvent::Answered { question, decision, by } => {
-                self.frontend.answered(*question, *decision, by)
+                self.frontend.answered(*question, *decision, by);
             }
             _ => {}
         }
     }
 
     /// Asks whoever is there, where somebody is.
-    fn ask(&self, question: Question) {
+    fn ask(&self, question: AskedQuestion) {
         if !self.frontend.is_attended() {
             return self.frontend.note(&format!(
                 "{} (`drawloom approve {}`)",

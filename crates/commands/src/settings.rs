@@ -14,10 +14,13 @@ use serde::{Deserialize, Serialize};
 pub struct Preset {
     /// The model; the default one without it.
     pub model: Option<String>,
+    /// Siblings.
     #[schemars(range(min = 1, max = 64), extend("unit" = "nodes"))]
     pub n: Option<u32>,
+    /// Sampling temperature.
     #[schemars(range(min = 0, max = 5))]
     pub temperature: Option<f64>,
+    /// Nucleus sampling.
     #[schemars(range(min = 0, max = 1))]
     pub top_p: Option<f64>,
     /// Least probability, relative to the likeliest token.
@@ -28,6 +31,7 @@ pub struct Preset {
     pub max_tokens: Option<u32>,
     /// Texts to stop at; also `sentence` and `paragraph`.
     pub stop: Vec<String>,
+    /// Seed of the sampling.
     pub seed: Option<i64>,
     /// Alternatives a token to keep probabilities of.
     #[schemars(range(min = 0, max = 20))]
@@ -42,12 +46,14 @@ pub struct Preset {
 pub struct Agent {
     /// The model of this agent; the default one without it.
     pub model: Option<String>,
+    /// Siblings it adds.
     #[schemars(range(min = 1, max = 64), extend("unit" = "nodes"))]
     pub n: Option<u32>,
     /// The preset by which it is asked.
     pub preset: Option<String>,
 }
 
+/// Settings of commands.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     /// The model named on the command line, or the default of the configuration.

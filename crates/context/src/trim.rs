@@ -21,6 +21,7 @@ const NEWEST: usize = 2;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
+    /// The oldest turns leave.
     #[default]
     Rolling,
     /// The first turn stays, and the newest; a mark stands between them.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent::questions::{Decision, Question, QuestionId};
+use agent::questions::{AskedQuestion, Decision, QuestionId};
 use commands::frontend::Frontend;
 use loom::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -218,7 +218,7 @@ impl Frontend for Terminal {
         !self.unattended && (io::stdin().is_terminal() || io::stderr().is_terminal())
     }
 
-    fn decide(&self, question: &Question) -> Option<Decision> {
+    fn decide(&self, question: &AskedQuestion) -> Option<Decision> {
         // One at a time: two could not be told apart.
         let _turn = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.questions().begin(question.id) {

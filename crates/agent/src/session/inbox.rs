@@ -119,10 +119,10 @@ impl Inbox {
         match input {
             Input::Operation(SessionOperation::Say(say)) => self.wait(Pending::said(*say), log),
             Input::Operation(SessionOperation::Steer(text)) => {
-                self.wait(Pending::text(text, When::Steers), log)
+                self.wait(Pending::text(text, When::Steers), log);
             }
             Input::Operation(SessionOperation::Queue(text)) => {
-                self.wait(Pending::text(text, When::AfterTurn), log)
+                self.wait(Pending::text(text, When::AfterTurn), log);
             }
             Input::Operation(SessionOperation::Stop) => {
                 if let Some(turn) = &self.state().turn {
@@ -263,7 +263,7 @@ impl Inbox {
             match pending.remote {
                 Some(remote) => remote.reply_now(Reply::Closed),
                 None => {
-                    log.push(SessionEvent::Rejected { say: pending.key, error: AgentError::Closed.into() })
+                    log.push(SessionEvent::Rejected { say: pending.key, error: AgentError::Closed.into() });
                 }
             }
         }

@@ -137,7 +137,7 @@ async fn versions(
     let screen = repeat(TIMES, async || harness.screen(fixture.tree).await).await?;
     let name = format!("show the tip with {VERSIONS} versions of a node");
     report.row(&name, screen.median(), "ms, median", None);
-    let edit = repeat(TIMES, async || {
+    let edit = repeat(20, async || {
         let edit = Op::Edit { position, text: corpus.passage(), edit_as: EditAs::Version };
         harness.change(fixture.tree, edit).await
     });

@@ -120,10 +120,10 @@ pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
     match found.wrap {
         WrapDecision::No => {}
         WrapDecision::FixedLoad => {
-            line("helps", "a new session would hardly be less full: what stands above it is")
+            line("helps", "a new session would hardly be less full: what stands above it is");
         }
         WrapDecision::Ask | WrapDecision::Do => {
-            line("helps", "/new begins anew; what was said stays in its earlier tree")
+            line("helps", "/new begins anew; what was said stays in its earlier tree");
         }
     }
     out

@@ -141,7 +141,7 @@ fn reads_grow_with_the_logarithm_of_the_depth() {
             (
                 "overrides",
                 counted(&|rows| {
-                    assert_eq!(ViewOverrides::read(rows, &main_view(), tip).unwrap().tip.id, tip)
+                    assert_eq!(ViewOverrides::read(rows, &main_view(), tip).unwrap().tip.id, tip);
                 }),
                 overrides * (6 * log + 6) + 8,
             ),
