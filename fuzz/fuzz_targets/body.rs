@@ -2,7 +2,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use context::body::{EarlierRequest, BodyDelta, MAX_HOPS, StoredBody, rebuild, store};
+use context::body::{BodyDelta, EarlierRequest, MAX_HOPS, StoredBody, rebuild, store};
 use libfuzzer_sys::fuzz_target;
 use loom::Digest;
 
@@ -40,7 +40,11 @@ fuzz_target!(|input: Input| {
                 body
             }
         };
-        let base = last.as_ref().map(|(manifest, stored, body)| EarlierRequest { manifest: *manifest, stored, body });
+        let base = last.as_ref().map(|(manifest, stored, body)| EarlierRequest {
+            manifest: *manifest,
+            stored,
+            body,
+        });
         let (stored, middle) = store(&body, base);
         assert!(stored.delta.as_ref().is_none_or(|delta| delta.hops < MAX_HOPS));
         assert_eq!((stored.len, stored.middle), (body.len() as u64, Digest::of(middle)));

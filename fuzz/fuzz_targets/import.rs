@@ -26,7 +26,7 @@ fuzz_target!(|file: &[u8]| {
         return;
     }
     let _ = told.map(|format| assert_eq!(format, Format::Own));
-    for row in loom::Rows::nodes_in_order(&read_once.tree, None, 100).expect("rows in memory") {
+    for row in loom::TreeReader::nodes_in_order(&read_once.tree, None, 100).expect("rows in memory") {
         assert_eq!(row.node.trust, Trust::Outside, "a file does not speak as the owner");
     }
     let (main, mut out) = (ViewName::default(), Vec::new());

@@ -32,7 +32,11 @@ fuzz_target!(|input: &[u8]| {
     assert!(failure.message.len() <= 4096);
 });
 
-fn events(dialect: DialectName, streamed: bool, pieces: &[&[u8]]) -> (Vec<ModelEvent>, Result<(), ParseError>) {
+fn events(
+    dialect: DialectName,
+    streamed: bool,
+    pieces: &[&[u8]],
+) -> (Vec<ModelEvent>, Result<(), ParseError>) {
     let (mut parser, mut events) = (dialect.parser(streamed), Vec::new());
     for piece in pieces {
         if let Err(error) = parser.feed(piece, &mut events) {

@@ -2,7 +2,7 @@
 //! security §10).
 //!
 //! Stored bytes go only to the model they were written for. Another one gets a request of its own, with its own
-//! manifest, put together from the tree as [`context::again`] says; of the sampling, what every provider knows by
+//! manifest, put together from the tree as [`context::replay`] says; of the sampling, what every provider knows by
 //! some name goes along: temperature, nucleus, the limit of the answer and the texts that end it. No other model
 //! takes over when it does not answer: it was named.
 

@@ -2,7 +2,7 @@
 //!
 //! This crate holds what only the outermost layer may know: the command line ([`cli`]), the configuration file
 //! ([`config`]), which model a name means ([`models`]), how an answer looks ([`render`], [`json`]) and who is
-//! asked ([`talk`]). What commands do is in `commands`; nothing here decides it.
+//! asked ([`terminal`]). What commands do is in `commands`; nothing here decides it.
 //!
 //! Start-up does no more than a command needs: `--version` touches nothing, `config` and `doctor` make no home,
 //! and threads exist only where something waits (spec: scale §1).

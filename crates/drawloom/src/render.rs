@@ -1,7 +1,7 @@
 //! Answers as people read them: terse, aligned, one thing a line.
 //!
 //! What is foreign in an answer (text, titles, names of models and files) passes through [`OutputStyle::text`] or
-//! [`OutputStyle::line`]; what is ours does not. The match over [`Outcome`] is exhaustive, so that a new command cannot
+//! [`OutputStyle::line`]; what is ours does not. The match over [`CommandOutcome`] is exhaustive, so that a new command cannot
 //! be forgotten here.
 
 mod approvals;
