@@ -136,6 +136,11 @@ pub enum ServerError {
         /// The id this home has.
         own: String,
     },
+    /// The tables in the database are an older program's.
+    #[error(
+        "the database {server} has tables of version {found}, this program needs {known}: export its trees with the program that made them, and import them into an empty database"
+    )]
+    OldTables { server: String, found: u32, known: u32 },
     /// The connection ended within a transaction, of which nothing is written.
     #[error("the connection to the database was lost: {0}: nothing was written; try again")]
     Lost(String),

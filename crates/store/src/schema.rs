@@ -8,7 +8,7 @@
 //! before). What was sent is named by its digest, generations by their id.
 
 /// The version of the tables this program writes.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Tables and indexes. `BLOB`, `INTEGER`, `WITHOUT ROWID` and `INTEGER PRIMARY KEY` (a number that the engine gives
 /// where none is said) are SQLite's words.

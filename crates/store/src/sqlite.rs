@@ -13,7 +13,6 @@ mod open;
 mod pages;
 mod readers;
 mod scrub;
-mod version_3;
 mod versions;
 mod watcher;
 mod writer;

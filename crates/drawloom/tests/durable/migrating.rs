@@ -1,7 +1,7 @@
 //! Stores of older versions: brought up to date once, whole, and kept as they were.
 //!
-//! The fixture is a store of version 2 with branches, versions, drafts, views, a seal, a conversation, a forgotten text
-//! and a purged tree, and the exports that the program of that version wrote of it.
+//! The fixtures are stores of versions 2 and 3 with branches, versions, drafts, views, a seal, a conversation, a
+//! forgotten text and a purged tree, and the exports that the program of that version wrote of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,17 @@ use std::time::Duration;
 use crate::kill::kills;
 use crate::support::{Home, Seeded, ended};
 
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/version_2").join(name)
+/// Versions with a fixture.
+const VERSIONS: [u32; 2] = [2, 3];
+
+fn fixture(of: u32, name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version_{of}")).join(name)
 }
 
-fn of_version_2() -> Home {
+fn of_version(of: u32) -> Home {
     let home = Home::new();
     fs::create_dir(home.path()).unwrap();
-    fs::copy(fixture("loom.db"), home.database()).unwrap();
+    fs::copy(fixture(of, "loom.db"), home.database()).unwrap();
     for path in [home.path(), home.database()] {
         let mode = if path.is_dir() { 0o700 } else { 0o600 };
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
@@ -26,7 +29,7 @@ fn of_version_2() -> Home {
 }
 
 fn of_version_1() -> Home {
-    let home = of_version_2();
+    let home = of_version(2);
     let older =
         "DROP TABLE injections; UPDATE meta SET value = 1 WHERE key = 'min_writer'; PRAGMA user_version = 1";
     rusqlite::Connection::open(home.database()).unwrap().execute_batch(older).unwrap();
@@ -39,11 +42,11 @@ fn version(path: &Path) -> u32 {
 }
 
 /// Everything of the trees is as the older program exported it, and the store is whole.
-fn is_what_it_was(home: &Home) {
+fn is_what_it_was(home: &Home, of: u32) {
     for (title, export) in [("Rain", "rain"), ("Snow", "snow"), ("Hello, loom", "hello--loom")] {
         let to = home.folder().join(format!("{export}.jsonl"));
         home.ok(&["tree", "export", title, "--with-context", "-o", to.to_str().unwrap()]);
-        let expected = fs::read(fixture(&format!("{export}.jsonl"))).unwrap();
+        let expected = fs::read(fixture(of, &format!("{export}.jsonl"))).unwrap();
         assert!(fs::read(&to).unwrap() == expected, "the export of {title} is another one");
         fs::remove_file(to).unwrap();
         home.ok(&["tree", "verify", title]);
@@ -59,16 +62,20 @@ fn an_older_store_is_brought_up_to_date_once_and_kept_as_it_was() {
     let racing: Vec<_> = (0..4).map(|_| home.command(&["tree", "text", "Rain"]).spawn().unwrap()).collect();
     let ran: Vec<_> = racing.into_iter().map(ended).collect();
     assert!(ran.iter().all(|ran| ran.stdout.contains("It rained")), "{ran:?}");
-    assert!(ran.iter().any(|ran| ran.stderr.contains("from version 1 to 3")), "{ran:?}");
+    assert!(ran.iter().any(|ran| ran.stderr.contains("from version 1 to 4")), "{ran:?}");
     assert_eq!(home.run(&["tree", "text", "Rain"]).stderr, "");
     assert_eq!(version(&home.path().join("loom.db.v1.bak")), 1);
-    is_what_it_was(&home);
+    is_what_it_was(&home, 2);
 }
 
 #[test]
-fn nothing_of_a_store_of_version_2_is_lost_and_work_goes_on_in_it() {
-    let home = of_version_2();
-    is_what_it_was(&home);
+fn nothing_of_an_older_store_is_lost_and_work_goes_on_in_it() {
+    VERSIONS.into_iter().for_each(goes_on);
+}
+
+fn goes_on(of: u32) {
+    let home = of_version(of);
+    is_what_it_was(&home, of);
     let text = home.run(&["tree", "text", "Rain"]).stdout;
     assert!(text.contains("It rained (pending).") && text.ends_with("a draft that waits"), "{text}");
     assert!(home.run(&["tree", "search", "roof"]).stdout.contains("check the roof"));
@@ -92,28 +99,48 @@ fn an_older_store_is_left_alone_while_an_older_program_may_have_it_open() {
     assert_eq!(version(&home.database()), 1);
     drop(old);
     home.ok(&["tree", "text", "Rain"]);
-    assert_eq!(version(&home.database()), 3);
+    assert_eq!(version(&home.database()), 4);
 }
 
 #[test]
 fn an_update_that_is_killed_has_not_happened_and_happens_with_the_next_command() {
-    let whole = {
-        let home = of_version_2();
-        let start = std::time::Instant::now();
-        home.ok(&["tree", "list"]);
-        start.elapsed()
-    };
-    let longest = whole.as_micros() as u64;
-    let mut seeded = Seeded::new(3);
-    for _ in 0..kills() / 5 {
-        let home = of_version_2();
-        let mut child = home.command(&["tree", "list"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(seeded.below(longest)));
-        child.kill().unwrap();
-        ended(child);
-        assert!(matches!(version(&home.database()), 2 | 3));
-        home.ok(&["tree", "list"]);
-        assert_eq!(version(&home.database()), 3);
-        is_what_it_was(&home);
+    for of in VERSIONS {
+        let whole = {
+            let home = of_version(of);
+            let start = std::time::Instant::now();
+            home.ok(&["tree", "list"]);
+            start.elapsed()
+        };
+        let longest = whole.as_micros() as u64;
+        let mut seeded = Seeded::new(3);
+        for _ in 0..kills() / 10 {
+            let home = of_version(of);
+            let mut child = home.command(&["tree", "list"]).spawn().unwrap();
+            std::thread::sleep(Duration::from_micros(seeded.below(longest)));
+            child.kill().unwrap();
+            ended(child);
+            assert!([of, 4].contains(&version(&home.database())));
+            home.ok(&["tree", "list"]);
+            assert_eq!(version(&home.database()), 4);
+            is_what_it_was(&home, of);
+        }
     }
+}
+
+/// The later tables of version 3, which had the columns of version 4.
+#[test]
+fn a_store_with_the_later_tables_of_version_3_is_brought_up_to_date() {
+    let home = of_version(3);
+    is_what_it_was(&home, 3);
+    let conn = rusqlite::Connection::open(home.database()).unwrap();
+    let lanes = |conn: &rusqlite::Connection| -> Vec<i64> {
+        let mut read = conn.prepare("SELECT lane FROM positions ORDER BY pk").unwrap();
+        read.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let before = lanes(&conn);
+    conn.execute_batch("PRAGMA user_version = 3; UPDATE meta SET value = 3 WHERE key LIKE 'min_%'").unwrap();
+    drop(conn);
+    is_what_it_was(&home, 3);
+    assert_eq!(version(&home.database()), 4);
+    assert_eq!(lanes(&rusqlite::Connection::open(home.database()).unwrap()), before);
 }

@@ -81,7 +81,8 @@ pub(super) async fn prepare(client: &mut Client, server: &str, own: StoreId) -> 
         return Err(StoreError::SchemaTooNew { found: version, known: VERSION, backup });
     }
     if version < VERSION {
-        return Err(StoreError::MigrationNeeded { found: version, known: VERSION });
+        let server = server.to_owned();
+        return Err(ServerError::OldTables { server, found: version, known: VERSION }.into());
     }
     if store != own {
         let (server, found, own) = (server.to_owned(), store.to_string(), own.to_string());

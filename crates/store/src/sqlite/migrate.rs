@@ -35,27 +35,39 @@ pub(crate) fn version(conn: &Connection) -> Result<u32, StoreError> {
 /// Processes of this program may do so at once, the first does it; that no older one has the file open is the
 /// caller's word.
 pub(crate) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Result<(), StoreError> {
-    let missing = |from: u32| steps.iter().filter(move |step| step.to > from);
     // A step is a write, for which others would be waited for: a file that is up to date is only looked at.
-    if missing(version(conn)?).next().is_none() {
+    if missing(version(conn)?, steps).is_empty() {
         return Ok(());
     }
     let transaction =
         conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failure)?;
     // Another process may have been first.
     let from = version(&transaction)?;
-    let Some(last) = missing(from).next_back() else { return Ok(()) };
-    if from > 0 {
-        // A connection that writes cannot be copied from.
-        keep_copy(&raw(path, true)?, path, from)?;
-    }
+    let missing = missing(from, steps);
+    let Some(last) = missing.last() else { return Ok(()) };
     if from == 0 {
         create(&transaction)?;
     } else {
-        missing(from).try_for_each(|step| (step.run)(&transaction))?;
+        // A connection that writes cannot be copied from.
+        keep_copy(&raw(path, true)?, path, from)?;
+        missing.iter().try_for_each(|step| (step.run)(&transaction))?;
     }
     finish(&transaction, last)?;
     transaction.commit().map_err(failure)
+}
+
+/// The steps from a version to the newest; of an empty file the last alone, which says what it is once made.
+fn missing(from: u32, steps: &[Step]) -> Vec<&Step> {
+    if from == 0 {
+        return steps.last().into_iter().collect();
+    }
+    let mut at = from;
+    let next = || {
+        let step = steps.iter().find(|step| step.from == at)?;
+        at = step.to;
+        Some(step)
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// Writes down what the file is now.
@@ -151,10 +163,11 @@ mod tests {
 
     /// Steps of a later program, by how many versions later they are.
     fn later(steps: &[Run]) -> Vec<Step> {
-        let added = steps.iter().zip(VERSION + 1..).map(|(run, to)| Step {
-            to,
+        let added = steps.iter().zip(VERSION..).map(|(run, from)| Step {
+            from,
+            to: from + 1,
             min_reader: 1,
-            min_writer: to,
+            min_writer: from + 1,
             run: *run,
         });
         STEPS.iter().copied().chain(added).collect()

@@ -1,9 +1,12 @@
 //! The tables in SQLite, and the steps that lead to them from older files.
 
+mod aside;
+mod from_2;
+mod from_3;
+
 use rusqlite::Connection;
 
 use super::connection::failure;
-use super::version_3;
 use crate::error::StoreError;
 use crate::schema::{TABLES, VERSION};
 
@@ -12,7 +15,9 @@ pub(super) const APPLICATION_ID: i32 = 0x4472_4c6d;
 
 #[derive(Clone, Copy)]
 pub(super) struct Step {
-    /// The version it leads to, from the one before.
+    /// The version it is taken from.
+    pub(super) from: u32,
+    /// The version it leads to.
     pub(super) to: u32,
     /// The oldest program that may read the result, by the version it writes.
     pub(super) min_reader: u32,
@@ -24,10 +29,11 @@ pub(super) struct Step {
 /// What a step does, within the transaction of all steps.
 pub(super) type Run = fn(&Connection) -> Result<(), StoreError>;
 
-/// The steps, each from the version before it. A step that was released is never changed.
+/// The steps. Where one leads is never changed once it was released; it may be replaced by one that leads further.
 pub(super) const STEPS: &[Step] = &[
-    Step { to: 2, min_reader: 1, min_writer: 2, run: |conn| batch(conn, INJECTIONS) },
-    Step { to: VERSION, min_reader: 3, min_writer: 3, run: version_3::migrate },
+    Step { from: 1, to: 2, min_reader: 1, min_writer: 2, run: |conn| batch(conn, INJECTIONS) },
+    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 4, run: from_2::migrate },
+    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 4, run: from_3::migrate },
 ];
 
 /// Makes the newest tables in an empty file.

@@ -70,6 +70,15 @@ fn a_newer_programs_tables_are_refused() {
 }
 
 #[test]
+fn an_older_programs_tables_are_refused() {
+    let Some(schema) = Schema::new() else { return };
+    drop(schema.open());
+    schema.batch_within("UPDATE meta SET value = '3' WHERE key = 'version'");
+    let refused = Store::connect(&schema.options());
+    assert!(matches!(refused, Err(StoreError::Server(ServerError::OldTables { found: 3, .. }))), "{refused:?}");
+}
+
+#[test]
 fn a_text_with_nul_is_refused_and_the_connection_stays() {
     let Some(schema) = Schema::new() else { return };
     block_on(async {

@@ -1,21 +1,22 @@
-//! The step from version 2 to version 3: nodes are numbered within their tree, names stand once a tree, and what was
-//! sent is named by digest and id.
+//! From version 2: nodes are numbered within their tree, names stand once a tree, and what was sent is named by digest
+//! and id.
 //!
 //! Everything is copied from the old tables within the transaction of all steps; the search index is made anew.
 
 mod transcode;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
-use super::connection::{SqliteTransaction, failure};
-use super::versions::{SEARCH, batch};
-use crate::db::{TreeKey, number_of};
+use super::aside::{drop_old, number_lanes, number_lanes_of_choices, set_aside};
+use super::{SEARCH, batch};
+use crate::db::TreeKey;
 use crate::engine::{Row, Transaction as _};
 use crate::error::StoreError;
 use crate::rows::node::read_content;
 use crate::schema::TABLES;
+use crate::sqlite::connection::{SqliteTransaction, failure};
 use transcode::Transcoder;
 
 /// Tables whose rows stay as they are, and the columns they had.
@@ -27,6 +28,7 @@ const UNCHANGED: [(&str, &str); 4] = [
 ];
 
 pub(super) fn migrate(conn: &Connection) -> Result<(), StoreError> {
+    batch(conn, "DROP TABLE search")?;
     set_aside(conn)?;
     batch(conn, TABLES)?;
     batch(conn, SEARCH)?;
@@ -38,34 +40,7 @@ pub(super) fn migrate(conn: &Connection) -> Result<(), StoreError> {
     let step = Step { conn, names: HashMap::new() };
     step.run()?;
     batch(conn, "DROP TABLE temp.numbers; DROP TABLE temp.author_numbers;")?;
-    for table in old_tables(conn)? {
-        batch(conn, &format!("DROP TABLE {table}"))?;
-    }
-    Ok(())
-}
-
-/// Renames the old tables, and drops their indexes, whose names are needed.
-fn set_aside(conn: &Connection) -> Result<(), StoreError> {
-    batch(conn, "DROP TABLE search")?;
-    for index in strings(conn, "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")? {
-        batch(conn, &format!("DROP INDEX {index}"))?;
-    }
-    let tables =
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta' AND name NOT LIKE 'sqlite%'";
-    for table in strings(conn, tables)? {
-        batch(conn, &format!("ALTER TABLE {table} RENAME TO old_{table}"))?;
-    }
-    Ok(())
-}
-
-fn old_tables(conn: &Connection) -> Result<Vec<String>, StoreError> {
-    strings(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'old\\_%' ESCAPE '\\'")
-}
-
-fn strings(conn: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
-    let mut statement = conn.prepare(sql).map_err(failure)?;
-    let rows = statement.query_map([], |row| row.get(0)).map_err(failure)?;
-    rows.collect::<Result<_, _>>().map_err(failure)
+    drop_old(conn)
 }
 
 struct Step<'c> {
@@ -79,7 +54,7 @@ impl Step<'_> {
         batch(self.conn, COPY_TREES)?;
         self.authors()?;
         batch(self.conn, COPY_NODES)?;
-        self.lanes()?;
+        number_lanes(self.conn)?;
         self.extras()?;
         self.operations()?;
         self.cells()?;
@@ -161,29 +136,6 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Lanes: of the children of a position the first that was continued goes on with its lane, else the first.
-    fn lanes(&self) -> Result<(), StoreError> {
-        let sql = "SELECT pk, (pk & -4294967296) + parent FROM positions WHERE kind = 0 AND parent IS NOT NULL ORDER BY pk";
-        let children = self.rows::<2>(sql)?;
-        let parents: HashSet<i64> = children.iter().map(|[_, parent]| *parent).collect();
-        let mut heirs: HashMap<i64, i64> = HashMap::new();
-        for [child, parent] in &children {
-            let heir = heirs.entry(*parent).or_insert(*child);
-            if !parents.contains(heir) && parents.contains(child) {
-                *heir = *child;
-            }
-        }
-        let mut lanes: HashMap<i64, i64> = HashMap::new();
-        for [child, parent] in &children {
-            if heirs.get(parent) == Some(child) {
-                let lane = lanes.get(parent).copied().unwrap_or(number_of(*parent));
-                lanes.insert(*child, lane);
-                self.run_one("UPDATE positions SET lane = ?2 WHERE pk = ?1", (child, lane))?;
-            }
-        }
-        Ok(())
-    }
-
     fn operations(&mut self) -> Result<(), StoreError> {
         let keys = self.rows::<4>("SELECT tree, seq, first, count FROM old_operations ORDER BY tree, seq")?;
         let mut next = (0, 1);
@@ -220,13 +172,7 @@ impl Step<'_> {
                 (row, view, target, number),
             )?;
         }
-        // Selections, keeps, what is pruned and what is left out.
-        batch(
-            self.conn,
-            "UPDATE cells SET (lane, depth) = (SELECT p.lane, p.depth FROM nodes n
-                JOIN positions p ON p.pk = (cells.tree << 32) + coalesce(n.position, cells.target >> 1)
-                WHERE n.pk = (cells.tree << 32) + (cells.target >> 1)) WHERE kind IN (8, 10, 11, 12)",
-        )
+        number_lanes_of_choices(self.conn)
     }
 
     /// Copies rows that belong to a view.
