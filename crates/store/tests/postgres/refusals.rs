@@ -75,7 +75,10 @@ fn an_older_programs_tables_are_refused() {
     drop(schema.open());
     schema.batch_within("UPDATE meta SET value = '3' WHERE key = 'version'");
     let refused = Store::connect(&schema.options());
-    assert!(matches!(refused, Err(StoreError::Server(ServerError::OldTables { found: 3, .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::Server(ServerError::OldTables { found: 3, .. }))),
+        "{refused:?}"
+    );
 }
 
 #[test]

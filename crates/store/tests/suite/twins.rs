@@ -317,15 +317,33 @@ fn run(store: Store, mode: Mode, steps: Vec<Step>) {
     });
 }
 
+/// A number from the environment: `PROPTEST_CASES` and `DRAWLOOM_LAW_STEPS` ask for more and longer cases.
+fn asked(name: &str, usual: u32) -> u32 {
+    std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
+}
+
+/// The same steps on each engine there is; `DRAWLOOM_LAW_ENGINE` names one alone.
+fn run_on_engines(steps: Vec<Step>) {
+    let alone = std::env::var("DRAWLOOM_LAW_ENGINE").ok();
+    let wanted = |engine: &str| alone.as_deref().is_none_or(|alone| alone == engine);
+    if wanted("sqlite") {
+        run(Store::in_memory().unwrap(), Mode::Buffer, steps.clone());
+    }
+    #[cfg(feature = "postgres")]
+    if wanted("postgres")
+        && let Some(schema) = super::server::Schema::new()
+    {
+        run(schema.open(), Mode::Buffer, steps);
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: asked("PROPTEST_CASES", 24), ..ProptestConfig::default() })]
 
     #[test]
-    fn the_same_plans_leave_the_same_rows(steps in prop::collection::vec(step(), 1..40)) {
-        run(Store::in_memory().unwrap(), Mode::Buffer, steps.clone());
-        #[cfg(feature = "postgres")]
-        if let Some(schema) = super::server::Schema::new() {
-            run(schema.open(), Mode::Buffer, steps);
-        }
+    fn the_same_plans_leave_the_same_rows(
+        steps in prop::collection::vec(step(), 1..asked("DRAWLOOM_LAW_STEPS", 40) as usize)
+    ) {
+        run_on_engines(steps);
     }
 }
