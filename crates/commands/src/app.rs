@@ -54,7 +54,7 @@ pub trait Models: Send + Sync {
 /// The workspace of an invocation.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// Names it among workspaces: its canonical path, or nothing.
+    /// Name in the store: its canonical path, [`store::OWN_WORKSPACE`], or nothing.
     pub key: String,
     /// Its folder by canonical path, whether or not it is loaded or there.
     pub folder: Option<PathBuf>,

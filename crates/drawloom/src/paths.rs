@@ -94,6 +94,15 @@ impl InvocationPaths {
         Ok(ChosenWorkspace { folder, why, passed_over: false })
     }
 
+    /// Name of a workspace in the store. That of the home's own stays when the home is moved or restored elsewhere.
+    pub(crate) fn key(&self, chosen: &ChosenWorkspace) -> String {
+        if chosen.folder == self.home.join("workspace") {
+            store::OWN_WORKSPACE.to_owned()
+        } else {
+            chosen.folder.to_string_lossy().into_owned()
+        }
+    }
+
     /// How the workspace came to be chosen.
     pub(crate) fn arrival(&self, chosen: &ChosenWorkspace) -> WorkspaceOrigin {
         if self.given.is_some() {

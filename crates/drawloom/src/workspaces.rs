@@ -30,7 +30,7 @@ pub(crate) fn locate(paths: &InvocationPaths) -> Result<Workspace, CommandError>
 
 fn at(paths: &InvocationPaths, chosen: &ChosenWorkspace) -> Workspace {
     Workspace {
-        key: chosen.folder.to_string_lossy().into_owned(),
+        key: paths.key(chosen),
         folder: Some(chosen.folder.clone()),
         arrival: Some(paths.arrival(chosen)),
         root: None,

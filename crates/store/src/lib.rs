@@ -62,7 +62,7 @@ pub use principal::{Principal, Scope};
 pub use question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
 pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
-pub use session::{NewSession, Session, SessionFilter, SessionId, SessionKind};
+pub use session::{NewSession, OWN_WORKSPACE, Session, SessionFilter, SessionId, SessionKind};
 pub use sqlite::{Faults, Options};
 pub use store::{Backup, Identity, Store, StoreId, read};
 pub use workspace::WorkspaceRecord;

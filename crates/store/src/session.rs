@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::listing::TreeEntry;
 
+/// Name of the home's own workspace. Others are named by their paths, which are absolute.
+pub const OWN_WORKSPACE: &str = "home";
+
 /// A session's id. Trees, leases and tokens name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub String);

@@ -25,14 +25,13 @@ pub(crate) async fn sessions(
     match command {
         SessionsCommand::List { archived, all } => {
             let workspace = (!all).then(|| app.workspace.key.clone());
-            let filter = SessionFilter { workspace, name: None, archived };
-            let mut found = app.runtime.store.sessions(&asker.principal, filter).await?;
-            found.retain(|session| session.kind != SessionKind::Temporary);
             let mut sessions = Vec::new();
-            for session in found {
+            for session in listed(app, asker, workspace, archived).await? {
                 sessions.push(shown(app, asker, session).await?);
             }
-            Ok(CommandOutcome::Sessions(SessionsShown { sessions }))
+            let elsewhere =
+                if sessions.is_empty() && !all { listed(app, asker, None, archived).await?.len() } else { 0 };
+            Ok(CommandOutcome::Sessions(SessionsShown { sessions, everywhere: all, elsewhere }))
         }
         SessionsCommand::Show { name } => {
             let session = session_named(app, asker, &name, false).await?;
@@ -52,6 +51,19 @@ pub(crate) async fn sessions(
             Ok(Done::outcome())
         }
     }
+}
+
+/// The sessions of a workspace, or of all, without temporary ones.
+async fn listed(
+    app: &App,
+    asker: &Asker,
+    workspace: Option<String>,
+    archived: bool,
+) -> Result<Vec<Session>, CommandError> {
+    let filter = SessionFilter { workspace, name: None, archived };
+    let mut found = app.runtime.store.sessions(&asker.principal, filter).await?;
+    found.retain(|session| session.kind != SessionKind::Temporary);
+    Ok(found)
 }
 
 pub(super) fn taken(error: StoreError, name: &str) -> CommandError {

@@ -80,6 +80,12 @@ impl MediaShown {
 pub struct SessionsShown {
     /// The sessions, the one something was last done in first.
     pub sessions: Vec<SessionShown>,
+    /// Whether those of every workspace were asked for.
+    #[serde(skip)]
+    pub everywhere: bool,
+    /// Number of sessions of other workspaces, where this one has none.
+    #[serde(skip)]
+    pub elsewhere: usize,
 }
 
 /// A session.

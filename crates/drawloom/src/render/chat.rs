@@ -69,8 +69,20 @@ pub(super) fn sessions(found: &SessionsShown, to: OutputStyle) -> String {
         let title =
             if session.title.is_empty() { String::new() } else { to.line(&session.title).into_owned() };
         let archived = if session.archived { to.dim("archived") } else { String::new() };
-        vec![to.line(&session.name).into_owned(), moment(session.updated.0), zone, archived, title]
+        let mut row =
+            vec![to.line(&session.name).into_owned(), moment(session.updated.0), zone, archived, title];
+        if found.everywhere {
+            row.insert(1, to.line(&session.workspace).into_owned());
+        }
+        row
     };
+    if found.elsewhere > 0 {
+        let one = found.elsewhere == 1;
+        let sessions = if one { "1 is".to_owned() } else { format!("{} are", found.elsewhere) };
+        return format!(
+            "no session in this workspace; {sessions} in others: `drawloom sessions list --all` lists them\n"
+        );
+    }
     let mut rows = Vec::new();
     for session in &found.sessions {
         rows.push(row(session));

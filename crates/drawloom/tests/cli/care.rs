@@ -26,6 +26,25 @@ fn store_id(home: &Path) -> Vec<u8> {
 }
 
 #[test]
+fn a_conversation_is_found_again_wherever_the_home_is_restored() {
+    let from = World::new();
+    from.ok(&["--model", "script:echo", "chat", "-m", "hello"]);
+    let file = from.path("kept.backup");
+    from.ok(&["backup", "-o", &text(&file)]);
+    let there = from.path("elsewhere");
+    from.ok(&["restore", &text(&file), "--to", &text(&there)]);
+    let listed = from.ok(&["--home", &text(&there), "sessions", "list"]);
+    assert!(listed.starts_with("main") && listed.contains("hello"), "{listed}");
+    let other = from.path("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let other = text(&other);
+    let none = from.ok(&["sessions", "list", "--workspace", &other]);
+    assert!(none.contains("1 is in others: `drawloom sessions list --all`"), "{none}");
+    let all = from.ok(&["sessions", "list", "--all", "--workspace", &other]);
+    assert!(all.starts_with("main  home"), "{all}");
+}
+
+#[test]
 fn a_backup_goes_into_the_home_if_nothing_is_stored_there() {
     let (from, file) = backed_up();
     let to = World::new();

@@ -144,3 +144,17 @@ fn a_store_with_the_later_tables_of_version_3_is_brought_up_to_date() {
     assert_eq!(version(&home.database()), 4);
     assert_eq!(lanes(&rusqlite::Connection::open(home.database()).unwrap()), before);
 }
+
+#[test]
+fn conversations_of_the_homes_own_workspace_lose_its_path() {
+    for of in VERSIONS {
+        let home = of_version(of);
+        let conn = rusqlite::Connection::open(home.database()).unwrap();
+        let own = home.path().canonicalize().unwrap().join("workspace");
+        let named = "UPDATE sessions SET workspace = iif(name = 'main', ?1, '/else/.drawloom/workspace')";
+        conn.execute(named, [own.to_str().unwrap()]).unwrap();
+        drop(conn);
+        let listed = home.run(&["sessions", "list"]).stdout;
+        assert!(listed.contains("main") && listed.contains("side"), "{of}: {listed}");
+    }
+}

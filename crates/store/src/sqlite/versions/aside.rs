@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use super::batch;
 use crate::db::number_of;
 use crate::error::StoreError;
+use crate::session::OWN_WORKSPACE;
 use crate::sqlite::connection::failure;
 
 /// Names the old tables `old_…`, and drops their indexes, whose names are needed. The search index stays.
@@ -81,4 +82,14 @@ pub(super) fn number_lanes_of_choices(conn: &Connection) -> Result<(), StoreErro
             JOIN positions p ON p.pk = (cells.tree << 32) + coalesce(n.position, cells.target >> 1)
             WHERE n.pk = (cells.tree << 32) + (cells.target >> 1)) WHERE kind IN (8, 10, 11, 12)",
     )
+}
+
+/// Names the home's own workspace, which was known by its path until version 3, here and in a home that was moved.
+pub(super) fn name_own_workspace(conn: &Connection) -> Result<(), StoreError> {
+    let file = conn.path().map(std::path::Path::new).and_then(|file| file.canonicalize().ok());
+    let own = file.as_deref().and_then(std::path::Path::parent).map(|home| home.join("workspace"));
+    let own = own.map(|own| own.to_string_lossy().into_owned()).unwrap_or_default();
+    let sql = "UPDATE OR IGNORE sessions SET workspace = ?1
+        WHERE workspace = ?2 OR workspace LIKE '%/.drawloom/workspace'";
+    conn.execute(sql, (OWN_WORKSPACE, own)).map(drop).map_err(failure)
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
-use super::aside::{drop_old, number_lanes, number_lanes_of_choices, set_aside};
+use super::aside::{drop_old, name_own_workspace, number_lanes, number_lanes_of_choices, set_aside};
 use super::{SEARCH, batch};
 use crate::db::TreeKey;
 use crate::engine::{Row, Transaction as _};
@@ -40,6 +40,7 @@ pub(super) fn migrate(conn: &Connection) -> Result<(), StoreError> {
     let step = Step { conn, names: HashMap::new() };
     step.run()?;
     batch(conn, "DROP TABLE temp.numbers; DROP TABLE temp.author_numbers;")?;
+    name_own_workspace(conn)?;
     drop_old(conn)
 }
 

@@ -3,7 +3,9 @@
 
 use rusqlite::Connection;
 
-use super::aside::{columns, drop_old, number_lanes, number_lanes_of_choices, old_tables, set_aside};
+use super::aside::{
+    columns, drop_old, name_own_workspace, number_lanes, number_lanes_of_choices, old_tables, set_aside,
+};
 use super::batch;
 use crate::error::StoreError;
 use crate::schema::TABLES;
@@ -43,5 +45,6 @@ pub(super) fn migrate(conn: &Connection) -> Result<(), StoreError> {
         number_lanes(conn)?;
         number_lanes_of_choices(conn)?;
     }
+    name_own_workspace(conn)?;
     drop_old(conn)
 }
