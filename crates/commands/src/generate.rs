@@ -5,7 +5,7 @@
 
 use agent::{AgentError, CacheGate, GenerationOutcome, GenerationRequest, PreparedRequest};
 use futures_util::future::join_all;
-use loom::{Mode, Op, PositionId, Seq, TreeId, ViewName};
+use loom::{Mode, Op, Position, PositionId, PositionKind, Seq, TreeId, ViewName};
 use model::{Model, Params};
 use tokio::sync::watch;
 
@@ -32,7 +32,10 @@ pub(crate) async fn generate(
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let from = match &args.from {
         None => None,
-        Some(name) => Some(app.node_named(asker, Some(tree), name).await?.1),
+        Some(name) => {
+            let named = app.node_named(asker, Some(tree), name).await?.1;
+            Some(on_path(app, asker, tree, named).await?.id)
+        }
     };
     run(app, asker, tree, view, from, &args.sampling).await
 }
@@ -45,10 +48,17 @@ pub(crate) async fn regenerate(
 ) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
     let at = named.position;
-    let parent =
-        app.read(asker, named.tree, move |rows| Ok(rows.position(at)?.and_then(|row| row.parent))).await?;
-    let parent = parent.ok_or(loom::Refusal::Genesis)?;
+    let parent = on_path(app, asker, named.tree, at).await?.parent.ok_or(loom::Refusal::Genesis)?;
     run(app, asker, named.tree, named.view, Some(parent), &args.sampling).await
+}
+
+/// A position that text goes on from: no head, note or remark.
+async fn on_path(app: &App, asker: &Asker, tree: TreeId, at: PositionId) -> Result<Position, CommandError> {
+    let position = app.read(asker, tree, move |rows| rows.position(at)).await?;
+    match position.ok_or(loom::Refusal::NoPosition(at))? {
+        aside if aside.kind != PositionKind::Path => Err(loom::Refusal::OffPath(at).into()),
+        position => Ok(position),
+    }
 }
 
 /// One share of a `generate`: a model, how it is asked, how often.

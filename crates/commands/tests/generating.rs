@@ -290,3 +290,29 @@ async fn a_seal_covers_the_log_until_it_grows() {
         assert_eq!(home.ok(&["tree", "verify", &tree]).await["assurance"], "sealed");
     }
 }
+
+#[tokio::test]
+async fn nothing_is_asked_for_at_a_head_a_note_or_a_remark() {
+    for home in homes() {
+        let tree = home.tree("buffer", "It rained.").await;
+        let passage = field(&home.nodes(&tree, &[]).await[1], "id");
+        home.ok(&["tree", "annotate", &tree, &passage, "a remark"]).await;
+        home.ok(&["tree", "head", &tree, "--text", "A story."]).await;
+        echo(&home);
+        let aside = home.nodes(&tree, &["--all"]).await;
+        let aside: Vec<String> = aside
+            .iter()
+            .filter(|node| ["a remark", "A story."].contains(&node["text"].as_str().unwrap_or_default()))
+            .map(|node| field(node, "id"))
+            .collect();
+        assert_eq!(aside.len(), 2);
+        for node in aside {
+            for words in [["regenerate", &tree, &node], ["generate", &tree, &format!("--from={node}")]] {
+                let refused = home.err(&[&["tree"][..], &words].concat()).await;
+                assert_eq!((refused.code, refused.exit), ("refused", 2), "{words:?}: {refused:?}");
+            }
+        }
+        assert_eq!(home.text(&tree).await, "It rained.");
+        assert_eq!(home.ok(&["cost"]).await["rows"], json!([]), "nothing was sent");
+    }
+}

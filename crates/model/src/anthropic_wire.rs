@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::WireText;
+use crate::token_count::token_count;
 
 /// One event of a stream.
 #[derive(Debug, Default, Deserialize)]
@@ -82,9 +83,13 @@ pub(crate) struct WireStopDetails {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireUsage {
+    #[serde(deserialize_with = "token_count")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     output_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     cache_read_input_tokens: Option<u64>,
     cache_creation: Option<WireCacheCreation>,
     output_tokens_details: Option<WireOutputDetails>,
@@ -93,13 +98,16 @@ pub(crate) struct WireUsage {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct WireCacheCreation {
+    #[serde(deserialize_with = "token_count")]
     ephemeral_5m_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     ephemeral_1h_input_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct WireOutputDetails {
+    #[serde(deserialize_with = "token_count")]
     thinking_tokens: Option<u64>,
 }
 

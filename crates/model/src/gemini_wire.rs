@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::event::{TokenLogprob, TokenUsage, TopToken};
 use crate::openai_wire::WireText;
+use crate::token_count::token_count;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -76,10 +77,15 @@ pub(crate) struct WireBlob {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct WireUsage {
+    #[serde(deserialize_with = "token_count")]
     prompt_token_count: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     cached_content_token_count: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     candidates_token_count: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     thoughts_token_count: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     tool_use_prompt_token_count: Option<u64>,
 }
 

@@ -88,6 +88,7 @@ mod script_lines;
 mod script_wire;
 mod server_text;
 mod text_joiner;
+mod token_count;
 
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, ResponseSink, Timings};

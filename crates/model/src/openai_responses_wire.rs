@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::{WireText, WireToken};
+use crate::token_count::token_count;
 
 /// The type of an event.
 #[derive(Debug, Default, Deserialize)]
@@ -82,7 +83,9 @@ pub(crate) struct WirePart {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireUsage {
+    #[serde(deserialize_with = "token_count")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     output_tokens: Option<u64>,
     input_tokens_details: Option<WireInputDetails>,
     output_tokens_details: Option<WireOutputDetails>,
@@ -91,12 +94,14 @@ pub(crate) struct WireUsage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireInputDetails {
+    #[serde(deserialize_with = "token_count")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireOutputDetails {
+    #[serde(deserialize_with = "token_count")]
     reasoning_tokens: Option<u64>,
 }
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::TokenUsage;
+use crate::token_count::token_count;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -115,9 +116,13 @@ pub(crate) struct WireTop(pub(crate) Vec<(WireText, f64)>);
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireUsage {
+    #[serde(deserialize_with = "token_count")]
     prompt_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     completion_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     prompt_cache_hit_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     cached_tokens: Option<u64>,
     prompt_tokens_details: Option<WireInputDetails>,
     completion_tokens_details: Option<WireOutputDetails>,
@@ -126,13 +131,16 @@ pub(crate) struct WireUsage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireInputDetails {
+    #[serde(deserialize_with = "token_count")]
     cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireOutputDetails {
+    #[serde(deserialize_with = "token_count")]
     reasoning_tokens: Option<u64>,
 }
 

@@ -192,6 +192,13 @@ impl Home {
     /// [`HomeError::NotADirectory`], [`HomeError::NotWritable`] or [`HomeError::Io`].
     pub fn dir(&self, dir: HomeDir) -> Result<PathBuf, HomeError> {
         let path = self.root.join(dir.name());
+        // What is large or the owner's may lie on another disk; nothing else is written through a link.
+        if !matches!(dir, HomeDir::Models | HomeDir::DefaultWorkspace) {
+            let within = path.ancestors().take_while(|part| *part != self.root);
+            if let Some(link) = within.filter(|part| part.is_symlink()).last() {
+                return Err(HomeError::NotADirectory { path: link.to_owned() });
+            }
+        }
         match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
             Ok(()) => Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

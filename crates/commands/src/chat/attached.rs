@@ -15,6 +15,7 @@ use text::terminal::one_line;
 use workspace::Accept;
 
 use super::Conversation;
+use super::sessions::masked_name;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::settings::size;
@@ -52,7 +53,8 @@ impl Attached {
     /// When it cannot be read or is too large; when it is a picture that cannot be sent, or neither picture, sound
     /// nor text.
     pub(super) fn read(app: &App, path: &Path, accept: Accept) -> Result<Self, CommandError> {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let name = masked_name(app, &name).into_owned();
         let bytes = app.file_bytes(path, accept)?;
         let plain = text::frame::plain_name(&name);
         let (text, medium) = match media::detect(&bytes) {
@@ -139,7 +141,10 @@ impl Conversation {
         let text = loom::content::plain_text(&file.text.content);
         let first = text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
         app.frontend.note(&format!("{} goes along with the next thing you say", one_line(&first)));
+        // A path with a known secret is not written down: the file goes along in this conversation alone.
         let waits_as = std::path::absolute(path).ok();
+        let waits_as =
+            waits_as.filter(|path| app.runtime.masker.mask(&path.to_string_lossy()).spans.is_empty());
         self.attached.push(Attached { waits_as, ..file });
         Ok(())
     }

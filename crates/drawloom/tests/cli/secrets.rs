@@ -137,3 +137,18 @@ fn e9_names_of_sessions_are_masked() {
     assert!(list.contains("secret-OPENAI_API_KEY.old"), "{list}");
     assert!(!is_below(&world.home(), SECRET));
 }
+
+#[test]
+fn a_secret_in_the_name_of_a_file_is_neither_sent_nor_stored() {
+    let world = World::new();
+    let file = world.path(&format!("notes-{SECRET}.txt"));
+    std::fs::write(&file, "It rained.").unwrap();
+    let words = ["chat", "-m", "what is it?", "--model", "script:echo", "--file", file.to_str().unwrap()];
+    let said = run(&world, &words);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let sent = run(&world, &["sessions", "show", "main", "--json"]);
+    let tree: serde_json::Value = serde_json::from_str(&sent.out).unwrap();
+    let told = told(&world, tree["tree"].as_str().unwrap());
+    assert!(told.contains("File notes-secret-OPENAI_API_KEY.txt:"), "{told}");
+    assert!(!told.contains(SECRET) && !is_below(&world.home(), SECRET));
+}

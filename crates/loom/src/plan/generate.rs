@@ -51,6 +51,10 @@ pub(super) fn answer(builder: &mut PlanBuilder<'_, '_>, answer: &Answer) -> Resu
     }
     let role = (builder.mode()? == Mode::Dialogue).then_some(Role::Assistant);
     let parent = answer.generation.parent;
+    // A head, a note and a remark are on no path, and nothing goes on from them.
+    if builder.position(parent)?.kind != PositionKind::Path {
+        return Err(Refusal::OffPath(parent).into());
+    }
     let mut seed = NewNode::new(answer.content.clone(), answer.author.clone(), answer.trust);
     seed.source = Some(answer.source.clone());
     seed.generation = Some(answer.generation.id);

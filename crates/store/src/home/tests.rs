@@ -96,6 +96,23 @@ fn a_link_in_the_home_is_not_followed_to_change_modes() {
 }
 
 #[test]
+fn nothing_is_written_through_a_link_in_the_home_but_what_may_lie_elsewhere() {
+    let tmp = folder();
+    let outside = tmp.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let home = open(&tmp.path().join("home")).unwrap();
+    for dir in HomeDir::ALL {
+        let top = home.root().join(dir.name().split('/').next().unwrap());
+        let _ = fs::remove_dir_all(&top);
+        symlink(&outside, &top).unwrap();
+        let elsewhere = matches!(dir, HomeDir::Models | HomeDir::DefaultWorkspace);
+        assert_eq!(home.dir(dir).is_ok(), elsewhere, "{dir:?}");
+        fs::remove_file(&top).unwrap();
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
 fn folders_that_are_no_home_are_refused_and_left_as_they_are() {
     let tmp = folder();
     chmod(tmp.path(), 0o755);

@@ -1,0 +1,85 @@
+//! Reading counts of tokens, whatever a server writes there.
+
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// Reads a count of tokens. What cannot be one (negative, a fraction, too large, no number) is the largest there
+/// is: no request is plausible with it, and what it cost is estimated. The answer beside it is read all the same.
+pub(crate) fn token_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u64>, D::Error> {
+    count.deserialize_any(CountVisitor)
+}
+
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = Option<u64>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a count of tokens")
+    }
+
+    fn visit_u64<E>(self, count: u64) -> Result<Self::Value, E> {
+        Ok(Some(count))
+    }
+
+    fn visit_i64<E>(self, count: i64) -> Result<Self::Value, E> {
+        Ok(Some(u64::try_from(count).unwrap_or(u64::MAX)))
+    }
+
+    fn visit_f64<E>(self, count: f64) -> Result<Self::Value, E> {
+        // 2^53: up to there every whole number has a form of its own.
+        let whole = count.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&count);
+        Ok(Some(if whole { count as u64 } else { u64::MAX }))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Some(u64::MAX))
+    }
+
+    fn visit_str<E>(self, count: &str) -> Result<Self::Value, E> {
+        Ok(Some(count.parse().unwrap_or(u64::MAX)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Some(u64::MAX))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Some(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    #[serde(default)]
+    #[derive(Default)]
+    struct Usage {
+        #[serde(deserialize_with = "token_count")]
+        tokens: Option<u64>,
+    }
+
+    #[test]
+    fn what_is_no_count_is_the_largest_and_spoils_nothing() {
+        let read = |json: &str| serde_json::from_str::<Usage>(json).unwrap().tokens;
+        for (json, tokens) in [("7", 7), ("7.0", 7), ("\"9\"", 9), ("9223372036854775808", 1 << 63)] {
+            assert_eq!(read(&format!("{{\"tokens\":{json}}}")), Some(tokens), "{json}");
+        }
+        for json in ["18446744073709551616", "-5", "1e30", "0.5", "true", "\"many\"", "[1,[2]]", "{\"a\":{}}"]
+        {
+            assert_eq!(read(&format!("{{\"tokens\":{json}}}")), Some(u64::MAX), "{json}");
+        }
+        assert_eq!((read("{\"tokens\":null}"), read("{}")), (None, None));
+    }
+}
