@@ -27,6 +27,21 @@ pub struct RequestPiece {
 }
 
 impl RequestPiece {
+    /// A piece that is sent. Its size is counted where its parts are texts ([`crate::of_prompt`]).
+    pub fn sent(parts: Vec<PartId>, kind: Kind, source: Source, reason: &str, trust: Trust) -> Self {
+        Self {
+            parts,
+            kind,
+            source,
+            reason: reason.to_owned(),
+            chars: 0,
+            tokens: 0,
+            stable: false,
+            trust: Some(trust),
+            decision: SegmentOutcome::Sent,
+        }
+    }
+
     /// Something that is not sent.
     pub(crate) fn left_out(kind: Kind, source: Source, why: &str) -> Self {
         Self {

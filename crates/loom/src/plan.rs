@@ -243,6 +243,8 @@ pub enum Refusal {
     /// A role is missing, or there is none in a document.
     #[error("a dialogue's text needs a role and a document's has none")]
     Role,
+    #[error("request {0} was made for no place of the tree: its answer is no node")]
+    NoPlace(crate::generation::GenerationId),
     #[error("nothing to undo in this view")]
     NothingToUndo,
     #[error("nothing to redo in this view")]

@@ -11,6 +11,7 @@ mod handing;
 mod joining;
 mod leases;
 mod limits;
+mod prompting;
 mod schedules;
 mod sending;
 mod spending;

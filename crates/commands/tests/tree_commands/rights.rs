@@ -127,7 +127,7 @@ fn callers() -> Vec<(&'static str, Asker, &'static [Right])> {
     let read = |with_context| Scope::ReadTree { tree, with_context };
     vec![
         ("owner", Asker::owner(), &[Read, Write, Act, Approve, Admin]),
-        ("agent", Asker::agent(), &[Read, Write, Act]),
+        ("agent", Asker::agent("main"), &[Read, Write, Act]),
         ("reader", Asker::reader(), &[Read]),
         ("full token", Asker::token("t", Scope::Full, false, false), &[Read, Write, Act]),
         ("approving token", Asker::token("t", Scope::Full, true, false), &[Read, Write, Act, Approve]),

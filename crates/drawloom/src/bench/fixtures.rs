@@ -15,7 +15,7 @@ use loom::operation::TimelineEffect;
 use loom::record::{Links, chain_hash};
 use loom::{
     Author, AuthorKind, Block, CellChange, CellKey, CellValue, Counts, Digest, Finish, GenerationId,
-    GenerationRow, IdSource, Millis, ModelSource, Node, NodeId, OpKind, Operation, Origin, OriginRole,
+    GenerationPlace, GenerationRow, IdSource, Millis, ModelSource, Node, NodeId, OpKind, Operation, Origin, OriginRole,
     PathDigest, Plan, Position, PositionId, PositionKind, Purpose, ResponsePart, RowError, Run, SourceKind,
     Sums, TreeId, Trust, ViewName,
 };
@@ -267,12 +267,10 @@ impl<'a> TreeBuilder<'a> {
         let row = GenerationRow {
             id,
             tree: self.tree,
-            view: ViewName::default(),
             purpose: Purpose::Turn,
             manifest: digest,
             profile: None,
-            parent: parent.position.id,
-            parent_node: parent.position.id.original(),
+            place: Some(GenerationPlace { view: ViewName::default(), parent: parent.position.id, parent_node: parent.position.id.original() }),
             reserved: vec![node.id],
             runs: vec![Run { from: first.id, to: parent.position.id, digest: sent.digest }],
         };
