@@ -120,9 +120,7 @@ pub(crate) async fn send_with_fallback(
 /// Why another model may be asked: nothing came, for a reason that is this model's alone.
 fn unanswered(answered: &GenerationOutcome) -> Option<&str> {
     match &answered.error {
-        Some(AgentError::Model { elsewhere: true, message, .. }) if answered.is_empty() => {
-            Some(message)
-        }
+        Some(AgentError::Model { elsewhere: true, message, .. }) if answered.is_empty() => Some(message),
         _ => None,
     }
 }

@@ -167,7 +167,8 @@ impl Runtime {
         who: &Principal,
         tree: Option<TreeId>,
     ) -> Result<BTreeSet<GenerationId>, AgentError> {
-        let filter = GenerationFilter { tree, state: Some(GenerationState::Started), ..GenerationFilter::default() };
+        let filter =
+            GenerationFilter { tree, state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let running = self.store.generations(who, filter).await?;
         Ok(running.into_iter().map(|generation| generation.row.id).collect())
     }

@@ -98,7 +98,8 @@ impl Runtime {
             return Ok(MediaHold { _lock: None });
         }
         let lock = self.locked(File::try_lock_shared).await?;
-        self.with_blobs(move |blobs| all.iter().try_for_each(|bytes| blobs.put(bytes.as_ref()).map(drop))).await?;
+        self.with_blobs(move |blobs| all.iter().try_for_each(|bytes| blobs.put(bytes.as_ref()).map(drop)))
+            .await?;
         Ok(MediaHold { _lock: Some(lock) })
     }
 

@@ -142,13 +142,7 @@ impl Runtime {
         }
     }
 
-    fn request(
-        &self,
-        (author, trust): (&Author, Trust),
-        tree: TreeId,
-        view: &ViewName,
-        op: Op,
-    ) -> Request {
+    fn request(&self, (author, trust): (&Author, Trust), tree: TreeId, view: &ViewName, op: Op) -> Request {
         Request { tree, view: view.clone(), author: author.clone(), trust, now: self.now(), op }
     }
 

@@ -41,8 +41,7 @@ pub fn of_prompt(
         Prompt::Raw(_) => 0,
         Prompt::Chat(chat) => chat.messages.len() + usize::from(chat.prefill.is_some()),
     };
-    let tokens =
-        pieces.iter().map(|piece| piece.tokens).sum::<u64>() + estimator.of_messages(messages);
+    let tokens = pieces.iter().map(|piece| piece.tokens).sum::<u64>() + estimator.of_messages(messages);
     if tokens > budget.budget {
         let what = "the prompt".to_owned();
         return Err(ContextError::TooLong { what, needed: tokens, budget: budget.budget });

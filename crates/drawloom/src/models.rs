@@ -377,7 +377,9 @@ mod tests {
         let find = |name: &str| {
             let (found, heard) = channel();
             let (models, name) = (Arc::clone(&models), name.to_owned());
-            std::thread::spawn(move || found.send(models.find(Some(&name)).map(|model| model.info().full_name())));
+            std::thread::spawn(move || {
+                found.send(models.find(Some(&name)).map(|model| model.info().full_name()))
+            });
             heard
         };
         writer.write_all(b"{\"text\":").unwrap();

@@ -294,7 +294,8 @@ impl Turn<'_> {
         let (ops, media): (Vec<Op>, Vec<Bytes>) = match input {
             TurnInput::New { texts, media } => {
                 // Whoever says it is its author; what is sent along may be believed less.
-                let by = |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
+                let by =
+                    |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
                 (texts.into_iter().map(by).map(Op::Append).collect(), media)
             }
             TurnInput::Instead { of, text } => {

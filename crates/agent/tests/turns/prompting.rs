@@ -252,7 +252,8 @@ async fn what_it_may_cost_is_reserved_while_it_runs_and_refused_where_it_does_no
     let refused = request.send(&process.runtime, &call()).await.unwrap_err();
     assert!(matches!(refused, AgentError::Budget { .. }), "{refused}");
     assert!(asked.try_recv().is_err(), "nothing was sent");
-    process.runtime.spend = Arc::new(SpendLimiter::new(Budget { day: Money::from_dollars(5.0), ..budget(10.0) }));
+    process.runtime.spend =
+        Arc::new(SpendLimiter::new(Budget { day: Money::from_dollars(5.0), ..budget(10.0) }));
     let (call, second) = (call(), ask(&model, tree, Purpose::Wrap, work("hello")));
     let (sent, ()) = tokio::join!(request.send(&process.runtime, &call), async {
         let held = asked.recv().await.unwrap();

@@ -148,7 +148,11 @@ impl Conversation {
     }
 
     /// Asks another model from now on, or shows which one is asked.
-    pub(crate) async fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelStatus, CommandError> {
+    pub(crate) async fn ask_model(
+        &mut self,
+        app: &App,
+        name: Option<&str>,
+    ) -> Result<ModelStatus, CommandError> {
         let place = |config: &TurnConfig| (config.model.info().place, config.model.info().provider.clone());
         let before = self.config.as_ref().map(place);
         if let Some(name) = name {

@@ -7,8 +7,8 @@ use agent::session::{
 };
 use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
 use context::Zone;
-use loom::plan::NewText;
 use loom::Role;
+use loom::plan::NewText;
 
 use super::{Conversation, position};
 use crate::app::App;

@@ -168,7 +168,8 @@ impl Importing<'_> {
 
     async fn copy(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
         let (file, now) = (Arc::clone(&self.file), self.now());
-        let copy = self.app.runtime.ids.with(|entropy| plan_copy(&file, &self.asker.author.id, now, entropy))?;
+        let copy =
+            self.app.runtime.ids.with(|entropy| plan_copy(&file, &self.asker.author.id, now, entropy))?;
         let copy = copy.map_err(refused)?;
         let tree = copy.tree;
         self.app.frontend.note("it is a copy with new ids: what models wrote in it is unattested");

@@ -39,7 +39,8 @@ async fn observed(home: &TestHome, tree: &str, said: &str) -> String {
     };
     let outcome = ask.send(&home.app.runtime, &Call::owner(Arc::new(()))).await.unwrap();
     assert_eq!(outcome.reply.unwrap().text, "It rains.");
-    let all = home.app.runtime.store.generations(&Principal::Owner, GenerationFilter::default()).await.unwrap();
+    let all =
+        home.app.runtime.store.generations(&Principal::Owner, GenerationFilter::default()).await.unwrap();
     let found = all.into_iter().find(|one| one.row.manifest == outcome.manifest).unwrap();
     found.row.id.to_string()
 }
@@ -88,7 +89,8 @@ async fn a_request_that_made_no_node_goes_out_with_its_tree_and_comes_in_with_it
     // One that says it makes nodes and does not say where is no request.
     let text = String::from_utf8(file).unwrap();
     let line = text.lines().find(|line| line.contains(&format!("\"id\":\"{id}\""))).unwrap();
-    let forged = text.replace(line, &line.replace("\"reserved\":[]", "\"reserved\":[\"01ARZ3NDEKTSV4RRFFQ69G5FAV\"]"));
+    let forged =
+        text.replace(line, &line.replace("\"reserved\":[]", "\"reserved\":[\"01ARZ3NDEKTSV4RRFFQ69G5FAV\"]"));
     assert_ne!(forged, text);
     let done = TestHome::new().import(forged.as_bytes(), &[]).await;
     assert!(done.is_err() || done.unwrap()["skipped"].as_array().is_some_and(|skipped| !skipped.is_empty()));

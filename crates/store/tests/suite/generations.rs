@@ -2,8 +2,8 @@
 
 use loom::plan::Answer;
 use loom::{
-    Author, AuthorKind, Digest, Finish, GenerationPlace, GenerationRow, Millis, Mode, ModelSource, NodeId, Op, Purpose,
-    ResponsePart, SourceKind, Trust, ViewName,
+    Author, AuthorKind, Digest, Finish, GenerationPlace, GenerationRow, Millis, Mode, ModelSource, NodeId,
+    Op, Purpose, ResponsePart, SourceKind, Trust, ViewName,
 };
 use store::{
     Applied, AttachedWrites, Claim, Fence, GenerationCost, GenerationEnd, GenerationFilter, GenerationState,
