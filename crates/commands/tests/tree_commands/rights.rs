@@ -268,8 +268,7 @@ async fn what_is_written_is_by_whoever_asked_and_believed_as_they_are() {
             let appended = home.nodes(&tree, &[]).await.pop().unwrap();
             assert_eq!(by(&appended), [kind, id, trust]);
             // What is typed first and committed later, too.
-            home.run_as(&asker, &["tree", "draft", &tree, "--text", "Typed. "]).await.unwrap();
-            home.run_as(&asker, &["tree", "commit", &tree]).await.unwrap();
+            home.run_as(&asker, &["tree", "draft", &tree, "Typed. ", "--commit"]).await.unwrap();
             assert_eq!(by(&home.nodes(&tree, &[]).await.pop().unwrap()), [kind, id, trust]);
             let log = home.ok(&["tree", "log", &tree]).await.to_string();
             assert!(log.contains(id), "{log}");
