@@ -26,14 +26,20 @@ pub struct Call {
 impl Call {
     /// Work of the owner that nobody answers questions of.
     pub fn owner(events: Arc<dyn EventSink>) -> Self {
+        let who = Principal::Owner;
         Self {
-            who: Principal::Owner,
-            author: Author::owner(),
-            trust: Trust::Owner,
+            author: who.author(),
+            trust: who.trust(),
+            who,
             events,
             cancel: Cancel::never(),
             attended: false,
         }
+    }
+
+    /// In whose name something is written, and how far it is believed.
+    pub(crate) const fn writer(&self) -> (&Principal, &Author, Trust) {
+        (&self.who, &self.author, self.trust)
     }
 
     /// Says one line to whoever looks on.

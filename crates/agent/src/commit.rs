@@ -1,7 +1,7 @@
 //! From a response to nodes: node, response and usage in one transaction.
 
 use context::Features;
-use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart};
+use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
 use model::{FinishReason, ModelError, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage};
 use serde::{Deserialize, Serialize};
 use store::spool::Spool;
@@ -13,7 +13,8 @@ use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::exchange::ReceivedStream;
 use crate::masking::MaskedResponse;
-use crate::request::{GenerationRequest, PreparedRequest, StartedGeneration};
+use crate::prepared_request::{PreparedRequest, StartedGeneration};
+use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
@@ -23,6 +24,8 @@ pub struct GenerationOutcome {
     pub manifest: Digest,
     /// The nodes made, in order of their choices.
     pub nodes: Vec<CommittedNode>,
+    /// What a request that makes no node was answered.
+    pub reply: Option<TextReply>,
     /// Tokens of its request, estimated.
     pub tokens: u64,
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
@@ -30,11 +33,16 @@ pub struct GenerationOutcome {
     pub usage: Option<TokenUsage>,
     /// The window of the model that answered, in tokens.
     pub window: u64,
-    /// Why it did not end well; what was received is in `nodes`.
+    /// Why it did not end well; what was received is in `nodes` or `reply`.
     pub error: Option<AgentError>,
 }
 
 impl GenerationOutcome {
+    /// Whether nothing of an answer came.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.reply.is_none()
+    }
+
     /// Whether the model found the request too long for it.
     pub(crate) fn is_too_long(&self) -> bool {
         matches!(self.error, Some(AgentError::Model { code: "context_too_long", .. }))
@@ -50,6 +58,16 @@ pub struct CommittedNode {
     /// The pictures and sounds it shows.
     pub media: Vec<Digest>,
     pub finish: Finish,
+}
+
+/// An answer that is no node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextReply {
+    /// Its text alone, with known secrets masked.
+    pub text: String,
+    pub finish: Finish,
+    /// The lowest trust its request sent, and the agent's at most: that of whatever is made of it.
+    pub trust: Trust,
 }
 
 /// Stores what came of a request, and makes its nodes.
@@ -73,7 +91,7 @@ pub(crate) async fn commit(
         raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
     let source = Source { prepared, ask };
-    let nodes = match make_nodes(runtime, &call.who, &begun, &source, received, ask.part_of).await {
+    let StoredAnswer { nodes, reply } = match make_nodes(runtime, call, &begun, &source, received).await {
         Err(AgentError::Store(StoreError::Fenced { .. })) if runtime.has_ended(&begun.row).await? => {
             if let Some(Err(error)) = heard.spool.map(Spool::committed) {
                 tracing::warn!(%error, "a spool could not be removed");
@@ -91,7 +109,7 @@ pub(crate) async fn commit(
     for node in &nodes {
         call.events.emit(SessionEvent::Committed { node: node.clone(), usage });
     }
-    let empty = nodes.is_empty() && failure.is_none();
+    let empty = nodes.is_empty() && reply.is_none() && failure.is_none();
     let error = match failure {
         Some(error) => Some(AgentError::from(error).masked(&runtime.masker)),
         None if empty => Some(AgentError::Empty),
@@ -111,6 +129,7 @@ pub(crate) async fn commit(
     Ok(GenerationOutcome {
         manifest: prepared.digest,
         nodes,
+        reply,
         tokens: prepared.manifest.tokens,
         reusable: prepared.manifest.reused_tokens,
         usage,
@@ -154,7 +173,7 @@ impl ReceivedResponse {
         let (manifest, info) = (&prepared.manifest, ask.model.info());
         let mut meta = ResponseMeta::of(raw, &manifest.model.name, |usage| {
             // A script reports what it likes.
-            let (limit, choices) = (info.output_limit, ask.params.n);
+            let (limit, choices) = (info.output_limit, ask.choices());
             info.kind == loom::SourceKind::Script
                 || usage.is_plausible(&prepared.encoded, raw.body.len(), limit, choices)
         });
@@ -223,25 +242,37 @@ pub(crate) struct Source<'a> {
 
 async fn make_nodes(
     runtime: &Runtime,
-    who: &Principal,
+    call: &Call,
     begun: &StartedGeneration,
     source: &Source<'_>,
     reading: Option<ReceivedResponse>,
-    part_of: Option<loom::Seq>,
-) -> Result<Vec<CommittedNode>, AgentError> {
+) -> Result<StoredAnswer, AgentError> {
     let info = source.ask.model.info();
     let origin = Origin {
         provider: info.provider.clone(),
         model: info.name.clone(),
         kind: info.kind,
-        author: Author { kind: AuthorKind::Model, id: source.ask.agent.clone(), profile: None },
+        author: agent_author(&source.ask.agent),
         dialect: source.prepared.encoded.dialect().as_str().to_owned(),
-        trust: source.prepared.assembled.trust.min(loom::Trust::Agent),
+        trust: source.prepared.assembled.trust.min(Trust::Agent),
         inputs: source.prepared.assembled.inputs.clone(),
         prices: info.prices,
         sent: source.prepared.manifest.tokens,
     };
-    store_response(runtime, who, begun, origin, reading, part_of, source.ask.follow).await
+    let follow = source.ask.follows();
+    store_response(runtime, call, begun, origin, reading, source.ask.part_of, follow).await
+}
+
+/// A model as the author of what it writes for an agent.
+pub(crate) fn agent_author(agent: &str) -> Author {
+    Author { kind: AuthorKind::Model, id: agent.to_owned(), profile: None }
+}
+
+/// What became of a response.
+#[derive(Debug, Default)]
+pub(crate) struct StoredAnswer {
+    pub(crate) nodes: Vec<CommittedNode>,
+    pub(crate) reply: Option<TextReply>,
 }
 
 /// What the hashed record of a model node says of its origin.
@@ -251,7 +282,7 @@ pub(crate) struct Origin {
     pub(crate) kind: loom::SourceKind,
     pub(crate) author: Author,
     pub(crate) dialect: String,
-    pub(crate) trust: loom::Trust,
+    pub(crate) trust: Trust,
     pub(crate) inputs: Vec<(loom::OriginRole, NodeId)>,
     pub(crate) prices: Option<Prices>,
     /// Tokens of the request, estimated.
@@ -285,38 +316,45 @@ impl Origin {
 /// Characters of a token where nothing better is known.
 const CHARS_OF_A_TOKEN: u64 = 3;
 
-/// Stores a reading with the nodes made of it. The view follows the first one, if `follow`.
+/// Stores a reading with the nodes made of it, if its generation makes any. The view follows the first one, if
+/// `follow`.
 pub(crate) async fn store_response(
     runtime: &Runtime,
-    who: &Principal,
+    call: &Call,
     begun: &StartedGeneration,
     origin: Origin,
     reading: Option<ReceivedResponse>,
     part_of: Option<loom::Seq>,
     follow: bool,
-) -> Result<Vec<CommittedNode>, AgentError> {
-    let (tree, view) = (begun.row.tree, begun.row.view.clone());
+) -> Result<StoredAnswer, AgentError> {
+    let (tree, who) = (begun.row.tree, &call.who);
     let Some(reading) = reading else {
         runtime
             .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Cancelled, None, None))
             .await?;
-        return Ok(Vec::new());
+        return Ok(StoredAnswer::default());
     };
     let usage = origin.usage(&reading);
     let body = HashedBytes::new(reading.body);
     let response = body.digest;
     let mut received = Some(Received { body, metadata: reading.metadata });
-    if reading.choices.is_empty() {
+    let place = begun.row.place.as_ref().filter(|_| begun.row.makes_nodes());
+    let Some(place) = place.filter(|_| !reading.choices.is_empty()) else {
         runtime
             .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Done, received, usage))
             .await?;
-        return Ok(Vec::new());
-    }
+        let choice = reading.choices.into_iter().next();
+        let reply = choice.map(|(_, content, finish)| {
+            let text = loom::content::plain_text(&content).into_owned();
+            TextReply { text, finish, trust: origin.trust }
+        });
+        return Ok(StoredAnswer { reply, ..StoredAnswer::default() });
+    };
     // Not removed by whoever forgets the same ones, before the nodes that show them are there.
-    let _keeping = runtime.keep_blobs(&reading.media).await?;
+    let _keeping = runtime.keep_blobs(reading.media).await?;
     let last = reading.choices.len() - 1;
     let mut nodes = Vec::new();
-    for (place, (index, content, finish)) in reading.choices.into_iter().enumerate() {
+    for (nth, (index, content, finish)) in reading.choices.into_iter().enumerate() {
         // A server may give more choices than were asked for, or count them from 1.
         let node = match begun.row.reserved.get(index as usize) {
             Some(node) => *node,
@@ -349,14 +387,15 @@ pub(crate) async fn store_response(
             follow,
         };
         // The response goes with the first node, the end of the generation with the last.
-        let state = if place == last { GenerationState::Done } else { GenerationState::Started };
-        let booked = if place == last { usage } else { None };
+        let state = if nth == last { GenerationState::Done } else { GenerationState::Started };
+        let booked = if nth == last { usage } else { None };
         let with = outcome(runtime, begun, state, received.take(), booked);
-        let applied = runtime.change(who, tree, &view, Op::Answer(Box::new(answer)), with).await?;
+        let op = Op::Answer(Box::new(answer));
+        let applied = runtime.change_as(call.writer(), tree, &place.view, op, with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
         nodes.push(CommittedNode { id: node, short_id, text, media, finish });
     }
-    Ok(nodes)
+    Ok(StoredAnswer { nodes, reply: None })
 }
 
 /// The end of a generation as rows of a change.

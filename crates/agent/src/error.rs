@@ -160,6 +160,7 @@ impl AgentError {
                     format!("nothing was sent; raise {} in config.toml, or ask a local model", limit.key());
                 ("budget_spent", 4, hint)
             }
+            Self::Store(error) => ("store", 6, error.hint().into_owned()),
             other => {
                 let (code, exit, hint) = other.plain();
                 (code, exit, hint.to_owned())
@@ -171,7 +172,10 @@ impl AgentError {
     /// Code, exit code and hint of an error whose hint is always the same.
     fn plain(&self) -> (&'static str, u8, &'static str) {
         match self {
-            Self::Context(error) => (error.code(), 5, "say less at once, or begin anew with --new"),
+            Self::Context(error @ ContextError::TooLong { .. }) => {
+                (error.code(), 5, "say less at once, or begin anew with --new")
+            }
+            Self::Context(error) => (error.code(), 5, error.hint()),
             Self::Encode(error) => (error.code(), 5, error.hint()),
             Self::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
             Self::DiskFull { .. } => {
@@ -181,7 +185,7 @@ impl AgentError {
             Self::Blobs(BlobError::Full { .. }) => {
                 ("disk_full", 6, "free some space and say it again; nothing was sent")
             }
-            Self::Blobs(_) => ("blobs", 6, "run `drawloom store check`"),
+            Self::Blobs(error) => ("blobs", 6, error.hint()),
             Self::Home(_) => ("home", 6, "run `drawloom doctor`"),
             Self::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
             Self::Forgotten => ("forgotten", 5, "ask again; nothing of the answer is kept"),

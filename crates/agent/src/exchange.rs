@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{Cancel, Exchange, ModelError, Purpose, RawResponse, SiblingSlot};
+use model::{Cancel, Exchange, ModelError, RawResponse, SiblingSlot};
 use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
@@ -12,7 +12,8 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::masking::MaskedDeltas;
-use crate::request::{GenerationRequest, PreparedRequest, StartedGeneration};
+use crate::prepared_request::{PreparedRequest, StartedGeneration};
+use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 
 /// Lets the first of several requests go ahead until its first token.
@@ -68,8 +69,8 @@ pub(crate) async fn send(
     slot: SiblingSlot,
     gate: &PassedGate<'_>,
 ) -> Result<ReceivedStream, AgentError> {
-    let mut spool = Spooling::create(runtime, prepared, begun)?;
-    let to = model::CallOrigin { session: ask.tree.to_string(), purpose: Purpose::Turn, sibling: Some(slot) };
+    let mut spool = Spooling::create(runtime, ask, prepared, begun)?;
+    let to = model::CallOrigin { session: ask.tree.to_string(), purpose: ask.purpose, sibling: Some(slot) };
     let info = ask.model.info();
     call.events.emit(SessionEvent::Started {
         generation: begun.row.id,
@@ -103,8 +104,7 @@ pub(crate) async fn send(
         () = stopped => return Err(AgentError::Forgotten),
     };
     deltas.finish();
-    spool.finish();
-    Ok(ReceivedStream { result, spool: spool.spool })
+    Ok(ReceivedStream { result, spool: spool.finished().await })
 }
 
 /// The spool as a model writes to it.
@@ -117,6 +117,7 @@ struct Spooling {
 impl Spooling {
     fn create(
         runtime: &Runtime,
+        ask: &GenerationRequest,
         prepared: &PreparedRequest,
         begun: &StartedGeneration,
     ) -> Result<Self, AgentError> {
@@ -126,16 +127,23 @@ impl Spooling {
         let mut header =
             SpoolHeader::new(name, runtime.instance, begun.claim.fence.0, dialect, runtime.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
+        header.extra.insert("agent".to_owned(), ask.agent.as_str().into());
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
         let spool = Spool::create(&dir, &header).map_err(spool_failed)?;
         Ok(Self { dir, header, spool: Some(spool) })
     }
 
-    /// Brings everything to the device. A failure is not fatal: the response is about to be committed.
-    fn finish(&mut self) {
-        if let Some(Err(error)) = self.spool.as_mut().map(Spool::finish) {
-            tracing::warn!(%error, "the spool could not be synced");
-        }
+    /// Brings everything to the device, on a thread that may wait for it. A failure is not fatal: the response is about
+    /// to be committed.
+    async fn finished(self) -> Option<Spool> {
+        let mut spool = self.spool?;
+        let synced = tokio::task::spawn_blocking(move || {
+            if let Err(error) = spool.finish() {
+                tracing::warn!(%error, "the spool could not be synced");
+            }
+            spool
+        });
+        synced.await.ok()
     }
 }
 

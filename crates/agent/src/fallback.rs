@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::{Model, ModelInfo, ModelPlace, SiblingSlot};
+use tokio::task::JoinError;
 
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
@@ -33,6 +34,17 @@ impl Fallbacks {
     /// The list; `remote` says that a remote model of it may take over from a local one.
     pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static, remote: bool) -> Self {
         Self { find: Arc::new(find), remote }
+    }
+
+    /// The models of the list, looked up on a thread that may wait: one of them may have to be started.
+    async fn found(&self) -> Vec<FoundModel> {
+        let find = Arc::clone(&self.find);
+        match tokio::task::spawn_blocking(move || find()).await.map_err(JoinError::try_into_panic) {
+            Ok(found) => found,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The process ends.
+            Err(Err(_)) => Vec::new(),
+        }
     }
 
     /// Whether one model may take over from another.
@@ -66,7 +78,7 @@ pub(crate) async fn send_with_fallback(
     let from = ask.model.info();
     let mut why = why.to_owned();
     let mut asked = vec![from.full_name()];
-    for (name, found) in (runtime.fallbacks.find)() {
+    for (name, found) in runtime.fallbacks.found().await {
         let model = match found {
             Ok(model) => model,
             Err(problem) => {
@@ -108,9 +120,7 @@ pub(crate) async fn send_with_fallback(
 /// Why another model may be asked: nothing came, for a reason that is this model's alone.
 fn unanswered(answered: &GenerationOutcome) -> Option<&str> {
     match &answered.error {
-        Some(AgentError::Model { elsewhere: true, message, .. }) if answered.nodes.is_empty() => {
-            Some(message)
-        }
+        Some(AgentError::Model { elsewhere: true, message, .. }) if answered.is_empty() => Some(message),
         _ => None,
     }
 }

@@ -167,14 +167,15 @@ impl Runtime {
         who: &Principal,
         tree: Option<TreeId>,
     ) -> Result<BTreeSet<GenerationId>, AgentError> {
-        let filter = GenerationFilter { tree, state: Some(GenerationState::Started) };
+        let filter =
+            GenerationFilter { tree, state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let running = self.store.generations(who, filter).await?;
         Ok(running.into_iter().map(|generation| generation.row.id).collect())
     }
 
     /// Whether a generation is over, whoever ended it.
     pub(crate) async fn has_ended(&self, row: &GenerationRow) -> Result<bool, AgentError> {
-        Ok(!self.running(&Principal::Owner, Some(row.tree)).await?.contains(&row.id))
+        Ok(self.store.generations(&Principal::Owner, started(row)).await?.is_empty())
     }
 
     /// Ends when a generation was stopped or ended by somebody else; never, where that cannot be heard of: what it
@@ -187,11 +188,11 @@ impl Runtime {
                 return std::future::pending().await;
             }
         };
-        let filter = GenerationFilter { tree: Some(row.tree), state: Some(GenerationState::Started) };
+        let filter = started(row);
         loop {
             newest.mark_unchanged();
             match self.store.generations(&Principal::Owner, filter.clone()).await {
-                Ok(running) if !running.iter().any(|one| one.row.id == row.id) => return,
+                Ok(running) if running.is_empty() => return,
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, generation = %row.id, "it is not known whether an answer is stopped");
@@ -202,6 +203,11 @@ impl Runtime {
             }
         }
     }
+}
+
+/// One generation, as long as it runs.
+const fn started(row: &GenerationRow) -> GenerationFilter {
+    GenerationFilter { id: Some(row.id), tree: Some(row.tree), state: Some(GenerationState::Started) }
 }
 
 /// Whether what was received holds what is looked for, in its bytes or in the text read from them.

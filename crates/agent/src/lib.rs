@@ -1,8 +1,8 @@
 //! The turn engine: from what was said to an answer that is kept.
 //!
-//! Every request to a model takes one way, whoever asks for it: it is assembled and encoded ([`request`]), made
-//! durable with its manifest, sent with every received byte in a spool first ([`exchange`]), and turned into nodes
-//! together with its response and usage ([`commit`]). What a process that died had received is made a node by the
+//! Every request to a model takes one way, whoever asks for it and whatever for: it is assembled of a path or a prompt
+//! ([`request`]) and encoded, made durable with its manifest ([`PreparedRequest`]), sent with every received byte in a
+//! spool first ([`exchange`]), and turned into nodes or a reply together with its response and usage ([`commit`]). What a process that died had received is made a node by the
 //! next one ([`recover`]). A command that continues a document and a turn of a conversation ([`session`]) differ only
 //! in what is around that way.
 //!
@@ -21,6 +21,7 @@ mod forget;
 mod lease;
 mod masking;
 mod media;
+mod prepared_request;
 mod previous_request;
 pub mod questions;
 mod recover;
@@ -36,13 +37,14 @@ pub mod variant;
 
 pub use self::media::{MediaFacts, MediaHold};
 pub use call::Call;
-pub use commit::{CommittedNode, GenerationOutcome};
+pub use commit::{CommittedNode, GenerationOutcome, TextReply};
 pub use error::{AgentError, Failure, exit_of_model};
 pub use event::{EventSink, SayId, SessionEvent, TurnOutcome};
 pub use exchange::CacheGate;
 pub use fallback::Fallbacks;
 pub use lease::LEASE;
-pub use request::{GenerationRequest, PreparedRequest};
+pub use prepared_request::PreparedRequest;
+pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
 pub use runtime::Runtime;
 pub use send::resend;
 pub use session::{Chosen, OpenedSession, TurnConfig};

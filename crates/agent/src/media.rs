@@ -90,16 +90,27 @@ impl Runtime {
     ///
     /// # Errors
     /// [`AgentError::Blobs`].
-    pub async fn keep_blobs<B: AsRef<[u8]> + Sync>(&self, all: &[B]) -> Result<MediaHold, AgentError> {
+    pub async fn keep_blobs<B>(&self, all: Vec<B>) -> Result<MediaHold, AgentError>
+    where
+        B: AsRef<[u8]> + Send + 'static,
+    {
         if all.is_empty() {
             return Ok(MediaHold { _lock: None });
         }
         let lock = self.locked(File::try_lock_shared).await?;
-        let blobs = blobs(&self.home)?;
-        for bytes in all {
-            blobs.put(bytes.as_ref())?;
-        }
+        self.with_blobs(move |blobs| all.iter().try_for_each(|bytes| blobs.put(bytes.as_ref()).map(drop)))
+            .await?;
         Ok(MediaHold { _lock: Some(lock) })
+    }
+
+    /// Works on the blobs, on a thread that may wait for the device.
+    async fn with_blobs<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Blobs) -> Result<T, BlobError> + Send + 'static,
+    ) -> Result<T, AgentError> {
+        let home = Arc::clone(&self.home);
+        let done = tokio::task::spawn_blocking(move || Ok(work(&blobs(&home)?)?)).await;
+        done.unwrap_or_else(|failed| Err(AgentError::Home(failed.to_string())))
     }
 
     /// Removes those of some blobs that no node shows. Returns how many there were.
@@ -111,14 +122,13 @@ impl Runtime {
             return Ok(0);
         }
         let _lock = self.locked(File::try_lock).await?;
-        let blobs = blobs(&self.home)?;
-        let mut removed = 0;
+        let mut unshown: Vec<BlobId> = Vec::new();
         for blob in all {
             if !self.store.shows_blob(who, *blob).await? {
-                removed += u64::from(remove(&blobs, blob.0.into())?);
+                unshown.push(blob.0.into());
             }
         }
-        Ok(removed)
+        self.with_blobs(move |blobs| remove_all(blobs, unshown)).await
     }
 
     /// Removes every blob that no node shows: a process may have died between its bytes and its node, or between
@@ -128,14 +138,14 @@ impl Runtime {
     /// As [`Runtime::remove_blobs`].
     pub(crate) async fn sweep_blobs(&self, who: &Principal) -> Result<(), AgentError> {
         let _lock = self.locked(File::try_lock).await?;
-        let blobs = blobs(&self.home)?;
         let shown: BTreeSet<BlobId> =
             self.store.blobs(who).await?.into_iter().map(|blob| blob.0.into()).collect();
-        let all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
-        for blob in all.into_iter().filter(|blob| !shown.contains(blob)) {
-            remove(&blobs, blob)?;
-        }
-        Ok(())
+        let sweep = move |blobs: &Blobs| {
+            let mut all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
+            all.retain(|blob| !shown.contains(blob));
+            remove_all(blobs, all)
+        };
+        self.with_blobs(sweep).await.map(drop)
     }
 
     /// What a blob is; none if it is not there.
@@ -166,13 +176,17 @@ impl Runtime {
     }
 }
 
-/// Removes a blob. Returns whether it was there.
-fn remove(blobs: &Blobs, blob: BlobId) -> Result<bool, BlobError> {
-    match blobs.remove(blob) {
-        Ok(_) => Ok(true),
-        Err(BlobError::Missing { .. }) => Ok(false),
-        Err(error) => Err(error),
+/// Removes blobs. Returns how many were there.
+fn remove_all(blobs: &Blobs, all: Vec<BlobId>) -> Result<u64, BlobError> {
+    let mut removed = 0;
+    for blob in all {
+        match blobs.remove(blob) {
+            Ok(_) => removed += 1,
+            Err(BlobError::Missing { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(removed)
 }
 
 /// The blobs of a home. How large one may be was decided when it was taken in, or by its provider.

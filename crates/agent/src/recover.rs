@@ -1,4 +1,5 @@
-//! Recovery: what a process that died left in its spool becomes an interrupted node.
+//! Recovery: what a process that died left in its spool becomes an interrupted node, or the kept response of a request
+//! that makes none.
 //!
 //! Only work whose owner's lock is free is taken, under a new fencing number, so that a process that was
 //! merely asleep is refused when it wakes (spec: security §7). What such a sleeper had received it keeps itself, in
@@ -6,18 +7,20 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
-use loom::{Author, AuthorKind, GenerationRow, SourceKind};
+use loom::{GenerationRow, SourceKind};
 use model::{DialectName, PARSER_VERSION};
 use store::home::HomeDir;
 use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
 use store::{Claim, GenerationFilter, GenerationState, LeaseOwner, Principal, StoreError};
 
-use crate::commit::{Origin, ReceivedResponse, outcome, store_response};
+use crate::call::Call;
+use crate::commit::{Origin, ReceivedResponse, agent_author, outcome, store_response};
 use crate::error::AgentError;
 use crate::event::{EventSink, SessionEvent};
-use crate::request::StartedGeneration;
+use crate::prepared_request::StartedGeneration;
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
@@ -173,10 +176,15 @@ impl Runtime {
         left: Left,
     ) -> Result<bool, AgentError> {
         let name = spooled.header().generation.to_string();
-        let filter =
-            GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
-        let running = self.store.generations(owner, filter).await?;
-        let Some(generation) = running.into_iter().find(|running| running.row.id.to_string() == name) else {
+        let running = match name.parse() {
+            Ok(id) => {
+                let (id, state) = (Some(id), Some(GenerationState::Started));
+                let filter = GenerationFilter { id, state, ..GenerationFilter::default() };
+                self.store.generations(owner, filter).await?.pop()
+            }
+            Err(_) => None,
+        };
+        let Some(generation) = running else {
             // It ended before its spool could be removed, or never began.
             spooled.committed().map_err(failed)?;
             return Ok(false);
@@ -189,6 +197,8 @@ impl Runtime {
         let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
         let streamed =
             spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
+        let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
+        let agent = agent.unwrap_or("main").to_owned();
         let digest = begun.row.manifest;
         let manifest = self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
         let reading = if body.is_empty() {
@@ -226,7 +236,7 @@ impl Runtime {
             provider,
             model,
             kind,
-            author: Author { kind: AuthorKind::Model, id: "main".to_owned(), profile: None },
+            author: agent_author(&agent),
             dialect: dialect.as_str().to_owned(),
             trust,
             inputs: Vec::new(),
@@ -235,15 +245,16 @@ impl Runtime {
         };
         // The conversation of a session that was taken over stays where it went.
         let follow = left == Left::ByTheDead;
-        let nodes = store_response(self, owner, &begun, origin, reading, None, follow).await?;
+        let call = Call::owner(Arc::new(()));
+        let stored = store_response(self, &call, &begun, origin, reading, None, follow).await?;
         spooled.committed().map_err(failed)?;
-        if let Some(node) = nodes.first() {
+        if let Some(node) = stored.nodes.first() {
             events.emit(SessionEvent::notice(format!(
                 "an answer that was cut off is kept as node {}",
                 node.short_id
             )));
         }
-        Ok(!nodes.is_empty())
+        Ok(!stored.nodes.is_empty())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::exchange::CacheGate;
-use crate::request::GenerationRequest;
+use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
 
@@ -43,18 +43,21 @@ impl RecordedRequest<'_> {
         };
         let sampling =
             self.body.map(|body| sampling(body, self.manifest.model.dialect, model.info().dialect));
-        GenerationRequest {
-            tree: self.generation.tree,
-            view: self.generation.view.clone(),
-            from: Some(self.generation.parent),
-            follow: false,
-            drafts: false,
-            agent: self.agent.to_owned(),
-            params: Params { n: 1, ..sampling.unwrap_or_default() },
-            bootstrap: Arc::default(),
+        let place = self.generation.place.as_ref();
+        let path = PathRequest {
+            view: place.map(|place| place.view.clone()).unwrap_or_default(),
+            from: place.map(|place| place.parent),
             context: named(OriginRole::Context),
             instruction: named(OriginRole::Instruction),
             variant: RequestVariant { again: Some(Arc::new(self.manifest)), ..RequestVariant::default() },
+            ..PathRequest::default()
+        };
+        GenerationRequest {
+            purpose: self.generation.purpose,
+            tree: self.generation.tree,
+            source: path.into(),
+            agent: self.agent.to_owned(),
+            params: Params { n: 1, ..sampling.unwrap_or_default() },
             part_of: None,
             guards: Vec::new(),
             model,

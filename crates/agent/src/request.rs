@@ -1,42 +1,64 @@
-//! From a place in a tree to a request whose every byte is accounted for, durable before it is sent.
+//! A request: what is asked of a model, from a place in a tree or from a prompt, and whose every byte is accounted for
+//! before it is sent.
+//!
+//! Where it comes from and what it is for decide only how it is assembled and whether its answer becomes nodes; from
+//! [`PreparedRequest`] on every request takes one way.
 
 use std::sync::Arc;
 
-use context::body::{self, EarlierRequest};
 use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
-use context::manifest::{RequestTarget, VERSION};
 use context::{
-    Assembled, Bootstrap, ContextError, ContinuationForm, Estimator, Manifest, ModelRef, NothingRemembered,
-    Prefix, ReplayConstraints, TargetModel, TokenBudget, cover, reuse,
+    Assembled, Bootstrap, ContextError, ContinuationForm, Estimator, NothingRemembered, ReplayConstraints,
+    RequestPiece, TargetModel, TokenBudget, of_prompt,
 };
-use loom::content::NotCanonical;
 use loom::{
-    Digest, GenerationId, GenerationRow, Millis, Mode, NodeId, Op, PositionId, Purpose, RowError, Seq,
-    TreeId, TreeReader, ViewName, render, resolve,
+    Digest, GenerationPlace, Millis, Mode, NodeId, PositionId, Purpose, RowError, Seq, TreeId, TreeReader,
+    ViewName, render, resolve,
 };
-use model::{EncodedRequest, Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
-use store::{
-    AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
-    Reservation, StoreError,
-};
+use model::{Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
+use store::{Guard, Principal};
 
 use crate::calibration;
-use crate::call::Call;
 use crate::error::AgentError;
 use crate::media::StoredMedia;
+use crate::prepared_request::PreparedRequest;
 use crate::previous_request::PreviousRequest;
 use crate::runtime::Runtime;
-use crate::stored;
 use crate::variant::RequestVariant;
 
 /// Characters of a key by which a provider finds its cache.
 const CACHE_KEY: usize = 32;
 
-/// What is asked, of whom, where.
+/// What is asked of a model, and in whose name.
 #[derive(Clone)]
 pub struct GenerationRequest {
+    pub purpose: Purpose,
+    /// The tree it works for: what it costs and sent stands there.
     pub tree: TreeId,
+    pub source: RequestSource,
+    pub model: Arc<dyn Model>,
+    /// As which agent: the author of the answer.
+    pub agent: String,
+    pub params: Params,
+    /// The operation that committed the drafts before it.
+    pub part_of: Option<Seq>,
+    /// Leases the work depends on: nothing is written once one is lost.
+    pub guards: Vec<Guard>,
+}
+
+/// What a request is assembled from.
+#[derive(Clone)]
+pub enum RequestSource {
+    /// Its answer becomes nodes.
+    Path(Box<PathRequest>),
+    /// Its answer becomes no node and goes to the caller.
+    Prompt(Arc<PromptRequest>),
+}
+
+/// A path of the tree, with what is sent besides.
+#[derive(Debug, Clone, Default)]
+pub struct PathRequest {
     pub view: ViewName,
     /// Where to continue; the view's tip, if none.
     pub from: Option<PositionId>,
@@ -44,58 +66,53 @@ pub struct GenerationRequest {
     pub follow: bool,
     /// Whether drafts count as text: for a look ahead.
     pub drafts: bool,
-    pub model: Arc<dyn Model>,
-    /// As which agent: the author of the answer.
-    pub agent: String,
-    pub params: Params,
     /// What stands above the cache boundary of a dialogue.
     pub bootstrap: Arc<Bootstrap>,
     /// Nodes sent besides the path, just before the newest turn or the document.
     pub context: Vec<NodeId>,
     /// Nodes sent besides the path, as instructions.
     pub instruction: Vec<NodeId>,
-    /// How it departs from plainly going on.
     pub variant: RequestVariant,
-    /// The operation that committed the drafts before it.
-    pub part_of: Option<Seq>,
-    /// Leases the work depends on: nothing is written once one is lost.
-    pub guards: Vec<Guard>,
 }
 
-/// A request, ready to be made durable and sent.
-pub struct PreparedRequest {
-    /// The bytes that are sent.
-    pub encoded: EncodedRequest,
-    /// What they are made of.
-    pub manifest: Manifest,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) digest: Digest,
+/// A prompt that was put together elsewhere, of one choice: what an observer, a wrap or a router asks.
+#[derive(Debug, Clone)]
+pub struct PromptRequest {
+    /// Known secrets in its texts are masked before anything is counted or sent.
+    pub prompt: Prompt,
+    /// What its parts are made of; each part belongs to one piece.
+    pub pieces: Vec<RequestPiece>,
+    /// The place of the tree that it looks at, if it looks at one.
+    pub at: Option<(ViewName, PositionId)>,
+}
+
+/// A request before it is encoded, with what was read for it in one snapshot.
+pub(crate) struct AssembledRequest {
     pub(crate) assembled: Assembled,
-    pub(crate) parent: PositionId,
-    parent_node: NodeId,
-    middle: Vec<u8>,
-    /// What stands above its cache boundary, as it is kept.
-    prefix: Option<Vec<u8>>,
-    /// Bodies its own rests on, which must be kept as long as it is.
-    cited: Vec<Digest>,
-    /// The newest event before it was put together.
-    at: Cursor,
+    pub(crate) place: Option<GenerationPlace>,
+    pub(crate) base: Option<PreviousRequest>,
 }
 
-/// A request that is durable.
-pub(crate) struct StartedGeneration {
-    pub(crate) row: GenerationRow,
-    pub(crate) claim: Claim,
-    /// Leases its results depend on.
-    pub(crate) guards: Vec<Guard>,
+impl From<PathRequest> for RequestSource {
+    fn from(path: PathRequest) -> Self {
+        Self::Path(Box::new(path))
+    }
 }
 
-/// What is read of the tree in one snapshot.
-struct Read {
-    assembled: Result<Assembled, ContextError>,
-    parent: PositionId,
-    parent_node: NodeId,
-    base: Option<PreviousRequest>,
+impl From<PromptRequest> for RequestSource {
+    fn from(prompt: PromptRequest) -> Self {
+        Self::Prompt(Arc::new(prompt))
+    }
+}
+
+impl RequestSource {
+    /// The path it is assembled from, if it is from one.
+    pub fn path_mut(&mut self) -> Option<&mut PathRequest> {
+        match self {
+            Self::Path(path) => Some(path),
+            Self::Prompt(_) => None,
+        }
+    }
 }
 
 impl GenerationRequest {
@@ -120,109 +137,113 @@ impl GenerationRequest {
         let budget = TokenBudget::new(u64::from(info.window), u64::from(info.output_limit), asked);
         let budget = refused.map_or(budget, |tokens| budget.without(tokens));
         let estimator = calibration::known(&runtime.home, info).estimator();
-        let (ask, now, fit) = (self.clone(), runtime.now(), estimator.clone());
-        let gallery = StoredMedia::of(Arc::clone(&runtime.home));
-        let read =
-            runtime.read(who, self.tree, move |rows| ask.read(rows, budget, now, (&fit, &gallery))).await?;
-        let assembled = read.assembled?;
-        let encoded = self.model.encode(&assembled.prompt, &self.asked(&assembled.prompt, budget))?;
-        let segments = cover(&encoded, &assembled.pieces, &estimator)?;
-        let base = read.base.as_ref().and_then(|earlier| {
-            let (chain, body) = earlier.stored.as_ref()?;
-            Some(EarlierRequest { manifest: earlier.digest, stored: chain.first()?, body })
-        });
-        let reused_tokens = base.map(|base| reuse::reused(&encoded, &assembled.pieces, base.body));
-        let (stored, middle) = body::store(encoded.body(), base);
-        let middle = middle.to_vec();
-        let rests_on = if stored.delta.is_some() {
-            read.base.and_then(|earlier| earlier.stored).map(|(chain, _)| chain).unwrap_or_default()
-        } else {
-            Vec::new()
-        };
-        let prefix = assembled.prefix.as_ref().map(frozen).transpose()?;
-        let manifest = Manifest {
-            version: VERSION,
-            purpose: Purpose::Turn,
-            tree: self.tree,
-            view: self.view.clone(),
-            model: ModelRef {
-                provider: info.provider.clone(),
-                name: info.name.clone(),
-                dialect: encoded.dialect(),
-                place: info.place,
-            },
-            endpoint: RequestTarget {
-                path: encoded.path().to_owned(),
-                stream: encoded.stream(),
-                header_names: self.model.header_names().into_iter().map(str::to_owned).collect(),
-            },
-            way: assembled.way,
-            budget,
-            tokens: assembled.tokens,
-            fit: estimator.fit,
-            tainted_by: assembled.tainted_by,
-            held: assembled.held.clone(),
-            segments,
-            runs: assembled.runs.clone(),
-            left: assembled.left.clone(),
-            prefix: prefix.as_deref().map(Digest::of),
-            reused_tokens,
-            body: stored,
-        };
-        let bytes = manifest.to_bytes()?;
-        let digest = Digest::of(&bytes);
-        Ok(PreparedRequest {
-            encoded,
-            manifest,
-            bytes,
-            digest,
-            assembled,
-            parent: read.parent,
-            parent_node: read.parent_node,
-            middle,
-            prefix,
-            cited: rests_on.into_iter().map(|stored| stored.middle).collect(),
-            at,
-        })
+        let assembled = self.assemble(runtime, who, budget, &estimator).await?;
+        PreparedRequest::encode(self, assembled, budget, &estimator, at)
+    }
+
+    async fn assemble(
+        &self,
+        runtime: &Runtime,
+        who: &Principal,
+        budget: TokenBudget,
+        estimator: &Estimator,
+    ) -> Result<AssembledRequest, AgentError> {
+        match &self.source {
+            RequestSource::Path(path) => {
+                let (path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
+                let target = TargetModel::of(self.model.info());
+                let way = ContinuationForm::of(self.model.info());
+                let gallery = StoredMedia::of(Arc::clone(&runtime.home));
+                let read = move |rows: &dyn TreeReader| {
+                    path.read(rows, (target, way), budget, now, (&fit, &gallery))
+                };
+                let read = runtime.read(who, self.tree, read).await?;
+                let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
+                Ok(AssembledRequest { assembled, place, base })
+            }
+            RequestSource::Prompt(asked) => {
+                let mut prompt = asked.prompt.clone();
+                for (_, text) in prompt.texts_mut() {
+                    *text = runtime.masker.mask(text).text.into_owned();
+                }
+                let assembled = of_prompt(prompt, asked.pieces.clone(), budget, estimator)?;
+                let place = match asked.at.clone() {
+                    Some((view, parent)) => {
+                        let shown = move |rows: &dyn TreeReader| {
+                            let parent_node = resolve::shown(rows, &view, parent)?;
+                            Ok(GenerationPlace { view, parent, parent_node })
+                        };
+                        Some(runtime.read(who, self.tree, shown).await?)
+                    }
+                    None => None,
+                };
+                Ok(AssembledRequest { assembled, place, base: None })
+            }
+        }
     }
 
     /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together,
     /// and to think where it can be told to. A beginning of the answer that is given leaves no place to think in.
-    fn asked(&self, prompt: &Prompt, budget: TokenBudget) -> Params {
+    pub(crate) fn sampling(&self, prompt: &Prompt, budget: TokenBudget) -> Params {
         let reserved = u32::try_from(budget.reserved_output).unwrap_or(u32::MAX);
         let begun = matches!(prompt, Prompt::Chat(chat) if chat.prefill.is_some());
         let thinking = self.params.thinking.filter(|_| self.model.info().thinks != ThinkingControl::Untold);
         let thinking = thinking.map(|thinking| if begun { Thinking::Off } else { thinking });
         // What runs here keeps its cache by itself.
         let cache_key = (self.model.info().place == ModelPlace::Remote).then(|| cache_key(self.tree));
-        Params { max_tokens: Some(reserved), thinking, cache_key, ..self.params.clone() }
+        let (max_tokens, n) = (Some(reserved), if self.makes_nodes() { self.params.n } else { 1 });
+        Params { max_tokens, thinking, cache_key, n, ..self.params.clone() }
     }
 
+    /// How many answers are asked for, at least 1.
+    pub(crate) fn choices(&self) -> u32 {
+        if self.makes_nodes() { self.params.n.max(1) } else { 1 }
+    }
+
+    const fn makes_nodes(&self) -> bool {
+        matches!(self.source, RequestSource::Path(_))
+    }
+
+    /// Whether a view goes to the first node that is made.
+    pub(crate) fn follows(&self) -> bool {
+        matches!(&self.source, RequestSource::Path(path) if path.follow)
+    }
+}
+
+/// What is read of a path in one snapshot.
+struct PathRead {
+    assembled: Result<Assembled, ContextError>,
+    place: GenerationPlace,
+    base: Option<PreviousRequest>,
+}
+
+impl PathRequest {
     fn read(
         &self,
         rows: &dyn TreeReader,
+        (target, way): (TargetModel, ContinuationForm),
         budget: TokenBudget,
         now: Millis,
         (estimator, pictures): (&Estimator, &StoredMedia),
-    ) -> Result<Read, RowError> {
+    ) -> Result<PathRead, RowError> {
         let parent = match self.from {
             Some(from) => from,
             None => render::tip(rows, &self.view)?,
         };
-        let parent_node = resolve::shown(rows, &self.view, parent)?;
-        let base = PreviousRequest::read(rows, parent)?;
         let (view, from) = (self.view.clone(), self.from);
+        let parent_node = resolve::shown(rows, &view, parent)?;
+        let place = GenerationPlace { view: view.clone(), parent, parent_node };
+        let base = PreviousRequest::read(rows, parent)?;
         let (context, instruction) = (self.context.clone(), self.instruction.clone());
-        let target = TargetModel::of(self.model.info());
         let repeated = self.variant.again(rows, &view, parent);
         let repeated = repeated.and_then(|again| Ok((again, self.variant.previous(rows, &target)?)));
         let (again, previous) = match repeated {
             Ok(repeated) => repeated,
-            Err(error) => return Ok(Read { assembled: Err(error), parent, parent_node, base }),
+            Err(error) => return Ok(PathRead { assembled: Err(error), place, base }),
         };
         let assembled = match rows.tree()?.mode {
             Mode::Buffer => {
-                let (way, drafts) = (ContinuationForm::of(self.model.info()), self.drafts);
+                let drafts = self.drafts;
                 document(
                     rows,
                     &DocumentRequest { view, from, way, budget, drafts, context, instruction, again },
@@ -247,7 +268,7 @@ impl GenerationRequest {
                 assemble(rows, &request, &around)
             }
         };
-        Ok(Read { assembled, parent, parent_node, base })
+        Ok(PathRead { assembled, place, base })
     }
 }
 
@@ -257,164 +278,4 @@ fn cache_key(tree: TreeId) -> String {
     let mut key = Digest::of(format!("cache key of {tree}").as_bytes()).to_string();
     key.truncate(CACHE_KEY);
     key
-}
-
-/// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.
-fn frozen(prefix: &Prefix) -> Result<Vec<u8>, NotCanonical> {
-    serde_json::to_vec(prefix).map_err(|error| NotCanonical(error.to_string()))
-}
-
-impl PreparedRequest {
-    /// A request that was sent before.
-    pub(crate) async fn of_recorded(
-        runtime: &Runtime,
-        who: &Principal,
-        encoded: EncodedRequest,
-        earlier: &GenerationRow,
-        manifest: Manifest,
-    ) -> Result<Self, AgentError> {
-        let digest = earlier.manifest;
-        let tree = earlier.tree;
-        let at = runtime.store.cursor().await?;
-        let (bytes, middle, prefix, cited) = runtime
-            .read(who, tree, {
-                let manifest = manifest.clone();
-                move |rows| {
-                    let chain = stored::chain(rows, &manifest)?.unwrap_or_default();
-                    let middle = rows.body(manifest.body.middle)?.unwrap_or_default();
-                    let prefix = manifest.prefix.map(|digest| rows.body(digest)).transpose()?.flatten();
-                    let cited: Vec<Digest> = chain.iter().skip(1).map(|stored| stored.middle).collect();
-                    Ok((rows.manifest(digest)?.unwrap_or_default(), middle, prefix, cited))
-                }
-            })
-            .await?;
-        let segments = manifest.segments.iter().filter_map(|segment| segment.trust);
-        let assembled = Assembled {
-            prompt: Prompt::Raw(Vec::new()),
-            pieces: Vec::new(),
-            trust: segments.min().unwrap_or(loom::Trust::Agent),
-            runs: manifest.runs.clone(),
-            left: manifest.left.clone(),
-            prefix: None,
-            injected: Vec::new(),
-            notices: Vec::new(),
-            way: manifest.way,
-            held: manifest.held.clone(),
-            new_start: None,
-            inputs: Vec::new(),
-            tokens: manifest.tokens,
-            tainted_by: manifest.tainted_by,
-        };
-        Ok(Self {
-            encoded,
-            bytes,
-            digest,
-            assembled,
-            parent: earlier.parent,
-            parent_node: earlier.parent_node,
-            middle,
-            prefix,
-            cited,
-            manifest,
-            at,
-        })
-    }
-
-    /// Makes the request durable under a generation of its own, once what it may come to is reserved with it: as a
-    /// part of the request's turn, else of the siblings of a `group`.
-    ///
-    /// # Errors
-    /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
-    pub(crate) async fn begin_like(
-        &self,
-        runtime: &Runtime,
-        call: &Call,
-        ask: &GenerationRequest,
-        group: &str,
-        like: GenerationRow,
-    ) -> Result<StartedGeneration, AgentError> {
-        loop {
-            let reservation = runtime.spend.admit(runtime, call, ask, self, group).await?;
-            let begun = self.durable(runtime, &call.who, like.clone(), &ask.guards, reservation).await;
-            match begun {
-                // Another request was first.
-                Err(AgentError::Store(StoreError::OverBudget)) => {}
-                begun => return begun,
-            }
-        }
-    }
-
-    /// Writes manifest and generation row, with ids of its own.
-    async fn durable(
-        &self,
-        runtime: &Runtime,
-        who: &Principal,
-        like: GenerationRow,
-        guards: &[Guard],
-        reservation: Option<Reservation>,
-    ) -> Result<StartedGeneration, AgentError> {
-        let mut row = GenerationRow { id: runtime.new_id::<GenerationId>()?, ..like };
-        for node in &mut row.reserved {
-            *node = runtime.new_id()?;
-        }
-        let claim = Claim { owner: LeaseOwner::new(runtime.instance.to_string()), fence: Fence(1) };
-        let generation = NewGeneration {
-            row: row.clone(),
-            claim: claim.clone(),
-            manifest: self.bytes.clone(),
-            bodies: [Some(&self.middle), self.prefix.as_ref()]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .map(HashedBytes::new)
-                .collect(),
-            cited: self.cited.clone(),
-            reservation,
-        };
-        let guards = guards.to_vec();
-        let injections = self.assembled.injected.clone();
-        let with = AttachedWrites {
-            generations: vec![generation],
-            injections,
-            guards: guards.clone(),
-            prepared_at: Some(self.at),
-            ..AttachedWrites::nothing()
-        };
-        runtime.apply_rows(who, row.tree, with).await?;
-        Ok(StartedGeneration { row, claim, guards })
-    }
-
-    /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
-    pub(crate) async fn begin(
-        &self,
-        runtime: &Runtime,
-        call: &Call,
-        ask: &GenerationRequest,
-        group: &str,
-    ) -> Result<StartedGeneration, AgentError> {
-        if let Some(place) = self.assembled.new_start {
-            // What is refused changes nothing.
-            runtime.spend.admit(runtime, call, ask, self, group).await?;
-            let op = Op::Compact { to: Some(place), by_hand: false };
-            let with = AttachedWrites { guards: ask.guards.clone(), ..AttachedWrites::nothing() };
-            runtime.change(&call.who, ask.tree, &ask.view, op, with).await?;
-        }
-        let like = GenerationRow {
-            id: runtime.new_id::<GenerationId>()?,
-            tree: ask.tree,
-            view: ask.view.clone(),
-            purpose: Purpose::Turn,
-            manifest: self.digest,
-            profile: None,
-            parent: self.parent,
-            parent_node: self.parent_node,
-            reserved: vec![self.parent_node; ask.params.n.max(1) as usize],
-            runs: self.assembled.loom_runs(),
-        };
-        let begun = self.begin_like(runtime, call, ask, group, like).await?;
-        for notice in &self.assembled.notices {
-            call.note(notice);
-        }
-        Ok(begun)
-    }
 }

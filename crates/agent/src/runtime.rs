@@ -83,7 +83,7 @@ impl Runtime {
         Ok(self.ids.with(|entropy| entropy.next(now))?)
     }
 
-    /// Makes a change of a tree, with rows that go with it, as the owner's.
+    /// Makes a change of a tree, with rows that go with it, in the name of a principal.
     ///
     /// # Errors
     /// As the store and the plan say.
@@ -95,7 +95,7 @@ impl Runtime {
         op: Op,
         with: AttachedWrites,
     ) -> Result<Applied, AgentError> {
-        self.change_as((who, &Author::owner(), Trust::Owner), tree, view, op, with).await
+        self.change_as((who, &who.author(), who.trust()), tree, view, op, with).await
     }
 
     /// Makes a change of a tree in the name of an author, whose trust what is written has.
@@ -110,7 +110,7 @@ impl Runtime {
         op: Op,
         with: AttachedWrites,
     ) -> Result<Applied, AgentError> {
-        let request = Request { author: author.clone(), trust, ..self.request(tree, view, op) };
+        let request = self.request((author, trust), tree, view, op);
         Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
     }
 
@@ -120,7 +120,7 @@ impl Runtime {
     /// As the store and the plan say.
     pub(crate) async fn change_announced(
         &self,
-        who: &Principal,
+        (who, author, trust): (&Principal, &Author, Trust),
         (tree, view): (TreeId, &ViewName),
         op: Op,
         with: AttachedWrites,
@@ -128,7 +128,7 @@ impl Runtime {
     ) -> Result<Applied, AgentError> {
         let mut tries = 1;
         loop {
-            let request = self.request(tree, view, op.clone());
+            let request = self.request((author, trust), tree, view, op.clone());
             let PreparedChange { plan, preconditions } =
                 store::prepare(self.store.as_ref(), who, request, &self.ids).await?;
             for node in &plan.nodes {
@@ -142,15 +142,8 @@ impl Runtime {
         }
     }
 
-    fn request(&self, tree: TreeId, view: &ViewName, op: Op) -> Request {
-        Request {
-            tree,
-            view: view.clone(),
-            author: Author::owner(),
-            trust: Trust::Owner,
-            now: self.now(),
-            op,
-        }
+    fn request(&self, (author, trust): (&Author, Trust), tree: TreeId, view: &ViewName, op: Op) -> Request {
+        Request { tree, view: view.clone(), author: author.clone(), trust, now: self.now(), op }
     }
 
     /// Reads rows of a tree in one snapshot.

@@ -12,10 +12,10 @@ use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
 use crate::exchange::{self, CacheGate, PassedGate};
 use crate::fallback;
+use crate::prepared_request::PreparedRequest;
 use crate::replay::node_of;
-use crate::request::{GenerationRequest, PreparedRequest};
+use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
-use crate::variant::RequestVariant;
 
 impl GenerationRequest {
     /// Asks, keeps what comes and makes its nodes. A sibling waits at its gate until the first has its first token.
@@ -43,7 +43,7 @@ impl GenerationRequest {
         gate: &PassedGate<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
         let first = self.try_send(runtime, call, slot.clone(), gate, None).await?;
-        if !(first.nodes.is_empty() && first.is_too_long()) {
+        if !(first.is_empty() && first.is_too_long()) {
             return Ok(first);
         }
         match self.try_send(runtime, call, slot, gate, Some(first.tokens)).await {
@@ -85,7 +85,7 @@ impl GenerationRequest {
     }
 }
 
-/// Sends the bytes of an earlier request again, as a new sibling of what was made of them.
+/// Sends the bytes of an earlier request again, as a new sibling of what `agent` made of them.
 ///
 /// # Errors
 /// When nothing was sent, nothing came, or the answer was empty.
@@ -96,21 +96,17 @@ pub async fn resend(
     encoded: EncodedRequest,
     earlier: GenerationRow,
     manifest: Manifest,
+    agent: String,
 ) -> Result<NodeId, AgentError> {
     runtime.require_space()?;
+    // What is assembled, of what, is decided: only whether a view follows is asked of the path.
     let ask = GenerationRequest {
+        purpose: earlier.purpose,
         tree: earlier.tree,
-        view: earlier.view.clone(),
-        from: Some(earlier.parent),
-        follow: false,
-        drafts: false,
+        source: PathRequest::default().into(),
         model,
-        agent: "main".to_owned(),
+        agent,
         params: Params { n: earlier.reserved.len() as u32, ..Params::default() },
-        bootstrap: Arc::default(),
-        context: Vec::new(),
-        instruction: Vec::new(),
-        variant: RequestVariant::default(),
         part_of: None,
         guards: Vec::new(),
     };

@@ -16,8 +16,9 @@ use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
 
 use crate::call::Call;
 use crate::error::AgentError;
+use crate::prepared_request::PreparedRequest;
 use crate::questions::{Decision, QuestionContext, QuestionKind};
-use crate::request::{GenerationRequest, PreparedRequest};
+use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 
 /// Tokens a day of remote models whose price is not known.
@@ -133,7 +134,7 @@ impl SpendLimiter {
         group: &str,
     ) -> Result<Option<Reservation>, AgentError> {
         let info = ask.model.info();
-        let output = u64::from(ask.params.n.max(1)) * expected_output(ask, prepared);
+        let output = u64::from(ask.choices()) * expected_output(ask, prepared);
         let (money, tokens) = match (info.place, info.prices) {
             (ModelPlace::Local, None) => (Money::ZERO, 0),
             (_, Some(prices)) => (prices.estimate(prepared.manifest.tokens, output), 0),

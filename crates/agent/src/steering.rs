@@ -19,7 +19,7 @@ mod link;
 mod listener;
 mod remote;
 
-use loom::{NodeId, ViewName};
+use loom::{Author, NodeId, Trust, ViewName};
 use serde::{Deserialize, Serialize};
 use store::SessionId;
 
@@ -31,7 +31,7 @@ pub use listener::{Listener, MAX_PEERS};
 pub(crate) use remote::RemoteInput;
 
 /// Version of the protocol. A process of another one is not spoken to, and waited for like one that does not listen.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What a process sends to the one that holds a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,9 +46,24 @@ struct Message {
     identity: TurnIdentity,
     /// What is said. It is text, whatever it looks like: commands are no message (spec: security §5).
     text: String,
+    /// Author of what is written for it.
+    author: Author,
+    /// Trust of what is written for it.
+    trust: Trust,
     /// Whether somebody there may answer a question.
     #[serde(default)]
     attended: bool,
+}
+
+/// What is said to a session that another process has.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoteSay<'a> {
+    pub key: &'a SayId,
+    pub text: &'a str,
+    pub author: &'a Author,
+    pub trust: Trust,
+    /// Whether somebody here may answer a question.
+    pub attended: bool,
 }
 
 /// What it hears, a line each.

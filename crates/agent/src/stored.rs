@@ -2,8 +2,9 @@
 
 use context::{Manifest, StoredBody};
 use loom::content::NotCanonical;
+use loom::reader::StoredResponse;
 use loom::verify::{Evidence, Gap, Reread};
-use loom::{Block, Digest, ModelSource, NodeId, NodeRow, ResponsePart, RowError, TreeReader};
+use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, ResponsePart, RowError, TreeReader};
 use model::{DialectName, PARSER_VERSION, ParsedResponse, RawResponse, ReplyPiece, Timings, TokenUsage};
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +164,16 @@ impl StoredReply {
 
 /// Reads the response of a node again; none when there is none.
 pub fn response(rows: &dyn TreeReader, node: NodeId) -> Result<Option<StoredReply>, RowError> {
-    let Some(stored) = rows.response(node)?.filter(|stored| !stored.purged) else { return Ok(None) };
+    read_again(rows.response(node)?)
+}
+
+/// Reads the response of a generation again; none when there is none.
+pub fn reply(rows: &dyn TreeReader, generation: GenerationId) -> Result<Option<StoredReply>, RowError> {
+    read_again(rows.answer(generation)?)
+}
+
+fn read_again(stored: Option<StoredResponse>) -> Result<Option<StoredReply>, RowError> {
+    let Some(stored) = stored.filter(|stored| !stored.purged) else { return Ok(None) };
     let meta: ResponseMeta =
         serde_json::from_str(&stored.metadata).map_err(|error| RowError::Store(Box::new(error)))?;
     let reparsed = model::reparse(meta.dialect, &stored.bytes, meta.streamed);

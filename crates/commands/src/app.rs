@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agent::fallback::{Fallbacks, FoundModel};
 use agent::{Call, Runtime};
 use loom::plan::Request;
-use loom::{Author, Millis, Op, TreeId, Trust, ViewName};
+use loom::{Millis, Op, TreeId, ViewName};
 use model::{Cancel, Model, ModelInfo};
 use store::{Applied, AttachedWrites};
 use workspace::StoreGuard;
@@ -24,7 +24,8 @@ use crate::rights::Asker;
 use crate::settings::Settings;
 
 pub trait Models: Send + Sync {
-    /// The model of this name (`PROVIDER/NAME`, `script:FILE`), or the default.
+    /// The model of this name (`PROVIDER/NAME`, `script:FILE`), or the default. It may wait for files, a server, a
+    /// download or the start of a model, so that no thread that serves calls it: [`App::model`] does for it.
     ///
     /// # Errors
     /// When there is none, or it cannot be reached by configuration.
@@ -35,7 +36,8 @@ pub trait Models: Send + Sync {
         None
     }
 
-    /// Who is asked when a model does not answer, in order; why one cannot be, in its place.
+    /// Who is asked when a model does not answer, in order; why one cannot be, in its place. It waits as
+    /// [`Self::find`] does.
     fn fallbacks(&self) -> Vec<FoundModel> {
         Vec::new()
     }
@@ -93,11 +95,22 @@ impl App {
     pub(crate) fn call(&self, asker: &Asker) -> Call {
         Call {
             who: asker.principal.clone(),
+            author: asker.author.clone(),
+            trust: asker.trust,
             events: Arc::new(self.shown()),
             cancel: self.cancel.clone(),
             attended: self.frontend.is_attended(),
-            ..Call::owner(Arc::new(()))
         }
+    }
+
+    /// The model of a name, or the default: looked up on a thread that may wait.
+    ///
+    /// # Errors
+    /// As [`Models::find`].
+    pub async fn model(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
+        let (models, name) = (Arc::clone(&self.models), name.map(str::to_owned));
+        let found = tokio::task::spawn_blocking(move || models.find(name.as_deref())).await;
+        found.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
     }
 
     pub(crate) fn shown(&self) -> Shown {
@@ -138,8 +151,8 @@ impl App {
         let request = Request {
             tree,
             view: view.clone(),
-            author: Author::owner(),
-            trust: Trust::Owner,
+            author: asker.author.clone(),
+            trust: asker.trust,
             now: self.now(),
             op,
         };

@@ -4,7 +4,8 @@ mod next;
 mod replay;
 
 use context::{Manifest, Segment, Zone};
-use loom::{Digest, RowError};
+use loom::{Digest, GenerationRow, NodeId, RowError, TreeReader};
+use store::GenerationFilter;
 
 use agent::stored;
 
@@ -23,33 +24,50 @@ struct Sent {
     digest: Digest,
     manifest: Manifest,
     body: Option<Vec<u8>>,
-    generation: loom::GenerationRow,
+    generation: GenerationRow,
     usage: Option<model::TokenUsage>,
     /// Who is the author of what came of it.
     agent: String,
     /// What was sent besides the path.
-    inputs: Vec<(loom::OriginRole, loom::NodeId)>,
+    inputs: Vec<(loom::OriginRole, NodeId)>,
 }
 
-/// The request a node was made of.
+/// The request a node was made of, or that of a generation, which may have made none.
 async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError> {
-    let named = app.node_anywhere(asker, None, name).await?;
-    let (tree, node) = (named.tree, named.node);
-    let found = app
-        .read(asker, tree, move |rows| {
-            let Some(made) = rows.node(node)?.map(|row| row.node) else { return Ok(None) };
-            let Some(generation) = made.generation else { return Ok(None) };
-            let Some(generation) = rows.generation(generation)? else { return Ok(None) };
-            let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
-            let body = stored::body(rows, &manifest)?;
-            let usage = stored::response(rows, node)?.and_then(|said| said.usage());
-            let (digest, agent) = (generation.manifest, made.author.id);
-            let inputs = made.origins.iter().map(|origin| (origin.role, origin.node)).collect();
-            Ok::<_, RowError>(Some(Sent { digest, manifest, body, generation, usage, agent, inputs }))
-        })
-        .await?;
+    let found = match generation(app, asker, name).await? {
+        Some(row) => app.read(asker, row.tree, move |rows| of_generation(rows, row)).await?,
+        None => {
+            let named = app.node_anywhere(asker, None, name).await?;
+            app.read(asker, named.tree, move |rows| of_node(rows, named.node)).await?
+        }
+    };
     found
         .ok_or_else(|| CommandError::not_found("request", name, "only nodes that a model made here have one"))
+}
+
+/// The generation a name is the id of, if it is one of those the asker may see.
+async fn generation(app: &App, asker: &Asker, name: &str) -> Result<Option<GenerationRow>, CommandError> {
+    let Ok(id) = name.parse() else { return Ok(None) };
+    let filter = GenerationFilter { id: Some(id), ..GenerationFilter::default() };
+    let found = app.runtime.store.generations(&asker.principal, filter).await?.pop();
+    Ok(found.map(|generation| generation.row))
+}
+
+fn of_node(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Sent>, RowError> {
+    let Some(made) = rows.node(node)?.map(|row| row.node) else { return Ok(None) };
+    let Some(generation) = made.generation else { return Ok(None) };
+    let Some(row) = rows.generation(generation)? else { return Ok(None) };
+    let agent = made.author.id;
+    let inputs = made.origins.iter().map(|origin| (origin.role, origin.node)).collect();
+    Ok(of_generation(rows, row)?.map(|sent| Sent { agent, inputs, ..sent }))
+}
+
+fn of_generation(rows: &dyn TreeReader, generation: GenerationRow) -> Result<Option<Sent>, RowError> {
+    let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
+    let body = stored::body(rows, &manifest)?;
+    let usage = stored::reply(rows, generation.id)?.and_then(|said| said.usage());
+    let (digest, agent, inputs) = (generation.manifest, "main".to_owned(), Vec::new());
+    Ok(Some(Sent { digest, manifest, body, generation, usage, agent, inputs }))
 }
 
 /// `context show`.

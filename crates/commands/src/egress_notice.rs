@@ -39,7 +39,7 @@ pub(crate) async fn tell<'a>(
 
 /// Whether a request of this tree went to this provider elsewhere, the newest looked at first.
 async fn was_asked(app: &App, asker: &Asker, tree: TreeId, provider: &str) -> Result<bool, CommandError> {
-    let filter = GenerationFilter { tree: Some(tree), state: None };
+    let filter = GenerationFilter { tree: Some(tree), ..GenerationFilter::default() };
     let all = app.runtime.store.generations(&asker.principal, filter).await?;
     let manifests: Vec<_> = all.into_iter().rev().map(|generation| generation.row.manifest).collect();
     let provider = provider.to_owned();

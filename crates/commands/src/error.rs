@@ -108,19 +108,7 @@ impl From<&Refusal> for CommandError {
             Refusal::TooLarge { .. } => ("too_large", 2),
             _ => ("refused", 2),
         };
-        let error = split(code, exit, &refusal.to_string());
-        if error.hint.is_empty() { Self { hint: hint_of(refusal).to_owned(), ..error } } else { error }
-    }
-}
-
-/// What to do about a refusal whose message does not say it.
-const fn hint_of(refusal: &Refusal) -> &'static str {
-    match refusal {
-        Refusal::NothingToUndo => "`drawloom tree log TREE` shows what was done; --view names another view",
-        Refusal::NothingToRedo => "something new was done since, or nothing was undone",
-        Refusal::Role => "append to a conversation as its owner, or generate an answer",
-        Refusal::NotCanonical(_) => "this is a defect, please report it",
-        _ => "`drawloom tree show TREE --all` shows every node and where it stands",
+        said(code, exit, refusal, refusal.hint())
     }
 }
 
@@ -157,7 +145,7 @@ impl From<&StoreError> for CommandError {
                 ("store", 6)
             }
         };
-        split(code, exit, &error.to_string())
+        said(code, exit, error, error.hint())
     }
 }
 
@@ -181,7 +169,7 @@ impl From<&AgentError> for CommandError {
                 Self::new("disk_full", 6, error.to_string(), hint)
             }
             AgentError::Blobs(blobs) if !matches!(blobs, BlobError::Full { .. }) => {
-                split("blobs", 6, &error.to_string())
+                said("blobs", 6, error, blobs.hint())
             }
             other => other.failure().into(),
         }
@@ -243,7 +231,7 @@ impl From<&ContextError> for CommandError {
             ContextError::Empty | ContextError::Changed => 2,
             ContextError::Rows(_) | ContextError::Uncovered { .. } => 6,
         };
-        split(error.code(), exit, &error.to_string())
+        said(error.code(), exit, error, error.hint())
     }
 }
 
@@ -266,11 +254,12 @@ impl From<&ModelError> for CommandError {
     }
 }
 
-/// The messages of our crates end in what to do, behind the last colon.
-fn split(code: &'static str, exit: u8, whole: &str) -> CommandError {
-    let clean = text::terminal::visible(whole);
-    match clean.rsplit_once(": ") {
-        Some((message, hint)) => CommandError::new(code, exit, message, hint),
-        None => CommandError::new(code, exit, clean.as_ref(), ""),
-    }
+/// An error whose text may hold names and words of others.
+fn said(
+    code: &'static str,
+    exit: u8,
+    error: &dyn std::error::Error,
+    hint: impl Into<String>,
+) -> CommandError {
+    CommandError::new(code, exit, text::terminal::visible(&error.to_string()), hint)
 }

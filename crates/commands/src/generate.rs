@@ -3,9 +3,9 @@
 //! One generation is one request. Several siblings are several requests, unless the model honours `n`: the
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
-use agent::{AgentError, CacheGate, GenerationOutcome, GenerationRequest, PreparedRequest};
+use agent::{AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathRequest, PreparedRequest};
 use futures_util::future::join_all;
-use loom::{Mode, Op, Position, PositionId, PositionKind, Seq, TreeId, ViewName};
+use loom::{Mode, Op, Position, PositionId, PositionKind, Purpose, Seq, TreeId, ViewName};
 use model::{Model, Params};
 use tokio::sync::watch;
 
@@ -77,7 +77,7 @@ async fn run(
     from: Option<PositionId>,
     sampling: &Sampling,
 ) -> Result<CommandOutcome, CommandError> {
-    let mut shares = shares(app, sampling)?;
+    let mut shares = shares(app, sampling).await?;
     if app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer {
         shares.iter_mut().for_each(Share::limited);
     }
@@ -101,21 +101,25 @@ async fn run(
     }
     let ask =
         |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| GenerationRequest {
+            purpose: Purpose::Turn,
             tree,
-            view: view.clone(),
-            from,
-            follow: !drafts,
-            drafts,
+            source: PathRequest {
+                view: view.clone(),
+                from,
+                follow: !drafts,
+                drafts,
+                context: inputs.0.clone(),
+                instruction: inputs.1.clone(),
+                variant: agent::RequestVariant {
+                    strategy: app.settings.strategy,
+                    ..agent::RequestVariant::default()
+                },
+                ..PathRequest::default()
+            }
+            .into(),
             model: share.model.clone(),
             agent: share.agent.clone(),
             params: share.params.clone(),
-            bootstrap: std::sync::Arc::default(),
-            context: inputs.0.clone(),
-            instruction: inputs.1.clone(),
-            variant: agent::RequestVariant {
-                strategy: app.settings.strategy,
-                ..agent::RequestVariant::default()
-            },
             part_of,
             guards: Vec::new(),
         };
@@ -149,7 +153,9 @@ async fn run(
         let (times, n) = if share.model.info().honours_n { (1, share.count) } else { (share.count, 1) };
         for _ in 0..times {
             let mut ask = ask(share, Some(at), committed, false);
-            ask.follow = at == tip;
+            if let Some(path) = ask.source.path_mut() {
+                path.follow = at == tip;
+            }
             ask.params.n = n;
             // One seed for all would give the same answer as often as it is asked for.
             ask.params.seed = ask.params.seed.map(|seed| seed.wrapping_add(slots.len() as i64));
@@ -289,7 +295,7 @@ impl Share {
 }
 
 /// Agents and presets of the configuration, with the flags over them.
-fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
+async fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
     let base = preset(app, sampling.preset.as_deref())?;
     let mut agents = Vec::new();
     for name in &sampling.agents {
@@ -303,23 +309,19 @@ fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
     if agents.is_empty() {
         agents.push(("main".to_owned(), None, None, base));
     }
-    agents
-        .into_iter()
-        .map(|(agent, model, n, preset)| {
-            let count = sampling.n.or(n).or(preset.n).unwrap_or(1);
-            if count == 0 {
-                return Err(CommandError::usage(
-                    "nothing was asked for",
-                    "ask for at least one sibling: -n 1",
-                ));
-            }
-            let name = app.settings.model.as_deref().or(model.as_deref()).or(preset.model.as_deref());
-            let model = app.models.find(name)?;
-            let asked = params(&preset, sampling);
-            let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
-            Ok(Share { params, model, agent, count })
-        })
-        .collect()
+    let mut shares = Vec::new();
+    for (agent, model, n, preset) in agents {
+        let count = sampling.n.or(n).or(preset.n).unwrap_or(1);
+        if count == 0 {
+            return Err(CommandError::usage("nothing was asked for", "ask for at least one sibling: -n 1"));
+        }
+        let name = app.settings.model.as_deref().or(model.as_deref()).or(preset.model.as_deref());
+        let model = app.model(name).await?;
+        let asked = params(&preset, sampling);
+        let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
+        shares.push(Share { params, model, agent, count });
+    }
+    Ok(shares)
 }
 
 /// A preset of the configuration; the empty one, if none is named.

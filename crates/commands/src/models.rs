@@ -17,7 +17,7 @@ const QUESTION: &str = "Answer with one word: what colour is a clear sky?";
 const MAX_TOKENS: u32 = 16;
 
 pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome, CommandError> {
-    let model = app.models.find(name.or(app.settings.model.as_deref()))?;
+    let model = app.model(name.or(app.settings.model.as_deref())).await?;
     let question = ChatPart::User(TextPart::new(PartId(0), QUESTION));
     let prompt = Prompt::Chat(Chat { messages: vec![question], ..Chat::default() });
     let params = Params { max_tokens: Some(MAX_TOKENS), ..Params::default() };

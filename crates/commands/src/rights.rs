@@ -1,5 +1,7 @@
 //! Rights: what a caller may do. Each command names the one it needs; each surface passes who asks.
 
+use loom::plan::NewText;
+use loom::{Author, AuthorKind, Role, Trust};
 use serde::{Deserialize, Serialize};
 use store::{Principal, Scope};
 
@@ -21,14 +23,22 @@ pub enum Right {
 pub struct Asker {
     /// What the store lets them see.
     pub principal: Principal,
+    /// Author of what they write.
+    pub author: Author,
+    /// Trust of what they write.
+    pub trust: Trust,
     rights: Vec<Right>,
 }
 
 impl Asker {
+    fn of(principal: Principal, rights: Vec<Right>) -> Self {
+        Self { author: principal.author(), trust: principal.trust(), principal, rights }
+    }
+
     /// The owner at their own terminal: everything.
     pub fn owner() -> Self {
         use Right::{Act, Admin, Approve, Read, Write};
-        Self { principal: Principal::Owner, rights: vec![Read, Write, Act, Approve, Admin] }
+        Self::of(Principal::Owner, vec![Read, Write, Act, Approve, Admin])
     }
 
     /// A token, by its scope. A full one approves and administers only if it was made so.
@@ -43,17 +53,24 @@ impl Asker {
             Scope::ChatSession(_) => rights.push(Right::Act),
             Scope::ReadTree { .. } => {}
         }
-        Self { principal: Principal::Token { name: name.into(), scope }, rights }
+        Self::of(Principal::Token { name: name.into(), scope }, rights)
     }
 
     /// The agent's own tools, in a session of the owner: never to approve or administer.
-    pub fn agent() -> Self {
-        Self { principal: Principal::Owner, rights: vec![Right::Read, Right::Write, Right::Act] }
+    pub fn agent(agent: impl Into<String>) -> Self {
+        let rights = vec![Right::Read, Right::Write, Right::Act];
+        let author = Author { kind: AuthorKind::Model, id: agent.into(), profile: None };
+        Self { author, trust: Trust::Agent, ..Self::of(Principal::Owner, rights) }
     }
 
     /// A client that only looks, as MCP does.
     pub fn reader() -> Self {
-        Self { principal: Principal::Owner, rights: vec![Right::Read] }
+        Self::of(Principal::Owner, vec![Right::Read])
+    }
+
+    /// A text they give.
+    pub fn text(&self, text: impl Into<String>, role: Option<Role>) -> NewText {
+        NewText { author: self.author.clone(), trust: self.trust, ..NewText::owner(text, role) }
     }
 
     /// Whether a right is held.

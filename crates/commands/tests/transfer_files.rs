@@ -8,5 +8,6 @@ mod transfer {
     mod home;
     mod importing;
     mod law;
+    mod requests;
     mod trusting;
 }

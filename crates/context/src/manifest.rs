@@ -104,8 +104,11 @@ pub struct Manifest {
     pub version: u32,
     /// What the request is for.
     pub purpose: Purpose,
+    /// The tree in whose name it is sent.
     pub tree: TreeId,
-    pub view: ViewName,
+    /// The view it was read in; none for a prompt that looked at no place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<ViewName>,
     pub model: ModelRef,
     pub endpoint: RequestTarget,
     /// How a document is continued; none in a dialogue.

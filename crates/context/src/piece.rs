@@ -27,6 +27,21 @@ pub struct RequestPiece {
 }
 
 impl RequestPiece {
+    /// A piece that is sent. Its size is counted where its parts are texts ([`crate::of_prompt`]).
+    pub fn sent(parts: Vec<PartId>, kind: Kind, source: Source, reason: &str, trust: Trust) -> Self {
+        Self {
+            parts,
+            kind,
+            source,
+            reason: reason.to_owned(),
+            chars: 0,
+            tokens: 0,
+            stable: false,
+            trust: Some(trust),
+            decision: SegmentOutcome::Sent,
+        }
+    }
+
     /// Something that is not sent.
     pub(crate) fn left_out(kind: Kind, source: Source, why: &str) -> Self {
         Self {
@@ -107,9 +122,7 @@ pub enum ContextError {
     #[error(transparent)]
     Rows(#[from] RowError),
     /// What must be sent does not fit.
-    #[error(
-        "{what} needs about {needed} tokens and may have {budget}: shorten it, or use a model with a larger window"
-    )]
+    #[error("{what} needs about {needed} tokens and may have {budget}")]
     TooLong {
         what: String,
         /// Tokens it needs, estimated.
@@ -117,16 +130,13 @@ pub enum ContextError {
         budget: u64,
     },
     /// There is nothing to continue.
-    #[error("there is no text to continue yet: write something first")]
+    #[error("there is no text to continue yet")]
     Empty,
     /// What an earlier request held is not what stands there now.
-    #[error(
-        "what that request held has been changed since, so that it cannot be put together as it was: `drawloom tree \
-         regenerate` asks with what stands there now"
-    )]
+    #[error("what that request held has been changed since, so that it cannot be put together as it was")]
     Changed,
     /// The bytes of the request are not covered by its segments; nothing was sent.
-    #[error("bytes {from} to {to} of the request have no segment: this is a defect, please report it")]
+    #[error("bytes {from} to {to} of the request have no segment")]
     Uncovered {
         from: u64,
         /// The byte behind the last.
@@ -142,6 +152,16 @@ impl ContextError {
             Self::Empty => "empty_document",
             Self::Changed => "changed",
             Self::Uncovered { .. } => "uncovered_bytes",
+        }
+    }
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Rows(_) => "run `drawloom store check`",
+            Self::TooLong { .. } => "shorten it, or use a model with a larger window",
+            Self::Empty => "write something first",
+            Self::Changed => "`drawloom tree regenerate` asks with what stands there now",
+            Self::Uncovered { .. } => "this is a defect, please report it",
         }
     }
 }

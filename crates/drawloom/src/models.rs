@@ -42,8 +42,11 @@ pub(crate) struct ConfiguredModels {
     /// What local servers say of windows; without, none is asked.
     windows: Option<ContextWindows>,
     /// A script counts its lines per process, so that each name is one model.
-    made: Mutex<HashMap<String, Arc<dyn Model>>>,
+    made: Mutex<HashMap<String, Arc<Slot>>>,
 }
+
+/// The model of one name. It is locked while it is made, and those who want the same one wait for it; nobody else does.
+type Slot = Mutex<Option<Arc<dyn Model>>>;
 
 impl ConfiguredModels {
     /// The models of a configuration; `named` is what `--model` says.
@@ -113,6 +116,11 @@ impl ConfiguredModels {
         let key = reached.key(self.names_provider(provider))?;
         let told = self.told(&reached, model);
         Ok(Arc::new(reached.model(&self.config, model, key, told)?))
+    }
+
+    fn slot(&self, name: &str) -> Arc<Slot> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(made.entry(name.to_owned()).or_default())
     }
 
     fn script(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
@@ -256,10 +264,10 @@ impl Models for ConfiguredModels {
 
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
         let name = name.or(self.named.as_deref()).or(self.config.model.default.as_deref());
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         // What was said yes to stands under no name.
-        let key = name.unwrap_or_default();
-        if let Some(model) = made.get(key) {
+        let slot = self.slot(name.unwrap_or_default());
+        let mut made = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = made.as_ref() {
             return Ok(Arc::clone(model));
         }
         let model = match name {
@@ -271,8 +279,7 @@ impl Models for ConfiguredModels {
         {
             person.notice(&doubt);
         }
-        made.insert(key.to_owned(), Arc::clone(&model));
-        Ok(model)
+        Ok(Arc::clone(made.insert(model)))
     }
 }
 
@@ -355,6 +362,38 @@ mod tests {
             panic!("plain http to a stranger")
         };
         assert_eq!((refused.code, refused.exit), ("insecure_http", 2));
+    }
+
+    #[test]
+    fn a_model_that_takes_long_to_come_keeps_nobody_waiting_for_another() {
+        use std::io::Write;
+        use std::os::fd::AsRawFd;
+        use std::sync::mpsc::channel;
+        use std::time::Duration;
+
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let slow = format!("script:/dev/fd/{}", reader.as_raw_fd());
+        let models = Arc::new(models(None));
+        let find = |name: &str| {
+            let (found, heard) = channel();
+            let (models, name) = (Arc::clone(&models), name.to_owned());
+            std::thread::spawn(move || {
+                found.send(models.find(Some(&name)).map(|model| model.info().full_name()))
+            });
+            heard
+        };
+        writer.write_all(b"{\"text\":").unwrap();
+        let waits = find(&slow);
+        // Whether or not the first has begun to read: it ends when the pipe is closed.
+        let other = find("script:echo").recv_timeout(Duration::from_secs(60));
+        assert!(other.expect("nobody waits for another model").is_ok());
+        assert!(waits.try_recv().is_err(), "control: the first one is not there yet");
+        writer.write_all(b"\"Yes.\"}\n").unwrap();
+        drop(writer);
+        assert!(waits.recv().unwrap().is_ok());
+        // Each name is one model.
+        let same = [models.find(Some("script:echo")).unwrap(), models.find(Some("script:echo")).unwrap()];
+        assert!(Arc::ptr_eq(&same[0], &same[1]));
     }
 
     fn models(named: Option<&str>) -> ConfiguredModels {

@@ -259,7 +259,7 @@ pub(crate) fn home_error(error: &HomeError) -> CommandError {
         HomeError::NotWritable { .. } => ("read_only", 6),
         _ => ("home", 6),
     };
-    said(code, exit, error)
+    said(code, exit, error, error.hint())
 }
 
 fn instance_error(error: InstanceError) -> CommandError {
@@ -273,17 +273,13 @@ fn instance_error(error: InstanceError) -> CommandError {
             )
         }
         InstanceError::Home(error) => home_error(&error),
-        other => said("home", 6, &other),
+        other => said("home", 6, &other, other.hint()),
     }
 }
 
-/// The messages of these errors end in what to do, behind the last colon.
-fn said(code: &'static str, exit: u8, error: &dyn std::error::Error) -> CommandError {
-    let whole = error.to_string();
-    let (mut message, hint) = match whole.rsplit_once(": ") {
-        Some((message, hint)) => (message.to_owned(), hint),
-        None => (whole.clone(), ""),
-    };
+/// An error with its cause.
+fn said(code: &'static str, exit: u8, error: &dyn std::error::Error, hint: &str) -> CommandError {
+    let mut message = error.to_string();
     if let Some(cause) = error.source() {
         message += &format!(" ({cause})");
     }

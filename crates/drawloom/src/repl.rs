@@ -95,7 +95,8 @@ pub(crate) fn hold(
         let app = Arc::clone(&opened.app);
         let mut conversation = Conversation::open(&app, &Asker::owner(), args).await?;
         // Here a model is needed sooner or later: better to say at once that there is none.
-        let begins = begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app)?);
+        let begins =
+            begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app).await?);
         person.notice(&begins);
         let repl = Repl { app, person, output, paths, layers };
         let code = repl.run(&mut conversation).await;

@@ -37,7 +37,7 @@ pub struct Splice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpliceError {
     /// The place is outside the text or inside a character.
-    #[error("the place {at} is not a character boundary of a draft of {len} bytes: read the draft again")]
+    #[error("the place {at} is not a character boundary of a draft of {len} bytes")]
     Place {
         /// The place asked for, in bytes.
         at: u64,
@@ -45,11 +45,18 @@ pub enum SpliceError {
         len: u64,
     },
     /// The text to take out is not there.
-    #[error("the draft does not hold the text to be replaced at byte {at}: read the draft again")]
+    #[error("the draft does not hold the text to be replaced at byte {at}")]
     Differs {
         /// The place asked for, in bytes.
         at: u64,
     },
+}
+
+impl SpliceError {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        "read the draft again"
+    }
 }
 
 /// Splices kept before the oldest are folded into the base.

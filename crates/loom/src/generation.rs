@@ -21,6 +21,8 @@ pub enum Purpose {
     /// A turn of a conversation, or a continuation of a document.
     #[default]
     Turn,
+    /// A turn of a session that another one began.
+    Subagent,
     Observe,
     Reflect,
     Wrap,
@@ -31,6 +33,7 @@ impl Purpose {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Turn => "turn",
+            Self::Subagent => "subagent",
             Self::Observe => "observe",
             Self::Reflect => "reflect",
             Self::Wrap => "wrap",
@@ -55,24 +58,70 @@ pub struct Run {
     pub digest: PathDigest,
 }
 
+/// The place in a tree that a request was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GenerationPlace {
+    /// The view it was read in, whose tip follows its nodes.
+    pub view: ViewName,
+    /// The position its nodes will hang under.
+    pub parent: PositionId,
+    /// The version shown there when the request was made: the nodes' origin.
+    pub parent_node: NodeId,
+}
+
 /// The row that is durable, with its manifest, before a request is sent (spec: loom §6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenerationRow {
     pub id: GenerationId,
+    /// The tree in whose name it is sent.
     pub tree: TreeId,
-    /// The view whose tip follows it.
-    pub view: ViewName,
+    /// None for a request of a prompt that looked at no place.
+    #[serde(flatten)]
+    pub place: Option<GenerationPlace>,
     pub purpose: Purpose,
     /// Digest of the manifest, which is stored under it.
     pub manifest: Digest,
     /// Digest of the agent's profile.
     pub profile: Option<Digest>,
-    /// The position its nodes will hang under.
-    pub parent: PositionId,
-    /// The version shown there when the request was made: the nodes' origin.
-    pub parent_node: NodeId,
-    /// The ids its nodes will have, one a choice.
+    /// The ids its nodes will have, one a choice; empty where it makes none.
     pub reserved: Vec<NodeId>,
     /// The runs of the path in its window.
     pub runs: Vec<Run>,
+}
+
+impl GenerationRow {
+    /// Whether its answer becomes nodes.
+    pub const fn makes_nodes(&self) -> bool {
+        self.place.is_some() && !self.reserved.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_without_a_place_is_read_back_and_one_with_it_is_as_it_always_was() {
+        let (position, node) = (PositionId::from_bytes([2; 16]), NodeId::from_bytes([2; 16]));
+        let place = GenerationPlace { view: ViewName::default(), parent: position, parent_node: node };
+        let row = GenerationRow {
+            id: GenerationId::from_bytes([1; 16]),
+            tree: TreeId::from_bytes([3; 16]),
+            place: Some(place),
+            purpose: Purpose::Subagent,
+            manifest: Digest::ZERO,
+            profile: None,
+            reserved: vec![node],
+            runs: Vec::new(),
+        };
+        let json = serde_json::to_value(&row).unwrap();
+        assert_eq!((&json["view"], &json["purpose"]), (&"main".into(), &"subagent".into()));
+        assert_eq!(json["parent"], serde_json::to_value(position).unwrap());
+        assert_eq!(serde_json::from_value::<GenerationRow>(json).unwrap(), row);
+        assert!(row.makes_nodes());
+        let row = GenerationRow { place: None, reserved: Vec::new(), ..row };
+        let json = serde_json::to_string(&row).unwrap();
+        assert_eq!(serde_json::from_str::<GenerationRow>(&json).unwrap(), row);
+        assert!(!row.makes_nodes() && !json.contains("parent"));
+    }
 }

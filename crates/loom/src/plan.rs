@@ -195,23 +195,23 @@ pub enum Refusal {
     NoPosition(PositionId),
     #[error("no node {0} in this tree")]
     NoNode(NodeId),
-    #[error("no view named {0}: `tree view list` shows them")]
+    #[error("no view named {0}")]
     NoView(ViewName),
     /// A view of that name exists.
-    #[error("a view named {0} exists: choose another name")]
+    #[error("a view named {0} exists")]
     ViewExists(ViewName),
     /// `main` stays.
-    #[error("the view main stays with its tree: delete another view")]
+    #[error("the view main stays with its tree")]
     MainView,
     /// The genesis is never edited, pruned or branched from inside.
-    #[error("the genesis is empty and is never edited, pruned or left out: name a passage below it")]
+    #[error("the genesis is empty and is never edited, pruned or left out")]
     Genesis,
     #[error("node {node} is not a version of position {position}")]
     NotAVersion { node: NodeId, position: PositionId },
-    #[error("{0} is pruned: restore it first")]
+    #[error("{0} is pruned")]
     Pruned(OpTarget),
     /// The last visible version cannot be pruned.
-    #[error("{0} is the last visible version of its position: prune the position instead")]
+    #[error("{0} is the last visible version of its position")]
     LastVersion(NodeId),
     /// The place is not in the text.
     #[error("byte {at} is not a character boundary of a text of {len} bytes")]
@@ -221,13 +221,13 @@ pub enum Refusal {
         len: u64,
     },
     /// An empty text is never made into an original.
-    #[error("an empty text makes no node: write something")]
+    #[error("an empty text makes no node")]
     Empty,
     /// The text was removed by `forget`.
-    #[error("the text of {0} was forgotten: it cannot be used")]
+    #[error("the text of {0} was forgotten")]
     Purged(NodeId),
     /// A text is too large for one node.
-    #[error("a node holds at most {limit} bytes, this text has {len}: commit it as several nodes")]
+    #[error("a node holds at most {limit} bytes, this text has {len}")]
     TooLarge {
         /// Its size, bytes.
         len: u64,
@@ -235,14 +235,16 @@ pub enum Refusal {
         limit: u64,
     },
     /// The position is not on the view's path.
-    #[error("position {0} is not on this view's path: switch to it first")]
+    #[error("position {0} is not on this view's path")]
     NotOnPath(PositionId),
     /// The position is head, note or remark.
-    #[error("position {0} is off every path (a head, note or remark): name a passage")]
+    #[error("position {0} is off every path (a head, note or remark)")]
     OffPath(PositionId),
     /// A role is missing, or there is none in a document.
     #[error("a dialogue's text needs a role and a document's has none")]
     Role,
+    #[error("request {0} was made for no place of the tree: its answer is no node")]
+    NoPlace(crate::generation::GenerationId),
     #[error("nothing to undo in this view")]
     NothingToUndo,
     #[error("nothing to redo in this view")]
@@ -253,6 +255,33 @@ pub enum Refusal {
     /// A draft that does not agree with its own splices.
     #[error("a draft of this view is damaged: {0}")]
     Draft(#[from] SpliceError),
+}
+
+impl Refusal {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::NoView(_) => "`drawloom tree view list TREE` shows them",
+            Self::ViewExists(_) => "choose another name",
+            Self::MainView => "delete another view",
+            Self::Genesis => "name a passage below it",
+            Self::Pruned(_) => "restore it first",
+            Self::LastVersion(_) => "prune the position instead",
+            Self::Empty => "write something",
+            Self::Purged(_) => "it cannot be used: name another text",
+            Self::TooLarge { .. } => "commit it as several nodes",
+            Self::NotOnPath(_) => "switch to it first",
+            Self::OffPath(_) => "name a passage",
+            Self::Role => "append to a conversation as its owner, or generate an answer",
+            Self::NothingToUndo => "`drawloom tree log TREE` shows what was done; --view names another view",
+            Self::NothingToRedo => "something new was done since, or nothing was undone",
+            Self::NotCanonical(_) | Self::NoPlace(_) => "this is a defect, please report it",
+            Self::Draft(error) => error.hint(),
+            Self::NoPosition(_) | Self::NoNode(_) | Self::NotAVersion { .. } | Self::Offset { .. } => {
+                "`drawloom tree show TREE --all` shows every node and where it stands"
+            }
+        }
+    }
 }
 
 /// Why there is no plan.

@@ -22,10 +22,10 @@ pub enum RowError {
     #[error("the store could not be read: {0}")]
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A row that must exist does not.
-    #[error("the tree lacks {what} {id}: run `drawloom store check`")]
+    #[error("the tree lacks {what} {id}")]
     Missing { what: &'static str, id: String },
     /// A row leads back to itself, or names one that cannot stand where it says.
-    #[error("the {what} {id} is damaged: run `drawloom store check`")]
+    #[error("the {what} {id} is damaged")]
     Damaged { what: &'static str, id: String },
 }
 

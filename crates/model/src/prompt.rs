@@ -39,6 +39,38 @@ pub enum Prompt {
     Chat(Chat),
 }
 
+impl Prompt {
+    /// Its texts, each with its part, in the order they stand; not those of tools, pictures and opaque parts.
+    pub fn texts_mut(&mut self) -> Vec<(PartId, &mut String)> {
+        fn text(TextPart { id, text }: &mut TextPart) -> (PartId, &mut String) {
+            (*id, text)
+        }
+        match self {
+            Self::Raw(parts) => parts.iter_mut().map(text).collect(),
+            Self::Chat(Chat { messages, prefill, .. }) => {
+                let mut texts = Vec::new();
+                for message in messages {
+                    match message {
+                        ChatPart::System(part)
+                        | ChatPart::User(part)
+                        | ChatPart::Injected(part)
+                        | ChatPart::Assistant(part) => texts.push(text(part)),
+                        ChatPart::ToolRound(round) => texts.extend(round.iter_mut().flat_map(|exchange| {
+                            [
+                                (exchange.call_part, &mut exchange.call.arguments),
+                                (exchange.result_part, &mut exchange.result.text),
+                            ]
+                        })),
+                        ChatPart::Media(_) | ChatPart::Opaque(_) => {}
+                    }
+                }
+                texts.extend(prefill.iter_mut().map(text));
+                texts
+            }
+        }
+    }
+}
+
 /// A conversation: tools, messages, and the beginning of the answer where one is set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Chat {

@@ -115,7 +115,8 @@ impl ScriptModel {
             || ModelError::ScriptExhausted { file: self.file.clone(), purpose: call.purpose.as_str() };
         let Some(lines) = &self.lines else {
             // An echo of a background call's prompt would be remembered as if it meant something.
-            return if call.purpose == Purpose::Turn { Ok(echo(request, call)) } else { Err(exhausted()) };
+            let is_turn = matches!(call.purpose, Purpose::Turn | Purpose::Subagent);
+            return if is_turn { Ok(echo(request, call)) } else { Err(exhausted()) };
         };
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = if number == 1 { count.take(call) } else { count.take_alone(call) };

@@ -28,32 +28,32 @@ pub use id::{BadBlobId, BlobId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    #[error("blob {id} is not there: restore it from a backup, or run `drawloom store check`")]
+    #[error("blob {id} is not there")]
     Missing { id: BlobId },
     /// Its bytes are not those of its name.
-    #[error("blob {id} is damaged, its bytes hash to {found}: restore it from a backup")]
+    #[error("blob {id} is damaged, its bytes hash to {found}")]
     Damaged {
         id: BlobId,
         /// What the bytes hash to.
         found: BlobId,
     },
-    #[error("a body of {bytes} bytes is over the limit of {max}: cut it or raise the limit")]
+    #[error("a body of {bytes} bytes is over the limit of {max}")]
     TooLarge {
         bytes: u64,
         /// The limit, in bytes.
         max: u64,
     },
     /// A symlink or other thing stands where a blob should be.
-    #[error("{} is not a plain file or folder: remove it, nothing of ours is behind it", .path.display())]
+    #[error("{} is not a plain file or folder", .path.display())]
     NotAFile { path: PathBuf },
     /// The disk is full. Nothing was kept.
-    #[error("the disk is full, the body was not saved in {}: free space and try again", .path.display())]
+    #[error("the disk is full, the body was not saved in {}", .path.display())]
     Full {
         /// Where it should have gone.
         path: PathBuf,
     },
     /// The system refused; the body must not be taken for saved.
-    #[error("{} could not be {action}: check the disk; it does not count as done", .path.display())]
+    #[error("{} could not be {action}", .path.display())]
     Io {
         /// What was tried, as a participle.
         action: &'static str,
@@ -61,6 +61,20 @@ pub enum BlobError {
         #[source]
         source: io::Error,
     },
+}
+
+impl BlobError {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "restore it from a backup, or run `drawloom store check`",
+            Self::Damaged { .. } => "restore it from a backup",
+            Self::TooLarge { .. } => "cut it or raise the limit",
+            Self::NotAFile { .. } => "remove it, nothing of ours is behind it",
+            Self::Full { .. } => "free space and try again",
+            Self::Io { .. } => "check the disk; it does not count as done",
+        }
+    }
 }
 
 /// What became of a removed blob's bytes.

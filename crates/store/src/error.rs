@@ -1,5 +1,7 @@
 //! What can go wrong in a store, and what to do about it.
 
+use std::borrow::Cow;
+
 use loom::read_set::ReadKey;
 use loom::{CellKey, Refusal, RowError, Slot, ViewName};
 
@@ -13,16 +15,16 @@ pub enum StoreError {
     #[error("no such {0}")]
     NotFound(&'static str),
     /// The principal sees the thing and may not do this with it.
-    #[error("this token may not {0}: use one with a wider scope")]
+    #[error("this token may not {0}")]
     Denied(&'static str),
     /// A name fits several things.
-    #[error("the name fits {}: use one of them", .0.join(", "))]
+    #[error("the name fits {}", .0.join(", "))]
     Ambiguous(Vec<String>),
     /// What is to be made exists.
     #[error("this {0} exists already")]
     Exists(&'static str),
     /// Something changed since it was read. Read again, plan again.
-    #[error("changed meanwhile: {}: read it again", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("changed meanwhile: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Conflict(Vec<StaleRead>),
     /// A change of a tree is refused, whoever asks.
     #[error(transparent)]
@@ -31,15 +33,15 @@ pub enum StoreError {
     #[error(transparent)]
     Splice(#[from] loom::draft::SpliceError),
     /// The work was taken over by another holder meanwhile: its result is refused.
-    #[error("{what} was taken over by another process: this result is refused")]
+    #[error("{what} was taken over by another process")]
     Fenced {
         /// The lease, generation or job.
         what: String,
     },
-    #[error("{name} is held by {holder}: wait, or ask it to let go")]
+    #[error("{name} is held by {holder}")]
     Held { name: String, holder: LeaseOwner },
     /// A question cannot be answered with this word.
-    #[error("{word} is no answer to this question: it takes {}", .answers.join(", "))]
+    #[error("{word} is no answer to this question")]
     NotAnAnswer { word: String, answers: Vec<String> },
     /// A request does not fit in what may be spent. It was not begun.
     #[error("a request does not fit in what may be spent")]
@@ -51,21 +53,21 @@ pub enum StoreError {
     #[error(transparent)]
     Rows(#[from] RowError),
     /// Another process writes and does not end.
-    #[error("the store is busy: another process writes to it; try again when it is done")]
+    #[error("the store is busy")]
     Busy,
     /// A read took longer than a read may.
-    #[error("the read took longer than {0} s and was ended: ask for less")]
+    #[error("the read took longer than {0} s and was ended")]
     TooLong(u64),
     /// No space left. The transaction was rolled back; nothing that was acknowledged is lost.
-    #[error("no space left for the store: free some and try again; nothing was lost")]
+    #[error("no space left for the store")]
     DiskFull,
-    #[error("the store is damaged: {0}: restore a backup, or run `drawloom store check`")]
+    #[error("the store is damaged: {0}")]
     Damaged(String),
     /// The file belongs to another program.
-    #[error("{0} is not a Drawloom store: name another --home")]
+    #[error("{0} is not a Drawloom store")]
     Foreign(String),
     /// A newer program wrote the file.
-    #[error("the store has version {found}, this program knows {known}: update it, or open {backup}")]
+    #[error("the store has version {found}, this program knows {known}")]
     SchemaTooNew {
         found: u32,
         /// The newest this program knows.
@@ -74,10 +76,10 @@ pub enum StoreError {
         backup: String,
     },
     /// An older file has to be brought up to date, and other processes may have it open.
-    #[error("the store has version {found} and must be brought to {known}: close every other drawloom first")]
+    #[error("the store has version {found} and must be brought to {known}")]
     MigrationNeeded { found: u32, known: u32 },
     /// The store is open for reading only.
-    #[error("the store is open for reading only: a newer Drawloom wrote it, so update this one to change it")]
+    #[error("the store is open for reading only")]
     ReadOnly,
     #[error("{what}: {source}")]
     Io {
@@ -86,7 +88,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// SQLite failed in a way that has no name of its own here.
-    #[error("the store failed: {0}: check the disk that holds the home; what was acknowledged is kept")]
+    #[error("the store failed: {0}")]
     Sqlite(#[source] rusqlite::Error),
     /// The database server, or the way to it.
     #[error(transparent)]
@@ -95,7 +97,7 @@ pub enum StoreError {
     #[error("the store is closed")]
     Closed,
     /// A function that was to write panicked; nothing of it is written, and others go on.
-    #[error("a write broke off by an error of the program: nothing of it was written; please report it")]
+    #[error("a write broke off by an error of the program")]
     Panicked,
 }
 
@@ -103,32 +105,26 @@ pub enum StoreError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
     /// The program cannot speak to servers.
-    #[error(
-        "this drawloom was built without PostgreSQL: build it with `--features postgres`, or remove store.url"
-    )]
+    #[error("this drawloom was built without PostgreSQL")]
     NotBuilt,
     /// `store.url` cannot be read.
     #[error("store.url: {0}")]
     Url(String),
     /// Nobody answers, or not as a server does.
-    #[error("cannot reach the database {server}: {why}: start the server, or correct store.url")]
+    #[error("cannot reach the database {server}: {why}")]
     Absent {
         /// Where it was looked for.
         server: String,
         why: String,
     },
     /// The server does not let us in.
-    #[error(
-        "the database {server} does not let us in: {why}: put the password into DRAWLOOM_STORE_PASSWORD or keys.toml"
-    )]
+    #[error("the database {server} does not let us in: {why}")]
     Login { server: String, why: String },
     /// The server is too old.
-    #[error("the database {server} runs PostgreSQL {found}: version 15 or newer is needed")]
+    #[error("the database {server} runs PostgreSQL {found}")]
     TooOld { server: String, found: String },
     /// The database holds the store of another home.
-    #[error(
-        "the database {server} belongs to another home (store {found}, this home has {own}): name another database in store.url"
-    )]
+    #[error("the database {server} belongs to another home (store {found}, this home has {own})")]
     OtherHome {
         server: String,
         /// The id of the store in it.
@@ -142,24 +138,74 @@ pub enum ServerError {
     )]
     OldTables { server: String, found: u32, known: u32 },
     /// The connection ended within a transaction, of which nothing is written.
-    #[error("the connection to the database was lost: {0}: nothing was written; try again")]
+    #[error("the connection to the database was lost: {0}")]
     Lost(String),
     /// The connection ended while a transaction was being committed: it is written whole or not at all.
-    #[error(
-        "the connection to the database was lost during a commit: {0}: look whether it was written before trying again"
-    )]
+    #[error("the connection to the database was lost during a commit: {0}")]
     Unacknowledged(String),
     /// What only a store in a file can do.
-    #[error(
-        "a store on PostgreSQL cannot {0}: use pg_dump and pg_restore, and copy the home's folder beside them"
-    )]
+    #[error("a store on PostgreSQL cannot {0}")]
     Unsupported(&'static str),
     /// The server failed in a way that has no name of its own here.
     #[error("the database failed: {0}")]
     Failed(String),
 }
 
+impl ServerError {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::NotBuilt => "build it with `--features postgres`, or remove store.url",
+            Self::Url(_) => "write it as postgres://USER@HOST:PORT/DATABASE",
+            Self::Absent { .. } => "start the server, or correct store.url",
+            Self::Login { .. } => "put the password into DRAWLOOM_STORE_PASSWORD or keys.toml",
+            Self::TooOld { .. } => "version 15 or newer is needed",
+            Self::OtherHome { .. } => "name another database in store.url",
+            Self::Lost(_) => "nothing was written; try again",
+            Self::Unacknowledged(_) => "look whether it was written before trying again",
+            Self::Unsupported(_) => "use pg_dump and pg_restore, and copy the home's folder beside them",
+            Self::Failed(_) => "the server's log says more; nothing was written",
+        }
+    }
+}
+
 impl StoreError {
+    /// What to do about it.
+    pub fn hint(&self) -> Cow<'static, str> {
+        let hint = match self {
+            Self::Refused(refusal) => refusal.hint(),
+            Self::Splice(error) => error.hint(),
+            Self::Server(error) => error.hint(),
+            Self::NotAnAnswer { answers, .. } => return format!("it takes {}", answers.join(", ")).into(),
+            Self::SchemaTooNew { backup, .. } => return format!("update it, or open {backup}").into(),
+            Self::NotFound(_) => {
+                "check the name; `drawloom tree list` and `drawloom sessions list` show what there is"
+            }
+            Self::Denied(_) => "use one with a wider scope",
+            Self::Ambiguous(_) => "use one of them",
+            Self::Exists(_) => "choose another name",
+            Self::Conflict(_) => "read it again",
+            Self::Fenced { .. } => "this result is refused",
+            Self::Held { .. } => "wait, or ask it to let go",
+            Self::OverBudget => "raise the budget in config.toml, or ask a local model",
+            Self::Malformed(_) => "this is a defect, please report it",
+            Self::Rows(_) => "run `drawloom store check`",
+            Self::Busy => "another process writes to it; try again when it is done",
+            Self::TooLong(_) => "ask for less",
+            Self::DiskFull => "free some and try again; nothing was lost",
+            Self::Damaged(_) => "restore a backup, or run `drawloom store check`",
+            Self::Foreign(_) => "name another --home",
+            Self::MigrationNeeded { .. } => "close every other drawloom first",
+            Self::ReadOnly => "a newer Drawloom wrote it, so update this one to change it",
+            Self::Io { .. } | Self::Sqlite(_) => {
+                "check the disk that holds the home; what was acknowledged is kept"
+            }
+            Self::Closed => "open it again",
+            Self::Panicked => "nothing of it was written; please report it",
+        };
+        hint.into()
+    }
+
     /// An error of the operating system, with what was being done.
     pub(crate) fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()) {

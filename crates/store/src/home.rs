@@ -27,32 +27,32 @@ pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 #[non_exhaustive]
 pub enum HomeError {
     /// An empty path was given.
-    #[error("the home path is empty: give a folder with --home or DRAWLOOM_HOME")]
+    #[error("the home path is empty")]
     Empty,
     /// The path, or something on the way to it, is not a folder.
-    #[error("{} is not a folder: move it away or choose another place with --home", .path.display())]
+    #[error("{} is not a folder", .path.display())]
     NotADirectory {
         /// What is in the way.
         path: PathBuf,
     },
     /// The folder exists, holds other things, and is no home: taking it over would change its modes.
-    #[error("{} holds other files and is no Drawloom home: give a new or empty folder with --home", .path.display())]
+    #[error("{} holds other files and is no Drawloom home", .path.display())]
     NotAHome {
         /// The folder that was given.
         path: PathBuf,
     },
     /// The folder or one of our files in it belongs to another user.
-    #[error("{} belongs to uid {owner}, not to uid {us}: run as its owner, or choose another home with --home", .path.display())]
+    #[error("{} belongs to uid {owner}, not to uid {us}", .path.display())]
     ForeignOwner { path: PathBuf, owner: u32, us: u32 },
     /// We may not write there, or the file system is read-only.
-    #[error("{} cannot be written: make it writable, or choose another home with --home", .path.display())]
+    #[error("{} cannot be written", .path.display())]
     NotWritable {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
     /// Others may read it and the mode could not be repaired.
-    #[error("{} has mode {mode:04o}, open to others, and it cannot be changed: chmod it, or choose another home", .path.display())]
+    #[error("{} has mode {mode:04o}, open to others, and it cannot be changed", .path.display())]
     OpenToOthers {
         path: PathBuf,
         mode: u32,
@@ -61,15 +61,13 @@ pub enum HomeError {
     },
     /// A file system whose locks cannot be trusted (spec: security §8).
     #[error(
-        "{} lies on a network file system ({kind}), where file locks can lose saved work: move the home to a \
-         local disk with --home, use PostgreSQL, or set store.allow_network_fs",
+        "{} lies on a network file system ({kind}), where file locks can lose saved work",
         .path.display()
     )]
     NetworkFileSystem { path: PathBuf, kind: NetworkFs },
     /// A file of the store that is none of its own: SQLite would write through it into what is behind it.
     #[error(
-        "{} {what}, so that the store would write into what is not its own: put a copy in its place \
-         (cp it, and mv the copy over it)",
+        "{} {what}, so that the store would write into what is not its own",
         .path.display()
     )]
     NotPlain {
@@ -78,7 +76,7 @@ pub enum HomeError {
         what: String,
     },
     /// Anything else the system refused.
-    #[error("{} could not be {action}: check the disk and the folder's permissions", .path.display())]
+    #[error("{} could not be {action}", .path.display())]
     Io {
         /// What was tried, as a participle: `opened`, `created`.
         action: &'static str,
@@ -86,6 +84,25 @@ pub enum HomeError {
         #[source]
         source: io::Error,
     },
+}
+
+impl HomeError {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Empty => "give a folder with --home or DRAWLOOM_HOME",
+            Self::NotADirectory { .. } => "move it away or choose another place with --home",
+            Self::NotAHome { .. } => "give a new or empty folder with --home",
+            Self::ForeignOwner { .. } => "run as its owner, or choose another home with --home",
+            Self::NotWritable { .. } => "make it writable, or choose another home with --home",
+            Self::OpenToOthers { .. } => "chmod it, or choose another home",
+            Self::NetworkFileSystem { .. } => {
+                "move the home to a local disk with --home, use PostgreSQL, or set store.allow_network_fs"
+            }
+            Self::NotPlain { .. } => "put a copy in its place (cp it, and mv the copy over it)",
+            Self::Io { .. } => "check the disk and the folder's permissions",
+        }
+    }
 }
 
 impl HomeError {

@@ -42,7 +42,7 @@ pub enum InstanceError {
     /// The home's folders cannot be had.
     #[error(transparent)]
     Home(#[from] HomeError),
-    #[error("{} could not be {action}: check the disk and that the home is writable", .path.display())]
+    #[error("{} could not be {action}", .path.display())]
     Io {
         /// What was tried, as a participle.
         action: &'static str,
@@ -50,6 +50,16 @@ pub enum InstanceError {
         #[source]
         source: io::Error,
     },
+}
+
+impl InstanceError {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Home(error) => error.hint(),
+            Self::Io { .. } => "check the disk and that the home is writable",
+        }
+    }
 }
 
 /// What an instance says about itself, for people: it never decides whether it lives.

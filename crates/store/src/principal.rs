@@ -1,6 +1,6 @@
 //! Who asks. Every method of a store takes a principal; there is no unscoped read (spec: security §17).
 
-use loom::TreeId;
+use loom::{Author, TreeId, Trust};
 
 use crate::error::StoreError;
 
@@ -37,6 +37,22 @@ impl Principal {
             Self::Owner | Self::Token { scope: Scope::Full, .. } => true,
             Self::Token { scope: Scope::ChatSession(own), .. } => session == Some(own),
             Self::Token { scope: Scope::ReadTree { tree: own, .. }, .. } => tree == *own,
+        }
+    }
+
+    /// Author of what is written for this principal, where nothing else is said of it.
+    pub fn author(&self) -> Author {
+        match self {
+            Self::Owner => Author::owner(),
+            Self::Token { name, .. } => Author { id: format!("token/{name}"), ..Author::owner() },
+        }
+    }
+
+    /// Trust of what is written for this principal: what comes in through a token is from outside (spec: security §3).
+    pub const fn trust(&self) -> Trust {
+        match self {
+            Self::Owner => Trust::Owner,
+            Self::Token { .. } => Trust::Outside,
         }
     }
 

@@ -57,15 +57,15 @@ impl Pending {
         Self { key, input, tree, view, config, author, trust, attended, remote, when }
     }
 
-    fn text(FollowUp { key, text, view }: FollowUp, when: When) -> Self {
+    fn text(FollowUp { key, text, view, author, trust }: FollowUp, when: When) -> Self {
         Self {
             key,
             input: TurnInput::text(text),
             tree: TreeChoice::Current,
             view,
             config: None,
-            author: loom::Author::owner(),
-            trust: loom::Trust::Owner,
+            author,
+            trust,
             attended: true,
             remote: None,
             when,
@@ -73,7 +73,13 @@ impl Pending {
     }
 
     fn remote(remote: Box<RemoteInput>) -> Self {
-        let text = FollowUp { key: remote.key.clone(), text: remote.text.clone(), view: remote.view.clone() };
+        let text = FollowUp {
+            key: remote.key.clone(),
+            text: remote.text.clone(),
+            view: remote.view.clone(),
+            author: remote.author.clone(),
+            trust: remote.trust,
+        };
         let attended = remote.attended;
         Self { remote: Some(remote), attended, ..Self::text(text, When::Steers) }
     }

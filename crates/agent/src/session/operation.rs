@@ -54,6 +54,10 @@ pub struct FollowUp {
     pub key: SayId,
     pub text: String,
     pub view: ViewName,
+    /// Author of what is written for it.
+    pub author: Author,
+    /// Trust of what is written for it.
+    pub trust: Trust,
 }
 
 /// The tree something is said in.
@@ -68,7 +72,8 @@ pub enum TreeChoice {
 /// What a turn begins with.
 #[derive(Clone)]
 pub enum TurnInput {
-    /// Texts, each a node of its own: the last is what is said, those before it are sent along.
+    /// Texts, each a node of its own: the last is what is said, those before it are sent along. Their author is who
+    /// says them, and their trust that of who says them at most.
     New {
         texts: Vec<NewText>,
         /// The pictures and sounds they show.
@@ -79,7 +84,7 @@ pub enum TurnInput {
 }
 
 impl TurnInput {
-    /// A text of the owner.
+    /// A text that is said.
     pub fn text(text: impl Into<String>) -> Self {
         Self::New { texts: vec![NewText::owner(text, Some(Role::User))], media: Vec::new() }
     }

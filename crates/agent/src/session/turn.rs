@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use context::{Bootstrap, Strategy};
-use loom::plan::{EditAs, NewTree};
-use loom::{Author, Digest, Mode, NodeId, Op, Refusal, Seq, TreeId, Trust, ViewName};
+use loom::plan::{EditAs, NewText, NewTree};
+use loom::{Author, Digest, Mode, NodeId, Op, Purpose, Refusal, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model, ModelPlace, Params};
 use serde::{Deserialize, Serialize};
 use store::{AttachedWrites, Principal, SessionId, StoreError};
@@ -22,9 +22,9 @@ use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent, TurnOutcome};
 use crate::lease::SessionLease;
-use crate::request::GenerationRequest;
+use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
-use crate::steering::{HandedOver, hand_over};
+use crate::steering::{HandedOver, RemoteSay, hand_over};
 use crate::variant::RequestVariant;
 
 /// Model calls of one turn (spec: agent §1 *Limits*).
@@ -37,6 +37,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How a turn asks a model.
 #[derive(Clone)]
 pub struct TurnConfig {
+    /// Turn, or the turn of a session that another one began.
+    pub purpose: Purpose,
     pub model: Arc<dyn Model>,
     /// The agent that is the author of the answers.
     pub agent: String,
@@ -61,19 +63,20 @@ pub struct TurnIdentity {
 impl TurnConfig {
     /// The request that continues a view of a tree.
     pub fn request(&self, tree: TreeId, view: &ViewName) -> GenerationRequest {
-        GenerationRequest {
-            tree,
+        let path = PathRequest {
             view: view.clone(),
-            from: None,
             follow: true,
-            drafts: false,
+            bootstrap: Arc::clone(&self.bootstrap),
+            variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
+            ..PathRequest::default()
+        };
+        GenerationRequest {
+            purpose: self.purpose,
+            tree,
+            source: path.into(),
             model: Arc::clone(&self.model),
             agent: self.agent.clone(),
             params: self.params.clone(),
-            bootstrap: Arc::clone(&self.bootstrap),
-            context: Vec::new(),
-            instruction: Vec::new(),
-            variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
             part_of: None,
             guards: Vec::new(),
         }
@@ -126,6 +129,10 @@ struct Written {
     node: NodeId,
     part_of: Option<Seq>,
     view: ViewName,
+    /// Author of the last of them.
+    author: Author,
+    /// The lowest of theirs.
+    trust: Trust,
 }
 
 impl Turn<'_> {
@@ -173,7 +180,13 @@ impl Turn<'_> {
                 && let (TreeChoice::Current, Some(text)) = (&first.tree, first.input.alone())
                 && let Some(tree) = runtime.newest_tree(who, self.session).await?
             {
-                let said = (&first.key, text.as_str(), first.attended);
+                let said = RemoteSay {
+                    key: &first.key,
+                    text: &text,
+                    author: &first.author,
+                    trust: first.trust,
+                    attended: first.attended,
+                };
                 let place = (self.session, &first.view, config.identity(tree));
                 let mut stopped = self.cancel.clone();
                 let handed = tokio::select! {
@@ -243,7 +256,8 @@ impl Turn<'_> {
             ..AttachedWrites::nothing()
         };
         let op = Op::Create(NewTree { mode: Mode::Dialogue, title, origin: None });
-        self.named(held, runtime.change(who, tree, &ViewName::default(), op, with).await).await?;
+        let writer = (who, &first.author, first.trust);
+        self.named(held, runtime.change_as(writer, tree, &ViewName::default(), op, with).await).await?;
         Ok(tree)
     }
 
@@ -253,12 +267,15 @@ impl Turn<'_> {
         for pending in batch {
             let (key, view) = (pending.key.clone(), pending.view.clone());
             let (text, is_remote) = (pending.input.said(), pending.remote.is_some());
+            let (author, trust) = (pending.author.clone(), pending.trust);
             match self.write_one(held, tree, pending).await {
                 Ok((node, part_of)) => {
                     self.log.push(SessionEvent::Accepted { say: key.clone(), node, text, remote: is_remote });
-                    let mut says = written.take().map(|before| before.says).unwrap_or_default();
+                    let before = written.take().map(|before| (before.says, before.trust));
+                    let (mut says, lowest) = before.unwrap_or((Vec::new(), trust));
                     says.push(key);
-                    written = Some(Written { says, node, part_of, view });
+                    let trust = trust.min(lowest);
+                    written = Some(Written { says, node, part_of, view, author, trust });
                 }
                 Err(error) => self.reject(&key, error),
             }
@@ -275,18 +292,24 @@ impl Turn<'_> {
         let Pending { input, view, author, trust, remote, .. } = pending;
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let (ops, media): (Vec<Op>, Vec<Bytes>) = match input {
-            TurnInput::New { texts, media } => (texts.into_iter().map(Op::Append).collect(), media),
+            TurnInput::New { texts, media } => {
+                // Whoever says it is its author; what is sent along may be believed less.
+                let by =
+                    |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
+                (texts.into_iter().map(by).map(Op::Append).collect(), media)
+            }
             TurnInput::Instead { of, text } => {
                 (vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }], Vec::new())
             }
         };
-        let hold = runtime.keep_blobs(&media).await?;
+        let hold = runtime.keep_blobs(media.clone()).await?;
         let mut last = Err(Refusal::Empty.into());
         for op in ops {
             let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
+            let writer = (who, &author, trust);
             let applied = match &remote {
-                None => runtime.change_as((who, &author, trust), tree, &view, op, with).await,
-                Some(remote) => runtime.change_announced(who, (tree, &view), op, with, remote).await,
+                None => runtime.change_as(writer, tree, &view, op, with).await,
+                Some(remote) => runtime.change_announced(writer, (tree, &view), op, with, remote).await,
             };
             last = self.named(held, applied).await;
             if last.is_err() {
@@ -318,8 +341,8 @@ impl Turn<'_> {
     ) {
         let call = Call {
             who: Principal::Owner,
-            author: Author::owner(),
-            trust: Trust::Owner,
+            author: written.author,
+            trust: written.trust,
             events: Arc::new(self.log.clone()),
             // Stopped as well when the session is lost: its result would be refused.
             cancel: held.cancel(),

@@ -12,7 +12,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::listener::{is_own, send, socket};
-use super::{Message, Reply, VERSION};
+use super::{Message, RemoteSay, Reply, VERSION};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
 use crate::lease::{SessionLease, instance_of};
@@ -53,7 +53,7 @@ pub async fn hand_over(
     runtime: &Runtime,
     who: &Principal,
     (session, view, identity): (&SessionId, &ViewName, TurnIdentity),
-    (key, text, attended): (&SayId, &str, bool),
+    RemoteSay { key, text, author, trust, attended }: RemoteSay<'_>,
     log: &EventLog,
 ) -> Result<HandedOver, AgentError> {
     if text.len() as u64 > MAX_NODE_BYTES {
@@ -78,6 +78,8 @@ pub async fn hand_over(
         key: key.clone(),
         identity,
         text: text.to_owned(),
+        author: author.clone(),
+        trust,
         attended,
     };
     // Half a message is none: it has no end of line, and is not taken in.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use loom::{NodeId, ViewName};
+use loom::{Author, NodeId, Trust, ViewName};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Message, Reply};
@@ -33,6 +33,8 @@ pub(crate) struct RemoteInput {
     /// Turns it may be a part of.
     pub(crate) identity: TurnIdentity,
     pub(crate) text: String,
+    pub(crate) author: Author,
+    pub(crate) trust: Trust,
     /// Whether somebody there may answer a question.
     pub(crate) attended: bool,
     replies: mpsc::Sender<Receipt>,
@@ -42,8 +44,8 @@ impl RemoteInput {
     /// A message, and where what becomes of it is heard.
     pub(super) fn new(message: Message) -> (Self, mpsc::Receiver<Receipt>) {
         let (replies, heard) = mpsc::channel(MAX_REPLIES);
-        let Message { key, view, fence, identity, text, attended, .. } = message;
-        (Self { key, view, fence, identity, text, attended, replies }, heard)
+        let Message { key, view, fence, identity, text, author, trust, attended, .. } = message;
+        (Self { key, view, fence, identity, text, author, trust, attended, replies }, heard)
     }
 
     /// Replies without waiting for whoever it is for.
@@ -107,6 +109,8 @@ mod tests {
             key: ulid::Ulid::from_bytes([1; 16]).into(),
             identity,
             text: "hello".to_owned(),
+            author: Author::owner(),
+            trust: Trust::Owner,
             attended: false,
         }
     }

@@ -40,7 +40,8 @@ async fn sent(process: &Process, model: &Arc<dyn Model>, tree: TreeId) -> String
     let (text, digest) = ("Be kind.\n".to_owned(), Digest::of(b"Be kind.\n"));
     let file = BootFile { name: "AGENTS.md".to_owned(), text, digest, trust: Trust::Workspace };
     let mut ask = config(model).request(tree, &ViewName::default());
-    ask.bootstrap = Arc::new(Bootstrap { files: vec![file], ..Bootstrap::default() });
+    let path = ask.source.path_mut().unwrap();
+    path.bootstrap = Arc::new(Bootstrap { files: vec![file], ..Bootstrap::default() });
     let prepared = ask.prepare(&process.runtime, &WHO).await.unwrap();
     String::from_utf8(prepared.encoded.body().to_vec()).unwrap()
 }

@@ -93,7 +93,7 @@ async fn choices_nobody_asked_for_are_kept_and_booked() {
         assert_eq!(process.texts().await, ["hello", choices[0].1]);
         let generation = process.generations().await.remove(0);
         assert_eq!(generation.state, GenerationState::Done);
-        let parent = generation.row.parent;
+        let parent = generation.row.place.as_ref().unwrap().parent;
         let below = process.runtime.read(&WHO, generation.row.tree, move |rows| rows.count_children(parent));
         assert_eq!(below.await.unwrap(), choices.len() as u64);
         assert_eq!(booked(&process).await, [(10, Some(200))]);

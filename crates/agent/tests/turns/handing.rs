@@ -12,14 +12,14 @@ use drawloom_agent::{
     AgentError, Budget, LEASE, OpenedSession, SayId, SessionEvent, SpendLimiter, TurnConfig,
 };
 use loom::plan::NewText;
-use loom::{NodeId, Op, Role};
+use loom::{Author, NodeId, Op, Role};
 use model::{Cancel, Money};
 use serde_json::{Value, json};
 use store::home::HomeDir;
 use store::{AttachedWrites, Fence, LeaseOwner};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Gated, House, Process, WHO, config, script};
+use crate::support::{Gated, House, Process, WHO, config, remote_say, script};
 
 const PAST: i64 = LEASE.as_millis() as i64 + 1;
 
@@ -118,7 +118,8 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
                 let key: SayId = runtime.new_id().unwrap();
                 let log = EventLog::default();
                 let place = (&entered.session, &entered.view, mine);
-                hand_over(&runtime, &WHO, place, (&key, "two?", false), &log).await
+                hand_over(&runtime, &WHO, place, remote_say(&key, "two?", &Author::owner(), false), &log)
+                    .await
             }
         });
         while !matches!(events.next().await.unwrap().event, SessionEvent::Queued { .. }) {}
@@ -156,7 +157,8 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
                 async move {
                     let key: SayId = runtime.new_id().unwrap();
                     let place = (&entered.session, &entered.view, mine);
-                    hand_over(&runtime, &WHO, place, (&key, "two?", true), &log).await
+                    hand_over(&runtime, &WHO, place, remote_say(&key, "two?", &Author::owner(), true), &log)
+                        .await
                 }
             });
             while !matches!(session.next().await.unwrap().event, SessionEvent::Queued { .. }) {}
@@ -290,6 +292,7 @@ impl Said {
         let message = json!({
             "session": entered.session, "view": entered.view, "fence": lease.fence.0, "key": key,
             "identity": config(&model).identity(entered.tree), "text": text,
+            "author": Author::owner(), "trust": "owner",
         });
         said.0.get_mut().write_all(format!("{message}\n").as_bytes()).await.unwrap();
         said.hears("waits").await;
@@ -325,7 +328,14 @@ async fn handed_as(
 ) -> Result<HandedOver, AgentError> {
     let key: SayId = process.runtime.new_id().unwrap();
     let place = (&entered.session, &entered.view, identity);
-    hand_over(&process.runtime, &WHO, place, (&key, text, false), &EventLog::default()).await
+    hand_over(
+        &process.runtime,
+        &WHO,
+        place,
+        remote_say(&key, text, &Author::owner(), false),
+        &EventLog::default(),
+    )
+    .await
 }
 
 /// A process that holds the session and whose side of the protocol the test plays.
@@ -370,7 +380,7 @@ impl Fake {
 /// Greets whoever connects, and reads what they say.
 fn take(listener: &UnixListener) -> (UnixStream, Value) {
     let (mut stream, _) = listener.accept().unwrap();
-    tell(&mut stream, &json!({"reply": "ready", "version": 2}));
+    tell(&mut stream, &json!({"reply": "ready", "version": 3}));
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
     (stream, serde_json::from_str(&line).unwrap())

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod answering;
+mod authors;
 mod caching;
 mod choices;
 mod forgetting;
@@ -11,6 +12,7 @@ mod handing;
 mod joining;
 mod leases;
 mod limits;
+mod prompting;
 mod schedules;
 mod sending;
 mod spending;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use drawloom_agent::questions::{Decision, QuestionId};
 use drawloom_agent::session::{FollowUp, Handle, Numbered, SessionOperation, TreeChoice, TurnInput, spawn};
 use drawloom_agent::{Budget, SayId, SessionEvent, SpendLimiter};
-use loom::{Finish, NodeId, Role, ViewName};
+use loom::{Finish, NodeId, Role};
 use model::{Model, Money};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use store::{GenerationState, Reservation, SpendLimits};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::support::{Asked, FIRST, Gated, House, Process, REST, WHO, config, said};
+use crate::support::{Asked, FIRST, Gated, House, Process, REST, WHO, config, follow_up, said};
 
 /// One thing that is done to a session.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +139,7 @@ impl<'a> Rig<'a> {
     fn text(&mut self, number: usize) -> FollowUp {
         let (key, text): (SayId, _) = (self.process.runtime.new_id().unwrap(), format!("text {number}"));
         self.said.push((key.clone(), text.clone()));
-        FollowUp { key, text, view: ViewName::default() }
+        follow_up(key, &text)
     }
 
     async fn say(&mut self, FollowUp { key, text, .. }: FollowUp, tree: TreeChoice) {
@@ -169,7 +169,7 @@ impl<'a> Rig<'a> {
             }
             Step::Repeat => {
                 if let Some((key, text)) = self.said.last().cloned() {
-                    self.say(FollowUp { key, text, view: ViewName::default() }, TreeChoice::Current).await;
+                    self.say(follow_up(key, &text), TreeChoice::Current).await;
                 }
             }
             Step::Stop => self.session.send(SessionOperation::Stop).await.unwrap(),

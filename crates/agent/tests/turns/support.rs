@@ -9,13 +9,13 @@ use context::{Bootstrap, Zone};
 use drawloom_agent::session::{
     EventStream, FollowUp, Handle, Name, Say, SessionOperation, TreeChoice, TurnInput, spawn,
 };
-use drawloom_agent::steering::Listener;
+use drawloom_agent::steering::{Listener, RemoteSay};
 use drawloom_agent::{
     AgentError, Chosen, CommittedNode, OpenedSession, Runtime, SayId, SessionEvent, TurnConfig, TurnOutcome,
 };
 use loom::path::ViewOverrides;
 use loom::render::{Passage, tip, window};
-use loom::{Author, Digest, Finish, NodeId, Role, Trust};
+use loom::{Author, Digest, Finish, NodeId, Purpose, Role, Trust};
 use model::script::ScriptOptions;
 use model::{
     CallOrigin, Cancel, Clock, Dialect, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo,
@@ -187,9 +187,26 @@ pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say
     }
 }
 
+/// A text the owner says in the turn under way, or behind it.
+pub(crate) fn follow_up(key: SayId, text: &str) -> FollowUp {
+    let (view, text) = (loom::ViewName::default(), text.to_owned());
+    FollowUp { key, text, view, author: Author::owner(), trust: Trust::Owner }
+}
+
+/// What the owner says to a session that another process has.
+pub(crate) fn remote_say<'a>(
+    key: &'a SayId,
+    text: &'a str,
+    author: &'a Author,
+    attended: bool,
+) -> RemoteSay<'a> {
+    RemoteSay { key, text, author, trust: Trust::Owner, attended }
+}
+
 /// How a model is asked here.
 pub(crate) fn config(model: &Arc<dyn Model>) -> TurnConfig {
     TurnConfig {
+        purpose: Purpose::Turn,
         model: Arc::clone(model),
         agent: "main".to_owned(),
         params: Params { n: 1, ..Params::default() },
@@ -266,11 +283,7 @@ impl Talk<'_> {
 
     /// Says something in the turn under way.
     pub(crate) async fn steer(&self, text: &str) {
-        let text = FollowUp {
-            key: self.process.runtime.new_id().unwrap(),
-            text: text.to_owned(),
-            view: loom::ViewName::default(),
-        };
+        let text = follow_up(self.process.runtime.new_id().unwrap(), text);
         self.session.send(SessionOperation::Steer(text)).await.unwrap();
     }
 

@@ -20,7 +20,7 @@ pub enum ContextCommand {
 /// `context show`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct ShowContext {
-    /// The node: its id, or TREE:SHORT.
+    /// The node: its id, or TREE:SHORT. The id of a request that made none is taken, too.
     #[arg(required_unless_present = "next")]
     #[serde(default)]
     pub node: Option<String>,

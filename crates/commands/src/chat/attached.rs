@@ -127,7 +127,7 @@ impl Medium {
 
 impl Conversation {
     /// Sends a file along with the next thing that is said; without one, takes back those that wait.
-    pub(crate) fn attach(&mut self, app: &App, path: Option<&Path>) -> Result<(), CommandError> {
+    pub(crate) async fn attach(&mut self, app: &App, path: Option<&Path>) -> Result<(), CommandError> {
         let Some(path) = path else {
             let count = std::mem::take(&mut self.attached).len();
             app.frontend.note(&format!("files taken back: {count}"));
@@ -136,7 +136,7 @@ impl Conversation {
         // A pipe or standard input would be waited for while nothing else is heard.
         let file = Attached::read(app, path, Accept::Regular)?;
         if file.medium.is_some() {
-            file.admit(self.model(app)?)?;
+            file.admit(self.model(app).await?)?;
         }
         let text = loom::content::plain_text(&file.text.content);
         let first = text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();

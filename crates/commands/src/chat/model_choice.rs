@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::{OpenedSession, TurnConfig};
-use model::{Model, ModelInfo, ModelPlace, Params, Thinking};
+use model::{Model, ModelInfo, ModelPlace, Params, Purpose, Thinking};
 
 use super::Conversation;
 use crate::app::App;
@@ -19,28 +19,28 @@ impl Conversation {
     ///
     /// # Errors
     /// When none can be had.
-    pub fn model(&mut self, app: &App) -> Result<&ModelInfo, CommandError> {
-        Ok(self.config(app)?.model.info())
+    pub async fn model(&mut self, app: &App) -> Result<&ModelInfo, CommandError> {
+        Ok(self.config(app).await?.model.info())
     }
 
     /// The request that would be sent now.
     ///
     /// # Errors
     /// When there is no model to send it to.
-    pub(crate) fn request(
+    pub(crate) async fn request(
         &mut self,
         app: &App,
         entered: &OpenedSession,
     ) -> Result<agent::GenerationRequest, CommandError> {
-        Ok(self.config(app)?.request(entered.tree, &entered.view))
+        Ok(self.config(app).await?.request(entered.tree, &entered.view))
     }
 
     /// How a model is asked.
-    pub(super) fn config(&mut self, app: &App) -> Result<&TurnConfig, CommandError> {
+    pub(super) async fn config(&mut self, app: &App) -> Result<&TurnConfig, CommandError> {
         let config = match self.config.take() {
             Some(config) => config,
             None => {
-                let model = self.find_model(app)?;
+                let model = self.find_model(app).await?;
                 self.config_with(app, model)?
             }
         };
@@ -49,14 +49,14 @@ impl Conversation {
 
     /// The model a flag names, else the one named in the session, else the default. One of the session that cannot
     /// be had any more is said so.
-    fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
+    async fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
         let default = app.settings.model.as_deref().or(preset.model.as_deref());
-        let Some(kept) = self.model_of_session(app) else { return app.models.find(default) };
-        match app.models.find(Some(kept)) {
+        let Some(kept) = self.model_of_session(app) else { return app.model(default).await };
+        match app.model(Some(kept)).await {
             Ok(model) => Ok(model),
             Err(error) => {
-                let model = app.models.find(default)?;
+                let model = app.model(default).await?;
                 let (kept, info) = (text::terminal::one_line(kept), model.info().full_name());
                 app.frontend.note(&format!(
                     "{kept}, the model of this session, cannot be had: {}; {} is asked instead",
@@ -77,6 +77,7 @@ impl Conversation {
     fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
         Ok(TurnConfig {
+            purpose: Purpose::Turn,
             model,
             agent: "main".to_owned(),
             params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &Sampling::default()) }),
@@ -147,18 +148,22 @@ impl Conversation {
     }
 
     /// Asks another model from now on, or shows which one is asked.
-    pub(crate) fn ask_model(&mut self, app: &App, name: Option<&str>) -> Result<ModelStatus, CommandError> {
+    pub(crate) async fn ask_model(
+        &mut self,
+        app: &App,
+        name: Option<&str>,
+    ) -> Result<ModelStatus, CommandError> {
         let place = |config: &TurnConfig| (config.model.info().place, config.model.info().provider.clone());
         let before = self.config.as_ref().map(place);
         if let Some(name) = name {
-            let model = app.models.find(Some(name))?;
+            let model = app.model(Some(name)).await?;
             self.kept_model = Some(name.to_owned());
             self.config = Some(match self.config.take() {
                 Some(config) => TurnConfig { model, ..config },
                 None => self.config_with(app, model)?,
             });
         }
-        let config = self.config(app)?;
+        let config = self.config(app).await?;
         let (now, info) = (place(config), config.model.info());
         let mut model = shown(info);
         if name.is_some() && info.place == ModelPlace::Remote && before != Some(now) {

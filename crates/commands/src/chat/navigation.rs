@@ -1,7 +1,7 @@
 //! Going on elsewhere: in another session, anew, beside what is here, with another model.
 
 use agent::Chosen;
-use loom::{Author, Op, ViewName};
+use loom::{Op, ViewName};
 use store::SessionKind;
 
 use super::Conversation;
@@ -112,7 +112,7 @@ impl Conversation {
                 format!("choose another name, or /switch {}:{name}", self.chosen.name),
             ));
         }
-        let op = Op::NewView { name: name.clone(), agent: Author::OWNER.to_owned() };
+        let op = Op::NewView { name: name.clone(), agent: asker.author.id.clone() };
         app.change(asker, entered.tree, &entered.view, op).await?;
         self.view = name;
         self.went(app, asker).await

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{PreparedRequest, RequestVariant, Runtime};
-use loom::plan::NewText;
+use agent::{PreparedRequest, Runtime};
 use loom::{Op, Role, ViewName};
 use store::{AttachedWrites, Store};
 
@@ -32,10 +31,12 @@ impl Conversation {
     ) -> Result<PreparedRequest, CommandError> {
         let who = &asker.principal;
         if let Some(entered) = self.entered(app, asker).await? {
-            let mut ask = self.request(app, &entered)?;
+            let mut ask = self.request(app, &entered).await?;
             if let Some(text) = said {
                 let said = unsaid(app, asker, entered.tree, &entered.view, text).await?;
-                ask.variant = RequestVariant { said: Some(said), ..ask.variant };
+                if let Some(path) = ask.source.path_mut() {
+                    path.variant.said = Some(said);
+                }
             }
             return Ok(ask.prepare(&app.runtime, who).await?);
         }
@@ -45,8 +46,8 @@ impl Conversation {
         })?;
         let scratch = Runtime { store: Arc::new(Store::in_memory()?), ..app.runtime.clone() };
         let entered = scratch.enter(who, &self.chosen, &text).await?;
-        let op = Op::Append(NewText::owner(text, Some(Role::User)));
+        let op = Op::Append(asker.text(text, Some(Role::User)));
         scratch.change(who, entered.tree, &entered.view, op, AttachedWrites::nothing()).await?;
-        Ok(self.request(app, &entered)?.prepare(&scratch, who).await?)
+        Ok(self.request(app, &entered).await?.prepare(&scratch, who).await?)
     }
 }

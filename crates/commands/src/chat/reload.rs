@@ -20,10 +20,10 @@ impl Conversation {
         let none = Reloaded { changed: Vec::new(), tokens: None, reusable: None, reusable_anew: None };
         let Some(entered) = self.entered(app, asker).await? else { return Ok(none) };
         let (runtime, who) = (&app.runtime, &asker.principal);
-        let stays = self.request(app, &entered)?.prepare(runtime, who).await?.manifest;
+        let stays = self.request(app, &entered).await?.prepare(runtime, who).await?.manifest;
         self.reload = true;
         self.read_files(app);
-        let anew = self.request(app, &entered)?.prepare(runtime, who).await?.manifest;
+        let anew = self.request(app, &entered).await?.prepare(runtime, who).await?.manifest;
         let files = |manifest: &context::Manifest| -> Vec<(String, loom::Digest)> {
             let sources = manifest.segments.iter().filter(|segment| segment.bytes.is_some());
             let files = sources.filter_map(|segment| match &segment.source {

@@ -7,8 +7,8 @@ use agent::session::{
 };
 use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
 use context::Zone;
+use loom::Role;
 use loom::plan::NewText;
-use loom::{Author, Role, Trust};
 
 use super::{Conversation, position};
 use crate::app::App;
@@ -69,7 +69,7 @@ impl Conversation {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
         self.read_files(app);
-        let config = self.config(app)?;
+        let config = self.config(app).await?;
         let (info, left_out) = (config.model.info().clone(), config.bootstrap.left_out.clone());
         self.admit_files(&info)?;
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
@@ -91,7 +91,7 @@ impl Conversation {
         };
         let files = self.attached.iter();
         let mut texts: Vec<NewText> = files.clone().map(|file| file.text.clone()).collect();
-        texts.push(NewText::owner(text, Some(Role::User)));
+        texts.push(asker.text(text, Some(Role::User)));
         let media = files.filter_map(|file| Some(file.medium.as_ref()?.bytes.clone())).collect();
         self.begin_turn(app, asker, entered, tree, TurnInput::New { texts, media }).await
     }
@@ -139,7 +139,7 @@ impl Conversation {
         tree: TreeChoice,
         input: TurnInput,
     ) -> Result<(), CommandError> {
-        let config = self.config(app)?.clone();
+        let config = self.config(app).await?.clone();
         self.tell_place(app, asker, &entered, config.model.info()).await?;
         self.tell_thinking(app, config.model.info());
         let key: SayId = app.runtime.new_id()?;
@@ -151,8 +151,8 @@ impl Conversation {
             tree,
             view: self.view.clone(),
             config: Arc::new(config),
-            author: Author::owner(),
-            trust: Trust::Owner,
+            author: asker.author.clone(),
+            trust: asker.trust,
             attended: app.frontend.is_attended(),
         };
         session.send(SessionOperation::Say(Box::new(say))).await?;

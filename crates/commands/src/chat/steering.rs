@@ -44,7 +44,7 @@ impl Steering {
         let command = match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
-                let sent = self.send(app, app.masked(&text), SessionOperation::Steer).await?;
+                let sent = self.send((app, asker), app.masked(&text), SessionOperation::Steer).await?;
                 return Ok(if sent { Steered::Joins } else { self.waits(line) });
             }
             Input::Command(command) => command,
@@ -60,7 +60,7 @@ impl Steering {
             }
             SlashCommand::Queue { text } => {
                 let text = app.masked(&text);
-                if self.send(app, text.clone(), SessionOperation::Queue).await? {
+                if self.send((app, asker), text.clone(), SessionOperation::Queue).await? {
                     Steered::Queued
                 } else {
                     self.waits(&slash::as_text(&text))
@@ -93,7 +93,7 @@ impl Steering {
     /// Sends a text to the task, unless it has to wait behind a line.
     async fn send(
         &self,
-        app: &App,
+        (app, asker): (&App, &Asker),
         text: String,
         operation: fn(FollowUp) -> SessionOperation,
     ) -> Result<bool, CommandError> {
@@ -101,7 +101,8 @@ impl Steering {
             return Ok(false);
         };
         let key: SayId = app.runtime.new_id()?;
-        let text = FollowUp { key, text, view: self.view.clone() };
+        let (author, trust) = (asker.author.clone(), asker.trust);
+        let text = FollowUp { key, text, view: self.view.clone(), author, trust };
         Ok(session.send(operation(text)).await.is_ok())
     }
 }

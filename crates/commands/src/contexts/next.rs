@@ -1,10 +1,10 @@
 //! `context show --next`: the request that would be sent next, or once a text were said. It is prepared as a real one
 //! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
 
-use agent::{GenerationRequest, RequestVariant};
-use loom::plan::{NewText, Request};
+use agent::{GenerationRequest, PathRequest, RequestVariant};
+use loom::plan::Request;
 use loom::render::Passage;
-use loom::{Author, Mode, NodeRow, Op, Role, TreeId, Trust, ViewName};
+use loom::{Mode, NodeRow, Op, Purpose, Role, TreeId, ViewName};
 
 use super::shown;
 use crate::app::App;
@@ -42,7 +42,7 @@ pub(super) async fn next(
             None => None,
         };
         let variant = RequestVariant { said, strategy: app.settings.strategy, ..RequestVariant::default() };
-        let model = app.models.find(app.settings.model.as_deref())?;
+        let model = app.model(app.settings.model.as_deref()).await?;
         ask(tree, view, model, variant).prepare(&app.runtime, &asker.principal).await?
     };
     let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
@@ -56,18 +56,12 @@ fn ask(
     variant: RequestVariant,
 ) -> GenerationRequest {
     GenerationRequest {
+        purpose: Purpose::Turn,
         tree,
-        view,
-        from: None,
-        follow: false,
-        drafts: true,
+        source: PathRequest { view, drafts: true, variant, ..PathRequest::default() }.into(),
         model,
         agent: "main".to_owned(),
         params: model::Params::default(),
-        bootstrap: std::sync::Arc::default(),
-        context: Vec::new(),
-        instruction: Vec::new(),
-        variant,
         part_of: None,
         guards: Vec::new(),
     }
@@ -93,10 +87,10 @@ pub(crate) async fn unsaid(
     let request = Request {
         tree,
         view: view.clone(),
-        author: Author::owner(),
-        trust: Trust::Owner,
+        author: asker.author.clone(),
+        trust: asker.trust,
         now: app.now(),
-        op: Op::Append(NewText::owner(text.clone(), Some(Role::User))),
+        op: Op::Append(asker.text(text.clone(), Some(Role::User))),
     };
     let planned =
         store::prepare(app.runtime.store.as_ref(), &asker.principal, request, &app.runtime.ids).await?.plan;

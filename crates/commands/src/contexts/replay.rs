@@ -8,6 +8,7 @@ use agent::{GenerationRequest, PreparedRequest};
 use context::{Manifest, ModelRef};
 use loom::{Digest, NodeId};
 use model::{DialectName, EncodedRequest, Model, ModelInfo, ModelPlace, PartId, PartKind, PartRange};
+use text::terminal::one_line;
 
 use super::{Sent, sent};
 use crate::app::App;
@@ -26,15 +27,17 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Com
         return Ok(as_stored(read_back(&sent)?, name, None));
     }
     let model = match named {
-        Some(_) => app.models.find(named)?,
-        None => the_one_asked(app, asked)?,
+        Some(_) => app.model(named).await?,
+        None => the_one_asked(app, asked).await?,
     };
     let info = model.info();
     let fits = is_it(info, asked) && takes_form(info, asked.dialect);
     if !args.dry_run {
+        require_node(&sent, &args.node)?;
         admit(app, &sent.manifest, info)?;
     }
     if !fits {
+        require_node(&sent, &args.node)?;
         return anew(app, asker, &args, sent, model).await;
     }
     let read = read_back(&sent)?;
@@ -53,9 +56,20 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Com
         endpoint.stream,
     )?;
     let (runtime, call) = (&app.runtime, app.call(asker));
-    let (generation, manifest) = (sent.generation, sent.manifest);
-    let node = agent::resend(runtime, &call, model, encoded, generation, manifest).await?;
+    let (generation, manifest, agent) = (sent.generation, sent.manifest, sent.agent);
+    let node = agent::resend(runtime, &call, model, encoded, generation, manifest, agent).await?;
     Ok(as_stored(read, name, Some(node)))
+}
+
+/// Refuses to send a request again whose answer has no place in the tree.
+fn require_node(sent: &Sent, name: &str) -> Result<(), CommandError> {
+    if sent.generation.makes_nodes() {
+        return Ok(());
+    }
+    Err(CommandError::usage(
+        format!("request {} made no node, so that its answer would stand nowhere", one_line(name)),
+        "`--dry-run` without --model reads its bytes back; `drawloom context show` shows them",
+    ))
 }
 
 /// The stored bytes: their hash, and whether it is the one they had.
@@ -88,17 +102,17 @@ fn takes_form(info: &ModelInfo, form: DialectName) -> bool {
 }
 
 /// The model that was asked: by the name the owner has for it, else by its own.
-fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, CommandError> {
+async fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, CommandError> {
     let full = format!("{}/{}", asked.provider, asked.name);
     // A name that has nothing of its own is not looked up: that may take weights into memory, or ask for them.
     let default = app.settings.model.as_deref();
     let default = default.filter(|name| name.contains(&asked.name) || asked.name.contains(name));
     for name in [default, Some(&asked.name)].into_iter().flatten() {
-        if let Some(found) = app.models.find(Some(name)).ok().filter(|found| is_it(found.info(), asked)) {
+        if let Some(found) = app.model(Some(name)).await.ok().filter(|found| is_it(found.info(), asked)) {
             return Ok(found);
         }
     }
-    let found = app.models.find(Some(&full))?;
+    let found = app.model(Some(&full)).await?;
     if is_it(found.info(), asked) {
         return Ok(found);
     }

@@ -81,7 +81,7 @@ impl App {
             }
             SlashCommand::Reload => CommandOutcome::Reloaded(conversation.reload(self, asker).await?),
             SlashCommand::File { path } => {
-                conversation.attach(self, path.as_deref())?;
+                conversation.attach(self, path.as_deref()).await?;
                 conversation.keep_settings(self, asker).await?;
                 Done::outcome()
             }
@@ -92,7 +92,7 @@ impl App {
                 CommandOutcome::Think(shown)
             }
             SlashCommand::Model { name } => {
-                let shown = conversation.ask_model(self, name.as_deref())?;
+                let shown = conversation.ask_model(self, name.as_deref()).await?;
                 conversation.keep_settings(self, asker).await?;
                 CommandOutcome::Model(shown)
             }
@@ -211,7 +211,7 @@ async fn standing(
     };
     let view = entered.view.clone();
     let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
-    let next = conversation.request(app, &entered)?.prepare(&app.runtime, &asker.principal).await?;
+    let next = conversation.request(app, &entered).await?.prepare(&app.runtime, &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
     let last = stand.last.as_ref().map(|last| Box::new(sent(last)));
     Ok(ContextStatus { last, next: Some(Box::new(next)), form })

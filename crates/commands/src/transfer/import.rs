@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interop::import::{ImportChange, ImportPlan, ImportRefusal, Provenance, plan_copy, plan_import};
 use interop::own::{ImportedFile, ReadProblem};
-use loom::{Author, Millis, TreeId, TreeReader};
+use loom::{Digest, Millis, TreeId, TreeReader};
 use store::{AttachedWrites, GenerationState, ImportNote, ImportedTree, StoreError};
 use workspace::Accept;
 
@@ -58,7 +58,7 @@ impl Importing<'_> {
         self.warn_of_secrets()?;
         let (tree, trees, nodes) = if copy { self.copy().await? } else { self.same().await? };
         if nodes > 0 && !self.dry_run {
-            let author = Provenance { file: self.file.digest }.author(&Author::owner());
+            let author = Provenance { file: self.file.digest }.author(&self.asker.author);
             self.app.frontend.note(&format!(
                 "its authors count as strangers, as {author}: `drawloom tree trust {tree}` trusts them"
             ));
@@ -92,7 +92,7 @@ impl Importing<'_> {
 
     /// A tree that is not here, whole.
     async fn adopt(&mut self) -> Result<u64, CommandError> {
-        let plan = plan_import(&self.file, None, Author::OWNER, self.now()).map_err(refused)?;
+        let plan = plan_import(&self.file, None, &self.asker.author.id, self.now()).map_err(refused)?;
         self.tell(&plan);
         self.require_agreement()?;
         let (adopted, strange) = adopted::whole(&self.file, self.note())?;
@@ -116,11 +116,11 @@ impl Importing<'_> {
     async fn add(&self, tree: TreeId) -> Result<u64, CommandError> {
         let mut tries = 0;
         loop {
-            let (file, now) = (Arc::clone(&self.file), self.now());
+            let (file, now, by) = (Arc::clone(&self.file), self.now(), self.asker.author.id.clone());
             let plan = self
                 .app
                 .read(self.asker, tree, move |rows: &dyn TreeReader| {
-                    Ok(plan_import(&file, Some(rows), Author::OWNER, now))
+                    Ok(plan_import(&file, Some(rows), &by, now))
                 })
                 .await?
                 .map_err(refused)?;
@@ -168,7 +168,8 @@ impl Importing<'_> {
 
     async fn copy(&mut self) -> Result<(TreeId, u64, u64), CommandError> {
         let (file, now) = (Arc::clone(&self.file), self.now());
-        let copy = self.app.runtime.ids.with(|entropy| plan_copy(&file, Author::OWNER, now, entropy))?;
+        let copy =
+            self.app.runtime.ids.with(|entropy| plan_copy(&file, &self.asker.author.id, now, entropy))?;
         let copy = copy.map_err(refused)?;
         let tree = copy.tree;
         self.app.frontend.note("it is a copy with new ids: what models wrote in it is unattested");
@@ -222,8 +223,21 @@ impl Importing<'_> {
 
     /// Pictures and sounds, before the nodes that show them: one without a node is in nobody's way.
     async fn keep_blobs(&self) -> Result<agent::MediaHold, CommandError> {
-        let all: Vec<&[u8]> = self.file.materials.blobs.values().map(|bytes| &bytes[..]).collect();
-        Ok(self.app.runtime.keep_blobs(&all).await?)
+        let blob = |digest: &Digest| FileBlob { file: Arc::clone(&self.file), digest: *digest };
+        let all: Vec<FileBlob> = self.file.materials.blobs.keys().map(blob).collect();
+        Ok(self.app.runtime.keep_blobs(all).await?)
+    }
+}
+
+/// A picture or a sound of a file.
+struct FileBlob {
+    file: Arc<ImportedFile>,
+    digest: Digest,
+}
+
+impl AsRef<[u8]> for FileBlob {
+    fn as_ref(&self) -> &[u8] {
+        self.file.materials.blobs.get(&self.digest).map_or(&[], Vec::as_slice)
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
         None => None,
     };
     // Without a model nothing limits what would be sent.
-    let model = app.models.find(app.settings.model.as_deref()).ok();
+    let model = app.model(app.settings.model.as_deref()).await.ok();
     let asked = model.map(|model| {
         let info = model.info();
         let budget = TokenBudget::new(info.window.into(), info.output_limit.into(), None);

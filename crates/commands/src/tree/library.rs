@@ -1,6 +1,6 @@
 //! The trees of a home: making, listing, archiving.
 
-use loom::plan::{NewText, NewTree};
+use loom::plan::NewTree;
 use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
 use store::TreeFilter;
 
@@ -30,7 +30,7 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
     app.change(asker, tree, &main, Op::Create(NewTree { mode, title, origin: None })).await?;
     if let Some(text) = text {
         let role = (mode == Mode::Dialogue).then_some(Role::User);
-        app.change(asker, tree, &main, Op::Append(NewText::owner(text, role))).await?;
+        app.change(asker, tree, &main, Op::Append(asker.text(text, role))).await?;
     }
     let tip = look(app, asker, tree, &main, |_, tip| Ok(tip)).await?;
     let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;

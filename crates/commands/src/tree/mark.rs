@@ -1,6 +1,5 @@
 //! What is said about passages without changing them: flags, marks, remarks; and the tree's head and note.
 
-use loom::plan::NewText;
 use loom::{CellKey, KeepScope, Op, OpTarget, Refusal, RowError, resolve};
 
 use super::{label, look};
@@ -58,7 +57,7 @@ pub(super) async fn annotate(app: &App, asker: &Asker, args: Mark) -> Result<Com
         return Err(CommandError::usage("a remark cannot be taken away", hint));
     }
     let named = app.node(asker, &args.node).await?;
-    let text = NewText::owner(app.text(&args.text)?, None);
+    let text = asker.text(app.text(&args.text)?, None);
     let op = Op::Annotate { position: named.position, text };
     let applied = app.change(asker, named.tree, &named.view, op).await?;
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
@@ -69,12 +68,12 @@ pub(super) async fn head(app: &App, asker: &Asker, args: Pin) -> Result<CommandO
     if args.depth.is_some() {
         return Err(CommandError::usage("a head is always sent first", "--depth belongs to `tree note`"));
     }
-    let text = NewText::owner(app.text(&args.text)?, None);
+    let text = asker.text(app.text(&args.text)?, None);
     pinned(app, asker, &args, CellKey::Head, Op::PinHead(text)).await
 }
 
 pub(super) async fn note(app: &App, asker: &Asker, args: Pin) -> Result<CommandOutcome, CommandError> {
-    let text = NewText::owner(app.text(&args.text)?, None);
+    let text = asker.text(app.text(&args.text)?, None);
     pinned(app, asker, &args, CellKey::Note, Op::PinNote { text, depth: args.depth }).await
 }
 

@@ -2,7 +2,7 @@
 
 use loom::cell::CellScope;
 use loom::render::tip;
-use loom::{Author, CellKey, Op, TreeId, ViewName};
+use loom::{CellKey, Op, TreeId, ViewName};
 
 use crate::app::App;
 use crate::args::ViewArg;
@@ -23,7 +23,7 @@ pub(super) async fn view(
         ViewAction::New { tree, name, view } => {
             let tree = app.tree_named(asker, &tree).await?;
             let (name, from) = (named(app, &name)?, view.name()?);
-            app.change(asker, tree, &from, Op::NewView { name, agent: Author::OWNER.to_owned() }).await?;
+            app.change(asker, tree, &from, Op::NewView { name, agent: asker.author.id.clone() }).await?;
             tree
         }
         ViewAction::Delete { tree, name } => {

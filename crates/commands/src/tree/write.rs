@@ -1,6 +1,6 @@
 //! Writing: committed text, drafts, edits.
 
-use loom::plan::{EditAs, NewText};
+use loom::plan::EditAs;
 use loom::{NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
 use store::{DraftEdit, DraftName, StoreError};
 
@@ -18,7 +18,7 @@ pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<Com
     let text = app.text(&args.text)?;
     let role = typed_role(app, asker, tree).await?;
     app.fits_node(&text, role.is_none())?;
-    let applied = app.change(asker, tree, &view, Op::Append(NewText::owner(text, role))).await?;
+    let applied = app.change(asker, tree, &view, Op::Append(asker.text(text, role))).await?;
     // Drafts were committed before it; a long text became several nodes: the last is where the view is now.
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
     Ok(CommandOutcome::Node(NodeDone { node, short_id }))

@@ -127,7 +127,7 @@ fn callers() -> Vec<(&'static str, Asker, &'static [Right])> {
     let read = |with_context| Scope::ReadTree { tree, with_context };
     vec![
         ("owner", Asker::owner(), &[Read, Write, Act, Approve, Admin]),
-        ("agent", Asker::agent(), &[Read, Write, Act]),
+        ("agent", Asker::agent("main"), &[Read, Write, Act]),
         ("reader", Asker::reader(), &[Read]),
         ("full token", Asker::token("t", Scope::Full, false, false), &[Read, Write, Act]),
         ("approving token", Asker::token("t", Scope::Full, true, false), &[Read, Write, Act, Approve]),
@@ -250,4 +250,28 @@ async fn a_token_for_one_tree_sees_no_other_and_changes_none() {
 async fn control(home: &TestHome, other: &str) {
     assert!(home.ok(&["tree", "list"]).await.to_string().contains(other));
     assert!(home.ok(&["search", "heron"]).await.to_string().contains("other heron"));
+}
+
+#[tokio::test]
+async fn what_is_written_is_by_whoever_asked_and_believed_as_they_are() {
+    for home in homes() {
+        let tree = home.tree("buffer", "It rained. ").await;
+        for (asker, kind, id, trust) in [
+            (Asker::token("t", Scope::Full, false, false), "human", "token/t", "outside"),
+            (Asker::agent("helper"), "model", "helper", "agent"),
+            (Asker::owner(), "human", "owner", "owner"),
+        ] {
+            let by = |node: &serde_json::Value| {
+                [field(node, "author_kind"), field(node, "author"), field(node, "trust")]
+            };
+            home.run_as(&asker, &["tree", "append", &tree, "More. "]).await.unwrap();
+            let appended = home.nodes(&tree, &[]).await.pop().unwrap();
+            assert_eq!(by(&appended), [kind, id, trust]);
+            // What is typed first and committed later, too.
+            home.run_as(&asker, &["tree", "draft", &tree, "Typed. ", "--commit"]).await.unwrap();
+            assert_eq!(by(&home.nodes(&tree, &[]).await.pop().unwrap()), [kind, id, trust]);
+            let log = home.ok(&["tree", "log", &tree]).await.to_string();
+            assert!(log.contains(id), "{log}");
+        }
+    }
 }

@@ -15,9 +15,9 @@ use loom::operation::TimelineEffect;
 use loom::record::{Links, chain_hash};
 use loom::{
     Author, AuthorKind, Block, CellChange, CellKey, CellValue, Counts, Digest, Finish, GenerationId,
-    GenerationRow, IdSource, Millis, ModelSource, Node, NodeId, OpKind, Operation, Origin, OriginRole,
-    PathDigest, Plan, Position, PositionId, PositionKind, Purpose, ResponsePart, RowError, Run, SourceKind,
-    Sums, TreeId, Trust, ViewName,
+    GenerationPlace, GenerationRow, IdSource, Millis, ModelSource, Node, NodeId, OpKind, Operation, Origin,
+    OriginRole, PathDigest, Plan, Position, PositionId, PositionKind, Purpose, ResponsePart, RowError, Run,
+    SourceKind, Sums, TreeId, Trust, ViewName,
 };
 use store::{
     Applied, AttachedWrites, Claim, Fence, GenerationEnd, GenerationState, LeaseOwner, NewGeneration,
@@ -267,12 +267,14 @@ impl<'a> TreeBuilder<'a> {
         let row = GenerationRow {
             id,
             tree: self.tree,
-            view: ViewName::default(),
             purpose: Purpose::Turn,
             manifest: digest,
             profile: None,
-            parent: parent.position.id,
-            parent_node: parent.position.id.original(),
+            place: Some(GenerationPlace {
+                view: ViewName::default(),
+                parent: parent.position.id,
+                parent_node: parent.position.id.original(),
+            }),
             reserved: vec![node.id],
             runs: vec![Run { from: first.id, to: parent.position.id, digest: sent.digest }],
         };

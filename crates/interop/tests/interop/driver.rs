@@ -150,12 +150,10 @@ impl Home {
         let row = GenerationRow {
             id: generation,
             tree: self.tree_id,
-            view: ViewName::default(),
             purpose: Purpose::Turn,
             manifest: sent,
             profile: None,
-            parent,
-            parent_node: shown,
+            place: Some(GenerationPlace { view: ViewName::default(), parent, parent_node: shown }),
             reserved: vec![id],
             runs: vec![],
         };

@@ -2,7 +2,7 @@
 
 use crate::cell::CellKey;
 use crate::content::{Block, is_empty};
-use crate::generation::{GenerationId, GenerationRow};
+use crate::generation::{GenerationId, GenerationPlace, GenerationRow};
 use crate::id::{NodeId, Seq};
 use crate::node::{Author, Finish, ModelSource, OriginRole, Role, Trust};
 use crate::operation::{OpKind, TimelineEffect};
@@ -50,7 +50,8 @@ pub(super) fn answer(builder: &mut PlanBuilder<'_, '_>, answer: &Answer) -> Resu
         return Err(Refusal::Empty.into());
     }
     let role = (builder.mode()? == Mode::Dialogue).then_some(Role::Assistant);
-    let parent = answer.generation.parent;
+    let GenerationPlace { parent, parent_node, .. } =
+        *answer.generation.place.as_ref().ok_or(Refusal::NoPlace(answer.generation.id))?;
     // A head, a note and a remark are on no path, and nothing goes on from them.
     if builder.position(parent)?.kind != PositionKind::Path {
         return Err(Refusal::OffPath(parent).into());
@@ -62,7 +63,7 @@ pub(super) fn answer(builder: &mut PlanBuilder<'_, '_>, answer: &Answer) -> Resu
     seed.inputs.clone_from(&answer.inputs);
     let position = builder.add_child_of_version(
         parent,
-        answer.generation.parent_node,
+        parent_node,
         PositionKind::Path,
         role,
         Some(answer.node),

@@ -217,7 +217,7 @@ fn an_answer_whose_view_went_elsewhere_does_not_move_it() {
     let answer = desk.answer(&row, 0, "late", part_of, true);
     desk.run(answer).unwrap();
     assert_eq!(desk.text(), "ab");
-    assert_eq!(desk.tree.count_children(row.parent).unwrap(), 2);
+    assert_eq!(desk.tree.count_children(row.place.as_ref().unwrap().parent).unwrap(), 2);
 }
 
 #[test]

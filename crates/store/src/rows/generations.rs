@@ -216,12 +216,16 @@ pub(crate) fn generations(
     filter: &GenerationFilter,
 ) -> Result<Vec<Generation>, StoreError> {
     let (seen, param) = seen(who);
+    // Where one is named it is found by its id.
+    let only = if filter.id.is_some() { "g.id = ?4" } else { "(g.id = ?4 OR ?4 IS NULL)" };
     let sql = format!(
         "SELECT g.state, g.owner, g.fence, g.row FROM generations g JOIN trees t ON t.pk = g.tree
-         WHERE {seen} AND (t.id = ?2 OR ?2 IS NULL) AND (g.state = ?3 OR ?3 IS NULL) ORDER BY g.id"
+         WHERE {seen} AND (t.id = ?2 OR ?2 IS NULL) AND (g.state = ?3 OR ?3 IS NULL) AND {only}
+         ORDER BY g.id"
     );
     let tree = filter.tree.map(TreeId::to_bytes);
-    db.all(&sql, (param, tree, filter.state.map(state_code)), |row| {
+    let id = filter.id.map(GenerationId::to_bytes);
+    db.all(&sql, (param, tree, filter.state.map(state_code), id), |row| {
         Ok(Generation {
             state: read_state(get(row, 0)?)?,
             claim: read_tenure(row, 1)?,

@@ -2,8 +2,8 @@
 
 use loom::plan::Answer;
 use loom::{
-    Author, AuthorKind, Digest, Finish, GenerationRow, Millis, Mode, ModelSource, NodeId, Op, Purpose,
-    ResponsePart, SourceKind, Trust, ViewName,
+    Author, AuthorKind, Digest, Finish, GenerationPlace, GenerationRow, Millis, Mode, ModelSource, NodeId,
+    Op, Purpose, ResponsePart, SourceKind, Trust, ViewName,
 };
 use store::{
     Applied, AttachedWrites, Claim, Fence, GenerationCost, GenerationEnd, GenerationFilter, GenerationState,
@@ -38,12 +38,10 @@ pub(crate) async fn generation(page: &Page, sent: &str) -> NewGeneration {
     let row = GenerationRow {
         id,
         tree: page.tree,
-        view: ViewName::default(),
         purpose: Purpose::Turn,
         manifest: Digest::of(&manifest),
         profile: None,
-        parent: tip,
-        parent_node: tip.original(),
+        place: Some(GenerationPlace { view: ViewName::default(), parent: tip, parent_node: tip.original() }),
         reserved: vec![node],
         runs: Vec::new(),
     };
@@ -235,5 +233,80 @@ fn usage_is_read_a_page_at_a_time() {
             read.extend(next);
         }
         assert_eq!(read, all, "each once, in the same order");
+    });
+}
+
+/// A request of a prompt: no place, no node; everything else as with any other.
+async fn observation(page: &Page, sent: &str) -> NewGeneration {
+    let mut new = generation(page, sent).await;
+    new.row = GenerationRow { place: None, reserved: Vec::new(), purpose: Purpose::Observe, ..new.row };
+    begin(page, &new).await;
+    new
+}
+
+async fn end(page: &Page, generation: &NewGeneration, text: &str) -> Result<Applied, StoreError> {
+    let with = AttachedWrites { outcomes: vec![outcome(generation, text)], ..AttachedWrites::default() };
+    page.home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await
+}
+
+#[test]
+fn a_generation_without_a_place_is_kept_booked_found_and_ended_like_any_other() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        page.append("It rained. ").await;
+        let turn = start(&page, "It rained.").await;
+        let node = answer(&page, &turn, "Then it stopped.").await;
+        let observed = observation(&page, "rain").await;
+        let store = &home.store;
+        let named = GenerationFilter { id: Some(observed.row.id), ..GenerationFilter::default() };
+        let found = store.generations(OWNER, named.clone()).await.unwrap();
+        assert_eq!(found.len(), 1, "of two");
+        assert_eq!((&found[0].row, found[0].state), (&observed.row, GenerationState::Started));
+        let elsewhere = GenerationFilter { tree: Some(loom::TreeId::from_bytes([9; 16])), ..named.clone() };
+        assert!(store.generations(OWNER, elsewhere).await.unwrap().is_empty());
+        end(&page, &observed, "it is wet").await.unwrap();
+        assert!(matches!(end(&page, &observed, "twice").await, Err(StoreError::Fenced { .. })));
+        assert_eq!(store.generations(OWNER, named).await.unwrap()[0].state, GenerationState::Done);
+        let spent = store.spent(OWNER, Millis(0), None, 10).await.unwrap();
+        let purposes: std::collections::BTreeSet<_> = spent.iter().map(|row| row.purpose.as_str()).collect();
+        assert_eq!(purposes.into_iter().collect::<Vec<_>>(), ["observe", "turn"]);
+        let id = observed.row.id;
+        let kept = read(store, OWNER, page.tree, move |rows| rows.answer(id)).await.unwrap().unwrap();
+        assert_eq!(kept.bytes, b"wire: it is wet");
+        let rows = read(store, OWNER, page.tree, |rows| rows.generations(None, 10)).await.unwrap();
+        assert!(rows.contains(&(observed.row.clone(), Some(kept.digest))));
+        assert_eq!(page.text().await, "It rained. Then it stopped.");
+        // The whole is what `store check` looks at; both bodies and the response are found by what they hold.
+        assert!(store.check(OWNER).await.unwrap().is_empty());
+        let done = store.forget(OWNER, &store::Forget::Text("it is wet".into()), Millis(1)).await.unwrap();
+        assert_eq!(done.places, [store::ForgottenPlace::Response { generation: id }]);
+        let done = store.forget(OWNER, &store::Forget::Text("body of rain".into()), Millis(2)).await.unwrap();
+        assert_eq!(done.places, [store::ForgottenPlace::Body { digest: observed.bodies[0].digest }]);
+        assert!(!store.response(OWNER, node).await.unwrap().purged, "that of the turn stays");
+    });
+}
+
+#[test]
+fn an_answer_to_a_generation_without_a_place_is_no_node() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let mut observed = observation(&page, "x").await;
+        observed.row.reserved = home.ids.with(|entropy| vec![entropy.next(Millis(5))]).unwrap();
+        let refused = try_answer(&page, &observed, "text").await;
+        assert!(matches!(refused, Err(StoreError::Refused(loom::Refusal::NoPlace(_)))), "{refused:?}");
+        assert_eq!(page.text().await, "");
+    });
+}
+
+#[test]
+fn what_a_dead_process_asked_without_a_place_is_taken_over_under_a_new_number() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let observed = observation(&page, "x").await;
+        let other = LeaseOwner::new("two");
+        let fence = home.store.take_over(OWNER, observed.row.id, &observed.claim, &other).await.unwrap();
+        assert!(matches!(end(&page, &observed, "late").await, Err(StoreError::Fenced { .. })));
+        let taken = NewGeneration { claim: Claim { owner: other, fence }, ..observed };
+        end(&page, &taken, "recovered").await.unwrap();
     });
 }

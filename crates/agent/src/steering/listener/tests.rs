@@ -74,6 +74,7 @@ async fn what_is_no_message_is_refused_and_half_of_one_is_not_taken_in() {
     });
     let message = serde_json::json!({
         "session": "s", "view": "main", "fence": 3, "key": "k", "identity": identity, "text": "hello",
+        "author": loom::Author::owner(), "trust": "owner",
     });
     let mut lines = listening.says(format!("{message}\n").as_bytes()).await;
     assert_eq!(reply(&mut lines).await, Some(Reply::Ready { version: VERSION }));

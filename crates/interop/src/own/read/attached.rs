@@ -32,9 +32,11 @@ impl Reader {
         let GenerationRecord { row, response } = record;
         let tree = &self.file.tree;
         let has = |id| tree.position(id).is_ok_and(|held| held.is_some());
+        let stands_there = |place: &loom::GenerationPlace| {
+            has(place.parent) && tree.node(place.parent_node).is_ok_and(|held| held.is_some())
+        };
         let stands = row.tree == self.file.header.tree.id
-            && has(row.parent)
-            && tree.node(row.parent_node).is_ok_and(|held| held.is_some())
+            && row.place.as_ref().map_or(row.reserved.is_empty(), stands_there)
             && row.runs.iter().all(|run| has(run.from) && has(run.to));
         if !stands {
             return Err(format!("generation {} names what is not in the tree; it was skipped", row.id));

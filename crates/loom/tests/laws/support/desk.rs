@@ -11,9 +11,9 @@ use drawloom_loom::reader::RowError;
 use drawloom_loom::render::{Show, render, tip};
 use drawloom_loom::verify::{Evidence, Gap, Report, Reread, verify};
 use drawloom_loom::{
-    Author, AuthorKind, Block, Digest, Draft, Finish, GenerationId, GenerationRow, IdSource, Millis, Mode,
-    ModelSource, NodeId, NodeRow, Op, Plan, PlanError, PositionId, Purpose, ReadSet, Refusal, ResponsePart,
-    Role, Run, Seq, Slot, SourceKind, TreeId, TreeReader, Trust, ViewName,
+    Author, AuthorKind, Block, Digest, Draft, Finish, GenerationId, GenerationPlace, GenerationRow, IdSource,
+    Millis, Mode, ModelSource, NodeId, NodeRow, Op, Plan, PlanError, PositionId, Purpose, ReadSet, Refusal,
+    ResponsePart, Role, Run, Seq, Slot, SourceKind, TreeId, TreeReader, Trust, ViewName,
 };
 
 /// Someone working at one tree.
@@ -221,12 +221,14 @@ impl Desk {
         let row = GenerationRow {
             id,
             tree: TREE,
-            view: view.clone(),
             purpose: Purpose::Turn,
             manifest: digest,
             profile: None,
-            parent: path.tip.id,
-            parent_node: drawloom_loom::resolve::shown(&self.tree, view, path.tip.id).unwrap(),
+            place: Some(GenerationPlace {
+                view: view.clone(),
+                parent: path.tip.id,
+                parent_node: drawloom_loom::resolve::shown(&self.tree, view, path.tip.id).unwrap(),
+            }),
             reserved: (0..count).map(|_| entropy.next(now)).collect(),
             runs: vec![Run { from: root.id, to: path.tip.id, digest: path.digest(&root, &path.tip) }],
         };

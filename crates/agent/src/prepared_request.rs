@@ -1,0 +1,278 @@
+//! A prepared request: its bytes, what they are made of, and the transaction that makes both durable before anything is
+//! sent.
+
+use context::body::{self, EarlierRequest};
+use context::manifest::{RequestTarget, VERSION};
+use context::{Assembled, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
+use loom::content::NotCanonical;
+use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
+use model::{EncodedRequest, Prompt};
+use store::{
+    AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
+    Reservation, StoreError,
+};
+
+use crate::call::Call;
+use crate::error::AgentError;
+use crate::request::{AssembledRequest, GenerationRequest, RequestSource};
+use crate::runtime::Runtime;
+use crate::stored;
+
+/// A request, ready to be made durable and sent.
+pub struct PreparedRequest {
+    /// The bytes that are sent.
+    pub encoded: EncodedRequest,
+    /// What they are made of.
+    pub manifest: Manifest,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) digest: Digest,
+    pub(crate) assembled: Assembled,
+    place: Option<GenerationPlace>,
+    middle: Vec<u8>,
+    /// What stands above its cache boundary, as it is kept.
+    prefix: Option<Vec<u8>>,
+    /// Bodies its own rests on, which must be kept as long as it is.
+    cited: Vec<Digest>,
+    /// The newest event before it was put together.
+    at: Cursor,
+}
+
+/// A request that is durable.
+pub(crate) struct StartedGeneration {
+    pub(crate) row: GenerationRow,
+    pub(crate) claim: Claim,
+    /// Leases its results depend on.
+    pub(crate) guards: Vec<Guard>,
+}
+
+impl PreparedRequest {
+    /// Encodes a request, and covers its bytes.
+    ///
+    /// # Errors
+    /// When the model cannot take it.
+    pub(crate) fn encode(
+        ask: &GenerationRequest,
+        AssembledRequest { assembled, place, base }: AssembledRequest,
+        budget: TokenBudget,
+        estimator: &Estimator,
+        at: Cursor,
+    ) -> Result<Self, AgentError> {
+        let info = ask.model.info();
+        let encoded = ask.model.encode(&assembled.prompt, &ask.sampling(&assembled.prompt, budget))?;
+        let segments = cover(&encoded, &assembled.pieces, estimator)?;
+        let earlier = base.as_ref().and_then(|earlier| {
+            let (chain, body) = earlier.stored.as_ref()?;
+            Some(EarlierRequest { manifest: earlier.digest, stored: chain.first()?, body })
+        });
+        let reused_tokens = earlier.map(|base| reuse::reused(&encoded, &assembled.pieces, base.body));
+        let (stored, middle) = body::store(encoded.body(), earlier);
+        let middle = middle.to_vec();
+        let rests_on = if stored.delta.is_some() {
+            base.and_then(|earlier| earlier.stored).map(|(chain, _)| chain).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let prefix = assembled.prefix.as_ref().map(frozen).transpose()?;
+        let manifest = Manifest {
+            version: VERSION,
+            purpose: ask.purpose,
+            tree: ask.tree,
+            view: place.as_ref().map(|place| place.view.clone()),
+            model: ModelRef {
+                provider: info.provider.clone(),
+                name: info.name.clone(),
+                dialect: encoded.dialect(),
+                place: info.place,
+            },
+            endpoint: RequestTarget {
+                path: encoded.path().to_owned(),
+                stream: encoded.stream(),
+                header_names: ask.model.header_names().into_iter().map(str::to_owned).collect(),
+            },
+            way: assembled.way,
+            budget,
+            tokens: assembled.tokens,
+            fit: estimator.fit.clone(),
+            tainted_by: assembled.tainted_by,
+            held: assembled.held.clone(),
+            segments,
+            runs: assembled.runs.clone(),
+            left: assembled.left.clone(),
+            prefix: prefix.as_deref().map(Digest::of),
+            reused_tokens,
+            body: stored,
+        };
+        let bytes = manifest.to_bytes()?;
+        Ok(Self {
+            encoded,
+            manifest,
+            digest: Digest::of(&bytes),
+            bytes,
+            assembled,
+            place,
+            middle,
+            prefix,
+            cited: rests_on.into_iter().map(|stored| stored.middle).collect(),
+            at,
+        })
+    }
+
+    /// A request that was sent before.
+    pub(crate) async fn of_recorded(
+        runtime: &Runtime,
+        who: &Principal,
+        encoded: EncodedRequest,
+        earlier: &GenerationRow,
+        manifest: Manifest,
+    ) -> Result<Self, AgentError> {
+        let digest = earlier.manifest;
+        let tree = earlier.tree;
+        let at = runtime.store.cursor().await?;
+        let (bytes, middle, prefix, cited) = runtime
+            .read(who, tree, {
+                let manifest = manifest.clone();
+                move |rows| {
+                    let chain = stored::chain(rows, &manifest)?.unwrap_or_default();
+                    let middle = rows.body(manifest.body.middle)?.unwrap_or_default();
+                    let prefix = manifest.prefix.map(|digest| rows.body(digest)).transpose()?.flatten();
+                    let cited: Vec<Digest> = chain.iter().skip(1).map(|stored| stored.middle).collect();
+                    Ok((rows.manifest(digest)?.unwrap_or_default(), middle, prefix, cited))
+                }
+            })
+            .await?;
+        let segments = manifest.segments.iter().filter_map(|segment| segment.trust);
+        let assembled = Assembled {
+            prompt: Prompt::Raw(Vec::new()),
+            pieces: Vec::new(),
+            trust: segments.min().unwrap_or(loom::Trust::Agent),
+            runs: manifest.runs.clone(),
+            left: manifest.left.clone(),
+            prefix: None,
+            injected: Vec::new(),
+            notices: Vec::new(),
+            way: manifest.way,
+            held: manifest.held.clone(),
+            new_start: None,
+            inputs: Vec::new(),
+            tokens: manifest.tokens,
+            tainted_by: manifest.tainted_by,
+        };
+        Ok(Self {
+            encoded,
+            bytes,
+            digest,
+            assembled,
+            place: earlier.place.clone(),
+            middle,
+            prefix,
+            cited,
+            manifest,
+            at,
+        })
+    }
+
+    /// Makes the request durable under a generation of its own, once what it may come to is reserved with it: as a
+    /// part of the request's turn, else of the siblings of a `group`.
+    ///
+    /// # Errors
+    /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
+    pub(crate) async fn begin_like(
+        &self,
+        runtime: &Runtime,
+        call: &Call,
+        ask: &GenerationRequest,
+        group: &str,
+        like: GenerationRow,
+    ) -> Result<StartedGeneration, AgentError> {
+        loop {
+            let reservation = runtime.spend.admit(runtime, call, ask, self, group).await?;
+            let begun = self.durable(runtime, &call.who, like.clone(), &ask.guards, reservation).await;
+            match begun {
+                // Another request was first.
+                Err(AgentError::Store(StoreError::OverBudget)) => {}
+                begun => return begun,
+            }
+        }
+    }
+
+    /// Writes manifest and generation row, with ids of its own.
+    async fn durable(
+        &self,
+        runtime: &Runtime,
+        who: &Principal,
+        like: GenerationRow,
+        guards: &[Guard],
+        reservation: Option<Reservation>,
+    ) -> Result<StartedGeneration, AgentError> {
+        let mut row = GenerationRow { id: runtime.new_id::<GenerationId>()?, ..like };
+        for node in &mut row.reserved {
+            *node = runtime.new_id()?;
+        }
+        let claim = Claim { owner: LeaseOwner::new(runtime.instance.to_string()), fence: Fence(1) };
+        let generation = NewGeneration {
+            row: row.clone(),
+            claim: claim.clone(),
+            manifest: self.bytes.clone(),
+            bodies: [Some(&self.middle), self.prefix.as_ref()]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .map(HashedBytes::new)
+                .collect(),
+            cited: self.cited.clone(),
+            reservation,
+        };
+        let guards = guards.to_vec();
+        let injections = self.assembled.injected.clone();
+        let with = AttachedWrites {
+            generations: vec![generation],
+            injections,
+            guards: guards.clone(),
+            prepared_at: Some(self.at),
+            ..AttachedWrites::nothing()
+        };
+        runtime.apply_rows(who, row.tree, with).await?;
+        Ok(StartedGeneration { row, claim, guards })
+    }
+
+    /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
+    pub(crate) async fn begin(
+        &self,
+        runtime: &Runtime,
+        call: &Call,
+        ask: &GenerationRequest,
+        group: &str,
+    ) -> Result<StartedGeneration, AgentError> {
+        if let (Some(start), Some(place)) = (self.assembled.new_start, &self.place) {
+            // What is refused changes nothing.
+            runtime.spend.admit(runtime, call, ask, self, group).await?;
+            let op = Op::Compact { to: Some(start), by_hand: false };
+            let with = AttachedWrites { guards: ask.guards.clone(), ..AttachedWrites::nothing() };
+            runtime.change_as(call.writer(), ask.tree, &place.view, op, with).await?;
+        }
+        let reserved = match (&ask.source, &self.place) {
+            (RequestSource::Path(_), Some(place)) => vec![place.parent_node; ask.choices() as usize],
+            _ => Vec::<NodeId>::new(),
+        };
+        let like = GenerationRow {
+            id: runtime.new_id::<GenerationId>()?,
+            tree: ask.tree,
+            place: self.place.clone(),
+            purpose: ask.purpose,
+            manifest: self.digest,
+            profile: None,
+            reserved,
+            runs: self.assembled.loom_runs(),
+        };
+        let begun = self.begin_like(runtime, call, ask, group, like).await?;
+        for notice in &self.assembled.notices {
+            call.note(notice);
+        }
+        Ok(begun)
+    }
+}
+
+/// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.
+fn frozen(prefix: &Prefix) -> Result<Vec<u8>, NotCanonical> {
+    serde_json::to_vec(prefix).map_err(|error| NotCanonical(error.to_string()))
+}
