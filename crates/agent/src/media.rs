@@ -102,6 +102,24 @@ impl Runtime {
         Ok(MediaHold { _lock: Some(lock) })
     }
 
+    /// Holds off the removal of pictures and sounds that are kept already.
+    ///
+    /// # Errors
+    /// [`AgentError::Refused`] when one of them is not there any more.
+    pub(crate) async fn hold_blobs(&self, all: &[Digest]) -> Result<MediaHold, AgentError> {
+        if all.is_empty() {
+            return Ok(MediaHold { _lock: None });
+        }
+        let lock = self.locked(File::try_lock_shared).await?;
+        let blobs = blobs(&self.home)?;
+        for blob in all {
+            if blobs.size(blob.0.into())?.is_none() {
+                return Err(AgentError::Refused("a picture or sound of it was removed meanwhile".to_owned()));
+            }
+        }
+        Ok(MediaHold { _lock: Some(lock) })
+    }
+
     /// Removes those of some blobs that no node shows. Returns how many there were.
     ///
     /// # Errors
