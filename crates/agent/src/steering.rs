@@ -105,9 +105,8 @@ impl From<HandedText> for NewText {
 impl Message {
     /// Why it is none that a person says, if it is not.
     fn problem(&self) -> Option<String> {
-        let is_said = |block: &Block| {
-            matches!(block, Block::Text { .. } | Block::Image { .. } | Block::Audio { .. })
-        };
+        let is_said =
+            |block: &Block| matches!(block, Block::Text { .. } | Block::Image { .. } | Block::Audio { .. });
         if self.texts.is_empty() {
             Some("it says nothing".to_owned())
         } else if self.texts.len() > MAX_TEXTS {

@@ -41,6 +41,9 @@ pub enum StoreError {
     /// A question cannot be answered with this word.
     #[error("{word} is no answer to this question: it takes {}", .answers.join(", "))]
     NotAnAnswer { word: String, answers: Vec<String> },
+    /// As many questions of a session stand as may (spec: security §14). This one was not asked.
+    #[error("{limit} questions of this session wait for an answer already")]
+    TooManyQuestions { limit: u64 },
     /// A request does not fit in what may be spent. It was not begun.
     #[error("a request does not fit in what may be spent")]
     OverBudget,

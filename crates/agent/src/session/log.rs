@@ -92,7 +92,8 @@ impl Held {
             HeldEvents::One(event) => Some((**event).clone()),
             HeldEvents::Run { node, offset, text, ends } => {
                 let place = usize::try_from(number - self.n).ok()?;
-                let from = place.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
+                let from =
+                    place.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
                 let part = text.get(from..*ends.get(place)? as usize)?.to_owned();
                 Some(match offset {
                     Some(offset) => {
@@ -237,7 +238,8 @@ impl State {
 
     /// Lets go what is older than the turn under way and was read by every reader; more where there is too much.
     fn trim(&mut self) {
-        let read = self.readers.iter().filter_map(Weak::upgrade).map(|next| next.load(Ordering::Relaxed)).min();
+        let read =
+            self.readers.iter().filter_map(Weak::upgrade).map(|next| next.load(Ordering::Relaxed)).min();
         let wanted = read.map_or(self.turn, |read| read.min(self.turn));
         while let Some(oldest) = self.held.front()
             && (oldest.end() <= wanted || self.bytes > MAX_BYTES && self.held.len() > 1)

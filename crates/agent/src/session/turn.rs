@@ -291,27 +291,24 @@ impl Turn<'_> {
             }
         };
         let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
-        let applied = match remote {
-            None => {
-                let _hold = runtime.keep_blobs(&media).await?;
-                runtime.change_as((who, &author, trust), tree, &view, op, with).await
-            }
-            Some(remote) => {
-                let shown = shown_by(&op);
-                let written = async {
-                    let _hold = runtime.hold_blobs(&shown).await?;
-                    runtime.change_announced(who, (tree, &view), op, with, &remote).await
-                };
-                let written = self.named(held, written.await).await;
-                if let Err(error) = &written {
-                    remote.reject(error).await;
+        let written = async {
+            match &remote {
+                None => {
+                    let _hold = runtime.keep_blobs(&media).await?;
+                    runtime.change_as((who, &author, trust), tree, &view, op, with).await
                 }
-                written
+                Some(remote) => {
+                    let _hold = runtime.hold_blobs(&shown_by(&op)).await?;
+                    runtime.change_announced(who, (tree, &view), op, with, remote).await
+                }
             }
         };
-        let applied = self.named(held, applied).await;
-        if applied.is_err() {
-            self.remove_unsaid(&media).await;
+        let applied = self.named(held, written.await).await;
+        if let Err(error) = &applied {
+            match &remote {
+                Some(remote) => remote.reject(error).await,
+                None => self.remove_unsaid(&media).await,
+            }
         }
         let applied = applied?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;

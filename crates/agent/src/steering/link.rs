@@ -87,7 +87,8 @@ pub async fn hand_over(
         texts: say.texts.iter().map(Into::into).collect(),
         attended: say.attended,
     };
-    let line = line_of(&SteeringRequest::Say(Box::new(message))).map_err(|error| AgentError::socket(&error))?;
+    let line =
+        line_of(&SteeringRequest::Say(Box::new(message))).map_err(|error| AgentError::socket(&error))?;
     if say.texts.len() > MAX_TEXTS || line.len() as u64 > MAX_LINE {
         return Ok(HandedOver::NotHeard);
     }
@@ -99,8 +100,15 @@ pub async fn hand_over(
         return Ok(HandedOver::NotHeard);
     }
     drop(line);
-    let mut link =
-        Link { connection, instance, key: say.key, log, place: None, is_accepted: false, announced: Vec::new() };
+    let mut link = Link {
+        connection,
+        instance,
+        key: say.key,
+        log,
+        place: None,
+        is_accepted: false,
+        announced: Vec::new(),
+    };
     loop {
         match timeout(LOOK, link.connection.lines.next_line()).await {
             Ok(Ok(Some(line))) => match link.heard(&line)? {

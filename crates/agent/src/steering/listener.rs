@@ -237,10 +237,7 @@ async fn take(mut write: OwnedWriteHalf, session: &Handle, message: Message) -> 
     }
 }
 
-pub(super) async fn send(
-    to: &mut (impl AsyncWrite + Unpin),
-    value: &impl Serialize,
-) -> std::io::Result<()> {
+pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), value: &impl Serialize) -> std::io::Result<()> {
     send_line(to, &line_of(value)?).await
 }
 

@@ -181,6 +181,7 @@ pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say
         tree: TreeChoice::Current,
         view: loom::ViewName::default(),
         config,
+        reply_to: None,
         author: Author::owner(),
         trust: Trust::Owner,
         attended: false,

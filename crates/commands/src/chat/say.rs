@@ -151,6 +151,7 @@ impl Conversation {
             tree,
             view: self.view.clone(),
             config: Arc::new(config),
+            reply_to: None,
             author: Author::owner(),
             trust: Trust::Owner,
             attended: app.frontend.is_attended(),
