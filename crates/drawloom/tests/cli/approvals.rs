@@ -148,14 +148,3 @@ fn a_question_is_answered_by_a_slash_command_of_a_person_and_by_no_other_text() 
     terminal.at_prompt();
     assert!(open(&world).is_empty());
 }
-
-#[test]
-fn a_question_at_the_terminal_is_answered_by_a_slash_command_too() {
-    let world = World::new();
-    let _server = dear(&world);
-    let mut terminal = asked(&world);
-    terminal.types("/approve\r");
-    terminal.shows("from afar");
-    terminal.at_prompt();
-    assert!(open(&world).is_empty());
-}
