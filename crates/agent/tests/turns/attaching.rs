@@ -2,6 +2,7 @@
 //! with files and under any position.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use drawloom_agent::questions::Decision;
 use drawloom_agent::session::{EventLog, Handle, Numbered, SessionOperation, TurnInput, spawn};
@@ -204,9 +205,8 @@ async fn handed_in_mid_turn(
         loop {
             tokio::select! {
                 asked = requests.recv() => drop(asked),
-                event = events.next() => match event.unwrap().event {
-                    SessionEvent::Idle => return,
-                    _ => {}
+                event = events.next() => if event.unwrap().event == SessionEvent::Idle {
+                    return;
                 },
             }
         }
@@ -279,8 +279,9 @@ async fn what_no_person_says_is_not_taken_in() {
     let place = || (&entered.session, &entered.view, config(&model).identity(entered.tree));
     let key: SayId = other.runtime.new_id().unwrap();
     for (texts, taken) in [(vec![odd], None), (Vec::new(), None), (many, Some(HandedOver::NotHeard))] {
-        let handed =
-            hand_over(&other.runtime, &WHO, place(), outgoing(&key, &texts), &EventLog::default()).await;
+        let log = EventLog::default();
+        let handed = hand_over(&other.runtime, &WHO, place(), outgoing(&key, &texts), &log);
+        let handed = tokio::time::timeout(Duration::from_secs(30), handed).await.expect("it was taken in");
         match taken {
             Some(taken) => assert_eq!(handed.unwrap(), taken, "it waits for the session"),
             None => assert!(matches!(handed, Err(AgentError::Refused(_))), "{handed:?}"),
@@ -389,7 +390,7 @@ async fn one_question_too_many_of_a_session_is_denied_at_once_and_says_why() {
             asker: "a test".to_owned(),
             payload: "go on?".to_owned(),
             answers: vec!["yes".to_owned()],
-            ttl: std::time::Duration::from_secs(600),
+            ttl: Duration::from_secs(600),
             claim: claim.clone(),
             guards: Vec::new(),
         };
@@ -401,10 +402,10 @@ async fn one_question_too_many_of_a_session_is_denied_at_once_and_says_why() {
     let say = drawloom_agent::session::Say { attended: true, ..say };
     let mut events = session.events(1);
     session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
-    session.close().await;
     let (mut notes, mut error) = (String::new(), None);
     while let Some(event) = events.next().await {
         match event.event {
+            SessionEvent::Idle => break,
             SessionEvent::Notice { text } => notes.push_str(&text),
             SessionEvent::Finished { outcome, .. } => error = outcome.error,
             SessionEvent::Question { .. } => panic!("it was asked"),
