@@ -74,6 +74,20 @@ impl SessionEvent {
     pub fn notice(text: impl Into<String>) -> Self {
         Self::Notice { text: text.into() }
     }
+
+    /// Bytes of the text in it.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Accepted { text, .. }
+            | Self::Delta { text, .. }
+            | Self::Thinking { text, .. }
+            | Self::Notice { text } => text.len(),
+            Self::Question { question } => question.text.len(),
+            Self::Committed { node, .. } => node.text.len(),
+            Self::Finished { outcome, .. } => outcome.answer.as_ref().map_or(0, |answer| answer.text.len()),
+            _ => 0,
+        }
+    }
 }
 
 pub trait EventSink: Send + Sync {

@@ -103,6 +103,30 @@ impl Runtime {
         Ok(MediaHold { _lock: Some(lock) })
     }
 
+    /// Holds off the removal of pictures and sounds that are kept already.
+    ///
+    /// # Errors
+    /// [`AgentError::Refused`] when one of them is not there any more.
+    pub(crate) async fn hold_blobs(&self, all: &[Digest]) -> Result<MediaHold, AgentError> {
+        if all.is_empty() {
+            return Ok(MediaHold { _lock: None });
+        }
+        let lock = self.locked(File::try_lock_shared).await?;
+        let named: Vec<BlobId> = all.iter().map(|blob| blob.0.into()).collect();
+        let look = move |blobs: &Blobs| -> Result<bool, BlobError> {
+            for blob in named {
+                if blobs.size(blob)?.is_none() {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        if !self.with_blobs(look).await? {
+            return Err(AgentError::Refused("a picture or sound of it was removed meanwhile".to_owned()));
+        }
+        Ok(MediaHold { _lock: Some(lock) })
+    }
+
     /// Works on the blobs, on a thread that may wait for the device.
     async fn with_blobs<T: Send + 'static>(
         &self,

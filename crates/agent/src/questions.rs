@@ -2,7 +2,7 @@
 //!
 //! A question is a row of the store. Asking blocks no thread: the work waits until the row has an answer, which any
 //! client may give once, in whichever process it is. A question that nobody answered by its deadline is denied, one
-//! whose asker is gone as soon as somebody notices, and one that nobody can answer at once.
+//! whose asker is gone as soon as somebody notices, and one that nobody can answer at once; so is one too many of a session.
 
 use std::time::Duration;
 
@@ -151,7 +151,14 @@ impl Runtime {
             claim: Claim { owner: LeaseOwner::new(self.instance.to_string()), fence },
             guards: guards.to_vec(),
         };
-        let asked = self.store.ask(&call.who, question).await?;
+        let asked = match self.store.ask(&call.who, question).await {
+            Ok(asked) => asked,
+            Err(error @ StoreError::TooManyQuestions { .. }) => {
+                call.note(format!("{text} Denied: {error}"));
+                return Ok(Decision::Denied);
+            }
+            Err(error) => return Err(error.into()),
+        };
         let (id, expires) = (asked.id, asked.expires);
         let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
         call.events.emit(SessionEvent::Question { question: AskedQuestion { id, kind, text, expires } });

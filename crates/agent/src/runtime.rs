@@ -114,7 +114,7 @@ impl Runtime {
         Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
     }
 
-    /// Makes a change of a tree, and says before each try which nodes it is about to make.
+    /// Makes a change of a tree, and says before each try which node it is about to make last.
     ///
     /// # Errors
     /// As the store and the plan say.
@@ -131,7 +131,8 @@ impl Runtime {
             let request = self.request((author, trust), tree, view, op.clone());
             let PreparedChange { plan, preconditions } =
                 store::prepare(self.store.as_ref(), who, request, &self.ids).await?;
-            for node in &plan.nodes {
+            // The last: all of them are written, or none.
+            if let Some(node) = plan.nodes.last() {
                 remote.announce(node.id).await;
             }
             let with = AttachedWrites { preconditions: Some(preconditions), ..with.clone() };

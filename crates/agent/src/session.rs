@@ -43,6 +43,8 @@ enum Input {
 #[derive(Debug, Clone)]
 pub struct Handle {
     id: SessionId,
+    /// Which of the tasks this process has begun it is.
+    task_number: u64,
     inputs: mpsc::Sender<Input>,
     log: EventLog,
     task: Arc<OnceLock<AbortHandle>>,
@@ -53,7 +55,12 @@ impl Handle {
         &self.id
     }
 
-    /// Events from a number on, the first being 1.
+    /// Which of the tasks of this process it is: events of different ones are numbered anew.
+    pub(crate) const fn task_number(&self) -> u64 {
+        self.task_number
+    }
+
+    /// Events from a number on, the first being 1. What is older than the turn under way is not told any more.
     pub fn events(&self, from: u64) -> EventStream {
         self.log.stream(from)
     }
@@ -61,6 +68,11 @@ impl Handle {
     /// Number of the next event.
     pub fn next_event(&self) -> u64 {
         self.log.next_number()
+    }
+
+    /// Whether nothing is under way, as far as the events tell.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.log.is_idle()
     }
 
     /// Sends an operation. What comes of it is an event.
@@ -101,44 +113,58 @@ impl Handle {
 
 /// The sessions whose tasks run in this process.
 #[derive(Debug, Clone, Default)]
-pub struct Sessions(Arc<Mutex<HashMap<SessionId, Handle>>>);
+pub struct Sessions(Arc<Mutex<Tasks>>);
+
+#[derive(Debug, Default)]
+struct Tasks {
+    running: HashMap<SessionId, Handle>,
+    /// How many were begun.
+    begun: u64,
+}
 
 impl Sessions {
     /// The task of a session, if it runs here.
     pub fn get(&self, id: &SessionId) -> Option<Handle> {
-        self.lock().get(id).filter(|handle| !handle.inputs.is_closed()).cloned()
+        self.lock().running.get(id).filter(|handle| !handle.inputs.is_closed()).cloned()
     }
 
     /// Closes all of them, and waits for their ends.
     pub async fn close_all(&self) {
-        let all: Vec<Handle> = self.lock().values().cloned().collect();
+        let all: Vec<Handle> = self.lock().running.values().cloned().collect();
         for handle in all {
             handle.close().await;
         }
     }
 
     fn remove(&self, handle: &Handle) {
-        let mut all = self.lock();
-        if all.get(&handle.id).is_some_and(|found| found.inputs.same_channel(&handle.inputs)) {
-            all.remove(&handle.id);
+        let running = &mut self.lock().running;
+        if running.get(&handle.id).is_some_and(|found| found.inputs.same_channel(&handle.inputs)) {
+            running.remove(&handle.id);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The task of a session; it is started, unless it runs in this process already.
 pub fn spawn(runtime: &Runtime, id: &SessionId) -> Handle {
-    let mut all = runtime.sessions.lock();
-    if let Some(found) = all.get(id).filter(|handle| !handle.inputs.is_closed()) {
+    let mut tasks = runtime.sessions.lock();
+    if let Some(found) = tasks.running.get(id).filter(|handle| !handle.inputs.is_closed()) {
         return found.clone();
     }
     let (inputs, received) = mpsc::channel(MAX_WAITING);
-    let handle = Handle { id: id.clone(), inputs, log: EventLog::default(), task: Arc::default() };
-    all.insert(id.clone(), handle.clone());
-    drop(all);
+    tasks.begun += 1;
+    let handle = Handle {
+        id: id.clone(),
+        task_number: tasks.begun,
+        inputs,
+        log: EventLog::default(),
+        task: Arc::default(),
+    };
+    tasks.running.insert(id.clone(), handle.clone());
+    drop(tasks);
     let task = tokio::spawn(task::run(Task { runtime: runtime.clone(), handle: handle.clone() }, received));
     // It was not set before: the handle is new.
     let _ = handle.task.set(task.abort_handle());

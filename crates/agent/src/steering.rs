@@ -4,7 +4,11 @@
 //! busy sends its message there ([`hand_over`]), and hears in lines of JSON what becomes of it: that it was taken in,
 //! that it is about to be a node and which, and then the events of the session, which it passes on as its own. The
 //! message names the turn it may be a part of: its tree, model, place and settings. A turn of another kind does not
-//! take it in; whoever sent it takes the lease itself once that is free.
+//! take it in; whoever sent it takes the lease itself once that is free. Pictures and sounds are blobs of the home,
+//! which a message names by their digests.
+//!
+//! Whoever comes later asks for the events from a number on ([`attach`]), and so does one whose connection broke. An
+//! answer to a question takes no part in this: it is written to the question's row ([`crate::questions`]).
 //!
 //! What is handed over is said once, whoever dies or sleeps and when:
 //!
@@ -15,26 +19,50 @@
 //!   heard, the message counts as not taken only once that turn's fence is past, so that it can write nothing more,
 //!   and none of the nodes it told of is there.
 
+mod attached;
 mod link;
 mod listener;
 mod remote;
 
-use loom::{Author, NodeId, Trust, ViewName};
+use loom::plan::NewText;
+use loom::{Author, Block, NodeId, PositionId, Role, Trust, ViewName};
 use serde::{Deserialize, Serialize};
 use store::SessionId;
 
 use crate::event::{SayId, SessionEvent};
 use crate::session::TurnIdentity;
 
-pub use link::{HandedOver, hand_over};
+pub use attached::{AttachedEvents, attach};
+pub use link::{HandedOver, OutgoingSay, hand_over};
 pub use listener::{Listener, MAX_PEERS};
 pub(crate) use remote::RemoteInput;
 
 /// Version of the protocol. A process of another one is not spoken to, and waited for like one that does not listen.
 const VERSION: u32 = 3;
+/// Texts of one message at most: what is said, and what is sent along.
+const MAX_TEXTS: usize = 256;
 
-/// What a process sends to the one that holds a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What a process asks of the one that holds a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask")]
+enum SteeringRequest {
+    Say(Box<Message>),
+    Follow(Follow),
+}
+
+/// A wish for the events of a session, until nothing is under way there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Follow {
+    session: SessionId,
+    /// Task whose events they are; whichever runs, if none.
+    #[serde(default)]
+    task: Option<u64>,
+    /// Number of the first one.
+    from: u64,
+}
+
+/// Something said, for the turn under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Message {
     session: SessionId,
     /// View of its tree in which it is said.
@@ -44,8 +72,12 @@ struct Message {
     key: SayId,
     /// Turns it may be a part of.
     identity: TurnIdentity,
-    /// What is said. It is text, whatever it looks like: commands are no message (spec: security §5).
-    text: String,
+    /// The position under which it is said; the tip, if none.
+    #[serde(default)]
+    reply_to: Option<PositionId>,
+    /// The last is what is said, those before it are sent along. They are text, whatever they look like: commands
+    /// are no message (spec: security §5).
+    texts: Vec<HandedText>,
     /// Author of what is written for it.
     author: Author,
     /// Trust of what is written for it.
@@ -55,15 +87,40 @@ struct Message {
     attended: bool,
 }
 
-/// What is said to a session that another process has.
-#[derive(Debug, Clone, Copy)]
-pub struct RemoteSay<'a> {
-    pub key: &'a SayId,
-    pub text: &'a str,
-    pub author: &'a Author,
-    pub trust: Trust,
-    /// Whether somebody here may answer a question.
-    pub attended: bool,
+/// A text of a message. Its author is the message's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct HandedText {
+    content: Vec<Block>,
+    trust: Trust,
+}
+
+impl From<&NewText> for HandedText {
+    fn from(text: &NewText) -> Self {
+        Self { content: text.content.clone(), trust: text.trust }
+    }
+}
+
+impl From<HandedText> for NewText {
+    fn from(HandedText { content, trust }: HandedText) -> Self {
+        Self { content, author: Author::owner(), role: Some(Role::User), trust }
+    }
+}
+
+impl Message {
+    /// Why it is none that a person says, if it is not.
+    fn problem(&self) -> Option<String> {
+        let is_said =
+            |block: &Block| matches!(block, Block::Text { .. } | Block::Image { .. } | Block::Audio { .. });
+        if self.texts.is_empty() {
+            Some("it says nothing".to_owned())
+        } else if self.texts.len() > MAX_TEXTS {
+            Some(format!("it has more than {MAX_TEXTS} texts"))
+        } else if !self.texts.iter().flat_map(|text| &text.content).all(is_said) {
+            Some("it holds what nobody says".to_owned())
+        } else {
+            None
+        }
+    }
 }
 
 /// What it hears, a line each.
@@ -75,6 +132,10 @@ pub(crate) enum Reply {
         #[serde(default)]
         version: u32,
     },
+    /// Which task has the session, and the number of the first event that is told.
+    Attached { task: u64, from: u64 },
+    /// That task has ended: there are no such events any more.
+    Gone,
     /// No turn takes it in here: it was not said.
     Closed,
     /// The turn under way is of another tree, model, place or settings: it was not said.
@@ -83,7 +144,7 @@ pub(crate) enum Reply {
     Refused { why: String },
     /// It was taken in and waits.
     Waits,
-    /// It is about to be written as this node.
+    /// What is said is about to be written as this node.
     Keeping { node: NodeId },
     /// Something happened in the session since it was said.
     Happened {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use agent::questions::Decision;
-use store::{QuestionId, SessionFilter, StoreError};
+use store::{QuestionId, SessionFilter, SessionId, StoreError};
 
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
@@ -47,6 +47,36 @@ pub(crate) async fn deny(app: &App, asker: &Asker, args: Deny) -> Result<Command
     let answer = (None, args.reason.map(|reason| app.masked(&reason)));
     app.runtime.answer_question(&asker.principal, id, Decision::Denied, answer).await?;
     Ok(Done::outcome())
+}
+
+/// The question that stands in a session, if it is one alone.
+///
+/// # Errors
+/// `not_found`; `ambiguous`, naming those that stand.
+pub(crate) async fn only_one(
+    app: &App,
+    asker: &Asker,
+    session: Option<&SessionId>,
+) -> Result<String, CommandError> {
+    let mut open = app.runtime.open_questions(&asker.principal).await?;
+    open.retain(|question| question.session.is_some() && question.session.as_ref() == session);
+    match &open[..] {
+        [one] => Ok(one.id.to_string()),
+        [] => {
+            let hint = "`drawloom approvals list` shows those of other sessions; name one of them";
+            Err(CommandError::not_found("question", "of this session", hint))
+        }
+        several => Err(StoreError::Ambiguous(several.iter().map(|one| one.id.short()).collect()).into()),
+    }
+}
+
+/// Whether a word names a question.
+pub(crate) async fn is_named(app: &App, asker: &Asker, word: &str) -> Result<bool, CommandError> {
+    match app.runtime.store.resolve_question(&asker.principal, word).await {
+        Ok(_) | Err(StoreError::Ambiguous(_)) => Ok(true),
+        Err(StoreError::NotFound(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn named(app: &App, asker: &Asker, name: &str) -> Result<QuestionId, CommandError> {

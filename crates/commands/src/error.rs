@@ -129,6 +129,7 @@ impl From<&StoreError> for CommandError {
             StoreError::Ambiguous(_) => ("ambiguous", 2),
             StoreError::Exists(_) => ("exists", 2),
             StoreError::NotAnAnswer { .. } => ("usage", 2),
+            StoreError::TooManyQuestions { .. } => ("too_many_questions", 4),
             StoreError::OverBudget => ("budget_spent", 4),
             StoreError::Malformed(_) | StoreError::Splice(_) => ("malformed", 2),
             StoreError::Conflict(_) | StoreError::Held { .. } | StoreError::Busy => ("busy", 6),

@@ -96,6 +96,16 @@ pub enum SlashCommand {
         /// Where; named after the session, if none.
         file: Option<PathBuf>,
     },
+    /// Says yes to a question of running work.
+    Approve {
+        /// The question; the one that stands in this session, if none.
+        id: Option<String>,
+    },
+    /// Says no to a question of running work.
+    Deny {
+        /// The question, and why not; without a question the one that stands in this session.
+        id_and_reason: String,
+    },
     /// Stops the answer that is coming.
     Stop,
     /// Says something once what is under way is done.
@@ -120,9 +130,9 @@ pub struct SlashSpec {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [SlashSpec; 25] = [
+pub const TABLE: [SlashSpec; 27] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, COMPACT, RELOAD, FILE,
-    MODEL, THINK, ZONE, COST, SEARCH, VERIFY, EXPORT, DOCTOR, QUEUE, STOP, QUIT,
+    MODEL, THINK, ZONE, COST, SEARCH, VERIFY, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -344,6 +354,22 @@ const DOCTOR: SlashSpec = SlashSpec {
     candidates: Candidates::None,
     read: |rest| nothing(rest, run(DOCTOR.name, Command::Doctor(Doctor { quick: true }))),
 };
+const APPROVE: SlashSpec = SlashSpec {
+    name: "approve",
+    arguments: "[ID]",
+    right: Right::Approve,
+    help: "say yes to a question of running work: to the one of this session, or to the one named",
+    candidates: Candidates::None,
+    read: |rest| Ok(SlashCommand::Approve { id: word(rest)? }),
+};
+const DENY: SlashSpec = SlashSpec {
+    name: "deny",
+    arguments: "[ID] [REASON]",
+    right: Right::Approve,
+    help: "say no to a question of running work: to the one of this session, or to the one named",
+    candidates: Candidates::None,
+    read: |rest| Ok(SlashCommand::Deny { id_and_reason: rest.to_owned() }),
+};
 const QUEUE: SlashSpec = SlashSpec {
     name: "queue",
     arguments: "TEXT",
@@ -404,6 +430,8 @@ impl SlashCommand {
             Self::Zone => ZONE,
             Self::Verify => VERIFY,
             Self::Export { .. } => EXPORT,
+            Self::Approve { .. } => APPROVE,
+            Self::Deny { .. } => DENY,
             Self::Queue { .. } => QUEUE,
             Self::Stop => STOP,
             Self::Quit => QUIT,

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
+#[path = "conversing/answering.rs"]
+mod answering;
 #[path = "support/home.rs"]
 mod home;
 

@@ -301,7 +301,7 @@ fn ask(mut terminal: &File, question: &str, is_over: &dyn Fn() -> bool) -> io::R
     }
     let mut answer = String::new();
     let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
-    Ok((read > 0).then(|| matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")))
+    Ok((read > 0).then(|| matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes" | "/approve")))
 }
 
 #[cfg(test)]
@@ -369,8 +369,8 @@ mod tests {
 
     #[test]
     fn only_yes_is_yes() {
-        assert!(answer("", "y\n").0 && answer("", "YES\n").0);
-        assert!(!answer("", "\n").0 && !answer("", "yesterday\n").0);
+        assert!(answer("", "y\n").0 && answer("", "YES\n").0 && answer("", "/approve\n").0);
+        assert!(!answer("", "\n").0 && !answer("", "/deny\n").0 && !answer("", "yesterday\n").0);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 #[path = "cli/approvals.rs"]
 mod approvals;
+#[path = "cli/attaching.rs"]
+mod attaching;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/configuration.rs"]

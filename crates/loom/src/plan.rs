@@ -65,6 +65,12 @@ pub enum Op {
     Commit,
     /// Commits, then adds a node under the tip and moves there.
     Append(NewText),
+    /// Commits, then adds texts under a position, each below the one before it, and moves to the last.
+    Reply {
+        /// The tip, if none.
+        to: Option<PositionId>,
+        texts: Vec<NewText>,
+    },
     /// Commits as the first half of a generation.
     Generate,
     /// Takes one choice of a finished generation.
@@ -320,7 +326,8 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
     match &request.op {
         Op::Create(_) => {}
         Op::Commit => commit::commit(&mut builder)?,
-        Op::Append(text) => commit::append(&mut builder, text)?,
+        Op::Append(text) => commit::append(&mut builder, None, std::slice::from_ref(text))?,
+        Op::Reply { to, texts } => commit::append(&mut builder, *to, texts)?,
         Op::Generate => commit::before_generation(&mut builder)?,
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
         Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, text, *edit_as)?,

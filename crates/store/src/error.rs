@@ -43,6 +43,9 @@ pub enum StoreError {
     /// A question cannot be answered with this word.
     #[error("{word} is no answer to this question")]
     NotAnAnswer { word: String, answers: Vec<String> },
+    /// As many questions of a session stand as may (spec: security §14). This one was not asked.
+    #[error("{limit} questions of this session wait for an answer already")]
+    TooManyQuestions { limit: u64 },
     /// A request does not fit in what may be spent. It was not begun.
     #[error("a request does not fit in what may be spent")]
     OverBudget,
@@ -133,9 +136,7 @@ pub enum ServerError {
         own: String,
     },
     /// The tables in the database are an older program's.
-    #[error(
-        "the database {server} has tables of version {found}, this program needs {known}: export its trees with the program that made them, and import them into an empty database"
-    )]
+    #[error("the database {server} has tables of version {found}, this program needs {known}")]
     OldTables { server: String, found: u32, known: u32 },
     /// The connection ended within a transaction, of which nothing is written.
     #[error("the connection to the database was lost: {0}")]
@@ -161,6 +162,9 @@ impl ServerError {
             Self::Login { .. } => "put the password into DRAWLOOM_STORE_PASSWORD or keys.toml",
             Self::TooOld { .. } => "version 15 or newer is needed",
             Self::OtherHome { .. } => "name another database in store.url",
+            Self::OldTables { .. } => {
+                "export its trees with the program that made them, and import them into an empty database"
+            }
             Self::Lost(_) => "nothing was written; try again",
             Self::Unacknowledged(_) => "look whether it was written before trying again",
             Self::Unsupported(_) => "use pg_dump and pg_restore, and copy the home's folder beside them",
@@ -187,6 +191,7 @@ impl StoreError {
             Self::Conflict(_) => "read it again",
             Self::Fenced { .. } => "this result is refused",
             Self::Held { .. } => "wait, or ask it to let go",
+            Self::TooManyQuestions { .. } => "answer them: `drawloom approvals list` lists them",
             Self::OverBudget => "raise the budget in config.toml, or ask a local model",
             Self::Malformed(_) => "this is a defect, please report it",
             Self::Rows(_) => "run `drawloom store check`",

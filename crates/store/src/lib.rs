@@ -59,7 +59,9 @@ pub use limits::StoreLimits;
 pub use listing::{NodeName, TreeEntry, TreeFilter};
 pub use preconditions::Preconditions;
 pub use principal::{Principal, Scope};
-pub use question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
+pub use question::{
+    Decision, MAX_OPEN_QUESTIONS, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId,
+};
 pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
 pub use session::{NewSession, OWN_WORKSPACE, Session, SessionFilter, SessionId, SessionKind};

@@ -16,6 +16,9 @@ use ulid::Ulid;
 use crate::fence::{Claim, Guard};
 use crate::session::SessionId;
 
+/// Questions of one session that may stand at once (spec: security §14).
+pub const MAX_OPEN_QUESTIONS: u64 = 20;
+
 /// Characters of an id as people write it.
 const SHORT: usize = 8;
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loom::ViewName;
+use loom::{Author, PositionId, Trust, ViewName};
 use model::CancelHandle;
 use store::{Fence, Principal};
 
@@ -42,8 +42,10 @@ pub(super) struct Pending {
     pub(super) view: ViewName,
     /// How it is answered; as the turn before, if none.
     pub(super) config: Option<Arc<TurnConfig>>,
-    pub(super) author: loom::Author,
-    pub(super) trust: loom::Trust,
+    /// The position under which it is said; the tip, if none.
+    pub(super) reply_to: Option<PositionId>,
+    pub(super) author: Author,
+    pub(super) trust: Trust,
     pub(super) attended: bool,
     /// The process that said it, if it was another one.
     pub(super) remote: Option<Box<RemoteInput>>,
@@ -52,18 +54,29 @@ pub(super) struct Pending {
 
 impl Pending {
     fn said(say: Say) -> Self {
-        let Say { key, input, tree, view, config, author, trust, attended } = say;
+        let Say { key, input, tree, view, config, reply_to, author, trust, attended } = say;
         let (config, remote, when) = (Some(config), None, When::InOrder);
-        Self { key, input, tree, view, config, author, trust, attended, remote, when }
+        Self { key, input, tree, view, config, reply_to, author, trust, attended, remote, when }
     }
 
     fn text(FollowUp { key, text, view, author, trust }: FollowUp, when: When) -> Self {
+        Self::unasked((key, view), TurnInput::text(text), (author, trust), when)
+    }
+
+    /// What somebody says as the turn before was asked.
+    fn unasked(
+        (key, view): (SayId, ViewName),
+        input: TurnInput,
+        (author, trust): (Author, Trust),
+        when: When,
+    ) -> Self {
         Self {
             key,
-            input: TurnInput::text(text),
+            input,
             tree: TreeChoice::Current,
             view,
             config: None,
+            reply_to: None,
             author,
             trust,
             attended: true,
@@ -72,16 +85,13 @@ impl Pending {
         }
     }
 
-    fn remote(remote: Box<RemoteInput>) -> Self {
-        let text = FollowUp {
-            key: remote.key.clone(),
-            text: remote.text.clone(),
-            view: remote.view.clone(),
-            author: remote.author.clone(),
-            trust: remote.trust,
-        };
-        let attended = remote.attended;
-        Self { remote: Some(remote), attended, ..Self::text(text, When::Steers) }
+    fn remote(mut remote: Box<RemoteInput>) -> Self {
+        // Their pictures and sounds are in the home already.
+        let input = TurnInput::New { texts: std::mem::take(&mut remote.texts), media: Vec::new() };
+        let (attended, reply_to) = (remote.attended, remote.reply_to);
+        let by = (remote.author.clone(), remote.trust);
+        let pending = Self::unasked((remote.key.clone(), remote.view.clone()), input, by, When::Steers);
+        Self { remote: Some(remote), attended, reply_to, ..pending }
     }
 
     /// Whether it can be said in a turn of this kind.

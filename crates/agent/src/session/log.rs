@@ -1,18 +1,23 @@
 //! The events of a session, numbered from 1 without a gap, to be read from any number on by any number of readers.
 //!
-//! The text of deltas is let go once their node is committed: they are read again as parts of the node's text. Of a
-//! long session the oldest events leave first; what they told stands in the tree.
+//! What is held is the turn under way, and what a reader has not read yet; what is older stands in the tree. Deltas
+//! take the bytes of their text and four more, so that any number of them is told again as they came.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use loom::NodeId;
 use tokio::sync::watch;
 
 use crate::event::{EventSink, SessionEvent};
 
-/// Events that are held at most.
-const MAX_EVENTS: usize = 1 << 16;
+/// Bytes that are held at most, of whichever turn; the oldest leave first.
+const MAX_BYTES: usize = 64 << 20;
+/// Bytes of text in one run of deltas: what leaves at once.
+const RUN: usize = 64 << 10;
+/// Bytes an event is reckoned with besides its text.
+const OVERHEAD: usize = 256;
 
 /// An event with its number.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,60 +39,132 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Number of the first event that is held.
-    first: u64,
     held: VecDeque<Held>,
+    /// Number of the next event.
+    next: u64,
+    /// First event of the turn under way.
+    turn: u64,
+    /// Bytes of all that is held.
+    bytes: usize,
+    /// The event each reader reads next.
+    readers: Vec<Weak<AtomicU64>>,
+}
+
+/// Events that are held, the first of which has this number.
+#[derive(Debug)]
+struct Held {
+    n: u64,
+    events: HeldEvents,
 }
 
 #[derive(Debug)]
-enum Held {
-    Whole(SessionEvent),
-    /// A delta whose text is `length` bytes of the committed text.
-    Part {
+enum HeldEvents {
+    One(Box<SessionEvent>),
+    /// Deltas of one node, each of which goes on where the one before it ends.
+    Run {
         node: NodeId,
-        offset: u64,
-        length: usize,
-        text: Arc<str>,
+        /// Of the node's text in bytes; none for thinking.
+        offset: Option<u64>,
+        text: String,
+        /// Where in `text` each of them ends.
+        ends: Vec<u32>,
     },
 }
 
 impl Held {
-    fn event(&self) -> SessionEvent {
-        match self {
-            Self::Whole(event) => event.clone(),
-            Self::Part { node, offset, length, text } => {
-                let from = *offset as usize;
-                let part = text.get(from..from + length).unwrap_or_default();
-                SessionEvent::Delta { node: *node, offset: *offset, text: part.to_owned() }
+    fn bytes(&self) -> usize {
+        match &self.events {
+            HeldEvents::One(event) => OVERHEAD + event.text_bytes(),
+            HeldEvents::Run { text, ends, .. } => OVERHEAD + text.len() + size_of_val(&ends[..]),
+        }
+    }
+
+    /// Number of the event behind it.
+    fn end(&self) -> u64 {
+        match &self.events {
+            HeldEvents::One(_) => self.n + 1,
+            HeldEvents::Run { ends, .. } => self.n + ends.len() as u64,
+        }
+    }
+
+    fn event(&self, number: u64) -> Option<SessionEvent> {
+        match &self.events {
+            HeldEvents::One(event) => Some((**event).clone()),
+            HeldEvents::Run { node, offset, text, ends } => {
+                let place = usize::try_from(number - self.n).ok()?;
+                let from =
+                    place.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
+                let part = text.get(from..*ends.get(place)? as usize)?.to_owned();
+                Some(match offset {
+                    Some(offset) => {
+                        SessionEvent::Delta { node: *node, offset: offset + from as u64, text: part }
+                    }
+                    None => SessionEvent::Thinking { node: *node, text: part },
+                })
             }
+        }
+    }
+
+    /// Takes a delta in that goes on here; else gives it back.
+    fn extend(&mut self, event: SessionEvent) -> Option<SessionEvent> {
+        let (of, at, more) = match &event {
+            SessionEvent::Delta { node, offset, text } => (*node, Some(*offset), text),
+            SessionEvent::Thinking { node, text } => (*node, None, text),
+            _ => return Some(event),
+        };
+        match &mut self.events {
+            HeldEvents::Run { node, offset, text, ends }
+                if *node == of
+                    && text.len() < RUN
+                    && offset.map(|offset| offset + text.len() as u64) == at
+                    && u32::try_from(text.len() + more.len()).is_ok() =>
+            {
+                text.push_str(more);
+                ends.push(text.len() as u32);
+                None
+            }
+            _ => Some(event),
+        }
+    }
+}
+
+impl From<SessionEvent> for HeldEvents {
+    fn from(event: SessionEvent) -> Self {
+        let (node, offset, text) = match event {
+            SessionEvent::Delta { node, offset, text } => (node, Some(offset), text),
+            SessionEvent::Thinking { node, text } => (node, None, text),
+            event => return Self::One(Box::new(event)),
+        };
+        match u32::try_from(text.len()) {
+            Ok(end) => Self::Run { node, offset, text, ends: vec![end] },
+            Err(_) => Self::One(Box::new(match offset {
+                Some(offset) => SessionEvent::Delta { node, offset, text },
+                None => SessionEvent::Thinking { node, text },
+            })),
         }
     }
 }
 
 impl Default for EventLog {
     fn default() -> Self {
-        let state = Mutex::new(State { first: 1, held: VecDeque::new() });
-        Self(Arc::new(Shared { state, next: Mutex::new(Some(watch::Sender::new(1))) }))
+        let state = State { held: VecDeque::new(), next: 1, turn: 1, bytes: 0, readers: Vec::new() };
+        Self(Arc::new(Shared { state: Mutex::new(state), next: Mutex::new(Some(watch::Sender::new(1))) }))
     }
 }
 
 impl EventLog {
     pub(crate) fn push(&self, event: SessionEvent) {
-        let next = {
-            let mut state = self.state();
-            if let SessionEvent::Committed { node, .. } = &event {
-                state.let_go(node.id, &node.text);
-            }
-            state.held.push_back(Held::Whole(event));
-            while state.held.len() > MAX_EVENTS {
-                state.held.pop_front();
-                state.first += 1;
-            }
-            state.next()
-        };
+        let next = self.state().push(event);
         if let Some(sender) = self.sender().as_ref() {
             sender.send_replace(next);
         }
+    }
+
+    /// A turn begins: what was told of earlier ones leaves, unless a reader has yet to read it.
+    pub(crate) fn begin_turn(&self) {
+        let mut state = self.state();
+        state.turn = state.next;
+        state.trim();
     }
 
     /// No event is to come any more: its readers end.
@@ -97,13 +174,23 @@ impl EventLog {
 
     /// Number of the next event.
     pub(crate) fn next_number(&self) -> u64 {
-        self.state().next()
+        self.state().next
+    }
+
+    /// Whether the newest event says that nothing is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state();
+        matches!(state.held.back(), Some(Held { events: HeldEvents::One(event), .. }) if **event == SessionEvent::Idle)
     }
 
     /// The events from a number on, or from the oldest that is held.
     pub fn stream(&self, from: u64) -> EventStream {
         let newer = self.sender().as_ref().map(watch::Sender::subscribe);
-        EventStream { log: self.clone(), next: from.max(1), newer }
+        let mut state = self.state();
+        let next = Arc::new(AtomicU64::new(from.max(state.first())));
+        state.readers.retain(|reader| reader.strong_count() > 0);
+        state.readers.push(Arc::downgrade(&next));
+        EventStream { log: self.clone(), next, newer }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -122,28 +209,50 @@ impl EventSink for EventLog {
 }
 
 impl State {
-    fn next(&self) -> u64 {
-        self.first + self.held.len() as u64
+    /// Number of the first event that is held.
+    fn first(&self) -> u64 {
+        self.held.front().map_or(self.next, |held| held.n)
     }
 
-    /// Lets the text of a node's deltas go, where the committed text has it.
-    fn let_go(&mut self, of: NodeId, text: &str) {
-        let text: Arc<str> = text.into();
-        for held in &mut self.held {
-            if let Held::Whole(SessionEvent::Delta { node, offset, text: part }) = held
-                && *node == of
-                && text.get(*offset as usize..).is_some_and(|rest| rest.starts_with(part.as_str()))
-            {
-                let (offset, length) = (*offset, part.len());
-                *held = Held::Part { node: of, offset, length, text: Arc::clone(&text) };
+    /// Takes an event in. Returns the number of the next one.
+    fn push(&mut self, event: SessionEvent) -> u64 {
+        let before = self.held.back().map_or(0, Held::bytes);
+        let new = match self.held.back_mut() {
+            Some(last) => last.extend(event),
+            None => Some(event),
+        };
+        match new {
+            None => self.bytes += self.held.back().map_or(0, Held::bytes) - before,
+            Some(event) => {
+                let held = Held { n: self.next, events: event.into() };
+                self.bytes += held.bytes();
+                self.held.push_back(held);
             }
+        }
+        self.next += 1;
+        if self.bytes > MAX_BYTES {
+            self.trim();
+        }
+        self.next
+    }
+
+    /// Lets go what is older than the turn under way and was read by every reader; more where there is too much.
+    fn trim(&mut self) {
+        let read =
+            self.readers.iter().filter_map(Weak::upgrade).map(|next| next.load(Ordering::Relaxed)).min();
+        let wanted = read.map_or(self.turn, |read| read.min(self.turn));
+        while let Some(oldest) = self.held.front()
+            && (oldest.end() <= wanted || self.bytes > MAX_BYTES && self.held.len() > 1)
+        {
+            self.bytes -= oldest.bytes();
+            self.held.pop_front();
         }
     }
 
     fn at(&self, number: u64) -> Option<Numbered> {
-        let place = number.max(self.first) - self.first;
-        let held = self.held.get(usize::try_from(place).ok()?)?;
-        Some(Numbered { n: self.first + place, event: held.event() })
+        let n = number.max(self.first());
+        let place = self.held.partition_point(|held| held.end() <= n);
+        Some(Numbered { n, event: self.held.get(place)?.event(n)? })
     }
 }
 
@@ -151,7 +260,7 @@ impl State {
 #[derive(Debug)]
 pub struct EventStream {
     log: EventLog,
-    next: u64,
+    next: Arc<AtomicU64>,
     newer: Option<watch::Receiver<u64>>,
 }
 
@@ -163,72 +272,26 @@ impl EventStream {
                 return Some(found);
             }
             let newer = self.newer.as_mut()?;
-            let wanted = self.next;
+            let wanted = self.next.load(Ordering::Relaxed);
             if newer.wait_for(|next| *next > wanted).await.is_err() {
                 self.newer = None;
             }
         }
     }
 
+    /// Number of the next event.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
     /// The next event, if it is there.
     pub fn next_held(&mut self) -> Option<Numbered> {
-        let found = self.log.state().at(self.next)?;
-        self.next = found.n + 1;
+        let state = self.log.state();
+        let found = state.at(self.next.load(Ordering::Relaxed))?;
+        self.next.store(found.n + 1, Ordering::Relaxed);
         Some(found)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use loom::Finish;
-
-    use super::*;
-    use crate::commit::CommittedNode;
-
-    fn delta(node: NodeId, offset: u64, text: &str) -> SessionEvent {
-        SessionEvent::Delta { node, offset, text: text.to_owned() }
-    }
-
-    fn committed(id: NodeId, text: &str) -> SessionEvent {
-        let node = CommittedNode {
-            id,
-            short_id: "a".to_owned(),
-            text: text.to_owned(),
-            media: Vec::new(),
-            finish: Finish::Stop,
-        };
-        SessionEvent::Committed { node, usage: None }
-    }
-
-    #[tokio::test]
-    async fn events_are_read_from_any_number_as_they_were_also_after_a_commit() {
-        let (log, node) = (EventLog::default(), NodeId::from_bytes([1; 16]));
-        let all = [
-            delta(node, 0, "Grü"),
-            delta(node, 4, "ße"),
-            SessionEvent::Idle,
-            delta(node, 7, "masked away"),
-            committed(node, "Grüße***"),
-        ];
-        all.iter().for_each(|event| log.push(event.clone()));
-        log.close();
-        for from in 0..=6 {
-            let mut stream = log.stream(from);
-            let mut read = Vec::new();
-            while let Some(Numbered { n, event }) = stream.next().await {
-                assert_eq!(event, all[n as usize - 1]);
-                read.push(n);
-            }
-            assert_eq!(read, (from.max(1)..=5).collect::<Vec<_>>());
-        }
-        assert!(matches!(log.state().held[0], Held::Part { .. }), "its text is held once");
-    }
-
-    #[tokio::test]
-    async fn the_oldest_leave_first_and_a_late_reader_begins_with_what_is_held() {
-        let log = EventLog::default();
-        (0..MAX_EVENTS + 10).for_each(|number| log.push(SessionEvent::notice(number.to_string())));
-        let first = log.stream(1).next().await.unwrap();
-        assert_eq!((first.n, first.event), (11, SessionEvent::notice("10")));
-    }
-}
+mod tests;

@@ -40,6 +40,8 @@ pub struct Say {
     /// View of the tree in which it is said.
     pub view: ViewName,
     pub config: Arc<TurnConfig>,
+    /// The position under which it is said: where the tip is elsewhere by then, as a branch. None for the tip.
+    pub reply_to: Option<PositionId>,
     /// Author of what is written for it.
     pub author: Author,
     /// Trust of what is written for it.
@@ -97,14 +99,6 @@ impl TurnInput {
                 .map(|text| loom::content::plain_text(&text.content).into_owned())
                 .unwrap_or_default(),
             Self::Instead { text, .. } => text.clone(),
-        }
-    }
-
-    /// The text, if it is one alone: what another process can be handed.
-    pub(super) fn alone(&self) -> Option<String> {
-        match self {
-            Self::New { texts, media } if texts.len() == 1 && media.is_empty() => Some(self.said()),
-            _ => None,
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
         loop {
             let (stop, cancel) = Cancel::new();
             let Some(first) = inbox.next_turn(|| stop) else { break };
+            log.begin_turn();
             let turn = Turn { runtime, session: &handle.id, inbox: &inbox, log, cancel };
             let mut turn = pin!(turn.run(first, last.clone()));
             last = loop {

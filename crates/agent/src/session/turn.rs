@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use context::{Bootstrap, Strategy};
 use loom::plan::{EditAs, NewText, NewTree};
-use loom::{Author, Digest, Mode, NodeId, Op, Purpose, Refusal, Seq, TreeId, Trust, ViewName};
+use loom::{Author, Block, Digest, Mode, NodeId, Op, Purpose, Refusal, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model, ModelPlace, Params};
 use serde::{Deserialize, Serialize};
 use store::{AttachedWrites, Principal, SessionId, StoreError};
@@ -24,7 +24,7 @@ use crate::event::{SayId, SessionEvent, TurnOutcome};
 use crate::lease::SessionLease;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
-use crate::steering::{HandedOver, RemoteSay, hand_over};
+use crate::steering::{HandedOver, OutgoingSay, hand_over};
 use crate::variant::RequestVariant;
 
 /// Model calls of one turn (spec: agent §1 *Limits*).
@@ -150,7 +150,12 @@ impl Turn<'_> {
         match self.take_session(&first, &config).await {
             Ok(Some(held)) => self.hold(held, first, &config).await,
             Ok(None) => {}
-            Err(error) => self.reject(&first.key, error),
+            Err(error) => {
+                if let TurnInput::New { media, .. } = &first.input {
+                    self.remove_unsaid(media).await;
+                }
+                self.reject(&first.key, error);
+            }
         }
         self.inbox.turn_ends();
         Some(config)
@@ -168,7 +173,7 @@ impl Turn<'_> {
     ) -> Result<Option<SessionLease>, AgentError> {
         self.runtime.require_space()?;
         let (runtime, who) = (self.runtime, &Principal::Owner);
-        let mut waits_since = Instant::now();
+        let (mut waits_since, mut is_stored) = (Instant::now(), false);
         loop {
             let mut busy = match SessionLease::take(runtime, who, self.session, self.cancel.clone()).await {
                 Ok(held) => return Ok(Some(held)),
@@ -177,15 +182,21 @@ impl Turn<'_> {
             };
             if let AgentError::Busy { instance: Some(instance), by } = &busy
                 && *instance != runtime.instance
-                && let (TreeChoice::Current, Some(text)) = (&first.tree, first.input.alone())
+                && let (TreeChoice::Current, TurnInput::New { texts, media }) = (&first.tree, &first.input)
                 && let Some(tree) = runtime.newest_tree(who, self.session).await?
             {
-                let said = RemoteSay {
-                    key: &first.key,
-                    text: &text,
-                    author: &first.author,
-                    trust: first.trust,
-                    attended: first.attended,
+                if !std::mem::replace(&mut is_stored, true) {
+                    // A message names them; whoever takes it in looks whether they are still there.
+                    drop(runtime.keep_blobs(media.clone()).await?);
+                }
+                let Pending { key, reply_to, author, trust, attended, .. } = first;
+                let said = OutgoingSay {
+                    key,
+                    texts,
+                    reply_to: *reply_to,
+                    author: author.clone(),
+                    trust: *trust,
+                    attended: *attended,
                 };
                 let place = (self.session, &first.view, config.identity(tree));
                 let mut stopped = self.cancel.clone();
@@ -289,46 +300,50 @@ impl Turn<'_> {
         tree: TreeId,
         pending: Pending,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
-        let Pending { input, view, author, trust, remote, .. } = pending;
+        let Pending { input, view, reply_to, author, trust, remote, .. } = pending;
         let (runtime, who) = (self.runtime, &Principal::Owner);
-        let (ops, media): (Vec<Op>, Vec<Bytes>) = match input {
+        let (op, media) = match input {
             TurnInput::New { texts, media } => {
                 // Whoever says it is its author; what is sent along may be believed less.
                 let by =
                     |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
-                (texts.into_iter().map(by).map(Op::Append).collect(), media)
+                (Op::Reply { to: reply_to, texts: texts.into_iter().map(by).collect() }, media)
             }
             TurnInput::Instead { of, text } => {
-                (vec![Op::Edit { position: of, text, edit_as: EditAs::Branch }], Vec::new())
+                (Op::Edit { position: of, text, edit_as: EditAs::Branch }, Vec::new())
             }
         };
-        let hold = runtime.keep_blobs(media.clone()).await?;
-        let mut last = Err(Refusal::Empty.into());
-        for op in ops {
-            let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
-            let writer = (who, &author, trust);
-            let applied = match &remote {
-                None => runtime.change_as(writer, tree, &view, op, with).await,
-                Some(remote) => runtime.change_announced(writer, (tree, &view), op, with, remote).await,
-            };
-            last = self.named(held, applied).await;
-            if last.is_err() {
-                break;
+        let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
+        let written = async {
+            match &remote {
+                None => {
+                    let _hold = runtime.keep_blobs(media.clone()).await?;
+                    runtime.change_as((who, &author, trust), tree, &view, op, with).await
+                }
+                Some(remote) => {
+                    let _hold = runtime.hold_blobs(&shown_by(&op)).await?;
+                    runtime.change_announced((who, &author, trust), (tree, &view), op, with, remote).await
+                }
+            }
+        };
+        let applied = self.named(held, written.await).await;
+        if let Err(error) = &applied {
+            match &remote {
+                Some(remote) => remote.reject(error).await,
+                None => self.remove_unsaid(&media).await,
             }
         }
-        drop(hold);
-        if last.is_err() && !media.is_empty() {
-            let all: Vec<Digest> = media.iter().map(|bytes| Digest::of(bytes)).collect();
-            if let Err(error) = runtime.remove_blobs(who, &all).await {
-                tracing::warn!(%error, "what was not said is still there");
-            }
-        }
-        if let (Err(error), Some(remote)) = (&last, remote) {
-            remote.reject(error).await;
-        }
-        let applied = last?;
+        let applied = applied?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(Refusal::Empty)?;
         Ok((node, applied.seq))
+    }
+
+    /// Removes pictures and sounds of what was not said.
+    async fn remove_unsaid(&self, media: &[Bytes]) {
+        let all: Vec<Digest> = media.iter().map(|bytes| Digest::of(bytes)).collect();
+        if let Err(error) = self.runtime.remove_blobs(&Principal::Owner, &all).await {
+            tracing::warn!(%error, "what was not said is still there");
+        }
     }
 
     /// Asks the model once, for all that was written.
@@ -369,6 +384,18 @@ impl Turn<'_> {
             done => done,
         }
     }
+}
+
+/// Pictures and sounds that the texts of an operation show.
+fn shown_by(op: &Op) -> Vec<Digest> {
+    let Op::Reply { texts, .. } = op else { return Vec::new() };
+    let blocks = texts.iter().flat_map(|text| &text.content);
+    blocks
+        .filter_map(|block| match block {
+            Block::Image { blob, .. } | Block::Audio { blob, .. } => Some(*blob),
+            _ => None,
+        })
+        .collect()
 }
 
 fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, AgentError>) -> TurnOutcome {

@@ -2,37 +2,50 @@
 
 use std::time::Duration;
 
-use loom::plan::MAX_NODE_BYTES;
-use loom::{NodeId, TreeId, ViewName};
+use loom::plan::{MAX_NODE_BYTES, NewText};
+use loom::{Author, NodeId, PositionId, TreeId, Trust, ViewName};
 use model::Cancel;
+use store::instance::InstanceId;
 use store::{Lease, Principal, SessionId};
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use super::listener::{is_own, send, socket};
-use super::{Message, RemoteSay, Reply, VERSION};
+use super::attached::Connection;
+use super::listener::{MAX_LINE, line_of, send_line};
+use super::{Follow, MAX_TEXTS, Message, Reply, SteeringRequest};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
 use crate::lease::{SessionLease, instance_of};
 use crate::runtime::Runtime;
 use crate::session::{EventLog, TurnIdentity};
 
-/// How long a process may take to greet. One that does not stands still, or has too much to do.
-const TO_GREET: Duration = Duration::from_secs(2);
-/// How long it may take to read a message.
+/// How long a process may take to read a message.
 const TO_READ: Duration = Duration::from_secs(5);
 /// How often it is looked whether the turn still has its lease, while nothing is heard.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long what was told before the fence was past takes to be read: it is here already.
 const TO_DRAIN: Duration = Duration::from_millis(250);
 
+/// Something said that is handed over. Its pictures and sounds are in the home already.
+#[derive(Debug, Clone)]
+pub struct OutgoingSay<'a> {
+    pub key: &'a SayId,
+    /// The last is what is said, those before it are sent along.
+    pub texts: &'a [NewText],
+    /// The position under which it is said; the tip, if none.
+    pub reply_to: Option<PositionId>,
+    /// Author of what is written for it.
+    pub author: Author,
+    /// Trust of what is written for it.
+    pub trust: Trust,
+    /// Whether somebody here may answer a question.
+    pub attended: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandedOver {
     /// It was answered, and its events are in the log.
     Answered,
-    /// Nobody listens there: nothing was sent. Whoever has the lease stands still, or takes in nothing.
+    /// Nobody listens there, or it is too much for a message: nothing was sent.
     NotHeard,
     /// It was not said and will not be, as that turn has ended: take the lease.
     NotTaken,
@@ -45,7 +58,7 @@ pub enum HandedOver {
     },
 }
 
-/// Hands a text to the process that holds a session, and passes the events of its answer on.
+/// Hands what is said to the process that holds a session, and passes the events of its answer on.
 ///
 /// # Errors
 /// [`AgentError::Refused`] with the other process's reason; as the store says.
@@ -53,10 +66,11 @@ pub async fn hand_over(
     runtime: &Runtime,
     who: &Principal,
     (session, view, identity): (&SessionId, &ViewName, TurnIdentity),
-    RemoteSay { key, text, author, trust, attended }: RemoteSay<'_>,
+    say: OutgoingSay<'_>,
     log: &EventLog,
 ) -> Result<HandedOver, AgentError> {
-    if text.len() as u64 > MAX_NODE_BYTES {
+    let bytes = |text: &NewText| loom::content::plain_text(&text.content).len() as u64;
+    if say.texts.iter().any(|text| bytes(text) > MAX_NODE_BYTES) {
         let why = format!("it is longer than {} MiB", MAX_NODE_BYTES / 1024 / 1024);
         return Err(AgentError::Refused(why));
     }
@@ -66,35 +80,52 @@ pub async fn hand_over(
     let Some(instance) = lease.holder.as_ref().and_then(instance_of) else {
         return Ok(HandedOver::NotTaken);
     };
-    let (near, _) = socket(&runtime.home, instance)?;
-    let greeted =
-        timeout(TO_GREET, async { Link::greeted(UnixStream::connect(near.path()).await.ok()?).await });
-    let Ok(Some((lines, mut write))) = greeted.await else { return Ok(HandedOver::NotHeard) };
     let tree = identity.tree;
     let message = Message {
         session: session.clone(),
         view: view.clone(),
         fence: lease.fence.0,
-        key: key.clone(),
+        key: say.key.clone(),
         identity,
-        text: text.to_owned(),
-        author: author.clone(),
-        trust,
-        attended,
+        reply_to: say.reply_to,
+        texts: say.texts.iter().map(Into::into).collect(),
+        author: say.author,
+        trust: say.trust,
+        attended: say.attended,
     };
-    // Half a message is none: it has no end of line, and is not taken in.
-    if !matches!(timeout(TO_READ, send(&mut write, &message)).await, Ok(Ok(()))) {
+    let line =
+        line_of(&SteeringRequest::Say(Box::new(message))).map_err(|error| AgentError::socket(&error))?;
+    if say.texts.len() > MAX_TEXTS || line.len() as u64 > MAX_LINE {
         return Ok(HandedOver::NotHeard);
     }
-    let mut link = Link { lines, _write: write, key, log, announced: Vec::new() };
+    let Some(mut connection) = Connection::open(&runtime.home, instance).await? else {
+        return Ok(HandedOver::NotHeard);
+    };
+    // Half a message is none: it has no end of line, and is not taken in.
+    if !matches!(timeout(TO_READ, send_line(&mut connection.write, &line)).await, Ok(Ok(()))) {
+        return Ok(HandedOver::NotHeard);
+    }
+    drop(line);
+    let mut link = Link {
+        connection,
+        instance,
+        key: say.key,
+        log,
+        place: None,
+        is_accepted: false,
+        announced: Vec::new(),
+    };
     loop {
-        match timeout(LOOK, link.lines.next_line()).await {
+        match timeout(LOOK, link.connection.lines.next_line()).await {
             Ok(Ok(Some(line))) => match link.heard(&line)? {
                 Some(ended) => return Ok(ended),
                 None => continue,
             },
             // It ended, or it sleeps. What it still may do is decided by the lease.
-            Ok(Ok(None) | Err(_)) => tokio::time::sleep(LOOK / 5).await,
+            Ok(Ok(None) | Err(_)) => {
+                link.resume(runtime, session).await?;
+                tokio::time::sleep(LOOK / 5).await;
+            }
             Err(_) => {}
         }
         if is_past(runtime, who, session, &lease).await? {
@@ -129,32 +160,41 @@ async fn is_past(
 
 /// A connection on which a message went.
 struct Link<'a> {
-    lines: Lines<BufReader<OwnedReadHalf>>,
-    /// Open as long as the answer is waited for.
-    _write: OwnedWriteHalf,
+    connection: Connection,
+    instance: InstanceId,
     key: &'a SayId,
     log: &'a EventLog,
+    /// Task whose events are told, and the number of the next one.
+    place: Option<(u64, u64)>,
+    /// Whether the message is known to be a node.
+    is_accepted: bool,
     /// Nodes the message was about to be, one a try.
     announced: Vec<NodeId>,
 }
 
 impl Link<'_> {
-    /// The two halves of a connection, once the process at its other end has shown that it listens.
-    async fn greeted(stream: UnixStream) -> Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)> {
-        if !is_own(&stream) {
-            return None;
+    /// Goes on hearing where a connection ended, if its process still listens.
+    async fn resume(&mut self, runtime: &Runtime, session: &SessionId) -> Result<(), AgentError> {
+        let Some((task, from)) = self.place else { return Ok(()) };
+        let wish = Follow { session: session.clone(), task: Some(task), from };
+        if let Some(connection) = Connection::following(&runtime.home, self.instance, wish).await? {
+            self.connection = connection;
         }
-        let (read, write) = stream.into_split();
-        let mut lines = BufReader::new(read).lines();
-        let line = lines.next_line().await.ok()??;
-        let ready = matches!(serde_json::from_str(&line), Ok(Reply::Ready { version: VERSION }));
-        ready.then_some((lines, write))
+        Ok(())
     }
 
     /// What a line says of the end, if it says that.
     fn heard(&mut self, line: &str) -> Result<Option<HandedOver>, AgentError> {
         match serde_json::from_str::<Reply>(line) {
             Ok(Reply::Ready { .. } | Reply::Waits) => Ok(None),
+            Ok(Reply::Attached { task, from }) => {
+                self.place.get_or_insert((task, from));
+                Ok(None)
+            }
+            Ok(Reply::Gone) => {
+                self.place = None;
+                Ok(None)
+            }
             Ok(Reply::Keeping { node }) => {
                 self.announced.push(node);
                 Ok(None)
@@ -162,25 +202,35 @@ impl Link<'_> {
             Ok(Reply::Closed) => Ok(Some(HandedOver::NotTaken)),
             Ok(Reply::Differs) => Ok(Some(HandedOver::Differs)),
             Ok(Reply::Refused { why }) => Err(AgentError::Refused(why)),
-            Ok(Reply::Happened { event, .. }) => Ok(self.happened(event)),
+            Ok(Reply::Happened { n, event }) => {
+                if let Some((_, next)) = &mut self.place {
+                    *next = n + 1;
+                }
+                Ok(self.happened(event))
+            }
             Err(error) => Err(AgentError::Refused(format!("not a reply: {error}"))),
         }
     }
 
-    /// Passes an event on as one of this process, in which the text is not another's.
+    /// Passes an event on as one of this process, in which the text is not another's. What is not of its answer is
+    /// not for this process.
     fn happened(&mut self, event: SessionEvent) -> Option<HandedOver> {
         let (event, ended) = match event {
-            SessionEvent::Accepted { node, text, .. } => {
+            SessionEvent::Accepted { say, node, text, .. } if say == *self.key => {
+                self.is_accepted = true;
                 self.announced.push(node);
-                (SessionEvent::Accepted { say: self.key.clone(), node, text, remote: false }, None)
+                (SessionEvent::Accepted { say, node, text, remote: false }, None)
             }
-            SessionEvent::Finished { mut outcome, .. } => {
+            SessionEvent::Finished { says, mut outcome } if says.contains(self.key) => {
                 outcome.elsewhere = true;
                 (SessionEvent::Finished { says: vec![self.key.clone()], outcome }, Some(HandedOver::Answered))
             }
-            SessionEvent::Idle | SessionEvent::Queued { .. } | SessionEvent::Rejected { .. } => {
-                return None;
-            }
+            SessionEvent::Accepted { .. }
+            | SessionEvent::Finished { .. }
+            | SessionEvent::Idle
+            | SessionEvent::Queued { .. }
+            | SessionEvent::Rejected { .. } => return None,
+            _ if !self.is_accepted => return None,
             other => (other, None),
         };
         self.log.push(event);
@@ -194,14 +244,14 @@ impl Link<'_> {
         who: &Principal,
         tree: TreeId,
     ) -> Result<HandedOver, AgentError> {
-        while let Ok(Ok(Some(line))) = timeout(TO_DRAIN, self.lines.next_line()).await {
+        while let Ok(Ok(Some(line))) = timeout(TO_DRAIN, self.connection.lines.next_line()).await {
             if let Some(ended) = self.heard(&line)? {
                 return Ok(ended);
             }
         }
         let announced = self.announced;
         let written = runtime.read(who, tree, move |rows| {
-            for node in announced {
+            for node in announced.into_iter().rev() {
                 if rows.node(node)?.is_some() {
                     return Ok(Some(node));
                 }

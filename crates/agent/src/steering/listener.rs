@@ -9,22 +9,24 @@ use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 use store::home::{Home, HomeDir};
 use store::instance::InstanceId;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Message, RemoteInput, Reply, VERSION};
+use super::{Follow, Message, RemoteInput, Reply, SteeringRequest, VERSION};
 use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::session::{Handle, Numbered, Sessions};
 
 /// Processes that are listened to at once; others wait to be greeted.
 pub const MAX_PEERS: usize = 128;
-/// Longest line that is read, in bytes: a message of 16 MiB, escaped.
-const MAX_LINE: u64 = 64 * 1024 * 1024;
+/// Longest line that is read, in bytes: a message and what is sent along.
+pub(super) const MAX_LINE: u64 = 64 * 1024 * 1024;
 /// How long a process that connected may take to say what it wants.
 const TO_SAY: Duration = Duration::from_secs(10);
 /// How long it may take to read one reply.
@@ -116,43 +118,87 @@ fn is_of(peer: Option<u32>, own: u32) -> bool {
     peer == Some(own)
 }
 
-/// Takes in one message, and tells what becomes of it.
+/// Does what one process asks: takes in a message, or tells events.
 async fn serve(stream: UnixStream, sessions: &Sessions) {
     if !is_own(&stream) {
         return;
     }
     let (read, mut write) = stream.into_split();
-    let mut line = String::new();
+    let (mut read, mut line) = (BufReader::new(read.take(MAX_LINE)), String::new());
     let said = async {
         send(&mut write, &Reply::Ready { version: VERSION }).await?;
-        BufReader::new(read.take(MAX_LINE)).read_line(&mut line).await
+        read.read_line(&mut line).await
     };
     // Whoever connects and says nothing, or goes away, takes nobody's place.
     // A line without its end is half a message: whoever sent it counts it as not sent.
     if !matches!(timeout(TO_SAY, said).await, Ok(Ok(1..))) || !line.ends_with('\n') {
         return;
     }
-    let refused = match serde_json::from_str::<Message>(&line) {
-        Ok(message) => {
-            drop(line);
-            match sessions.get(&message.session) {
-                Some(session) => return follow(write, &session, message).await,
-                None => Reply::Closed,
+    let asked = serde_json::from_str::<SteeringRequest>(&line);
+    drop(line);
+    let refused = match asked {
+        Ok(SteeringRequest::Say(message)) => match (message.problem(), sessions.get(&message.session)) {
+            (Some(why), _) => Reply::Refused { why },
+            (None, Some(session)) => {
+                take(write, &session, *message).await;
+                return;
+            }
+            (None, None) => Reply::Closed,
+        },
+        Ok(SteeringRequest::Follow(Follow { session, task, from })) => {
+            let found = sessions.get(&session);
+            match found.filter(|found| task.is_none_or(|task| found.task_number() == task)) {
+                Some(session) => {
+                    tell(read, write, &session, from).await;
+                    return;
+                }
+                None => Reply::Gone,
             }
         }
         Err(error) => Reply::Refused { why: format!("not a message: {error}") },
     };
-    let _ = timeout(TO_READ, send(&mut write, &refused)).await;
+    let _ = write_reply(&mut write, &refused).await;
+}
+
+/// Tells events from a number on, until nothing is under way or whoever asked is gone. One that does not read is left;
+/// it asks again where it was.
+async fn tell(
+    mut read: impl AsyncRead + Unpin,
+    mut write: OwnedWriteHalf,
+    session: &Handle,
+    from: u64,
+) -> Option<()> {
+    let mut events = session.events(from);
+    let attached = Reply::Attached { task: session.task_number(), from: events.next_number() };
+    write_reply(&mut write, &attached).await?;
+    loop {
+        let Numbered { n, event } = match events.next_held() {
+            Some(found) => found,
+            None if session.is_idle() => return Some(()),
+            None => tokio::select! {
+                event = events.next() => event?,
+                // Nothing more is said on this connection: it has ended.
+                _ = read.read_u8() => return None,
+            },
+        };
+        write_reply(&mut write, &Reply::Happened { n, event }).await?;
+    }
+}
+
+/// None where it is not read in time.
+async fn write_reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Option<()> {
+    timeout(TO_READ, send(write, reply)).await.ok()?.ok()
 }
 
 /// Says a message in its session, and passes on what happens there until it is answered. Whoever said it may be gone
 /// meanwhile: the message is dealt with all the same.
-async fn follow(mut write: OwnedWriteHalf, session: &Handle, message: Message) {
+async fn take(mut write: OwnedWriteHalf, session: &Handle, message: Message) -> Option<()> {
     let (key, mut events) = (message.key.clone(), session.events(session.next_event()));
+    let attached = Reply::Attached { task: session.task_number(), from: events.next_number() };
+    write_reply(&mut write, &attached).await?;
     let (remote, mut replies) = RemoteInput::new(message);
     if !session.take_remote(remote) {
-        let _ = timeout(TO_READ, send(&mut write, &Reply::Closed)).await;
-        return;
+        return write_reply(&mut write, &Reply::Closed).await;
     }
     let (mut accepted, mut replying) = (false, true);
     loop {
@@ -173,7 +219,7 @@ async fn follow(mut write: OwnedWriteHalf, session: &Handle, message: Message) {
                     }
                     (Reply::Happened { n, event }, None)
                 }
-                None => return,
+                None => return None,
             },
         };
         let last = match &reply {
@@ -181,25 +227,29 @@ async fn follow(mut write: OwnedWriteHalf, session: &Handle, message: Message) {
             Reply::Closed | Reply::Differs | Reply::Refused { .. } => true,
             _ => false,
         };
-        if !matches!(timeout(TO_READ, send(&mut write, &reply)).await, Ok(Ok(()))) {
-            return;
-        }
+        write_reply(&mut write, &reply).await?;
         if let Some(written) = written {
             let _ = written.send(());
         }
         if last {
-            return;
+            return Some(());
         }
     }
 }
 
-pub(super) async fn send(
-    to: &mut (impl tokio::io::AsyncWrite + Unpin),
-    value: &impl Serialize,
-) -> std::io::Result<()> {
+pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), value: &impl Serialize) -> std::io::Result<()> {
+    send_line(to, &line_of(value)?).await
+}
+
+/// A value as it is sent.
+pub(super) fn line_of(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
-    to.write_all(&line).await?;
+    Ok(line)
+}
+
+pub(super) async fn send_line(to: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> std::io::Result<()> {
+    to.write_all(line).await?;
     to.flush().await
 }
 

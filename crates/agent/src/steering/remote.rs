@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use loom::{Author, NodeId, Trust, ViewName};
+use loom::plan::NewText;
+use loom::{Author, NodeId, PositionId, Trust, ViewName};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Message, Reply};
@@ -32,7 +33,10 @@ pub(crate) struct RemoteInput {
     pub(crate) fence: u64,
     /// Turns it may be a part of.
     pub(crate) identity: TurnIdentity,
-    pub(crate) text: String,
+    /// The position under which it is said; the tip, if none.
+    pub(crate) reply_to: Option<PositionId>,
+    /// The last is what is said, those before it are sent along.
+    pub(crate) texts: Vec<NewText>,
     pub(crate) author: Author,
     pub(crate) trust: Trust,
     /// Whether somebody there may answer a question.
@@ -44,8 +48,9 @@ impl RemoteInput {
     /// A message, and where what becomes of it is heard.
     pub(super) fn new(message: Message) -> (Self, mpsc::Receiver<Receipt>) {
         let (replies, heard) = mpsc::channel(MAX_REPLIES);
-        let Message { key, view, fence, identity, text, author, trust, attended, .. } = message;
-        (Self { key, view, fence, identity, text, author, trust, attended, replies }, heard)
+        let Message { key, view, fence, identity, reply_to, texts, author, trust, attended, .. } = message;
+        let texts = texts.into_iter().map(Into::into).collect();
+        (Self { key, view, fence, identity, reply_to, texts, author, trust, attended, replies }, heard)
     }
 
     /// Replies without waiting for whoever it is for.
@@ -108,7 +113,8 @@ mod tests {
             fence: 1,
             key: ulid::Ulid::from_bytes([1; 16]).into(),
             identity,
-            text: "hello".to_owned(),
+            reply_to: None,
+            texts: vec![(&NewText::owner("hello", None)).into()],
             author: Author::owner(),
             trust: Trust::Owner,
             attended: false,

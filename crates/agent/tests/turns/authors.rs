@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use drawloom_agent::session::{EventLog, FollowUp, Say, SessionOperation, TurnInput, spawn};
-use drawloom_agent::steering::{HandedOver, hand_over};
+use drawloom_agent::steering::{HandedOver, OutgoingSay, hand_over};
 use drawloom_agent::{SayId, SessionEvent, TurnConfig};
-use loom::{Author, AuthorKind, Trust};
+use loom::plan::NewText;
+use loom::{Author, AuthorKind, Role, Trust};
 use model::Model;
 use store::Principal;
 
-use crate::support::{FIRST, Gated, House, Process, WHO, config, follow_up, remote_say, said, script};
+use crate::handing::outgoing;
+use crate::support::{FIRST, Gated, House, Process, WHO, config, follow_up, said, script};
 
 /// Who asks through a token.
 fn token() -> Principal {
@@ -78,10 +80,8 @@ async fn what_another_process_says_is_by_whoever_said_it_there() {
         let entered = other.enter().await;
         let (by, key, log) = (token().author(), key(&other), EventLog::default());
         let place = (&entered.session, &entered.view, config(&model).identity(entered.tree));
-        let say = drawloom_agent::steering::RemoteSay {
-            trust: Trust::Outside,
-            ..remote_say(&key, "two", &by, false)
-        };
+        let texts = [NewText::owner("two", Some(Role::User))];
+        let say = OutgoingSay { author: by, trust: Trust::Outside, ..outgoing(&key, &texts) };
         let mut heard = log.stream(1);
         let handing = hand_over(&other.runtime, &WHO, place, say, &log);
         let letting_go = async {

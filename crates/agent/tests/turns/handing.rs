@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use drawloom_agent::questions::Decision;
 use drawloom_agent::session::{EventLog, TurnIdentity};
-use drawloom_agent::steering::{HandedOver, hand_over};
+use drawloom_agent::steering::{HandedOver, OutgoingSay, hand_over};
 use drawloom_agent::{
     AgentError, Budget, LEASE, OpenedSession, SayId, SessionEvent, SpendLimiter, TurnConfig,
 };
 use loom::plan::NewText;
-use loom::{Author, NodeId, Op, Role};
+use loom::{Author, NodeId, Op, Role, Trust};
 use model::{Cancel, Money};
 use serde_json::{Value, json};
 use store::home::HomeDir;
 use store::{AttachedWrites, Fence, LeaseOwner};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Gated, House, Process, WHO, config, remote_say, script};
+use crate::support::{Gated, House, Process, WHO, config, script};
 
 const PAST: i64 = LEASE.as_millis() as i64 + 1;
 
@@ -118,8 +118,8 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
                 let key: SayId = runtime.new_id().unwrap();
                 let log = EventLog::default();
                 let place = (&entered.session, &entered.view, mine);
-                hand_over(&runtime, &WHO, place, remote_say(&key, "two?", &Author::owner(), false), &log)
-                    .await
+                let texts = [NewText::owner("two?", Some(Role::User))];
+                hand_over(&runtime, &WHO, place, outgoing(&key, &texts), &log).await
             }
         });
         while !matches!(events.next().await.unwrap().event, SessionEvent::Queued { .. }) {}
@@ -157,8 +157,9 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
                 async move {
                     let key: SayId = runtime.new_id().unwrap();
                     let place = (&entered.session, &entered.view, mine);
-                    hand_over(&runtime, &WHO, place, remote_say(&key, "two?", &Author::owner(), true), &log)
-                        .await
+                    let texts = [NewText::owner("two?", Some(Role::User))];
+                    let say = OutgoingSay { attended: true, ..outgoing(&key, &texts) };
+                    hand_over(&runtime, &WHO, place, say, &log).await
                 }
             });
             while !matches!(session.next().await.unwrap().event, SessionEvent::Queued { .. }) {}
@@ -290,11 +291,13 @@ impl Said {
         let (model, _) = Gated::gated();
         let key: SayId = owner.runtime.new_id().unwrap();
         let message = json!({
-            "session": entered.session, "view": entered.view, "fence": lease.fence.0, "key": key,
-            "identity": config(&model).identity(entered.tree), "text": text,
+            "ask": "say", "session": entered.session, "view": entered.view, "fence": lease.fence.0, "key": key,
+            "identity": config(&model).identity(entered.tree),
+            "texts": [{"content": [{"type": "text", "text": text}], "trust": "owner"}],
             "author": Author::owner(), "trust": "owner",
         });
         said.0.get_mut().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        said.hears("attached").await;
         said.hears("waits").await;
         said
     }
@@ -328,25 +331,24 @@ async fn handed_as(
 ) -> Result<HandedOver, AgentError> {
     let key: SayId = process.runtime.new_id().unwrap();
     let place = (&entered.session, &entered.view, identity);
-    hand_over(
-        &process.runtime,
-        &WHO,
-        place,
-        remote_say(&key, text, &Author::owner(), false),
-        &EventLog::default(),
-    )
-    .await
+    let texts = [NewText::owner(text, Some(Role::User))];
+    hand_over(&process.runtime, &WHO, place, outgoing(&key, &texts), &EventLog::default()).await
+}
+
+/// Something that is said alone.
+pub(crate) fn outgoing<'a>(key: &'a SayId, texts: &'a [NewText]) -> OutgoingSay<'a> {
+    OutgoingSay { key, texts, reply_to: None, author: Author::owner(), trust: Trust::Owner, attended: false }
 }
 
 /// A process that holds the session and whose side of the protocol the test plays.
-struct Fake {
+pub(crate) struct Fake {
     process: Process,
-    entered: OpenedSession,
+    pub(crate) entered: OpenedSession,
     fence: Fence,
 }
 
 impl Fake {
-    async fn new(house: &House, other: &Process) -> Self {
+    pub(crate) async fn new(house: &House, other: &Process) -> Self {
         let process = house.process("chat");
         let entered = other.enter().await;
         let holder = LeaseOwner::new(format!("{}/1", process.runtime.instance));
@@ -355,7 +357,7 @@ impl Fake {
         Self { process, entered, fence }
     }
 
-    fn bind(&self) -> UnixListener {
+    pub(crate) fn bind(&self) -> UnixListener {
         let run: PathBuf = self.process.runtime.home.dir(HomeDir::Run).unwrap();
         UnixListener::bind(run.join(format!("{}.sock", self.process.runtime.instance))).unwrap()
     }
@@ -371,14 +373,14 @@ impl Fake {
     /// Dies once it has played its part, which was to hear `hello` for its turn.
     async fn dies_after(self, _: &Process, played: std::thread::JoinHandle<Value>) {
         let message = tokio::task::spawn_blocking(move || played.join().unwrap()).await.unwrap();
-        assert_eq!(message["text"], "hello");
+        assert_eq!(message["texts"][0]["content"][0]["text"], "hello");
         assert_eq!(message["fence"], self.fence.0);
         self.process.die();
     }
 }
 
 /// Greets whoever connects, and reads what they say.
-fn take(listener: &UnixListener) -> (UnixStream, Value) {
+pub(crate) fn take(listener: &UnixListener) -> (UnixStream, Value) {
     let (mut stream, _) = listener.accept().unwrap();
     tell(&mut stream, &json!({"reply": "ready", "version": 3}));
     let mut line = String::new();
@@ -386,6 +388,6 @@ fn take(listener: &UnixListener) -> (UnixStream, Value) {
     (stream, serde_json::from_str(&line).unwrap())
 }
 
-fn tell(stream: &mut UnixStream, reply: &Value) {
+pub(crate) fn tell(stream: &mut UnixStream, reply: &Value) {
     stream.write_all(format!("{reply}\n").as_bytes()).unwrap();
 }

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drawloom_agent::questions::{Decision, QuestionId};
-use drawloom_agent::session::{FollowUp, Handle, Numbered, SessionOperation, TreeChoice, TurnInput, spawn};
+use drawloom_agent::session::{
+    EventStream, FollowUp, Handle, Numbered, SessionOperation, TreeChoice, TurnInput, spawn,
+};
+use drawloom_agent::steering::{AttachedEvents, attach};
 use drawloom_agent::{Budget, SayId, SessionEvent, SpendLimiter};
 use loom::{Finish, NodeId, Role};
 use model::{Model, Money};
@@ -35,8 +38,13 @@ enum Step {
     GoOn,
     /// Everything that can be done is.
     Settle,
-    /// A client comes, and reads from a number on.
-    Connect(u64),
+    /// A client comes, here or over the socket, and reads from a number on.
+    Connect {
+        from: u64,
+        is_remote: bool,
+    },
+    /// A client goes away, and comes again where it was.
+    Reconnect(usize),
     /// The process is gone, and another one goes on.
     Kill,
 }
@@ -52,7 +60,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any::<(bool, bool)>().prop_map(|(yes, elsewhere)| Step::Answer { yes, elsewhere }),
         6 => Just(Step::GoOn),
         3 => Just(Step::Settle),
-        2 => (0_u64..40).prop_map(Step::Connect),
+        3 => (0_u64..40, any::<bool>()).prop_map(|(from, is_remote)| Step::Connect { from, is_remote }),
+        3 => any::<usize>().prop_map(Step::Reconnect),
         1 => Just(Step::Kill),
     ]
 }
@@ -105,10 +114,110 @@ impl Seen {
     }
 }
 
+/// Events of a task from somewhere on, as one connection tells them.
+enum Source {
+    Here(EventStream),
+    Remote(Box<AttachedEvents>),
+    /// Nothing was under way.
+    Nowhere,
+}
+
+/// A client of a task, which comes and goes.
+struct Client {
+    is_remote: bool,
+    /// Number of the event it wants next, and its task once it is known.
+    next: u64,
+    task: Option<u64>,
+    source: Source,
+    /// What it heard, a connection each.
+    heard: Vec<Vec<Numbered>>,
+}
+
+impl Client {
+    fn new(from: u64, is_remote: bool) -> Self {
+        Self { is_remote, next: from.max(1), task: None, source: Source::Nowhere, heard: Vec::new() }
+    }
+
+    /// Comes, and is told where its events begin: no later than those of the generation under way.
+    async fn connect(&mut self, rig: &Rig<'_>) {
+        self.heard.push(Vec::new());
+        let runtime = &rig.process.runtime;
+        self.source = if self.is_remote {
+            match attach(runtime, &WHO, rig.session.id(), (self.task, self.next)).await.unwrap() {
+                None => Source::Nowhere,
+                Some(events) => {
+                    self.task = Some(events.task());
+                    // What happened until now stands in the record.
+                    let began = began(&rig.recorded).unwrap_or(u64::MAX);
+                    let is_whole =
+                        events.from() <= began.max(self.next) || events.from() > rig.recorded.len() as u64;
+                    assert!(is_whole, "{} of {} on: {:?}", events.from(), self.next, rig.recorded);
+                    Source::Remote(Box::new(events))
+                }
+            }
+        } else {
+            Source::Here(rig.session.events(self.next))
+        };
+        if let Source::Here(_) = self.source {
+            self.read();
+            let first = self.heard.last().and_then(|heard| heard.first()).map(|first| first.n);
+            if let (Some(first), Some(began)) = (first, began(&rig.recorded)) {
+                assert!(first <= began.max(self.next), "{first}, not {}: {:?}", self.next, rig.recorded);
+            }
+        }
+    }
+
+    /// Reads what is there, in this process.
+    fn read(&mut self) {
+        if let (Source::Here(events), Some(heard)) = (&mut self.source, self.heard.last_mut()) {
+            heard.extend(std::iter::from_fn(|| events.next_held()));
+            self.next = heard.last().map_or(self.next, |last| last.n + 1);
+        }
+    }
+
+    /// Reads at least up to a number, or to the end.
+    async fn read_to(&mut self, end: u64) {
+        self.read();
+        while self.next < end
+            && let Source::Remote(events) = &mut self.source
+            && let Some(event) = events.next().await
+        {
+            self.next = event.n + 1;
+            self.heard.last_mut().unwrap().push(event);
+        }
+    }
+
+    /// It heard what happened: on each connection all of it, once and in order.
+    fn check(&self, recorded: &[Numbered]) {
+        for heard in self.heard.iter().filter(|heard| !heard.is_empty()) {
+            let first = heard[0].n as usize - 1;
+            assert_eq!(heard[..], recorded[first..first + heard.len()], "remote: {}", self.is_remote);
+        }
+        let numbers: Vec<u64> = self.heard.iter().flatten().map(|heard| heard.n).collect();
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    }
+}
+
+/// Where the generation under way began to be told: with the text it answers. None where nothing is under way.
+fn began(recorded: &[Numbered]) -> Option<u64> {
+    let started = recorded.iter().rposition(|event| matches!(event.event, SessionEvent::Started { .. }))?;
+    let is_over = |event: &Numbered| matches!(event.event, SessionEvent::Finished { .. });
+    if recorded[started..].iter().any(is_over) {
+        return None;
+    }
+    let accepted =
+        recorded[..started].iter().rposition(|event| matches!(event.event, SessionEvent::Accepted { .. }));
+    accepted.map(|place| recorded[place].n)
+}
+
 /// A session under test, with what was said to it.
 struct Rig<'a> {
     process: &'a Process,
     session: Handle,
+    /// All events since its beginning, by one who reads along.
+    recorder: EventStream,
+    recorded: Vec<Numbered>,
+    clients: Vec<Client>,
     model: Arc<dyn Model>,
     requests: UnboundedReceiver<Asked>,
     waiting: Option<Asked>,
@@ -121,7 +230,30 @@ impl<'a> Rig<'a> {
     async fn new(process: &'a Process, is_dear: bool) -> Self {
         let (model, requests) = if is_dear { Gated::dear() } else { Gated::gated() };
         let session = spawn(&process.runtime, &process.enter().await.session);
-        Self { process, session, model, requests, waiting: None, said: Vec::new(), is_dear }
+        let (recorder, recorded, clients) = (session.events(1), Vec::new(), Vec::new());
+        let (waiting, said) = (None, Vec::new());
+        Self { process, session, recorder, recorded, clients, model, requests, waiting, said, is_dear }
+    }
+
+    /// Those who read along here do.
+    fn record(&mut self) {
+        self.recorded.extend(std::iter::from_fn(|| self.recorder.next_held()));
+        self.clients.iter_mut().for_each(Client::read);
+    }
+
+    /// Everybody has heard all that happens.
+    async fn hears_out(mut self) -> Self {
+        while let Some(event) = self.recorder.next().await {
+            self.recorded.push(event);
+        }
+        let mut clients = std::mem::take(&mut self.clients);
+        for client in &mut clients {
+            client.read_to(u64::MAX).await;
+            client.check(&self.recorded);
+        }
+        let numbers: Vec<u64> = self.recorded.iter().map(|numbered| numbered.n).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+        self
     }
 
     /// Answers the question that stands, if one does.
@@ -182,8 +314,21 @@ impl<'a> Rig<'a> {
                     tokio::task::yield_now().await;
                 }
             }
-            Step::Steer | Step::Queue | Step::Connect(_) | Step::Kill => {}
+            Step::Connect { from, is_remote } => {
+                let mut client = Client::new(from, is_remote);
+                client.connect(self).await;
+                self.clients.push(client);
+            }
+            Step::Reconnect(which) if !self.clients.is_empty() => {
+                let mut client = self.clients.swap_remove(which % self.clients.len());
+                client.read_to(self.recorded.len() as u64 + 1).await;
+                client.source = Source::Nowhere;
+                client.connect(self).await;
+                self.clients.push(client);
+            }
+            Step::Steer | Step::Queue | Step::Reconnect(_) | Step::Kill => {}
         }
+        self.record();
     }
 
     /// Lets the model go on where it waits.
@@ -200,33 +345,19 @@ impl<'a> Rig<'a> {
             said.iter().any(|(key, _)| !seen.finished.contains(key) && !seen.rejected.contains(key))
         };
         let began = std::time::Instant::now();
-        while open(&Seen::of(&all(&self.session)), &self.said) {
-            assert!(began.elapsed().as_secs() < 30, "it hangs: {:?}", all(&self.session));
+        while open(&Seen::of(&self.recorded), &self.said) {
+            assert!(began.elapsed().as_secs() < 30, "it hangs: {:?}", self.recorded);
             self.go_on();
             if self.is_dear {
                 self.answer(Decision::Approved, false).await;
             }
             tokio::task::yield_now().await;
+            self.record();
         }
         self.waiting.take();
         self.session.close().await;
-        (all(&self.session), self.said)
-    }
-}
-
-fn all(session: &Handle) -> Vec<Numbered> {
-    let mut stream = session.events(1);
-    std::iter::from_fn(|| stream.next_held()).collect()
-}
-
-/// The events of a task hold together: gapless, each once, the same from any number.
-fn check_events(session: &Handle, events: &[Numbered], froms: &[u64]) {
-    let numbers: Vec<u64> = events.iter().map(|numbered| numbered.n).collect();
-    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
-    for from in froms {
-        let mut stream = session.events(*from);
-        let again: Vec<Numbered> = std::iter::from_fn(|| stream.next_held()).collect();
-        assert_eq!(again, events[(from.max(&1) - 1).min(events.len() as u64) as usize..], "from {from}");
+        let Self { recorded, said, .. } = self.hears_out().await;
+        (recorded, said)
     }
 }
 
@@ -317,32 +448,27 @@ async fn play(is_dear: bool, steps: &[Step]) {
     let mut process = Box::new(process(&house));
     let mut numbered = steps.iter().copied().enumerate();
     loop {
-        let (mut froms, mut is_killed) = (vec![0, 1], false);
+        let mut is_killed = false;
+        let listener = process.listen();
         let mut rig = Rig::new(&process, is_dear).await;
         for (number, step) in numbered.by_ref() {
-            match step {
-                Step::Kill => {
-                    is_killed = true;
-                    break;
-                }
-                Step::Connect(from) => froms.push(from),
-                step => rig.does(number, step).await,
+            if let Step::Kill = step {
+                is_killed = true;
+                break;
             }
+            rig.does(number, step).await;
         }
-        let session = rig.session.clone();
         let events = if is_killed {
-            said.extend(rig.said.iter().cloned());
-            session.abort();
-            let mut stream = session.events(session.next_event());
-            while stream.next().await.is_some() {}
-            drop(rig);
-            all(&session)
+            rig.session.abort();
+            let Rig { recorded, said: all_said, .. } = rig.hears_out().await;
+            said.extend(all_said);
+            recorded
         } else {
             let (events, all_said) = rig.ends().await;
             said.extend(all_said);
             events
         };
-        check_events(&session, &events, &froms);
+        drop(listener);
         tasks.push(Seen::of(&events));
         if !is_killed {
             break;
@@ -364,8 +490,7 @@ async fn play(is_dear: bool, steps: &[Step]) {
 #[test]
 fn a_session_does_what_a_plain_model_of_it_does_whatever_the_schedule() {
     let mut runner = TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runner
         .run(&(any::<bool>(), prop::collection::vec(step(), 1..24)), |(is_dear, steps)| {
             runtime.block_on(play(is_dear, &steps));

@@ -9,7 +9,7 @@ use context::{Bootstrap, Zone};
 use drawloom_agent::session::{
     EventStream, FollowUp, Handle, Name, Say, SessionOperation, TreeChoice, TurnInput, spawn,
 };
-use drawloom_agent::steering::{Listener, RemoteSay};
+use drawloom_agent::steering::Listener;
 use drawloom_agent::{
     AgentError, Chosen, CommittedNode, OpenedSession, Runtime, SayId, SessionEvent, TurnConfig, TurnOutcome,
 };
@@ -181,6 +181,7 @@ pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say
         tree: TreeChoice::Current,
         view: loom::ViewName::default(),
         config,
+        reply_to: None,
         author: Author::owner(),
         trust: Trust::Owner,
         attended: false,
@@ -191,16 +192,6 @@ pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say
 pub(crate) fn follow_up(key: SayId, text: &str) -> FollowUp {
     let (view, text) = (loom::ViewName::default(), text.to_owned());
     FollowUp { key, text, view, author: Author::owner(), trust: Trust::Owner }
-}
-
-/// What the owner says to a session that another process has.
-pub(crate) fn remote_say<'a>(
-    key: &'a SayId,
-    text: &'a str,
-    author: &'a Author,
-    attended: bool,
-) -> RemoteSay<'a> {
-    RemoteSay { key, text, author, trust: Trust::Owner, attended }
 }
 
 /// How a model is asked here.

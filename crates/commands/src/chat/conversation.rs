@@ -114,7 +114,7 @@ impl Conversation {
     }
 
     /// Where the session stood before anything was begun anew.
-    pub(super) async fn entered_before(
+    pub(crate) async fn entered_before(
         &self,
         app: &App,
         asker: &Asker,

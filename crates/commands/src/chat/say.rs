@@ -151,6 +151,7 @@ impl Conversation {
             tree,
             view: self.view.clone(),
             config: Arc::new(config),
+            reply_to: None,
             author: asker.author.clone(),
             trust: asker.trust,
             attended: app.frontend.is_attended(),

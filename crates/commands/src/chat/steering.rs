@@ -1,7 +1,7 @@
 //! What is typed while a turn runs (spec: agent §1 *Steering*).
 //!
-//! A text joins the turn at its next model call, `/queue TEXT` is said once the turn is done, `/stop` stops it; other
-//! commands wait until the turn is done. What waits and was not queued is not overtaken by what is typed behind it.
+//! A text joins the turn at its next model call, `/queue TEXT` is said once the turn is done, `/stop` stops it,
+//! `/approve` and `/deny` answer what it asks; other commands wait until the turn is done. What waits and was not queued is not overtaken by what is typed behind it.
 
 use agent::SayId;
 use agent::session::{FollowUp, Handle, SessionOperation};
@@ -33,6 +33,8 @@ pub enum Steered {
     Waits(String),
     /// The turn is to be stopped.
     Stop,
+    /// A question of running work is answered.
+    Answered,
 }
 
 impl Steering {
@@ -57,6 +59,11 @@ impl Steering {
             SlashCommand::Stop => {
                 self.stop().await;
                 Steered::Stop
+            }
+            // Before the turn goes on, which waits for it.
+            command @ (SlashCommand::Approve { .. } | SlashCommand::Deny { .. }) => {
+                app.answer(asker, self.session.as_ref().map(Handle::id), command).await?;
+                Steered::Answered
             }
             SlashCommand::Queue { text } => {
                 let text = app.masked(&text);

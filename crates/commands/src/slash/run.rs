@@ -1,9 +1,11 @@
 //! What slash commands do. None but `/edit` asks a model.
 
 use loom::{Op, TreeId, ViewName};
+use store::SessionId;
 
 use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
+use crate::args::approvals::{Approve, Deny};
 use crate::args::think::Think;
 use crate::args::tree::{Compact, StepArgs, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
@@ -15,7 +17,7 @@ use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, SessionS
 use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::table::Command;
-use crate::{contexts, tree};
+use crate::{approvals, contexts, tree};
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,11 +106,47 @@ impl App {
             SlashCommand::Export { format, file } => {
                 export::export(self, asker, conversation, format, file).await?
             }
+            command @ (SlashCommand::Approve { .. } | SlashCommand::Deny { .. }) => {
+                let session = conversation.entered_before(self, asker).await?.map(|entered| entered.session);
+                self.answer(asker, session.as_ref(), command).await?
+            }
             SlashCommand::Queue { text } => return Ok(Slashed::Queue(self.masked(&text))),
             SlashCommand::Stop => return Ok(Slashed::Stop),
             SlashCommand::Quit => return Ok(Slashed::Quit),
         };
         Ok(Slashed::Done(Box::new(outcome)))
+    }
+}
+
+impl App {
+    /// Runs `/approve` or `/deny`: the command of that name, for the question that is meant.
+    pub(crate) async fn answer(
+        &self,
+        asker: &Asker,
+        session: Option<&SessionId>,
+        command: SlashCommand,
+    ) -> Result<CommandOutcome, CommandError> {
+        let command = match command {
+            SlashCommand::Approve { id: Some(id) } => Command::Approve(Approve { id, answer: None }),
+            SlashCommand::Approve { id: None } => {
+                let id = approvals::only_one(self, asker, session).await?;
+                Command::Approve(Approve { id, answer: None })
+            }
+            SlashCommand::Deny { id_and_reason: said } => {
+                let (first, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
+                let (id, reason) = if approvals::is_named(self, asker, first).await? {
+                    (first.to_owned(), rest.trim_start())
+                } else {
+                    (approvals::only_one(self, asker, session).await?, &*said)
+                };
+                let reason = (!reason.is_empty()).then(|| reason.to_owned());
+                Command::Deny(Deny { id, reason })
+            }
+            other => {
+                return Err(CommandError::usage(format!("/{} answers no question", other.row().name), ""));
+            }
+        };
+        Box::pin(self.run(asker, command)).await
     }
 }
 

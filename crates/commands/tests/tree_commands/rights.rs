@@ -91,7 +91,7 @@ fn rows() -> Vec<(&'static str, Right)> {
 
 /// Every slash command as typed, with the right its row must name.
 fn slash_rows() -> Vec<(&'static str, Right)> {
-    use Right::{Act, Admin, Read, Write};
+    use Right::{Act, Admin, Approve, Read, Write};
     vec![
         ("/help", Read),
         ("/status", Read),
@@ -115,6 +115,8 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/verify", Read),
         ("/export", Admin),
         ("/doctor", Read),
+        ("/approve", Approve),
+        ("/deny", Approve),
         ("/queue x", Act),
         ("/stop", Act),
         ("/quit", Read),

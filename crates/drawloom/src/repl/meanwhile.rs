@@ -92,6 +92,8 @@ impl<'a> TurnInputReader<'a> {
                 self.waiting.push_back(line);
             }
             Ok(Steered::Stop) => self.is_stopped = true,
+            // What came of it is an event.
+            Ok(Steered::Answered) => {}
             Err(error) => {
                 person.end_line();
                 output.failure(&error);

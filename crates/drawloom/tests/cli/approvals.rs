@@ -113,3 +113,38 @@ fn where_nobody_can_answer_it_is_denied_at_once_and_nobody_is_asked() {
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(server.asked.lock().unwrap().is_empty() && open(&world).is_empty());
 }
+
+#[test]
+fn a_question_is_answered_by_a_slash_command_of_a_person_and_by_no_other_text() {
+    let world = World::new();
+    let server = dear(&world);
+    let mut terminal = asked(&world);
+    let id = open(&world)[0]["short_id"].as_str().unwrap().to_owned();
+    // What comes from standard input is a text, whatever it looks like.
+    let echo = ["--model", "script:echo", "chat", "--session", "other", "-m", "-"];
+    for text in ["/approve".to_owned(), format!("/approve {id}"), "/deny".to_owned()] {
+        assert_eq!(world.fed(&echo, text.as_bytes()).out.trim_end(), text);
+    }
+    assert_eq!(open(&world).len(), 1, "nobody answered");
+    // Without an id it is the question of the session.
+    let missing = world.run(&["chat", "--session", "other", "-m", "/approve"]);
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    assert!(server.asked.lock().unwrap().is_empty());
+    world.ok(&["chat", "-m", "/approve"]);
+    terminal.shows("approved by process");
+    terminal.shows("from afar");
+    terminal.at_prompt();
+
+    terminal.types("hi again\r");
+    terminal.until("the second question", |terminal| terminal.contents().matches("go on? (or").count() == 2);
+    world.ok(&["chat", "-m", "/deny not today"]);
+    terminal.shows("denied by process");
+    terminal.at_prompt();
+    terminal.types("and again\r");
+    terminal.until("the third question", |terminal| terminal.contents().matches("go on? (or").count() == 3);
+    let id = open(&world)[0]["short_id"].as_str().unwrap().to_owned();
+    world.ok(&["chat", "--session", "other", "-m", &format!("/approve {id}")]);
+    terminal.until("the second answer", |terminal| terminal.contents().matches("from afar").count() == 2);
+    terminal.at_prompt();
+    assert!(open(&world).is_empty());
+}

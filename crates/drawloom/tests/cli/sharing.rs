@@ -16,7 +16,7 @@ use crate::world::{Run, World, piped};
 const SOON: Duration = Duration::from_secs(30);
 
 /// A process that is ended with the test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -25,7 +25,7 @@ impl Drop for Running {
     }
 }
 
-fn script(world: &World, lines: &[Value]) -> String {
+pub(crate) fn script(world: &World, lines: &[Value]) -> String {
     let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
     let file = world.path("script.jsonl");
     std::fs::write(&file, lines.join("\n")).unwrap();
@@ -33,13 +33,13 @@ fn script(world: &World, lines: &[Value]) -> String {
 }
 
 /// An answer of words, one every 20 ms.
-fn slowly(words: usize) -> Value {
+pub(crate) fn slowly(words: usize) -> Value {
     let deltas: Vec<String> = (0..words).map(|number| format!("w{number} ")).collect();
     json!({"deltas": deltas, "delta_delay_ms": 20})
 }
 
 /// Waits until an answer comes in some process.
-fn until_streaming(world: &World) {
+pub(crate) fn until_streaming(world: &World) {
     let began = Instant::now();
     let spool = world.home().join("spool");
     while !spool.read_dir().is_ok_and(|mut found| found.next().is_some()) {

@@ -8,7 +8,7 @@ use crate::id::{NodeId, PositionId};
 use crate::node::{Node, Role};
 use crate::operation::OpKind;
 use crate::plan::builder::{NewNode, PlanBuilder};
-use crate::plan::{DraftChange, MAX_NODE_BYTES, NewText, PlanError, Refusal, change};
+use crate::plan::{DraftChange, MAX_NODE_BYTES, NewText, PlanError, Refusal, change, travel};
 use crate::position::PositionKind;
 use crate::read_set::ReadKey;
 use crate::tree::Mode;
@@ -104,10 +104,31 @@ pub(super) fn unchanged(builder: &PlanBuilder<'_, '_>, draft: &Draft) -> Result<
     }
 }
 
-/// Commits, then adds a node under the tip.
-pub(super) fn append(builder: &mut PlanBuilder<'_, '_>, text: &NewText) -> Result<(), PlanError> {
+/// Commits, then adds texts under a position (the tip, if none), each below the one before it.
+pub(super) fn append(
+    builder: &mut PlanBuilder<'_, '_>,
+    to: Option<PositionId>,
+    texts: &[NewText],
+) -> Result<(), PlanError> {
+    if texts.is_empty() {
+        return Err(Refusal::Empty.into());
+    }
+    if let Some(to) = to {
+        if builder.position(to)?.kind != PositionKind::Path {
+            return Err(Refusal::OffPath(to).into());
+        }
+        travel::visible(builder, to)?;
+    }
     commit(builder)?;
-    grow(builder, text)?;
+    if let Some(to) = to
+        && builder.tip()? != to
+    {
+        travel::leave(builder, to)?;
+        builder.set_tip(to)?;
+    }
+    for text in texts {
+        grow(builder, text)?;
+    }
     builder.rename(OpKind::Commit);
     Ok(())
 }

@@ -11,7 +11,9 @@ use crate::error::StoreError;
 use crate::event::EventKind;
 use crate::fence::{Claim, Fence, LeaseOwner, end_of};
 use crate::principal::Principal;
-use crate::question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
+use crate::question::{
+    Decision, MAX_OPEN_QUESTIONS, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId,
+};
 use crate::session::SessionId;
 
 /// How long answered questions are kept, in ms: 30 days.
@@ -57,6 +59,17 @@ pub(crate) fn ask(db: &Db<'_>, who: &Principal, new: &NewQuestion) -> Result<Que
     let tree = find_mut(db, who, new.tree)?;
     check_guards(db, who, &new.guards)?;
     let now = db.now()?;
+    // Those of a tree without a session are counted by themselves.
+    let open = db.one(
+        "SELECT count(*) FROM questions q JOIN trees t ON t.pk = q.tree
+         WHERE (t.pk = ?1 OR t.session = (SELECT session FROM trees WHERE pk = ?1))
+         AND q.decision IS NULL AND q.expires > ?2",
+        [tree.key.0, now.0],
+        |row| unsigned(row, 0),
+    )?;
+    if open.is_some_and(|open| open >= MAX_OPEN_QUESTIONS) {
+        return Err(StoreError::TooManyQuestions { limit: MAX_OPEN_QUESTIONS });
+    }
     db.run(
         "INSERT INTO questions (id, tree, kind, asker, payload, answers, created, expires, owner, fence)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",

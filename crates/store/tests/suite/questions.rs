@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use loom::{Millis, Mode};
 use store::{
-    Claim, Decision, EventKind, Fence, Guard, LeaseOwner, NewAnswer, NewQuestion, Principal, QuestionId,
-    Scope, StoreError,
+    Claim, Decision, EventKind, Fence, Guard, LeaseOwner, MAX_OPEN_QUESTIONS, NewAnswer, NewQuestion,
+    Principal, QuestionId, Scope, StoreError,
 };
 
 use super::both::each;
@@ -149,6 +149,27 @@ fn work_that_lost_its_lease_asks_nothing_and_others_do_not_see_the_question() {
         assert_eq!(store.open_questions(&reader).await.unwrap().len(), 1);
         let answered = store.answer_question(&reader, asked.id, answer(Decision::Approved, "t")).await;
         assert!(matches!(answered, Err(StoreError::Denied(_))));
+    });
+}
+
+#[test]
+fn of_one_session_twenty_questions_stand_and_the_next_is_not_asked() {
+    each(|home| async move {
+        let store = &home.store;
+        let [page, other] = [home.create(Mode::Dialogue, "").await, home.create(Mode::Dialogue, "").await];
+        let mut asked = Vec::new();
+        for _ in 0..MAX_OPEN_QUESTIONS {
+            asked.push(store.ask(OWNER, question(&page, TEN_MINUTES)).await.unwrap());
+        }
+        let refused = store.ask(OWNER, question(&page, TEN_MINUTES)).await;
+        assert!(matches!(refused, Err(StoreError::TooManyQuestions { limit: MAX_OPEN_QUESTIONS })));
+        assert_eq!(store.open_questions(OWNER).await.unwrap().len() as u64, MAX_OPEN_QUESTIONS);
+        store.ask(OWNER, question(&other, TEN_MINUTES)).await.unwrap();
+        store.answer_question(OWNER, asked[7].id, answer(Decision::Denied, "a")).await.unwrap();
+        // One that is past its time stands no more.
+        store.ask(OWNER, question(&page, Duration::ZERO)).await.unwrap();
+        store.ask(OWNER, question(&page, TEN_MINUTES)).await.unwrap();
+        assert!(store.ask(OWNER, question(&page, TEN_MINUTES)).await.is_err());
     });
 }
 

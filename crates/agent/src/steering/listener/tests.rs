@@ -73,12 +73,16 @@ async fn what_is_no_message_is_refused_and_half_of_one_is_not_taken_in() {
         "settings": loom::Digest::of(b""),
     });
     let message = serde_json::json!({
-        "session": "s", "view": "main", "fence": 3, "key": "k", "identity": identity, "text": "hello",
+        "ask": "say", "session": "s", "view": "main", "fence": 3, "key": "k", "identity": identity,
+        "texts": [{"content": [{"type": "text", "text": "hello"}], "trust": "owner"}],
         "author": loom::Author::owner(), "trust": "owner",
     });
-    let mut lines = listening.says(format!("{message}\n").as_bytes()).await;
-    assert_eq!(reply(&mut lines).await, Some(Reply::Ready { version: VERSION }));
-    assert_eq!(reply(&mut lines).await, Some(Reply::Closed));
+    let wish = serde_json::json!({"ask": "follow", "session": "s", "from": 1});
+    for (asked, answer) in [(message, Reply::Closed), (wish, Reply::Gone)] {
+        let mut lines = listening.says(format!("{asked}\n").as_bytes()).await;
+        assert_eq!(reply(&mut lines).await, Some(Reply::Ready { version: VERSION }));
+        assert_eq!(reply(&mut lines).await, Some(answer));
+    }
 }
 
 /// A crowd that connects and says nothing keeps nobody out for long, and does not grow without bound.

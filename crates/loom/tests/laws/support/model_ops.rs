@@ -6,6 +6,8 @@ use super::model::{Choice, DraftAt, Model, Place, Steps, Typed, View};
 #[derive(Debug, Clone)]
 pub(crate) enum Do {
     Append(String),
+    /// Under a place.
+    Reply(Place, String),
     Type(DraftAt, String),
     Commit,
     EditVersion(Place, String),
@@ -65,6 +67,18 @@ impl Model {
             Do::Commit => self.commit(view),
             Do::Append(text) => {
                 self.commit(view);
+                self.grow(view, text)?;
+            }
+            Do::Reply(place, text) => {
+                if !self.spots[*place].on_paths {
+                    return Err(Refused);
+                }
+                self.visible(*place)?;
+                self.commit(view);
+                if self.tip(view) != *place {
+                    self.leave(view, *place, *place);
+                    self.put(Choice::Tip(view), Some(*place));
+                }
                 self.grow(view, text)?;
             }
             Do::EditVersion(place, text) => {

@@ -32,6 +32,7 @@ impl fmt::Debug for Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Append,
+    Reply,
     TypeBuffer,
     TypeEdit,
     Commit,
@@ -62,7 +63,7 @@ pub(crate) const TEXT: &str = "[ab \n\u{e01}\u{e33}e\u{301}🦀]{0,5}";
 pub(crate) fn actions(most: usize) -> impl Strategy<Value = Vec<Action>> {
     use Kind::*;
     let kind = prop_oneof![
-        4 => Just(Append), 4 => Just(TypeBuffer), 4 => Just(TypeEdit), 3 => Just(Commit),
+        4 => Just(Append), 2 => Just(Reply), 4 => Just(TypeBuffer), 4 => Just(TypeEdit), 3 => Just(Commit),
         3 => Just(EditVersion), 2 => Just(EditBranch), 2 => Just(BranchAt), 2 => Just(Generate),
         1 => Just(Late), 2 => Just(Switch), 2 => Just(Select), 1 => Just(Keep), 2 => Just(Prune),
         1 => Just(Restore), 1 => Just(LeaveOut), 1 => Just(TakeIn), 2 => Just(Move), 1 => Just(Compact),
@@ -114,6 +115,7 @@ impl Pair {
         let text = action.text.clone();
         let act = match action.kind {
             Kind::Append => Do::Append(text),
+            Kind::Reply => Do::Reply(any, text),
             Kind::TypeBuffer => Do::Type(None, text),
             Kind::TypeEdit if path.len() > 1 => {
                 Do::Type(Some(path[1 + action.place % (path.len() - 1)]), text)
@@ -243,6 +245,9 @@ impl Pair {
         };
         match act {
             Do::Append(text) => Op::Append(NewText::owner(text, None)),
+            Do::Reply(place, text) => {
+                Op::Reply { to: Some(at(place)), texts: vec![NewText::owner(text, None)] }
+            }
             Do::Commit | Do::Type(..) | Do::Generate(..) => Op::Commit,
             Do::EditVersion(place, text) => edit(place, text, EditAs::Version),
             Do::EditBranch(place, text) => edit(place, text, EditAs::Branch),
