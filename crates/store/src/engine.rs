@@ -4,6 +4,8 @@
 //! round trip. What engines do each in their own way (the search index, the clock, locks) are methods of
 //! [`Transaction`]; none has a default.
 
+mod counter;
+mod traffic;
 mod value;
 
 use loom::Millis;
@@ -11,6 +13,9 @@ use text::bigrams::Query;
 
 use crate::error::StoreError;
 
+pub(crate) use counter::StatementCounter;
+pub use counter::StatementCounts;
+pub(crate) use traffic::Traffic;
 pub(crate) use value::{FromValue, NONE, Params, Row, Value, ValueRef, params};
 
 /// Called with each row; returns whether the next one is wanted.

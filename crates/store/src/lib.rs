@@ -44,6 +44,7 @@ mod workspace;
 pub use apply::{Applied, AppliedDraft, AttachedWrites};
 pub use change::{Ids, PreparedChange, change, prepare};
 pub use draft::{DraftEdit, DraftName};
+pub use engine::StatementCounts;
 pub use error::{ServerError, StaleRead, StoreError};
 pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};

@@ -1,6 +1,7 @@
 //! The rules of the store over rows, the same for every engine.
 
 mod ahead;
+pub(crate) mod attributions;
 pub(crate) mod bytes;
 mod cell;
 mod codes;

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use loom::attribution::Attribution;
 use loom::reader::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Seq, TreeId, TreeReader, Trust};
@@ -17,9 +18,11 @@ use tokio::sync::watch;
 use crate::apply::{Applied, AttachedWrites};
 use crate::db::Db;
 use crate::draft::{DraftEdit, DraftName};
+use crate::engine::StatementCounts;
 use crate::error::{ServerError, StoreError};
 use crate::event::{Cursor, Events};
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
+use crate::follow::{SharedEvents, SharedPage};
 use crate::forget::{Forget, Forgotten, ForgottenPlace};
 use crate::generation::{
     Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow, UsageRow,
@@ -32,8 +35,8 @@ use crate::principal::{Principal, only_owner};
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionId};
 use crate::rows::forget::Forgetting;
 use crate::rows::{
-    commit, events, forget, generations, import, jobs, leases, maintenance, queries, questions, reader,
-    repair, sessions, trees, workspaces,
+    attributions, commit, events, forget, generations, import, jobs, leases, maintenance, queries, questions,
+    reader, repair, sessions, trees, workspaces,
 };
 use crate::search::{Hits, SearchScope};
 use crate::server::ServerOptions;
@@ -52,6 +55,7 @@ pub struct Store {
     limits: StoreLimits,
     /// How far the store's clock goes ahead of the engine's, in ms: not at all, but in tests.
     ahead: AtomicI64,
+    events: SharedEvents,
 }
 
 enum Engine {
@@ -59,6 +63,9 @@ enum Engine {
     #[cfg(feature = "postgres")]
     Postgres(crate::postgres::Database),
 }
+
+/// Nodes whose authors are kept in one transaction.
+const ATTRIBUTIONS: usize = 512;
 
 /// An answer of the store to come, on the heap: plans and imports are large, and futures hold futures.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -139,8 +146,8 @@ impl Store {
         }
     }
 
-    const fn new(engine: Engine, limits: StoreLimits) -> Self {
-        Self { engine, limits, ahead: AtomicI64::new(0) }
+    fn new(engine: Engine, limits: StoreLimits) -> Self {
+        Self { engine, limits, ahead: AtomicI64::new(0), events: SharedEvents::new() }
     }
 
     /// Sets the clock that leases and jobs go by ahead of the engine's own, for tests.
@@ -186,6 +193,25 @@ impl Store {
             #[cfg(feature = "postgres")]
             Engine::Postgres(database) => Some(database.round_trips()),
         }
+    }
+
+    /// What the engine was asked since the store was opened.
+    pub fn statement_counts(&self) -> StatementCounts {
+        match &self.engine {
+            Engine::Sqlite(database) => database.statement_counts(),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => StatementCounts { statements: database.round_trips(), steps: 0 },
+        }
+    }
+
+    /// Events that were read for all followers of the process.
+    pub(crate) const fn shared_events(&self) -> &SharedEvents {
+        &self.events
+    }
+
+    /// Events behind a cursor with the sessions of their trees, whoever may see them; none: only how far they go.
+    pub(crate) fn read_events(&self, after: Option<Cursor>, limit: usize) -> Answer<'_, SharedPage> {
+        self.read(move |db| events::shared(db, after, limit))
     }
 
     fn read<T, F>(&self, work: F) -> Answer<'_, T>
@@ -502,6 +528,26 @@ impl Store {
     pub async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError> {
         let who = who.clone();
         self.write(move |db| trees::add_seal(db, &who, tree, &seal)).await
+    }
+
+    /// Keeps the authors of nodes as they were told from rows read after `told`. Nothing is kept where something of the
+    /// tree was removed since: it may be told from that.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] for a node of another tree; [`StoreError::Denied`] to who may not write.
+    pub async fn keep_attributions(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        found: Vec<Attribution>,
+        told: Cursor,
+    ) -> Result<(), StoreError> {
+        let mut found = found.into_iter().peekable();
+        while found.peek().is_some() {
+            let (who, some): (_, Vec<_>) = (who.clone(), found.by_ref().take(ATTRIBUTIONS).collect());
+            self.write(move |db| attributions::keep(db, &who, tree, &some, told)).await?;
+        }
+        Ok(())
     }
 
     /// Searches the text of nodes (see [`text::bigrams::Query`] for the syntax).
@@ -852,9 +898,11 @@ impl Store {
         self.read_within(Time::Unbounded, maintenance::check).await
     }
 
-    /// Counts anew what was counted by other Unicode tables than this program's, a tree at a time; the number of trees.
+    /// Counts anew what was counted by other Unicode tables than this program's, a tree at a time, and drops what is kept
+    /// of authors that is damaged or of another version; the number of trees.
     pub async fn repair(&self, who: &Principal) -> Result<u64, StoreError> {
         only_owner(who, "repair")?;
+        self.write(attributions::repair).await?;
         let trees = self.read_within(Time::Unbounded, repair::outdated).await?;
         for tree in &trees {
             let tree = *tree;

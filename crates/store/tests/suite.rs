@@ -5,9 +5,11 @@ extern crate drawloom_store as store;
 
 mod suite {
     mod adopting;
+    mod attributing;
     mod both;
     mod drafts;
     mod drifting;
+    mod exporting;
     mod following;
     mod forgetting;
     mod generations;

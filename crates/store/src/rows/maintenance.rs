@@ -6,8 +6,8 @@ use loom::{Digest, ModelSource, NodeRow, RowError, TreeId, TreeReader as _, shor
 use super::leases::fence_everything;
 use super::reader::StoredTree;
 use super::trees::TreeRef;
-use super::{events, generations};
-use crate::db::{Db, TreeKey, bytes_of, get, id16};
+use super::{attributions, events, generations};
+use crate::db::{Db, TreeKey, bytes_of, get, id16, number_of};
 use crate::engine::{NONE, Row};
 use crate::error::StoreError;
 use crate::principal::Principal;
@@ -27,6 +27,7 @@ pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
         found(&mut problems, problem, db.all(sql, NONE, line));
     }
     found(&mut problems, "short ids", short_ids(db));
+    found(&mut problems, "kept authors", kept_authors(db));
     match db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
         Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
     }) {
@@ -117,6 +118,14 @@ fn short_ids(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
         })?;
     }
     Ok(wrong)
+}
+
+/// Nodes whose kept authors are not as they were written: `store check --repair` tells them anew.
+fn kept_authors(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
+    let of = |key: i64| {
+        format!("the kept authors of node {} in tree number {} are damaged", number_of(key), key >> 32)
+    };
+    Ok(attributions::faulty(db)?.into_iter().take(PROBLEMS).map(of).collect())
 }
 
 /// What is wrong, with a statement that finds the ids of trees and nodes of which it is.

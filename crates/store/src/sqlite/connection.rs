@@ -4,12 +4,12 @@ use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 
 use loom::Millis;
-use rusqlite::{Connection, ErrorCode, ffi, types, types::ToSqlOutput};
+use rusqlite::{Connection, ErrorCode, StatementStatus, ffi, types, types::ToSqlOutput};
 use text::bigrams::{Query, Term, index_text};
 
 use super::faults::Faults;
 use crate::db::{Caches, Db};
-use crate::engine::{Lock, Row, Transaction, Value, ValueRef, Visit};
+use crate::engine::{Lock, Row, StatementCounter, Transaction, Value, ValueRef, Visit};
 use crate::error::StoreError;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
@@ -57,6 +57,7 @@ impl rusqlite::ToSql for Value<'_> {
 /// A connection within a transaction.
 pub(crate) struct SqliteTransaction<'c> {
     conn: &'c Connection,
+    counter: &'c StatementCounter,
     faults: Option<&'c Faults>,
     /// Bytes of text that came into the search index.
     indexed: Cell<u64>,
@@ -65,12 +66,16 @@ pub(crate) struct SqliteTransaction<'c> {
 }
 
 impl<'c> SqliteTransaction<'c> {
-    pub(crate) const fn reading(conn: &'c Connection) -> Self {
-        Self { conn, faults: None, indexed: Cell::new(0), borders: OnceCell::new() }
+    pub(crate) const fn reading(conn: &'c Connection, counter: &'c StatementCounter) -> Self {
+        Self { conn, counter, faults: None, indexed: Cell::new(0), borders: OnceCell::new() }
     }
 
-    pub(crate) const fn writing(conn: &'c Connection, faults: &'c Faults) -> Self {
-        Self { conn, faults: Some(faults), indexed: Cell::new(0), borders: OnceCell::new() }
+    pub(crate) const fn writing(
+        conn: &'c Connection,
+        counter: &'c StatementCounter,
+        faults: &'c Faults,
+    ) -> Self {
+        Self { conn, counter, faults: Some(faults), indexed: Cell::new(0), borders: OnceCell::new() }
     }
 
     /// Bytes of text that came into the search index here.
@@ -135,7 +140,9 @@ impl Transaction for SqliteTransaction<'_> {
             faults.step()?;
         }
         let params = rusqlite::params_from_iter(params);
-        let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));
+        let mut statement = self.conn.prepare_cached(sql).map_err(failure)?;
+        let done = statement.execute(params);
+        self.counter.add(1, statement.reset_status(StatementStatus::VmStep));
         done.map(|rows| rows as u64).map_err(failure)
     }
 
@@ -148,13 +155,20 @@ impl Transaction for SqliteTransaction<'_> {
         if let Some(faults) = self.faults.filter(|_| !statement.readonly()) {
             faults.step()?;
         }
-        for params in sets {
-            let mut rows = statement.query(rusqlite::params_from_iter(*params)).map_err(failure)?;
-            if !each(&mut rows, visit)? {
-                break;
+        let mut ran = 0;
+        let mut run = || {
+            for params in sets {
+                ran += 1;
+                let mut rows = statement.query(rusqlite::params_from_iter(*params)).map_err(failure)?;
+                if !each(&mut rows, visit)? {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let done = run();
+        self.counter.add(ran, statement.reset_status(StatementStatus::VmStep));
+        done
     }
 
     fn is_remote(&self) -> bool {
@@ -234,11 +248,11 @@ fn expression(query: &Query) -> String {
 /// Runs a read on a connection, in a snapshot of its own.
 pub(crate) fn snapshot<T>(
     conn: &Connection,
-    caches: &Caches,
+    counter: &StatementCounter,
     work: impl FnOnce(&Db<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     conn.execute_batch("BEGIN").map_err(failure)?;
-    let answer = work(&Db::new(&SqliteTransaction::reading(conn), caches));
+    let answer = work(&Db::new(&SqliteTransaction::reading(conn, counter), &Caches::default()));
     conn.execute_batch("ROLLBACK").map_err(failure)?;
     answer
 }
