@@ -12,8 +12,8 @@ use model::{DialectName, reparse};
 use store::home::HomeDir;
 use store::spool::{SpoolHeader, look};
 use store::{
-    Forget, Forgotten, ForgottenPlace, GenerationFilter, GenerationState, Principal, SHORTEST_TEXT,
-    StoreError,
+    Forget, Forgotten, ForgottenPlace, Generation, GenerationFilter, GenerationState, LIST_PAGE, Principal,
+    SHORTEST_TEXT, StoreError, all_pages,
 };
 use text::mask::TextFinder;
 
@@ -168,13 +168,18 @@ impl Runtime {
         tree: Option<TreeId>,
     ) -> Result<BTreeSet<GenerationId>, AgentError> {
         let filter = GenerationFilter { tree, state: Some(GenerationState::Started) };
-        let running = self.store.generations(who, filter).await?;
+        let page = |after| self.store.generations(who, filter.clone(), after, LIST_PAGE);
+        let running = all_pages(|running: &Generation| running.row.id, page).await?;
         Ok(running.into_iter().map(|generation| generation.row.id).collect())
     }
 
     /// Whether a generation is over, whoever ended it.
     pub(crate) async fn has_ended(&self, row: &GenerationRow) -> Result<bool, AgentError> {
-        Ok(!self.running(&Principal::Owner, Some(row.tree)).await?.contains(&row.id))
+        match self.store.generation(&Principal::Owner, row.id).await {
+            Ok(found) => Ok(found.state != GenerationState::Started),
+            Err(StoreError::NotFound(_)) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Ends when a generation was stopped or ended by somebody else; never, where that cannot be heard of: what it
@@ -187,12 +192,11 @@ impl Runtime {
                 return std::future::pending().await;
             }
         };
-        let filter = GenerationFilter { tree: Some(row.tree), state: Some(GenerationState::Started) };
         loop {
             newest.mark_unchanged();
-            match self.store.generations(&Principal::Owner, filter.clone()).await {
-                Ok(running) if !running.iter().any(|one| one.row.id == row.id) => return,
-                Ok(_) => {}
+            match self.has_ended(row).await {
+                Ok(true) => return,
+                Ok(false) => {}
                 Err(error) => {
                     tracing::warn!(%error, generation = %row.id, "it is not known whether an answer is stopped");
                 }

@@ -14,9 +14,9 @@ use context::Pictures;
 use loom::Digest;
 use media::MediaKind;
 use model::Media;
-use store::Principal;
 use store::blobs::{BlobError, BlobId, Blobs};
 use store::home::{Home, HomeDir};
+use store::{LIST_PAGE, Principal, all_pages};
 
 use crate::error::AgentError;
 use crate::runtime::Runtime;
@@ -130,7 +130,11 @@ impl Runtime {
         let _lock = self.locked(File::try_lock).await?;
         let blobs = blobs(&self.home)?;
         let shown: BTreeSet<BlobId> =
-            self.store.blobs(who).await?.into_iter().map(|blob| blob.0.into()).collect();
+            all_pages(|blob: &Digest| *blob, |after| self.store.blobs(who, after, LIST_PAGE))
+                .await?
+                .into_iter()
+                .map(|blob| blob.0.into())
+                .collect();
         let all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
         for blob in all.into_iter().filter(|blob| !shown.contains(blob)) {
             remove(&blobs, blob)?;

@@ -68,6 +68,10 @@ pub(crate) trait Transaction {
     /// Calls `visit` with the numbers of nodes from `first` to `last` whose text may match, the greatest first.
     fn candidates(&self, query: &Query, first: i64, last: i64, visit: Visit<'_>) -> Result<(), StoreError>;
 
+    /// The sum of [`crate::rows::check::pair_hash`] over the words of the index and their nodes; none where the engine
+    /// does not tell them.
+    fn index_sum(&self) -> Result<Option<u64>, StoreError>;
+
     fn now(&self) -> Result<Millis, StoreError>;
 
     /// What the engine itself finds wrong with its files.

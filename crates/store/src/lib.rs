@@ -57,7 +57,7 @@ pub use generation::{
 pub use import_tree::{Import, ImportNote, ImportedGeneration, ImportedManifest, ImportedTree};
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::StoreLimits;
-pub use listing::{NodeName, TreeEntry, TreeFilter};
+pub use listing::{LIST_PAGE, NodeName, TreeEntry, TreeFilter, all_pages};
 pub use preconditions::Preconditions;
 pub use principal::{Principal, Scope};
 pub use question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};

@@ -4,6 +4,7 @@ mod ahead;
 pub(crate) mod attributions;
 pub(crate) mod bytes;
 mod cell;
+pub(crate) mod check;
 mod codes;
 pub(crate) mod commit;
 mod draft;

@@ -14,6 +14,7 @@ mod suite {
     mod forgetting;
     mod generations;
     mod home;
+    mod listing;
     mod names;
     mod principals;
     mod questions;
@@ -21,6 +22,7 @@ mod suite {
     mod screen;
     mod searching;
     #[cfg(feature = "postgres")]
+    #[allow(dead_code, reason = "shared with the tests of a server alone")]
     mod server;
     mod sessions;
     mod showing;

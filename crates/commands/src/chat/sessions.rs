@@ -6,7 +6,7 @@ use agent::Chosen;
 use agent::session::Name;
 use loom::cell::CellScope;
 use loom::{CellKey, RowError, TreeReader, ViewName};
-use store::{Session, SessionFilter, SessionKind, StoreError};
+use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, all_pages};
 
 use super::position::stand;
 use crate::app::App;
@@ -26,7 +26,9 @@ pub(crate) async fn sessions(
         SessionsCommand::List { archived, all } => {
             let workspace = (!all).then(|| app.workspace.key.clone());
             let filter = SessionFilter { workspace, name: None, archived };
-            let mut found = app.runtime.store.sessions(&asker.principal, filter).await?;
+            let store = &app.runtime.store;
+            let page = |after| store.sessions(&asker.principal, filter.clone(), after, LIST_PAGE);
+            let mut found = all_pages(Session::place, page).await?;
             found.retain(|session| session.kind != SessionKind::Temporary);
             let mut sessions = Vec::new();
             for session in found {
@@ -108,7 +110,7 @@ async fn session_named(
         };
         app.runtime
             .store
-            .sessions(&asker.principal, filter)
+            .sessions(&asker.principal, filter, None, LIST_PAGE)
             .await?
             .into_iter()
             .find(|session| session.archived)

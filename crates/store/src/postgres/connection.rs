@@ -146,6 +146,10 @@ impl Transaction for PgTransaction<'_> {
         }
     }
 
+    fn index_sum(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
     fn now(&self) -> Result<Millis, StoreError> {
         let mut now = None;
         let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";

@@ -11,6 +11,7 @@ use super::faults::Faults;
 use crate::db::{Caches, Db};
 use crate::engine::{Lock, Row, StatementCounter, Transaction, Value, ValueRef, Visit};
 use crate::error::StoreError;
+use crate::rows::check::pair_hash;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
 pub(crate) fn failure(error: rusqlite::Error) -> StoreError {
@@ -124,6 +125,12 @@ impl SqliteTransaction<'_> {
     }
 }
 
+/// Steps a statement took since its counter stood at `before`. It is never reset: SQLite looks at the clock of a read
+/// whenever it has grown by so much, over many short runs of a statement too.
+fn steps_since(statement: &rusqlite::Statement<'_>, before: i32) -> i32 {
+    statement.get_status(StatementStatus::VmStep).wrapping_sub(before)
+}
+
 /// Calls `visit` with the rows of an answer; whether it wants more.
 fn each(rows: &mut rusqlite::Rows<'_>, visit: Visit<'_>) -> Result<bool, StoreError> {
     while let Some(row) = rows.next().map_err(failure)? {
@@ -141,8 +148,9 @@ impl Transaction for SqliteTransaction<'_> {
         }
         let params = rusqlite::params_from_iter(params);
         let mut statement = self.conn.prepare_cached(sql).map_err(failure)?;
+        let before = statement.get_status(StatementStatus::VmStep);
         let done = statement.execute(params);
-        self.counter.add(1, statement.reset_status(StatementStatus::VmStep));
+        self.counter.add(1, steps_since(&statement, before));
         done.map(|rows| rows as u64).map_err(failure)
     }
 
@@ -155,7 +163,7 @@ impl Transaction for SqliteTransaction<'_> {
         if let Some(faults) = self.faults.filter(|_| !statement.readonly()) {
             faults.step()?;
         }
-        let mut ran = 0;
+        let (mut ran, before) = (0, statement.get_status(StatementStatus::VmStep));
         let mut run = || {
             for params in sets {
                 ran += 1;
@@ -167,7 +175,7 @@ impl Transaction for SqliteTransaction<'_> {
             Ok(())
         };
         let done = run();
-        self.counter.add(ran, statement.reset_status(StatementStatus::VmStep));
+        self.counter.add(ran, steps_since(&statement, before));
         done
     }
 
@@ -205,6 +213,24 @@ impl Transaction for SqliteTransaction<'_> {
         let sql =
             "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC";
         self.query(sql, &[expression(query).into(), first.into(), last.into()], visit)
+    }
+
+    fn index_sum(&self) -> Result<Option<u64>, StoreError> {
+        let is_reader: bool =
+            self.conn.query_row("PRAGMA query_only", [], |row| row.get(0)).map_err(failure)?;
+        // A table of this connection alone, which shows what is in the index.
+        let words =
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_words USING fts5vocab(main, search, instance)";
+        self.conn
+            .execute_batch(&format!("PRAGMA query_only = OFF; {words}; PRAGMA query_only = {is_reader}"))
+            .map_err(failure)?;
+        let mut sum = 0_u64;
+        self.query("SELECT term, doc FROM temp.search_words", &[], &mut |row| {
+            let (word, node): (String, i64) = (crate::db::get(row, 0)?, crate::db::get(row, 1)?);
+            sum = sum.wrapping_add(pair_hash(&word, node));
+            Ok(true)
+        })?;
+        Ok(Some(sum))
     }
 
     fn now(&self) -> Result<Millis, StoreError> {
