@@ -34,7 +34,7 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, nodes: &[NodeId]) -> Result<Vec<A
     })?;
     let numbers: BTreeSet<i64> =
         found.iter().flat_map(|(_, stretches)| stretches).map(|(_, number)| *number).collect();
-    let authors = authors(db, tree.key, numbers)?;
+    let authors = authors(db, tree.key, &numbers)?;
     let whole = found.into_iter().map(|(node, stretches)| {
         let mut at = 0;
         let spans = stretches.into_iter().map(|(length, number)| {
@@ -149,7 +149,7 @@ fn stretches(bytes: &[u8], node: NodeId) -> Result<Vec<(usize, i64)>, StoreError
 fn authors(
     db: &Db<'_>,
     tree: TreeKey,
-    numbers: BTreeSet<i64>,
+    numbers: &BTreeSet<i64>,
 ) -> Result<BTreeMap<i64, (NodeId, Author)>, StoreError> {
     let sets: Vec<[Value<'_>; 1]> = numbers.iter().map(|number| [tree.node(*number).into()]).collect();
     let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();

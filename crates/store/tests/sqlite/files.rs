@@ -111,7 +111,7 @@ fn a_file_cut_off_before_its_first_step_is_made_anew() {
     set(&path, "PRAGMA application_id = 0x44724c6d;");
     drop(Store::open(&path).unwrap());
     block_on(async {
-        assert!(home(&path).store.trees(OWNER, TreeFilter::All, None, 9_999).await.unwrap().is_empty())
+        assert!(home(&path).store.trees(OWNER, TreeFilter::All, None, 9_999).await.unwrap().is_empty());
     });
 }
 

@@ -41,10 +41,10 @@ async fn show_beside_exports(store: Store) {
     starts.recv().await.unwrap();
     starts.recv().await.unwrap();
     for _ in 0..8 {
-        let shown = tokio::time::timeout(SOON, page.text()).await.expect("a show waits for exports");
+        let shown = tokio::time::timeout(SOON, page.text()).await.unwrap();
         assert_eq!(shown, "shown");
     }
-    tokio::time::timeout(SOON, page.append(" and written")).await.expect("a write waits for exports");
+    tokio::time::timeout(SOON, page.append(" and written")).await.unwrap();
     drop(release);
     assert!(exports.join_all().await.into_iter().all(|nodes| nodes >= 2));
 }
