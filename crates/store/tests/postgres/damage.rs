@@ -24,9 +24,8 @@ fn damages(column: &str, kind: &str) -> Vec<String> {
 /// What may be damaged of a column: something is there that can be changed.
 fn filled(column: &str, kind: &str) -> String {
     match kind {
-        "bytea" => format!("length({column}) > 0"),
         "text" => format!("{column} <> ''"),
-        "tsvector" => format!("length({column}) > 0"),
+        "bytea" | "tsvector" => format!("length({column}) > 0"),
         _ => format!("{column} IS NOT NULL"),
     }
 }
