@@ -12,8 +12,8 @@ use model::{DialectName, reparse};
 use store::home::HomeDir;
 use store::spool::{SpoolHeader, look};
 use store::{
-    Forget, Forgotten, ForgottenPlace, GenerationFilter, GenerationState, Principal, SHORTEST_TEXT,
-    StoreError,
+    Forget, Forgotten, ForgottenPlace, Generation, GenerationFilter, GenerationState, LIST_PAGE, Principal,
+    SHORTEST_TEXT, StoreError, all_pages,
 };
 use text::mask::TextFinder;
 
@@ -167,15 +167,19 @@ impl Runtime {
         who: &Principal,
         tree: Option<TreeId>,
     ) -> Result<BTreeSet<GenerationId>, AgentError> {
-        let filter =
-            GenerationFilter { tree, state: Some(GenerationState::Started), ..GenerationFilter::default() };
-        let running = self.store.generations(who, filter).await?;
+        let filter = GenerationFilter { tree, state: Some(GenerationState::Started) };
+        let page = |after| self.store.generations(who, filter.clone(), after, LIST_PAGE);
+        let running = all_pages(|running: &Generation| running.row.id, page).await?;
         Ok(running.into_iter().map(|generation| generation.row.id).collect())
     }
 
     /// Whether a generation is over, whoever ended it.
     pub(crate) async fn has_ended(&self, row: &GenerationRow) -> Result<bool, AgentError> {
-        Ok(self.store.generations(&Principal::Owner, started(row)).await?.is_empty())
+        match self.store.generation(&Principal::Owner, row.id).await {
+            Ok(found) => Ok(found.state != GenerationState::Started),
+            Err(StoreError::NotFound(_)) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Ends when a generation was stopped or ended by somebody else; never, where that cannot be heard of: what it
@@ -188,12 +192,11 @@ impl Runtime {
                 return std::future::pending().await;
             }
         };
-        let filter = started(row);
         loop {
             newest.mark_unchanged();
-            match self.store.generations(&Principal::Owner, filter.clone()).await {
-                Ok(running) if running.is_empty() => return,
-                Ok(_) => {}
+            match self.has_ended(row).await {
+                Ok(true) => return,
+                Ok(false) => {}
                 Err(error) => {
                     tracing::warn!(%error, generation = %row.id, "it is not known whether an answer is stopped");
                 }
@@ -203,11 +206,6 @@ impl Runtime {
             }
         }
     }
-}
-
-/// One generation, as long as it runs.
-const fn started(row: &GenerationRow) -> GenerationFilter {
-    GenerationFilter { id: Some(row.id), tree: Some(row.tree), state: Some(GenerationState::Started) }
 }
 
 /// Whether what was received holds what is looked for, in its bytes or in the text read from them.

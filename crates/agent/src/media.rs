@@ -14,9 +14,9 @@ use context::Pictures;
 use loom::Digest;
 use media::MediaKind;
 use model::Media;
-use store::Principal;
 use store::blobs::{BlobError, BlobId, Blobs};
 use store::home::{Home, HomeDir};
+use store::{LIST_PAGE, Principal, all_pages};
 
 use crate::error::AgentError;
 use crate::runtime::Runtime;
@@ -163,7 +163,11 @@ impl Runtime {
     pub(crate) async fn sweep_blobs(&self, who: &Principal) -> Result<(), AgentError> {
         let _lock = self.locked(File::try_lock).await?;
         let shown: BTreeSet<BlobId> =
-            self.store.blobs(who).await?.into_iter().map(|blob| blob.0.into()).collect();
+            all_pages(|blob: &Digest| *blob, |after| self.store.blobs(who, after, LIST_PAGE))
+                .await?
+                .into_iter()
+                .map(|blob| blob.0.into())
+                .collect();
         let sweep = move |blobs: &Blobs| {
             let mut all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
             all.retain(|blob| !shown.contains(blob));

@@ -10,7 +10,8 @@ use loom::{Millis, TreeId};
 use serde::{Deserialize, Serialize};
 use store::instance::InstanceId;
 use store::{
-    Claim, Cursor, Fence, Guard, LeaseOwner, NewAnswer, NewQuestion, Principal, QuestionAnswer, StoreError,
+    Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal, QuestionAnswer,
+    StoreError, all_pages,
 };
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -88,7 +89,8 @@ impl Runtime {
     /// As the store says.
     pub async fn open_questions(&self, who: &Principal) -> Result<Vec<store::Question>, AgentError> {
         let mut open = Vec::new();
-        for question in self.store.open_questions(who).await? {
+        let place = |question: &store::Question| (question.created, question.id);
+        for question in all_pages(place, |after| self.store.open_questions(who, after, LIST_PAGE)).await? {
             if self.is_orphaned(&question)? {
                 self.deny_orphan(question.id).await?;
             } else {

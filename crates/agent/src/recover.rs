@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use loom::{GenerationRow, SourceKind};
+use loom::{GenerationId, GenerationRow, SourceKind};
 use model::{DialectName, PARSER_VERSION};
 use store::home::HomeDir;
 use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
-use store::{Claim, GenerationFilter, GenerationState, LeaseOwner, Principal, StoreError};
+use store::{
+    Claim, Generation, GenerationFilter, GenerationState, LIST_PAGE, LeaseOwner, Principal, StoreError,
+    all_pages,
+};
 
 use crate::call::Call;
 use crate::commit::{Origin, ReceivedResponse, agent_author, outcome, store_response};
@@ -126,7 +129,8 @@ impl Runtime {
         let filter =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
         let mut left = BTreeSet::new();
-        for generation in self.store.generations(owner, filter).await? {
+        let page = |after| self.store.generations(owner, filter.clone(), after, LIST_PAGE);
+        for generation in all_pages(|running: &Generation| running.row.id, page).await? {
             let Ok(instance) = generation.claim.owner.to_string().parse::<InstanceId>() else { continue };
             if !is_gone(instance) {
                 continue;
@@ -175,16 +179,15 @@ impl Runtime {
         mut spooled: Spooled,
         left: Left,
     ) -> Result<bool, AgentError> {
-        let name = spooled.header().generation.to_string();
-        let running = match name.parse() {
-            Ok(id) => {
-                let (id, state) = (Some(id), Some(GenerationState::Started));
-                let filter = GenerationFilter { id, state, ..GenerationFilter::default() };
-                self.store.generations(owner, filter).await?.pop()
-            }
-            Err(_) => None,
+        let id = spooled.header().generation.to_string().parse::<GenerationId>().ok();
+        let found = match id {
+            Some(id) => match self.store.generation(owner, id).await {
+                Err(StoreError::NotFound(_)) => None,
+                found => Some(found?),
+            },
+            None => None,
         };
-        let Some(generation) = running else {
+        let Some(generation) = found.filter(|found| found.state == GenerationState::Started) else {
             // It ended before its spool could be removed, or never began.
             spooled.committed().map_err(failed)?;
             return Ok(false);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use agent::questions::Decision;
-use store::{QuestionId, SessionFilter, SessionId, StoreError};
+use store::{QuestionId, SessionId, StoreError};
 
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
@@ -15,9 +15,14 @@ use crate::rights::Asker;
 /// `approvals list`.
 pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, CommandError> {
     let open = app.runtime.open_questions(&asker.principal).await?;
-    let filter = SessionFilter { archived: true, ..SessionFilter::default() };
-    let sessions = app.runtime.store.sessions(&asker.principal, filter).await?;
-    let names: HashMap<_, _> = sessions.into_iter().map(|session| (session.id, session.name)).collect();
+    let mut names = HashMap::new();
+    for id in open.iter().filter_map(|question| question.session.as_ref()) {
+        if !names.contains_key(id)
+            && let Some(session) = app.runtime.store.session(&asker.principal, id).await?
+        {
+            names.insert(id.clone(), session.name);
+        }
+    }
     let approvals = open.into_iter().map(|question| Approval {
         id: question.id,
         short_id: question.id.short(),

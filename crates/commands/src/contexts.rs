@@ -5,7 +5,7 @@ mod replay;
 
 use context::{Manifest, Segment, Zone};
 use loom::{Digest, GenerationRow, NodeId, RowError, TreeReader};
-use store::GenerationFilter;
+use store::StoreError;
 
 use agent::stored;
 
@@ -48,9 +48,11 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
 /// The generation a name is the id of, if it is one of those the asker may see.
 async fn generation(app: &App, asker: &Asker, name: &str) -> Result<Option<GenerationRow>, CommandError> {
     let Ok(id) = name.parse() else { return Ok(None) };
-    let filter = GenerationFilter { id: Some(id), ..GenerationFilter::default() };
-    let found = app.runtime.store.generations(&asker.principal, filter).await?.pop();
-    Ok(found.map(|generation| generation.row))
+    match app.runtime.store.generation(&asker.principal, id).await {
+        Ok(found) => Ok(Some(found.row)),
+        Err(StoreError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn of_node(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Sent>, RowError> {

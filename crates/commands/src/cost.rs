@@ -8,7 +8,7 @@ use agent::spend::{start_of_day, start_of_month};
 use context::Manifest;
 use loom::{Digest, Millis, TreeId};
 use model::Money;
-use store::{GenerationCost, SessionFilter, SpentRow};
+use store::{GenerationCost, LIST_PAGE, Session, SessionFilter, SpentRow, all_pages};
 
 use crate::app::App;
 use crate::args::cost::{Cost, CostGrouping, Period};
@@ -129,7 +129,9 @@ impl Keys {
             CostGrouping::Model => Ok(Self::Models),
             CostGrouping::Session => {
                 let all = SessionFilter { workspace: None, name: None, archived: true };
-                let sessions = app.runtime.store.sessions(&asker.principal, all).await?;
+                let store = &app.runtime.store;
+                let page = |after| store.sessions(&asker.principal, all.clone(), after, LIST_PAGE);
+                let sessions = all_pages(Session::place, page).await?;
                 let trees = sessions
                     .iter()
                     .flat_map(|session| session.trees.iter().map(|tree| (tree.id, session.name.clone())));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use agent::stored;
 use loom::TreeId;
 use model::{ModelInfo, ModelPlace};
-use store::GenerationFilter;
+use store::{Generation, GenerationFilter, LIST_PAGE, all_pages};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -39,8 +39,10 @@ pub(crate) async fn tell<'a>(
 
 /// Whether a request of this tree went to this provider elsewhere, the newest looked at first.
 async fn was_asked(app: &App, asker: &Asker, tree: TreeId, provider: &str) -> Result<bool, CommandError> {
-    let filter = GenerationFilter { tree: Some(tree), ..GenerationFilter::default() };
-    let all = app.runtime.store.generations(&asker.principal, filter).await?;
+    let filter = GenerationFilter { tree: Some(tree), state: None };
+    let store = &app.runtime.store;
+    let page = |after| store.generations(&asker.principal, filter.clone(), after, LIST_PAGE);
+    let all = all_pages(|generation: &Generation| generation.row.id, page).await?;
     let manifests: Vec<_> = all.into_iter().rev().map(|generation| generation.row.manifest).collect();
     let provider = provider.to_owned();
     app.read(asker, tree, move |rows| {

@@ -16,6 +16,7 @@ use std::path::Path;
 use loom::Digest;
 use store::blobs::Blobs;
 use store::home::HomeDir;
+use store::{LIST_PAGE, Principal, Store, StoreError, all_pages};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -27,9 +28,14 @@ use crate::rights::Asker;
 pub(crate) async fn check(app: &App, asker: &Asker, repair: bool) -> Result<CommandOutcome, CommandError> {
     let repaired = if repair { Some(app.runtime.store.repair(&asker.principal).await?) } else { None };
     let mut problems = app.runtime.store.check(&asker.principal).await?;
-    let shown = app.runtime.store.blobs(&asker.principal).await?;
+    let shown = shown_blobs(&app.runtime.store, &asker.principal).await?;
     problems.extend(missing_blobs(&app.runtime.home.root().join(HomeDir::Blobs.name()), &shown));
     Ok(CommandOutcome::Checked(Checked { ok: problems.is_empty(), problems, repaired }))
+}
+
+/// Every blob that a node shows.
+async fn shown_blobs(store: &Store, who: &Principal) -> Result<Vec<Digest>, StoreError> {
+    all_pages(|blob: &Digest| *blob, |after| store.blobs(who, after, LIST_PAGE)).await
 }
 
 /// A line for each blob that nodes show and that is missing or damaged in a folder.

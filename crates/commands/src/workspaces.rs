@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loom::Millis;
-use store::{Principal, Store, StoreError, WorkspaceRecord};
+use store::{LIST_PAGE, Principal, Store, StoreError, WorkspaceRecord, all_pages};
 use workspace::discovery::check_writable_root;
 use workspace::trust::{
     Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId, WorkspaceOrigin, decide,
@@ -46,10 +46,15 @@ pub async fn answered(
     id: &WorkspaceId,
 ) -> Result<Option<TrustRecord>, StoreError> {
     let mut records = Vec::new();
-    for record in store.workspaces(who).await? {
+    for record in all_records(store, who).await? {
         records.push(read(&record)?.0);
     }
     Ok(nearest(records, id))
+}
+
+async fn all_records(store: &Store, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+    let place = |record: &WorkspaceRecord| record.path.clone();
+    all_pages(place, |after| store.workspaces(who, after, LIST_PAGE)).await
 }
 
 fn nearest(records: Vec<TrustRecord>, id: &WorkspaceId) -> Option<TrustRecord> {
@@ -114,7 +119,9 @@ pub(crate) async fn workspaces(
 }
 
 async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandError> {
-    let records = app.runtime.store.workspaces(&asker.principal).await?;
+    let mut records = all_records(&app.runtime.store, &asker.principal).await?;
+    // By components, as paths compare, not by bytes.
+    records.sort_by(|a, b| a.path.cmp(&b.path));
     let mut found = Vec::new();
     for record in &records {
         let (record, at) = read(record)?;

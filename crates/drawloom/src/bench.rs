@@ -127,6 +127,7 @@ mod tests {
             "import a tree of 1000 nodes, 1000 an operation",
             "append with nothing pruned or selected",
             "authors of a node of 400 versions",
+            "authors of a node of 400 versions, kept",
             "longest wait of a writer while a node of 1000 is forgotten",
             "render a path of 1000",
             "render a path of 1000, with authors",

@@ -84,6 +84,14 @@ impl Draft {
         Self { base, base_text: text.clone(), splices: Vec::new(), undone: Vec::new(), revision: 0, text }
     }
 
+    /// Whether the splices lead from the base to the text: they do unless the row is damaged.
+    pub fn is_whole(&self) -> bool {
+        let mut text = self.base_text.clone();
+        let mut splices = self.splices.iter();
+        splices.all(|splice| replace(&mut text, splice.at, &splice.deleted, &splice.inserted).is_ok())
+            && text == self.text
+    }
+
     /// Applies a splice and forgets what was undone.
     ///
     /// # Errors

@@ -281,6 +281,10 @@ fn place_of(seq: Seq) -> usize {
 }
 
 impl TreeReader for MemoryTree {
+    fn attributions(&self, _: &[NodeId]) -> Result<Vec<crate::attribution::Attribution>, RowError> {
+        Ok(Vec::new())
+    }
+
     fn tables(&self) -> Result<u32, RowError> {
         Ok(text::grapheme::TABLES)
     }

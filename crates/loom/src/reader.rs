@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::attribution::Attribution;
 use crate::cell::{Cell, CellKey, CellScope};
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
@@ -182,6 +183,9 @@ pub trait TreeReader {
     fn injections(&self, _from: NodeId, _before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
         Ok(Vec::new())
     }
+    /// What is kept of the authors of nodes, of this program's [`crate::attribution::VERSION`]; nodes of which nothing
+    /// is kept are left out. In any order.
+    fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError>;
     /// A manifest by its digest; none where the reader has none or may not see it.
     fn manifest(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
         Ok(None)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attribution::attribute;
+use crate::attribution::{Attributions, AuthorSpan, carried};
 use crate::cell::CellKey;
 use crate::draft::Slot;
 use crate::id::{NodeId, PositionId, ViewName};
@@ -124,16 +124,29 @@ pub struct Show {
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn render(rows: &dyn TreeReader, view: &ViewName, show: Show) -> Result<Rendering, RowError> {
+    render_with(rows, view, show, &mut Attributions::new(rows))
+}
+
+/// As [`render`], with the authors of nodes from what is known of them already.
+///
+/// # Errors
+/// As [`render`].
+pub fn render_with(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    show: Show,
+    authors: &mut Attributions<'_>,
+) -> Result<Rendering, RowError> {
     let path = ViewOverrides::read(rows, view, tip(rows, view)?)?;
     if !show.spans {
         return Ok(Rendering { text: plain_text(rows, view, &path, show.drafts)?, spans: Vec::new() });
     }
     let mut rendering = Rendering::default();
     let mut at = 0;
-    for passage in window(rows, view, &path, None, usize::MAX)? {
-        if passage.excluded {
-            continue;
-        }
+    let mut passages = window(rows, view, &path, None, usize::MAX)?;
+    passages.retain(|passage| !passage.excluded);
+    authors.load(passages.iter().map(|passage| &passage.row))?;
+    for passage in passages {
         let pending = passage.pending && show.drafts;
         let committed;
         let text = if pending {
@@ -143,15 +156,15 @@ pub fn render(rows: &dyn TreeReader, view: &ViewName, show: Show) -> Result<Rend
             committed.as_ref()
         };
         rendering.text.push_str(text);
-        let parts =
-            if pending { pending_spans(rows, &passage)? } else { attribute(rows, passage.row.node.id)? };
+        let node = passage.row.node.id;
+        let parts = if pending { pending_spans(&passage, authors)? } else { authors.of(&passage.row)? };
         for part in parts {
             let clusters = Counts::of(&text[part.from..part.to]).graphemes;
             rendering.spans.push(Span {
                 start: at,
                 end: at + clusters,
                 position: Some(passage.position.id),
-                node: Some(passage.row.node.id),
+                node: Some(node),
                 author: part.author,
                 kind: part.kind,
             });
@@ -205,13 +218,10 @@ fn plain_text(
 }
 
 /// Authors of a pending edit: what stayed keeps its author, what is new is the owner's.
-fn pending_spans(
-    rows: &dyn TreeReader,
-    passage: &Passage,
-) -> Result<Vec<crate::attribution::AuthorSpan>, RowError> {
+fn pending_spans(passage: &Passage, authors: &mut Attributions<'_>) -> Result<Vec<AuthorSpan>, RowError> {
     let before = passage.row.node.text();
-    let authors = attribute(rows, passage.row.node.id)?;
+    let authors = authors.of(&passage.row)?;
     let mut editor = passage.row.clone();
     editor.node.author = crate::node::Author::owner();
-    Ok(crate::attribution::carried(&editor, &before, &passage.text, &authors))
+    Ok(carried(&editor, &before, &passage.text, &authors))
 }

@@ -4,6 +4,8 @@
 //! round trip. What engines do each in their own way (the search index, the clock, locks) are methods of
 //! [`Transaction`]; none has a default.
 
+mod counter;
+mod traffic;
 mod value;
 
 use loom::Millis;
@@ -11,6 +13,9 @@ use text::bigrams::Query;
 
 use crate::error::StoreError;
 
+pub(crate) use counter::StatementCounter;
+pub use counter::StatementCounts;
+pub(crate) use traffic::Traffic;
 pub(crate) use value::{FromValue, NONE, Params, Row, Value, ValueRef, params};
 
 /// Called with each row; returns whether the next one is wanted.
@@ -62,6 +67,10 @@ pub(crate) trait Transaction {
 
     /// Calls `visit` with the numbers of nodes from `first` to `last` whose text may match, the greatest first.
     fn candidates(&self, query: &Query, first: i64, last: i64, visit: Visit<'_>) -> Result<(), StoreError>;
+
+    /// The sum of [`crate::rows::check::pair_hash`] over the words of the index and their nodes; none where the engine
+    /// does not tell them.
+    fn index_sum(&self) -> Result<Option<u64>, StoreError>;
 
     fn now(&self) -> Result<Millis, StoreError>;
 

@@ -195,8 +195,6 @@ pub type SpentAfter = (Millis, GenerationId);
 /// Which generations a list holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GenerationFilter {
-    /// Only this one.
-    pub id: Option<GenerationId>,
     /// Only those of this tree.
     pub tree: Option<TreeId>,
     /// Only those as far as this.

@@ -44,6 +44,7 @@ mod workspace;
 pub use apply::{Applied, AppliedDraft, AttachedWrites};
 pub use change::{Ids, PreparedChange, change, prepare};
 pub use draft::{DraftEdit, DraftName};
+pub use engine::StatementCounts;
 pub use error::{ServerError, StaleRead, StoreError};
 pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};
@@ -56,7 +57,7 @@ pub use generation::{
 pub use import_tree::{Import, ImportNote, ImportedGeneration, ImportedManifest, ImportedTree};
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::StoreLimits;
-pub use listing::{NodeName, TreeEntry, TreeFilter};
+pub use listing::{LIST_PAGE, NodeName, TreeEntry, TreeFilter, all_pages};
 pub use preconditions::Preconditions;
 pub use principal::{Principal, Scope};
 pub use question::{

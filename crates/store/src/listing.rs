@@ -2,6 +2,36 @@
 
 use loom::{Millis, Mode, NodeId, PositionId, Seq, TreeId};
 
+/// Rows of a list that are asked for at a time where all of them are wanted.
+pub const LIST_PAGE: usize = 256;
+
+/// All rows of a list, read a page of [`LIST_PAGE`] at a time so that no statement reads them all. `key` names the
+/// place behind a row, `page` reads what stands behind a place. A row that moves in the list meanwhile may be missed.
+///
+/// # Errors
+/// Those of `page`.
+pub async fn all_pages<T, K, E, Fut>(
+    key: impl Fn(&T) -> K + Send,
+    mut page: impl FnMut(Option<K>) -> Fut + Send,
+) -> Result<Vec<T>, E>
+where
+    Fut: Future<Output = Result<Vec<T>, E>> + Send,
+    T: Send,
+    K: Send,
+    E: Send,
+{
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let rows = page(after.take()).await?;
+        let is_last = rows.len() < LIST_PAGE;
+        after = rows.last().map(&key);
+        all.extend(rows);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
 /// A tree as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
@@ -24,6 +54,13 @@ pub struct TreeEntry {
     pub updated_at: Millis,
 }
 
+impl TreeEntry {
+    /// Its place in a list of trees.
+    pub const fn place(&self) -> (Millis, TreeId) {
+        (self.updated_at, self.id)
+    }
+}
+
 /// Which trees a list holds. Of one that was purged and holds nothing since, only tombstones are left: it is no tree
 /// to choose, and stands in the list of all alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,15 +72,6 @@ pub enum TreeFilter {
 }
 
 impl TreeFilter {
-    /// Whether a list holds a tree.
-    pub const fn holds(self, archived: bool) -> bool {
-        match self {
-            Self::Current => !archived,
-            Self::Archived => archived,
-            Self::All => true,
-        }
-    }
-
     /// Whether a list holds trees of which only tombstones are left.
     pub(crate) const fn holds_tombstones(self) -> bool {
         matches!(self, Self::All)

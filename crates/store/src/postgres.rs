@@ -71,7 +71,7 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        Box::pin(self.pool.run(move |worker| worker.read(time, work)))
+        Box::pin(self.pool.run(time, move |worker| worker.read(time, work)))
     }
 
     /// Runs a write in a transaction of its own.
@@ -80,12 +80,12 @@ impl Database {
         T: Send + 'static,
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        Box::pin(self.pool.run(move |worker| worker.write(work)))
+        Box::pin(self.pool.run(Time::Bounded, move |worker| worker.write(work)))
     }
 
     /// Takes rows that were removed out of tables and indexes.
     pub(crate) async fn vacuum(&self) -> Result<(), StoreError> {
-        self.pool.run(|worker| worker.batch(&tables::vacuum())).await
+        self.pool.run(Time::Unbounded, |worker| worker.batch(&tables::vacuum())).await
     }
 
     /// As [`crate::Store::newest`].

@@ -1,8 +1,10 @@
 //! The rules of the store over rows, the same for every engine.
 
 mod ahead;
+pub(crate) mod attributions;
 pub(crate) mod bytes;
 mod cell;
+pub(crate) mod check;
 mod codes;
 pub(crate) mod commit;
 mod draft;

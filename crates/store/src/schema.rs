@@ -66,6 +66,14 @@ CREATE TABLE positions (
 CREATE INDEX positions_parent ON positions (parent) WHERE parent <> (pk & 4294967295) - 1;
 CREATE INDEX positions_aside ON positions (parent) WHERE kind <> 0;
 
+-- Who wrote which bytes of a node that was edited or quotes: told from its versions, and told again where it is gone.
+CREATE TABLE attributions (
+    node INTEGER PRIMARY KEY,               -- its key
+    version INTEGER NOT NULL,               -- of what it was told by
+    spans BLOB NOT NULL,                    -- lengths, and numbers of the nodes that brought them; no text
+    digest BLOB NOT NULL                    -- of the columns before
+);
+
 CREATE TABLE operations (
     tree INTEGER NOT NULL, seq INTEGER NOT NULL,
     first INTEGER NOT NULL,                 -- the number its first node has, or would have

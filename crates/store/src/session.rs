@@ -76,6 +76,11 @@ impl Session {
         self.trees.last().map(|tree| tree.id)
     }
 
+    /// Its place in a list of sessions.
+    pub fn place(&self) -> (Millis, SessionId) {
+        (self.updated_at(), self.id.clone())
+    }
+
     /// When something was last done in it.
     pub fn updated_at(&self) -> Millis {
         self.trees.iter().map(|tree| tree.updated_at).max().unwrap_or(self.created_at)

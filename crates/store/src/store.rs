@@ -4,11 +4,12 @@
 //! compared, so that the order of a tree is one for all of them. A commit is durable before it is acknowledged.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use loom::attribution::Attribution;
 use loom::reader::StoredResponse;
 use loom::seal::Seal;
 use loom::{Digest, Draft, GenerationId, Millis, NodeId, Plan, RowError, Seq, TreeId, TreeReader, Trust};
@@ -17,13 +18,13 @@ use tokio::sync::watch;
 use crate::apply::{Applied, AttachedWrites};
 use crate::db::Db;
 use crate::draft::{DraftEdit, DraftName};
+use crate::engine::StatementCounts;
 use crate::error::{ServerError, StoreError};
 use crate::event::{Cursor, Events};
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
+use crate::follow::{SharedEvents, SharedPage};
 use crate::forget::{Forget, Forgotten, ForgottenPlace};
-use crate::generation::{
-    Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow, UsageRow,
-};
+use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::import_tree::{Import, ImportedTree};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::limits::StoreLimits;
@@ -32,8 +33,8 @@ use crate::principal::{Principal, only_owner};
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionId};
 use crate::rows::forget::Forgetting;
 use crate::rows::{
-    commit, events, forget, generations, import, jobs, leases, maintenance, queries, questions, reader,
-    repair, sessions, trees, workspaces,
+    attributions, commit, events, forget, generations, import, jobs, leases, maintenance, queries, questions,
+    reader, repair, sessions, trees, workspaces,
 };
 use crate::search::{Hits, SearchScope};
 use crate::server::ServerOptions;
@@ -52,6 +53,7 @@ pub struct Store {
     limits: StoreLimits,
     /// How far the store's clock goes ahead of the engine's, in ms: not at all, but in tests.
     ahead: AtomicI64,
+    events: SharedEvents,
 }
 
 enum Engine {
@@ -59,6 +61,9 @@ enum Engine {
     #[cfg(feature = "postgres")]
     Postgres(crate::postgres::Database),
 }
+
+/// Nodes whose authors are kept in one transaction.
+const ATTRIBUTIONS: usize = 512;
 
 /// An answer of the store to come, on the heap: plans and imports are large, and futures hold futures.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -139,8 +144,8 @@ impl Store {
         }
     }
 
-    const fn new(engine: Engine, limits: StoreLimits) -> Self {
-        Self { engine, limits, ahead: AtomicI64::new(0) }
+    fn new(engine: Engine, limits: StoreLimits) -> Self {
+        Self { engine, limits, ahead: AtomicI64::new(0), events: SharedEvents::new() }
     }
 
     /// Sets the clock that leases and jobs go by ahead of the engine's own, for tests.
@@ -186,6 +191,25 @@ impl Store {
             #[cfg(feature = "postgres")]
             Engine::Postgres(database) => Some(database.round_trips()),
         }
+    }
+
+    /// What the engine was asked since the store was opened.
+    pub fn statement_counts(&self) -> StatementCounts {
+        match &self.engine {
+            Engine::Sqlite(database) => database.statement_counts(),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(database) => StatementCounts { statements: database.round_trips(), steps: 0 },
+        }
+    }
+
+    /// Events that were read for all followers of the process.
+    pub(crate) const fn shared_events(&self) -> &SharedEvents {
+        &self.events
+    }
+
+    /// Events behind a cursor with the sessions of their trees, whoever may see them; none: only how far they go.
+    pub(crate) fn read_events(&self, after: Option<Cursor>, limit: usize) -> Answer<'_, SharedPage> {
+        self.read(move |db| events::shared(db, after, limit))
     }
 
     fn read<T, F>(&self, work: F) -> Answer<'_, T>
@@ -327,10 +351,16 @@ impl Store {
         self.read_within(Time::Unbounded, move |db| reader::run(db, &who, tree, f)).await
     }
 
-    /// The trees, the one changed last first.
-    pub async fn trees(&self, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
+    /// The trees behind a place ([`TreeEntry::place`]), at most `limit`, the one changed last first.
+    pub async fn trees(
+        &self,
+        who: &Principal,
+        filter: TreeFilter,
+        after: Option<(Millis, TreeId)>,
+        limit: usize,
+    ) -> Result<Vec<TreeEntry>, StoreError> {
         let who = who.clone();
-        self.read(move |db| queries::trees(db, &who, filter)).await
+        self.read(move |db| queries::trees(db, &who, filter, after, limit)).await
     }
 
     pub async fn tree(&self, who: &Principal, tree: TreeId) -> Result<TreeEntry, StoreError> {
@@ -338,10 +368,23 @@ impl Store {
         self.read(move |db| queries::tree(db, &who, tree)).await
     }
 
-    /// Sessions with their trees, the one something was last done in first. [`AttachedWrites::begins`] begins one.
-    pub async fn sessions(&self, who: &Principal, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
+    /// Sessions behind a place ([`Session::place`]) with their trees, at most `limit`, the one something was last done
+    /// in first. [`AttachedWrites::begins`] begins one.
+    pub async fn sessions(
+        &self,
+        who: &Principal,
+        filter: SessionFilter,
+        after: Option<(Millis, SessionId)>,
+        limit: usize,
+    ) -> Result<Vec<Session>, StoreError> {
         let who = who.clone();
-        self.read(move |db| sessions::list(db, &who, &filter)).await
+        self.read(move |db| sessions::list(db, &who, &filter, after.clone(), limit)).await
+    }
+
+    /// A session with its trees, archived or not; none where there is none for this principal.
+    pub async fn session(&self, who: &Principal, id: &SessionId) -> Result<Option<Session>, StoreError> {
+        let (who, id) = (who.clone(), id.clone());
+        self.read(move |db| sessions::one(db, &who, &id)).await
     }
 
     /// Gives a session another name.
@@ -392,13 +435,18 @@ impl Store {
         self.write(move |db| sessions::remove(db, &who, &id)).await
     }
 
-    /// What the owner said about workspaces, ordered by path.
+    /// What the owner said about workspaces behind a path, at most `limit`, ordered by the bytes of their paths.
     ///
     /// # Errors
     /// [`StoreError::Denied`] to whoever does not see everything.
-    pub async fn workspaces(&self, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+    pub async fn workspaces(
+        &self,
+        who: &Principal,
+        after: Option<PathBuf>,
+        limit: usize,
+    ) -> Result<Vec<WorkspaceRecord>, StoreError> {
         let who = who.clone();
-        self.read(move |db| workspaces::list(db, &who)).await
+        self.read(move |db| workspaces::list(db, &who, after.as_deref(), limit)).await
     }
 
     /// Keeps an answer about a workspace; one about the same path before it is gone.
@@ -482,10 +530,15 @@ impl Store {
         self.read(move |db| generations::body(db, &who, digest)).await
     }
 
-    /// Every blob that a node shows, each once: the owner's knowledge alone.
-    pub async fn blobs(&self, who: &Principal) -> Result<Vec<Digest>, StoreError> {
+    /// Blobs that a node shows behind a digest, at most `limit`, each once: the owner's knowledge alone.
+    pub async fn blobs(
+        &self,
+        who: &Principal,
+        after: Option<Digest>,
+        limit: usize,
+    ) -> Result<Vec<Digest>, StoreError> {
         only_owner(who, "blobs")?;
-        self.read(generations::all_blobs).await
+        self.read(move |db| generations::all_blobs(db, after, limit)).await
     }
 
     /// Whether a node this principal may read shows the blob: blobs are read through nodes, never by their hash
@@ -502,6 +555,26 @@ impl Store {
     pub async fn add_seal(&self, who: &Principal, tree: TreeId, seal: Seal) -> Result<(), StoreError> {
         let who = who.clone();
         self.write(move |db| trees::add_seal(db, &who, tree, &seal)).await
+    }
+
+    /// Keeps the authors of nodes as they were told from rows read after `told`. Nothing is kept where something of the
+    /// tree was removed since: it may be told from that.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] for a node of another tree; [`StoreError::Denied`] to who may not write.
+    pub async fn keep_attributions(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+        found: Vec<Attribution>,
+        told: Cursor,
+    ) -> Result<(), StoreError> {
+        let mut found = found.into_iter().peekable();
+        while found.peek().is_some() {
+            let (who, some): (_, Vec<_>) = (who.clone(), found.by_ref().take(ATTRIBUTIONS).collect());
+            self.write(move |db| attributions::keep(db, &who, tree, &some, told)).await?;
+        }
+        Ok(())
     }
 
     /// Searches the text of nodes (see [`text::bigrams::Query`] for the syntax).
@@ -635,10 +708,16 @@ impl Store {
         self.write(move |db| jobs::finish(db, &who, job, &claim, &end)).await
     }
 
-    /// Jobs in the order they came.
-    pub async fn jobs(&self, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+    /// Jobs behind one, at most `limit`, in the order they came.
+    pub async fn jobs(
+        &self,
+        who: &Principal,
+        filter: JobFilter,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<Job>, StoreError> {
         let who = who.clone();
-        self.read(move |db| jobs::jobs(db, &who, filter)).await
+        self.read(move |db| jobs::jobs(db, &who, filter, after, limit)).await
     }
 
     /// Asks a question, which stands from now on by the engine's clock.
@@ -656,10 +735,15 @@ impl Store {
         self.read(move |db| questions::question(db, &who, id)).await
     }
 
-    /// The questions that stand, the oldest first.
-    pub async fn open_questions(&self, who: &Principal) -> Result<Vec<Question>, StoreError> {
+    /// The questions that stand behind one, by when they were asked, at most `limit`, the oldest first.
+    pub async fn open_questions(
+        &self,
+        who: &Principal,
+        after: Option<(Millis, QuestionId)>,
+        limit: usize,
+    ) -> Result<Vec<Question>, StoreError> {
         let who = who.clone();
-        self.read(move |db| questions::open(db, &who)).await
+        self.read(move |db| questions::open(db, &who, after, limit)).await
     }
 
     /// The question a person names by its id or the beginning of its short id. Those that stand come first.
@@ -692,14 +776,21 @@ impl Store {
         self.write(move |db| questions::expire(db, &who, id)).await
     }
 
-    /// Generations, oldest first.
+    /// Generations behind one, at most `limit`, oldest first.
     pub async fn generations(
         &self,
         who: &Principal,
         filter: GenerationFilter,
+        after: Option<GenerationId>,
+        limit: usize,
     ) -> Result<Vec<Generation>, StoreError> {
         let who = who.clone();
-        self.read(move |db| generations::generations(db, &who, &filter)).await
+        self.read(move |db| generations::generations(db, &who, &filter, after, limit)).await
+    }
+
+    pub async fn generation(&self, who: &Principal, id: GenerationId) -> Result<Generation, StoreError> {
+        let who = who.clone();
+        self.read(move |db| generations::generation(db, &who, id)).await
     }
 
     /// Takes over a running generation from an owner that is gone, for recovery: its results under the old number
@@ -727,17 +818,6 @@ impl Store {
     ) -> Result<Spending, StoreError> {
         let (who, reservation) = (who.clone(), reservation.clone());
         self.read(move |db| generations::spending(db, trees::find(db, &who, tree)?, &reservation)).await
-    }
-
-    /// Usage written down at or after `since`, of one tree or of all, oldest first.
-    pub async fn usage(
-        &self,
-        who: &Principal,
-        tree: Option<TreeId>,
-        since: Millis,
-    ) -> Result<Vec<UsageRow>, StoreError> {
-        let who = who.clone();
-        self.read(move |db| generations::usage(db, &who, tree, since)).await
     }
 
     /// Usage written down at or after `since`, oldest first, behind `after`, at most `limit`: a home of many years is
@@ -852,9 +932,11 @@ impl Store {
         self.read_within(Time::Unbounded, maintenance::check).await
     }
 
-    /// Counts anew what was counted by other Unicode tables than this program's, a tree at a time; the number of trees.
+    /// Counts anew what was counted by other Unicode tables than this program's, a tree at a time, and drops what is kept
+    /// of authors that is damaged or of another version; the number of trees.
     pub async fn repair(&self, who: &Principal) -> Result<u64, StoreError> {
         only_owner(who, "repair")?;
+        self.write(attributions::repair).await?;
         let trees = self.read_within(Time::Unbounded, repair::outdated).await?;
         for tree in &trees {
             let tree = *tree;
@@ -1059,7 +1141,7 @@ mod tests {
             store.finish(who, job.id, &job.claim().unwrap(), JobEnd::Done(String::new())).await.unwrap();
             store.advance_clock(Duration::from_secs(16 * 24 * 60 * 60));
         }
-        let left = store.jobs(who, JobFilter::All).await.unwrap();
+        let left = store.jobs(who, JobFilter::All, None, 99).await.unwrap();
         assert_eq!(left.iter().map(|job| job.id).collect::<Vec<_>>(), [JobId(2), JobId(3)]);
     }
 }

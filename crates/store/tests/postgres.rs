@@ -9,8 +9,15 @@ extern crate drawloom_store as store;
 #[allow(dead_code, reason = "shared with the behavioural suite")]
 #[path = "suite/both.rs"]
 mod both;
+#[path = "postgres/damage.rs"]
+mod damage;
+#[path = "suite/damaged.rs"]
+mod damaged;
 #[path = "postgres/dying.rs"]
 mod dying;
+#[allow(dead_code, reason = "shared with the behavioural suite")]
+#[path = "suite/generations.rs"]
+mod generations;
 #[allow(dead_code, reason = "shared with the behavioural suite")]
 #[path = "suite/home.rs"]
 mod home;

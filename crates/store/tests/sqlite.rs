@@ -10,6 +10,8 @@ mod both;
 mod bytes;
 #[path = "sqlite/damage.rs"]
 mod damage;
+#[path = "suite/damaged.rs"]
+mod damaged;
 #[path = "sqlite/faults.rs"]
 mod faults;
 #[path = "sqlite/files.rs"]

@@ -5,13 +5,16 @@ extern crate drawloom_store as store;
 
 mod suite {
     mod adopting;
+    mod attributing;
     mod both;
     mod drafts;
     mod drifting;
+    mod exporting;
     mod following;
     mod forgetting;
     mod generations;
     mod home;
+    mod listing;
     mod names;
     mod principals;
     mod questions;
@@ -19,6 +22,7 @@ mod suite {
     mod screen;
     mod searching;
     #[cfg(feature = "postgres")]
+    #[allow(dead_code, reason = "shared with the tests of a server alone")]
     mod server;
     mod sessions;
     mod showing;

@@ -6,7 +6,8 @@ use loom::plan::NewTree;
 use loom::{Mode, Op, TreeId, ViewName};
 use store::instance::InstanceId;
 use store::{
-    AttachedWrites, NewSession, Principal, Session, SessionFilter, SessionId, SessionKind, StoreError,
+    AttachedWrites, LIST_PAGE, NewSession, Principal, Session, SessionFilter, SessionId, SessionKind,
+    StoreError, all_pages,
 };
 
 use crate::error::AgentError;
@@ -94,7 +95,7 @@ impl Runtime {
             name: Some(chosen.name.to_string()),
             archived: false,
         };
-        Ok(self.store.sessions(who, filter).await?.into_iter().next())
+        Ok(self.store.sessions(who, filter, None, 1).await?.into_iter().next())
     }
 
     /// The newest tree of a session; none before its first one.
@@ -106,9 +107,7 @@ impl Runtime {
         who: &Principal,
         id: &SessionId,
     ) -> Result<Option<TreeId>, AgentError> {
-        let filter = SessionFilter { workspace: None, name: None, archived: true };
-        let all = self.store.sessions(who, filter).await?;
-        Ok(all.into_iter().find(|session| session.id == *id).and_then(|session| session.tree()))
+        Ok(self.store.session(who, id).await?.and_then(|session| session.tree()))
     }
 
     /// Where a session goes on: in its newest tree, or, if it has none, in a new one that is called after what is
@@ -174,7 +173,8 @@ impl Runtime {
     ) -> Result<u64, AgentError> {
         let filter = SessionFilter { workspace: None, name: None, archived: true };
         let mut forgotten = 0;
-        for session in self.store.sessions(who, filter).await? {
+        let page = |after| self.store.sessions(who, filter.clone(), after, LIST_PAGE);
+        for session in all_pages(Session::place, page).await? {
             let left =
                 session.kind == SessionKind::Temporary && Name::holder(&session.name).is_some_and(&is_dead);
             if left {

@@ -76,8 +76,8 @@ fn body(choices: &[(u32, &str)], usage: &str) -> String {
 }
 
 async fn booked(process: &Process) -> Vec<(u64, Option<u64>)> {
-    let rows = process.runtime.store.usage(&WHO, None, loom::Millis(0)).await.unwrap();
-    rows.into_iter().map(|row| (row.usage.completion_tokens, row.usage.micro_cost)).collect()
+    let rows = process.runtime.store.spent(&WHO, loom::Millis(0), None, 999).await.unwrap();
+    rows.into_iter().map(|spent| (spent.row.usage.completion_tokens, spent.row.usage.micro_cost)).collect()
 }
 
 const USAGE: &str = r#"{"prompt_tokens":100,"completion_tokens":10}"#;

@@ -429,8 +429,8 @@ async fn check_answers(process: &Process, seen: &[Seen]) {
     let nothing = Reservation { turn: String::new(), micro_dollars: 0, tokens: 0, limits };
     let tree = process.enter().await.tree;
     let spending = runtime.store.spending(&WHO, tree, &nothing).await.unwrap();
-    let booked = runtime.store.usage(&WHO, None, loom::Millis(0)).await.unwrap();
-    let costs: u64 = booked.iter().filter_map(|row| row.usage.micro_cost).sum();
+    let booked = runtime.store.spent(&WHO, loom::Millis(0), None, 999).await.unwrap();
+    let costs: u64 = booked.iter().filter_map(|spent| spent.row.usage.micro_cost).sum();
     assert_eq!(spending.day, costs, "what was spent, and nothing else");
 }
 

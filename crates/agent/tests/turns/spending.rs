@@ -86,7 +86,15 @@ fn with_fallbacks(process: &mut Process, models: Vec<Arc<dyn Model>>, remote: bo
 }
 
 async fn usage(process: &Process) -> Vec<UsageRow> {
-    process.runtime.store.usage(&Principal::Owner, None, loom::Millis(0)).await.unwrap()
+    process
+        .runtime
+        .store
+        .spent(&Principal::Owner, loom::Millis(0), None, 999)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|spent| spent.row)
+        .collect()
 }
 
 /// A local model that is not there any more.

@@ -150,7 +150,7 @@ impl Process {
 
     /// All generations, the oldest first.
     pub(crate) async fn generations(&self) -> Vec<Generation> {
-        self.runtime.store.generations(&WHO, GenerationFilter::default()).await.unwrap()
+        self.runtime.store.generations(&WHO, GenerationFilter::default(), None, 999).await.unwrap()
     }
 
     /// How many answers lie aside.

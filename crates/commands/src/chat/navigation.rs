@@ -126,7 +126,9 @@ impl Conversation {
             name: None,
             archived: false,
         };
-        let found = app.runtime.store.sessions(&asker.principal, filter).await.unwrap_or_default();
+        let store = &app.runtime.store;
+        let page = |after| store.sessions(&asker.principal, filter.clone(), after, store::LIST_PAGE);
+        let found = store::all_pages(store::Session::place, page).await.unwrap_or_default();
         let named = found.into_iter().filter(|session| session.kind != SessionKind::Temporary);
         let mut sessions: Vec<String> = named.map(|session| session.name).collect();
         if let Ok(Some(entered)) = self.entered(app, asker).await {

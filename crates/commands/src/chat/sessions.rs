@@ -6,7 +6,7 @@ use agent::Chosen;
 use agent::session::Name;
 use loom::cell::CellScope;
 use loom::{CellKey, RowError, TreeReader, ViewName};
-use store::{Session, SessionFilter, SessionKind, StoreError};
+use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, all_pages};
 
 use super::position::stand;
 use crate::app::App;
@@ -61,7 +61,9 @@ async fn listed(
     archived: bool,
 ) -> Result<Vec<Session>, CommandError> {
     let filter = SessionFilter { workspace, name: None, archived };
-    let mut found = app.runtime.store.sessions(&asker.principal, filter).await?;
+    let store = &app.runtime.store;
+    let page = |after| store.sessions(&asker.principal, filter.clone(), after, LIST_PAGE);
+    let mut found = all_pages(Session::place, page).await?;
     found.retain(|session| session.kind != SessionKind::Temporary);
     Ok(found)
 }
@@ -120,7 +122,7 @@ async fn session_named(
         };
         app.runtime
             .store
-            .sessions(&asker.principal, filter)
+            .sessions(&asker.principal, filter, None, LIST_PAGE)
             .await?
             .into_iter()
             .find(|session| session.archived)

@@ -39,7 +39,7 @@ pub(crate) async fn backup(
     let _copying = Copying::begin(&app.runtime.home).map_err(failed)?;
     let copy = backup_copy(&app.runtime.home, now.0);
     let made = app.runtime.store.backup(&asker.principal, &copy).await;
-    let shown = app.runtime.store.blobs(&asker.principal).await;
+    let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await;
     let result = (|| {
         let made = made?;
         let mut files = vec![("loom.db".to_owned(), copy.clone())];

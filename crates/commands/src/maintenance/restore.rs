@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use store::home::{Home, HomeDir, HomeError, HomeOptions};
-use store::{Principal, Store, TreeFilter};
+use store::{LIST_PAGE, Principal, Store, TreeEntry, TreeFilter, all_pages};
 use text::terminal::one_line;
 use workspace::{Accept, FileArgument, StoreGuard};
 
@@ -104,8 +104,9 @@ async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
     store.renew_identity(&owner).await?;
     let mut problems = store.check(&owner).await?;
     let blobs = path.with_file_name(HomeDir::Blobs.name());
-    problems.extend(super::missing_blobs(&blobs, &store.blobs(&owner).await?));
-    let trees = store.trees(&owner, TreeFilter::All).await?;
+    problems.extend(super::missing_blobs(&blobs, &super::shown_blobs(&store, &owner).await?));
+    let trees =
+        all_pages(TreeEntry::place, |after| store.trees(&owner, TreeFilter::All, after, LIST_PAGE)).await?;
     for tree in &trees {
         let report = crate::verify::report(store.as_ref(), &owner, tree.id).await?;
         for problem in report.problems.iter().filter(|problem| problem.gap.is_none()) {

@@ -4,7 +4,10 @@
 //! are over them; what is shown is read through here, so that a passage, a stretch of an edited passage and an
 //! export all say `import:<digest>/<name>` until the owner trusts the tree (spec: loom §8, security §13).
 
+use std::collections::{BTreeSet, HashMap};
+
 use interop::import::Provenance;
+use loom::attribution::Attribution;
 use loom::cell::CellScope;
 use loom::reader::{Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
@@ -59,6 +62,21 @@ impl NamedAuthors<'_> {
 }
 
 impl TreeReader for NamedAuthors<'_> {
+    fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
+        let mut kept = self.rows.attributions(nodes)?;
+        let named: BTreeSet<NodeId> =
+            kept.iter().flat_map(|kept| &kept.spans).map(|span| span.node).collect();
+        let named: Vec<NodeId> = named.into_iter().collect();
+        let authors: HashMap<NodeId, String> =
+            self.nodes(&named)?.into_iter().map(|row| (row.node.id, row.node.author.id)).collect();
+        for span in kept.iter_mut().flat_map(|kept| &mut kept.spans) {
+            if let Some(author) = authors.get(&span.node) {
+                span.author.clone_from(author);
+            }
+        }
+        Ok(kept)
+    }
+
     fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
         Ok(self.rows.node(id)?.map(|row| self.named(row)))
     }

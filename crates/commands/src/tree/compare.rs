@@ -1,7 +1,8 @@
 //! Text as a view shows it, and where two paths part.
 
+use loom::attribution::Attributions;
 use loom::path::{ViewOverrides, common_ancestor, position};
-use loom::render::{Show, render, window};
+use loom::render::{Show, render_with, window};
 use loom::{NodeId, Position, PositionId, PositionKind, Refusal, RowError, TreeReader, ViewName, resolve};
 
 use super::look;
@@ -19,8 +20,22 @@ pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<Com
     let show = Show { drafts: !args.committed, spans: args.spans || args.authors };
     let name = view.clone();
     let imports = app.imports(asker, tree).await?;
-    let read = move |rows: &dyn TreeReader, _| naming(rows, &imports, |rows| render(rows, &name, show));
-    let rendering = look(app, asker, tree, &view, read).await?;
+    let store = &app.runtime.store;
+    let told = store.cursor().await?;
+    let read = move |rows: &dyn TreeReader, _| {
+        naming(rows, &imports, |rows| {
+            let mut authors = Attributions::new(rows);
+            let rendering = render_with(rows, &name, show, &mut authors)?;
+            Ok((rendering, authors.into_computed()))
+        })
+    };
+    let (rendering, computed) = look(app, asker, tree, &view, read).await?;
+    if asker.principal.may_write() && !store.is_read_only() {
+        // The text is there, whether or not it is told faster the next time.
+        if let Err(error) = store.keep_attributions(&asker.principal, tree, computed, told).await {
+            tracing::warn!(%error, "the authors of edited passages are not kept");
+        }
+    }
     Ok(CommandOutcome::Text(TextShown {
         text: rendering.text,
         spans: rendering.spans,

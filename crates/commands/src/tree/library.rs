@@ -2,7 +2,7 @@
 
 use loom::plan::NewTree;
 use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
-use store::TreeFilter;
+use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages};
 
 use super::{label, look};
 use crate::app::App;
@@ -57,7 +57,9 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
 
 pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<CommandOutcome, CommandError> {
     let filter = if args.archived { TreeFilter::Archived } else { TreeFilter::Current };
-    let trees = app.runtime.store.trees(&asker.principal, filter).await?;
+    let store = &app.runtime.store;
+    let page = |after| store.trees(&asker.principal, filter, after, LIST_PAGE);
+    let trees = all_pages(TreeEntry::place, page).await?;
     let lines = trees.into_iter().map(|entry| TreeLine {
         tree: entry.id,
         short_id: entry.short_id,

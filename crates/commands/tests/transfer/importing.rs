@@ -176,7 +176,16 @@ async fn nothing_of_a_file_runs_or_can_be_undone() {
         state: Some(store::GenerationState::Started),
         ..store::GenerationFilter::default()
     };
-    assert!(there.app.runtime.store.generations(&store::Principal::Owner, started).await.unwrap().is_empty());
+    assert!(
+        there
+            .app
+            .runtime
+            .store
+            .generations(&store::Principal::Owner, started, None, 999)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(there.app.recover().await.unwrap(), 0);
     assert_eq!(there.run(&["tree", "undo", &tree]).await.unwrap_err().code, "nothing_to_undo");
     there.ok(&["tree", "append", &tree, " x"]).await;

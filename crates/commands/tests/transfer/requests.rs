@@ -39,8 +39,13 @@ async fn observed(home: &TestHome, tree: &str, said: &str) -> String {
     };
     let outcome = ask.send(&home.app.runtime, &Call::owner(Arc::new(()))).await.unwrap();
     assert_eq!(outcome.reply.unwrap().text, "It rains.");
-    let all =
-        home.app.runtime.store.generations(&Principal::Owner, GenerationFilter::default()).await.unwrap();
+    let all = home
+        .app
+        .runtime
+        .store
+        .generations(&Principal::Owner, GenerationFilter::default(), None, 99)
+        .await
+        .unwrap();
     let found = all.into_iter().find(|one| one.row.manifest == outcome.manifest).unwrap();
     found.row.id.to_string()
 }

@@ -1,6 +1,9 @@
 //! `tree show`, `compare`.
 
-use crate::home::{field, homes};
+use loom::plan::{EditAs, NewText};
+use loom::{NodeId, Op, OpTarget, TreeId, ViewName};
+
+use crate::home::{TestHome, field, homes};
 
 #[tokio::test]
 async fn the_path_is_paged_from_the_tip_upwards() {
@@ -147,5 +150,71 @@ async fn compare_gives_what_only_one_path_says() {
 
         let remark = field(&home.ok(&["tree", "annotate", &tree, &same, "hm"]).await, "node");
         assert_eq!(home.err(&["tree", "compare", &tree, &remark, &same]).await.exit, 2);
+    }
+}
+
+/// A change of the tree.
+async fn change(home: &TestHome, tree: TreeId, op: Op) -> store::Applied {
+    let (owner, view) = (store::Principal::Owner, ViewName::default());
+    home.app.runtime.change(&owner, tree, &view, op, store::AttachedWrites::nothing()).await.unwrap()
+}
+
+/// The statements and steps of a show, once everything was read before.
+async fn show_cost(home: &TestHome, tree: TreeId) -> store::StatementCounts {
+    let tree = tree.to_string();
+    let words = ["tree", "show", &tree, "--limit", "50"];
+    home.ok(&words).await;
+    let before = home.app.runtime.store.statement_counts();
+    home.ok(&words).await;
+    let after = home.app.runtime.store.statement_counts();
+    store::StatementCounts {
+        statements: after.statements - before.statements,
+        steps: after.steps - before.steps,
+    }
+}
+
+/// Prunes, leaves out, marks and edits positions in turns.
+async fn choose(home: &TestHome, tree: TreeId, nodes: &[NodeId]) {
+    for (number, node) in nodes.iter().enumerate() {
+        let position = node.as_position();
+        let op = match number % 4 {
+            0 => Op::Prune(OpTarget::Position(position)),
+            1 => Op::Exclude(OpTarget::Position(position)),
+            2 => Op::Bookmark { position, title: Some("elsewhere".to_owned()) },
+            _ => Op::Edit { position, text: "It snowed.".to_owned(), edit_as: EditAs::Version },
+        };
+        change(home, tree, op).await;
+    }
+}
+
+/// Positions off the path at which something is chosen.
+const ELSEWHERE: usize = 120;
+
+#[tokio::test]
+async fn what_is_chosen_elsewhere_costs_a_show_no_step() {
+    for home in homes() {
+        let tree: TreeId = home.tree("buffer", "It rained.").await.parse().unwrap();
+        let append = || Op::Append(NewText::owner("And it rained.", None));
+        let mut trunk = Vec::new();
+        for _ in 0..60 {
+            trunk.push(change(&home, tree, append()).await.nodes[0].0.as_position());
+        }
+        let (fork, tip) = (trunk[30], trunk[59]);
+        let mut elsewhere = Vec::new();
+        for _ in 0..ELSEWHERE {
+            change(&home, tree, Op::Move(fork)).await;
+            elsewhere.push(change(&home, tree, append()).await.nodes[0].0);
+        }
+        // An index that is empty takes fewer steps than any other.
+        let (first, more) = elsewhere.split_at(ELSEWHERE / 10);
+        choose(&home, tree, first).await;
+        change(&home, tree, Op::Switch(tip)).await;
+        let before = show_cost(&home, tree).await;
+        choose(&home, tree, more).await;
+        change(&home, tree, Op::Switch(tip)).await;
+        assert_eq!(show_cost(&home, tree).await, before);
+        // Control: what is chosen on the path is read.
+        change(&home, tree, Op::Exclude(OpTarget::Position(trunk[40]))).await;
+        assert!(show_cost(&home, tree).await.steps > before.steps);
     }
 }

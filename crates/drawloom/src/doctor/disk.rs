@@ -9,7 +9,7 @@ use commands::results::maintenance::{Check, State};
 use commands::settings::size;
 use commands::workspaces::InspectedFolder;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits, refuse_odd_store};
-use store::{Options, Principal, Store, TreeFilter};
+use store::{LIST_PAGE, Options, Principal, Store, TreeEntry, TreeFilter, all_pages};
 
 use workspace::trust::TrustRecord;
 
@@ -150,7 +150,8 @@ fn look(path: &Path) -> Result<(u32, usize), CommandError> {
         .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?;
     runtime.block_on(async {
         let version = store.identity(&Principal::Owner).await?.version;
-        Ok((version, store.trees(&Principal::Owner, TreeFilter::All).await?.len()))
+        let page = |after| store.trees(&Principal::Owner, TreeFilter::All, after, LIST_PAGE);
+        Ok((version, all_pages(TreeEntry::place, page).await?.len()))
     })
 }
 

@@ -26,6 +26,8 @@ pub(super) struct PgTransaction<'s> {
     begin: RefCell<Option<String>>,
     /// When a read has to end.
     deadline: Option<Instant>,
+    /// Whether it pauses between its statements while others read.
+    gives_way: bool,
     raced: Cell<bool>,
     /// Whether followers are to be told.
     events: Cell<bool>,
@@ -38,9 +40,10 @@ impl<'s> PgTransaction<'s> {
         link: &'s Link,
         begin: String,
         deadline: Option<Instant>,
+        gives_way: bool,
     ) -> Self {
         let (raced, events) = (Cell::new(false), Cell::new(false));
-        Self { runtime, session, link, begin: RefCell::new(Some(begin)), deadline, raced, events }
+        Self { runtime, session, link, begin: RefCell::new(Some(begin)), deadline, gives_way, raced, events }
     }
 
     /// Whether it was sent at all.
@@ -60,6 +63,9 @@ impl<'s> PgTransaction<'s> {
     fn run(&self, sql: &str, sets: &[&[Value<'_>]]) -> Result<Vec<Rows>, StoreError> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(StoreError::TooLong(self.link.read.as_secs()));
+        }
+        if self.gives_way {
+            self.link.traffic.give_way();
         }
         let begin = self.begin.take();
         self.link.trip();
@@ -138,6 +144,10 @@ impl Transaction for PgTransaction<'_> {
                 return Ok(());
             }
         }
+    }
+
+    fn index_sum(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
     }
 
     fn now(&self) -> Result<Millis, StoreError> {

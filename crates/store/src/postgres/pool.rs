@@ -21,6 +21,9 @@ use crate::store::{StoreId, Time};
 /// How long a caller waits for a thread.
 const WAIT: Duration = Duration::from_secs(5);
 
+/// Long reads at once, on connections beside those of the pool; further ones wait.
+const LONG_READS: usize = 2;
+
 /// How often a write is done that others overtake.
 const ATTEMPTS: usize = 8;
 
@@ -29,8 +32,10 @@ type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 /// The threads of a store.
 pub(super) struct Pool {
     link: Arc<Link>,
-    /// One permit for each thread there may be.
+    /// One permit for each thread there may be, but for long reads.
     places: Arc<Semaphore>,
+    /// One permit for each long read there may be.
+    long: Arc<Semaphore>,
     /// Threads that wait for work (channels `store.pg`, of one job each); none once the pool ends.
     idle: Arc<Mutex<Option<Vec<SyncSender<Job>>>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -39,17 +44,24 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(link: Arc<Link>, size: usize) -> Self {
         let places = Arc::new(Semaphore::new(size.max(1)));
-        Self { link, places, idle: Arc::new(Mutex::new(Some(Vec::new()))), threads: Mutex::default() }
+        let long = Arc::new(Semaphore::new(LONG_READS));
+        Self { link, places, long, idle: Arc::new(Mutex::new(Some(Vec::new()))), threads: Mutex::default() }
     }
 
-    /// Runs something on a thread.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// Runs something on a thread. Long reads wait for one another, and take nobody else's place.
+    pub(super) async fn run<T, F>(&self, time: Time, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Worker) -> Result<T, StoreError> + Send + 'static,
     {
-        let place = Arc::clone(&self.places).acquire_owned();
-        let place = tokio::time::timeout(WAIT, place).await.map_err(|_| StoreError::Busy)?;
+        let (place, _short) = match time {
+            Time::Bounded => {
+                let short = self.link.traffic.enter();
+                let place = Arc::clone(&self.places).acquire_owned();
+                (tokio::time::timeout(WAIT, place).await.map_err(|_| StoreError::Busy)?, Some(short))
+            }
+            Time::Unbounded => (Arc::clone(&self.long).acquire_owned().await, None),
+        };
         let (reply, answer) = oneshot::channel();
         self.start(place.map_err(|_| StoreError::Closed)?, work, move |done| drop(reply.send(done)))?;
         answer.await.map_err(|_| StoreError::Closed)?
@@ -185,7 +197,8 @@ impl Worker {
         };
         let begin =
             format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {limit}");
-        let transaction = PgTransaction::new(&self.runtime, session, &self.link, begin, deadline);
+        let gives_way = time == Time::Unbounded;
+        let transaction = PgTransaction::new(&self.runtime, session, &self.link, begin, deadline, gives_way);
         let done = work(&Db::new(&transaction, &self.caches));
         if transaction.has_begun() {
             // Nothing depends on how a read ends: its end is sent, and heard of with the next statement.
@@ -222,7 +235,7 @@ impl Worker {
             "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock_shared({}, 0)",
             session.space.cast_signed()
         );
-        let transaction = PgTransaction::new(&self.runtime, session, &self.link, begin, None);
+        let transaction = PgTransaction::new(&self.runtime, session, &self.link, begin, None, false);
         let caches = Caches::default();
         let done = work(&Db::new(&transaction, &caches));
         if !transaction.has_begun() {

@@ -1,6 +1,7 @@
 //! One connection to the server.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::statement::Statements;
 use super::tables;
 use super::tls::Route;
 use super::value::{check, type_of};
-use crate::engine::Value;
+use crate::engine::{Traffic, Value};
 use crate::error::{ServerError, StoreError};
 use crate::server::ServerOptions;
 use crate::store::StoreId;
@@ -37,12 +38,14 @@ pub(super) struct Link {
     /// How long a read may take.
     pub(super) read: Duration,
     round_trips: AtomicU64,
+    /// Short reads, to which long ones give way.
+    pub(super) traffic: Arc<Traffic>,
 }
 
 impl Link {
     pub(super) fn new(options: &ServerOptions) -> Result<Self, StoreError> {
         let route = Route::new(options)?;
-        Ok(Self { route, read: options.limits.read, round_trips: AtomicU64::new(0) })
+        Ok(Self { route, read: options.limits.read, round_trips: AtomicU64::new(0), traffic: Arc::default() })
     }
 
     pub(super) fn server(&self) -> &str {

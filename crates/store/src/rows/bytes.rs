@@ -54,6 +54,10 @@ impl<'a> In<'a> {
         StoreError::Damaged(format!("a row cannot be read: {}", self.what))
     }
 
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
     pub(crate) fn byte(&mut self) -> Result<u8, StoreError> {
         let (first, rest) = self.left.split_first().ok_or_else(|| self.damaged())?;
         self.left = rest;

@@ -10,6 +10,7 @@ use crate::db::{Db, TreeKey, bytes_of, get, signed, unsigned};
 use crate::engine::{Lock, NONE, Value, params};
 use crate::error::StoreError;
 use crate::event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
+use crate::follow::{SharedEvent, SharedPage};
 use crate::principal::Principal;
 use crate::question::QuestionId;
 
@@ -78,6 +79,23 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
     let full = events.len() as i64 == limit;
     let next = events.last().filter(|_| full).map_or(end, |last| last.cursor);
     Ok(Events { events, next: next.max(after), missed: from + 1 < first })
+}
+
+/// As [`crate::Store::read_events`].
+pub(crate) fn shared(db: &Db<'_>, after: Option<Cursor>, limit: usize) -> Result<SharedPage, StoreError> {
+    let Some(after) = after else { return Ok(SharedPage { events: Vec::new(), end: last(db)? }) };
+    let sql = "SELECT e.pk, t.id, e.what, e.tree, t.session FROM events e JOIN trees t ON t.pk = e.tree
+         WHERE e.pk > ?1 ORDER BY e.pk LIMIT ?2";
+    let events = db.all(sql, (signed(after.0)?, super::reader::limit_of(limit)), |row| {
+        let event = StoreEvent {
+            cursor: Cursor(unsigned(row, 0)?),
+            tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
+            what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
+        };
+        Ok(SharedEvent { event, session: get(row, 4)? })
+    })?;
+    let end = events.last().map_or(after, |last| last.event.cursor);
+    Ok(SharedPage { events, end })
 }
 
 fn write(db: &Db<'_>, tree: TreeKey, what: &EventKind) -> Result<Vec<u8>, StoreError> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, ViewName};
 
 use super::trees::{TreeRef, find as find_tree};
-use super::{cell, commit, draft, events, node, operation};
+use super::{attributions, cell, commit, draft, events, node, operation};
 use crate::db::{Db, TreeKey, bytes_of, get};
 use crate::engine::{Lock, NONE};
 use crate::error::StoreError;
@@ -287,6 +287,7 @@ fn remove_within(
         }
     }
     for (id, key) in touched {
+        attributions::drop_all(db, key)?;
         record(db, done, TreeRef { key, id }, now)?;
         events::append(db, key, &EventKind::Removed)?;
     }

@@ -1,6 +1,6 @@
 //! Generations with what they sent and what came back.
 
-use crate::engine::{Lock, NONE, Row, ValueRef, params};
+use crate::engine::{Lock, Row, ValueRef, params};
 use loom::reader::StoredResponse;
 use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
 
@@ -214,23 +214,42 @@ pub(crate) fn generations(
     db: &Db<'_>,
     who: &Principal,
     filter: &GenerationFilter,
+    after: Option<GenerationId>,
+    limit: usize,
 ) -> Result<Vec<Generation>, StoreError> {
     let (seen, param) = seen(who);
-    // Where one is named it is found by its id.
-    let only = if filter.id.is_some() { "g.id = ?4" } else { "(g.id = ?4 OR ?4 IS NULL)" };
+    // Said only where they narrow: an index is taken for a condition, not for one that may be none.
+    let of_tree = if filter.tree.is_some() { "t.id = ?2" } else { "(t.id = ?2 OR ?2 IS NULL)" };
+    let in_state =
+        filter.state.map_or_else(|| "TRUE".to_owned(), |state| format!("g.state = {}", state_code(state)));
     let sql = format!(
-        "SELECT g.state, g.owner, g.fence, g.row FROM generations g JOIN trees t ON t.pk = g.tree
-         WHERE {seen} AND (t.id = ?2 OR ?2 IS NULL) AND (g.state = ?3 OR ?3 IS NULL) AND {only}
-         ORDER BY g.id"
+        "SELECT {GENERATION} FROM generations g JOIN trees t ON t.pk = g.tree
+         WHERE {seen} AND {of_tree} AND {in_state} AND (g.id > ?3 OR ?3 IS NULL) ORDER BY g.id LIMIT ?4"
     );
     let tree = filter.tree.map(TreeId::to_bytes);
-    let id = filter.id.map(GenerationId::to_bytes);
-    db.all(&sql, (param, tree, filter.state.map(state_code), id), |row| {
-        Ok(Generation {
-            state: read_state(get(row, 0)?)?,
-            claim: read_tenure(row, 1)?,
-            row: json(&get::<String>(row, 3)?)?,
-        })
+    let after = after.map(GenerationId::to_bytes);
+    let asked = (param, tree, after, super::reader::limit_of(limit));
+    db.all(&sql, asked, read_generation)
+}
+
+/// As [`crate::Store::generation`].
+pub(crate) fn generation(db: &Db<'_>, who: &Principal, id: GenerationId) -> Result<Generation, StoreError> {
+    let (seen, param) = seen(who);
+    let sql = format!(
+        "SELECT {GENERATION} FROM generations g JOIN trees t ON t.pk = g.tree WHERE {seen} AND g.id = ?2"
+    );
+    let found = db.one(&sql, (param, id.to_bytes()), read_generation)?;
+    found.ok_or(StoreError::NotFound("generation"))
+}
+
+/// The columns of [`read_generation`].
+const GENERATION: &str = "g.state, g.owner, g.fence, g.row";
+
+fn read_generation(row: &Row<'_>) -> Result<Generation, StoreError> {
+    Ok(Generation {
+        state: read_state(get(row, 0)?)?,
+        claim: read_tenure(row, 1)?,
+        row: json(&get::<String>(row, 3)?)?,
     })
 }
 
@@ -260,22 +279,6 @@ pub(crate) fn take_over(
     db.run(sql, (id.to_bytes(), &to.0, fence.0 as i64))?;
     events::append(db, tree, &EventKind::Generation { id })?;
     Ok(fence)
-}
-
-/// As [`crate::Store::usage`].
-pub(crate) fn usage(
-    db: &Db<'_>,
-    who: &Principal,
-    tree: Option<TreeId>,
-    since: loom::Millis,
-) -> Result<Vec<UsageRow>, StoreError> {
-    let (seen, param) = seen(who);
-    let sql = format!(
-        "SELECT u.generation, t.id, u.at, u.calls, u.prompt, u.completion, u.cached, u.cost
-         FROM usage u JOIN trees t ON t.pk = u.tree
-         WHERE {seen} AND u.at >= ?2 AND (t.id = ?3 OR ?3 IS NULL) ORDER BY u.at, u.generation"
-    );
-    db.all(&sql, (param, since.0, tree.map(TreeId::to_bytes)), usage_row)
 }
 
 /// As [`crate::Store::spent`].
@@ -410,8 +413,10 @@ pub(crate) fn shows_blob(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result
 }
 
 /// As [`crate::Store::blobs`].
-pub(crate) fn all_blobs(db: &Db<'_>) -> Result<Vec<Digest>, StoreError> {
-    db.all("SELECT DISTINCT digest FROM blobs ORDER BY digest", NONE, |row| digest(row, 0))
+pub(crate) fn all_blobs(db: &Db<'_>, after: Option<Digest>, limit: usize) -> Result<Vec<Digest>, StoreError> {
+    let sql = "SELECT DISTINCT digest FROM blobs WHERE digest > ?1 ORDER BY digest LIMIT ?2";
+    let after = after.map_or_else(Vec::new, |after| after.0.to_vec());
+    db.all(sql, (after, super::reader::limit_of(limit)), |row| digest(row, 0))
 }
 
 /// The dictionary for a response, by the dialect its metadata names.

@@ -2,6 +2,7 @@
 
 use loom::{Millis, TreeId};
 
+use super::reader::limit_of;
 use super::trees::{find_mut, seen};
 use crate::db::{Db, get, optional_id16, unsigned};
 use crate::engine::{Lock, Row, Value, params};
@@ -149,8 +150,15 @@ pub(crate) fn finish(
 const KEPT_JOBS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// As [`crate::Store::jobs`].
-pub(crate) fn jobs(db: &Db<'_>, who: &Principal, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+pub(crate) fn jobs(
+    db: &Db<'_>,
+    who: &Principal,
+    filter: JobFilter,
+    after: Option<JobId>,
+    limit: usize,
+) -> Result<Vec<Job>, StoreError> {
     let (sql, param) = jobs_sql(who);
     let open = if filter == JobFilter::Open { "AND j.state < 2" } else { "" };
-    db.all(&format!("{sql} {open} ORDER BY j.pk"), [param], read_job)
+    let sql = format!("{sql} {open} AND j.pk > ?2 ORDER BY j.pk LIMIT ?3");
+    db.all(&sql, (param, after.map_or(i64::MIN, |after| after.0), limit_of(limit)), read_job)
 }

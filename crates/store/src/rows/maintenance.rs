@@ -6,8 +6,8 @@ use loom::{Digest, ModelSource, NodeRow, RowError, TreeId, TreeReader as _, shor
 use super::leases::fence_everything;
 use super::reader::StoredTree;
 use super::trees::TreeRef;
-use super::{events, generations};
-use crate::db::{Db, TreeKey, bytes_of, get, id16};
+use super::{attributions, check, events, generations};
+use crate::db::{Db, TreeKey, bytes_of, get, id16, number_of};
 use crate::engine::{NONE, Row};
 use crate::error::StoreError;
 use crate::principal::Principal;
@@ -21,12 +21,16 @@ const PAGE: usize = 256;
 
 /// As [`crate::Store::check`].
 pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
-    let mut problems = db.engine().problems()?;
+    let mut problems = Vec::new();
+    found(&mut problems, "the file", db.engine().problems());
     for (problem, sql) in QUESTIONS {
         let line = |row: &Row<'_>| Ok(format!("{problem} {}", TreeId::from_bytes(id16(row, 0)?)));
         found(&mut problems, problem, db.all(sql, NONE, line));
     }
     found(&mut problems, "short ids", short_ids(db));
+    found(&mut problems, "kept authors", kept_authors(db));
+    found(&mut problems, "what was sent", check::sent(db));
+    found(&mut problems, "the search index", check::unfound(db, PROBLEMS));
     match db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
         Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
     }) {
@@ -35,6 +39,7 @@ pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
             for tree in trees {
                 let verified = verify_tree(db, tree);
                 found(&mut problems, &format!("tree {}", tree.id), verified);
+                found(&mut problems, &format!("tree {}", tree.id), check::beside(db, tree));
             }
         }
     }
@@ -119,8 +124,16 @@ fn short_ids(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
     Ok(wrong)
 }
 
+/// Nodes whose kept authors are not as they were written: `store check --repair` tells them anew.
+fn kept_authors(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
+    let of = |key: i64| {
+        format!("the kept authors of node {} in tree number {} are damaged", number_of(key), key >> 32)
+    };
+    Ok(attributions::faulty(db)?.into_iter().take(PROBLEMS).map(of).collect())
+}
+
 /// What is wrong, with a statement that finds the ids of trees and nodes of which it is.
-const QUESTIONS: [(&str, &str); 12] = [
+const QUESTIONS: [(&str, &str); 15] = [
     (
         "operations are missing in tree",
         "SELECT t.id FROM trees t WHERE t.seq <> (SELECT count(*) FROM operations o WHERE o.tree = t.pk)
@@ -180,6 +193,21 @@ const QUESTIONS: [(&str, &str); 12] = [
         "a view's place in its timeline is damaged in tree",
         "SELECT t.id FROM timelines l JOIN trees t ON t.pk = l.tree
             WHERE l.depth < 0 OR l.depth > 4294967295 OR l.tick < 0",
+    ),
+    (
+        "an import names operations that are not there, or no file, in tree",
+        "SELECT t.id FROM imports i JOIN trees t ON t.pk = i.tree
+            WHERE i.first < 1 OR i.last < i.first OR i.last > t.seq OR octet_length(i.file) <> 32",
+    ),
+    (
+        "what was shown goes with a node that is missing in tree",
+        "SELECT t.id FROM injections i JOIN trees t ON t.pk = i.tree WHERE i.ordinal < 0
+            OR NOT EXISTS (SELECT 1 FROM nodes n WHERE n.pk = (i.tree << 32) + i.node)",
+    ),
+    (
+        "a cost is booked to another tree than its generation's, or is no number of tokens: tree",
+        "SELECT t.id FROM usage u JOIN generations g ON g.id = u.generation JOIN trees t ON t.pk = g.tree
+            WHERE u.tree <> g.tree OR u.calls < 0 OR u.prompt < 0 OR u.completion < 0 OR u.cached < 0 OR u.cost < -1",
     ),
     (
         "the generation is missing of node",

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use loom::{NodeId, PositionId, Seq, TreeId, short_id};
+use loom::{Millis, NodeId, PositionId, Seq, TreeId, short_id};
 use text::bigrams::Query;
 
 use super::node::read_content;
+use super::reader::limit_of;
 use super::trees::{ENTRY, find, read_entry, seen};
 use crate::db::{Db, TreeKey, get, id16, optional_id16, unsigned};
 use crate::engine::{Row, Value};
@@ -19,17 +20,29 @@ use crate::search::{Hit, Hits, Occurrences, RANKED, SearchScope, scores};
 const BATCH: usize = 256;
 
 /// As [`crate::Store::trees`].
-pub(crate) fn trees(db: &Db<'_>, who: &Principal, filter: TreeFilter) -> Result<Vec<TreeEntry>, StoreError> {
+pub(crate) fn trees(
+    db: &Db<'_>,
+    who: &Principal,
+    filter: TreeFilter,
+    after: Option<(Millis, TreeId)>,
+    limit: usize,
+) -> Result<Vec<TreeEntry>, StoreError> {
     let (seen, param) = seen(who);
+    let archived = match filter {
+        TreeFilter::Current => 0,
+        TreeFilter::Archived => 1,
+        TreeFilter::All => -1,
+    };
     let sql = format!(
         "SELECT {ENTRY} FROM trees t WHERE {seen} AND (?2 = 1 OR t.purged = 0 OR t.title <> ''
             OR EXISTS (SELECT 1 FROM nodes n WHERE n.pk > t.pk << 32 AND n.pk < (t.pk + 1) << 32
-                AND octet_length(n.content) > 0))
-         ORDER BY t.updated DESC, t.id DESC"
+                AND octet_length(n.content) > 0)) AND (?3 < 0 OR t.archived = ?3)
+            AND (t.updated, t.id) < (?4, ?5)
+         ORDER BY t.updated DESC, t.id DESC LIMIT ?6"
     );
-    let mut entries = db.all(&sql, (&param, filter.holds_tombstones()), read_entry)?;
-    entries.retain(|entry| filter.holds(entry.archived));
-    Ok(entries)
+    let (updated, id) = after.map_or((i64::MAX, Vec::new()), |(at, id)| (at.0, id.to_bytes().to_vec()));
+    let asked = (&param, filter.holds_tombstones(), archived, updated, id, limit_of(limit));
+    db.all(&sql, asked, read_entry)
 }
 
 /// As [`crate::Store::tree`].

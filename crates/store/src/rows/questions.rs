@@ -4,6 +4,7 @@ use loom::{Millis, TreeId};
 
 use super::events;
 use super::leases::check_guards;
+use super::reader::limit_of;
 use super::trees::{find_mut, json, seen, to_json};
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::engine::{Row, Value, params};
@@ -98,10 +99,19 @@ pub(crate) fn question(db: &Db<'_>, who: &Principal, id: QuestionId) -> Result<Q
 }
 
 /// As [`crate::Store::open_questions`].
-pub(crate) fn open(db: &Db<'_>, who: &Principal) -> Result<Vec<Question>, StoreError> {
+pub(crate) fn open(
+    db: &Db<'_>,
+    who: &Principal,
+    after: Option<(Millis, QuestionId)>,
+    limit: usize,
+) -> Result<Vec<Question>, StoreError> {
     let (sql, param) = questions_sql(who);
-    let sql = format!("{sql} AND q.decision IS NULL AND q.expires > ?2 ORDER BY q.created, q.id");
-    db.all(&sql, (param, db.now()?.0), read)
+    let sql = format!(
+        "{sql} AND q.decision IS NULL AND q.expires > ?2 AND (q.created, q.id) > (?3, ?4)
+         ORDER BY q.created, q.id LIMIT ?5"
+    );
+    let (created, id) = after.map_or((i64::MIN, Vec::new()), |(at, id)| (at.0, id.to_bytes().to_vec()));
+    db.all(&sql, (param, db.now()?.0, created, id, limit_of(limit)), read)
 }
 
 /// As [`crate::Store::resolve_question`].

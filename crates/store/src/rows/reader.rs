@@ -1,5 +1,6 @@
 //! The rows of one tree, as a reader of this store sees them.
 
+use loom::attribution::Attribution;
 use loom::cell::CellScope;
 use loom::reader::{Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
@@ -10,7 +11,7 @@ use loom::{
 
 use super::ahead::{Ahead, Count};
 use super::trees::TreeRef;
-use super::{cell, draft, generations, injections, node, operation, position, trees};
+use super::{attributions, cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
 use crate::engine::{Value, params};
 use crate::error::StoreError;
@@ -310,6 +311,10 @@ impl StoredTree<'_, '_> {
 }
 
 impl TreeReader for StoredTree<'_, '_> {
+    fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
+        attributions::read(self.db, self.tree, nodes).map_err(StoreError::into_row_error)
+    }
+
     fn tree(&self) -> Result<TreeRow, RowError> {
         trees::read(self.db, self.tree.key).map_err(StoreError::into_row_error)
     }

@@ -1,7 +1,10 @@
 //! Sessions as rows.
 
-use crate::engine::{Lock, params};
+use loom::Millis;
 
+use crate::engine::{Lock, Row, params};
+
+use super::reader::limit_of;
 use super::trees::{ENTRY, read_entry, seen};
 use crate::db::{Db, get};
 use crate::error::StoreError;
@@ -50,33 +53,58 @@ fn taken(db: &Db<'_>, workspace: &str, name: &str, but: &SessionId) -> Result<bo
 }
 
 /// As [`crate::Store::sessions`].
-pub(crate) fn list(db: &Db<'_>, who: &Principal, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
-    let all = db.all(
-        "SELECT id, workspace, name, kind, archived, created, settings FROM sessions
-         WHERE (workspace = ?1 OR ?1 IS NULL) AND (name = ?2 OR ?2 IS NULL) AND (archived = 0 OR ?3 = 1)",
-        params![filter.workspace.as_deref(), filter.name.as_deref(), filter.archived],
-        |row| {
-            Ok(Session {
-                id: SessionId(get(row, 0)?),
-                workspace: get(row, 1)?,
-                name: get(row, 2)?,
-                kind: kind(get(row, 3)?)?,
-                archived: get(row, 4)?,
-                created_at: loom::Millis(get(row, 5)?),
-                settings: get(row, 6)?,
-                trees: Vec::new(),
-            })
-        },
-    )?;
-    let mut found = Vec::new();
-    for mut session in all {
-        if who.sees_all() || who.session() == Some(session.id.0.as_str()) {
-            session.trees = trees(db, who, &session.id)?;
-            found.push(session);
-        }
+pub(crate) fn list(
+    db: &Db<'_>,
+    who: &Principal,
+    filter: &SessionFilter,
+    after: Option<(Millis, SessionId)>,
+    limit: usize,
+) -> Result<Vec<Session>, StoreError> {
+    let sql = format!(
+        "SELECT {SESSION} FROM (SELECT s.*, coalesce((SELECT max(t.updated) FROM trees t
+            WHERE t.session = s.id AND t.purged = 0), s.created) AS updated FROM sessions s) s
+         WHERE (workspace = ?1 OR ?1 IS NULL) AND (name = ?2 OR ?2 IS NULL) AND (archived = 0 OR ?3 = 1)
+            AND (?4 = 1 OR id = ?5) AND (updated < ?6 OR updated = ?6 AND id < ?7)
+         ORDER BY updated DESC, id DESC LIMIT ?8"
+    );
+    let (updated, id) = after.map_or((i64::MAX, String::new()), |(at, id)| (at.0, id.0));
+    let (workspace, name) = (filter.workspace.as_deref(), filter.name.as_deref());
+    let own = who.session().unwrap_or_default();
+    let asked = params![workspace, name, filter.archived, who.sees_all(), own, updated, id, limit_of(limit)];
+    let mut found = db.all(&sql, asked, read)?;
+    for session in &mut found {
+        session.trees = trees(db, who, &session.id)?;
     }
-    found.sort_by(|a, b| b.updated_at().cmp(&a.updated_at()).then_with(|| b.id.cmp(&a.id)));
     Ok(found)
+}
+
+/// As [`crate::Store::session`].
+pub(crate) fn one(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<Option<Session>, StoreError> {
+    if !who.sees_all() && who.session() != Some(id.0.as_str()) {
+        return Ok(None);
+    }
+    let mut found = db.one(&format!("SELECT {SESSION} FROM sessions WHERE id = ?1"), [&id.0], read)?;
+    if let Some(session) = &mut found {
+        session.trees = trees(db, who, id)?;
+    }
+    Ok(found)
+}
+
+/// The columns of [`read`].
+const SESSION: &str = "id, workspace, name, kind, archived, created, settings";
+
+/// A session without its trees.
+fn read(row: &Row<'_>) -> Result<Session, StoreError> {
+    Ok(Session {
+        id: SessionId(get(row, 0)?),
+        workspace: get(row, 1)?,
+        name: get(row, 2)?,
+        kind: kind(get(row, 3)?)?,
+        archived: get(row, 4)?,
+        created_at: Millis(get(row, 5)?),
+        settings: get(row, 6)?,
+        trees: Vec::new(),
+    })
 }
 
 /// The trees of a session that were not purged, the oldest first.

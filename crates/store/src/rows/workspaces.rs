@@ -2,23 +2,31 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::engine::{NONE, params};
+use crate::engine::params;
 use loom::Millis;
 
+use super::reader::limit_of;
 use crate::db::{Db, get};
 use crate::error::StoreError;
 use crate::principal::Principal;
 use crate::workspace::WorkspaceRecord;
 
 /// As [`crate::Store::workspaces`].
-pub(crate) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
+pub(crate) fn list(
+    db: &Db<'_>,
+    who: &Principal,
+    after: Option<&Path>,
+    limit: usize,
+) -> Result<Vec<WorkspaceRecord>, StoreError> {
     if !who.sees_all() {
         return Err(StoreError::Denied("workspaces"));
     }
-    let sql = "SELECT path, device, inode, trusted, inventory, at FROM workspaces";
-    let mut found = db.all(sql, NONE, |row| {
+    let sql = "SELECT path, device, inode, trusted, inventory, at FROM workspaces
+         WHERE path > ?1 ORDER BY path LIMIT ?2";
+    let after = after.map_or_else(Vec::new, |after| after.as_os_str().as_bytes().to_vec());
+    db.all(sql, (after, limit_of(limit)), |row| {
         Ok(WorkspaceRecord {
             path: PathBuf::from(OsString::from_vec(get(row, 0)?)),
             device: get::<i64>(row, 1)?.cast_unsigned(),
@@ -27,10 +35,7 @@ pub(crate) fn list(db: &Db<'_>, who: &Principal) -> Result<Vec<WorkspaceRecord>,
             inventory: get(row, 4)?,
             at: Millis(get(row, 5)?),
         })
-    })?;
-    // By components, as paths compare, not by bytes.
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
+    })
 }
 
 /// As [`crate::Store::keep_workspace`].

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::time::SystemTime;
 
 use loom::Millis;
-use rusqlite::{Connection, ErrorCode, ffi, types, types::ToSqlOutput};
+use rusqlite::{Connection, ErrorCode, StatementStatus, ffi, types, types::ToSqlOutput};
 use text::bigrams::{Query, Term, index_text};
 
 use super::faults::Faults;
 use crate::db::{Caches, Db};
-use crate::engine::{Lock, Row, Transaction, Value, ValueRef, Visit};
+use crate::engine::{Lock, Row, StatementCounter, Transaction, Value, ValueRef, Visit};
 use crate::error::StoreError;
+use crate::rows::check::pair_hash;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
 pub(crate) fn failure(error: rusqlite::Error) -> StoreError {
@@ -58,6 +59,7 @@ impl rusqlite::ToSql for Value<'_> {
 /// A connection within a transaction.
 pub(crate) struct SqliteTransaction<'c> {
     conn: &'c Connection,
+    counter: &'c StatementCounter,
     faults: Option<&'c Faults>,
     /// Bytes of text that came into the search index.
     indexed: Cell<u64>,
@@ -66,12 +68,16 @@ pub(crate) struct SqliteTransaction<'c> {
 }
 
 impl<'c> SqliteTransaction<'c> {
-    pub(crate) const fn reading(conn: &'c Connection) -> Self {
-        Self { conn, faults: None, indexed: Cell::new(0), borders: OnceCell::new() }
+    pub(crate) const fn reading(conn: &'c Connection, counter: &'c StatementCounter) -> Self {
+        Self { conn, counter, faults: None, indexed: Cell::new(0), borders: OnceCell::new() }
     }
 
-    pub(crate) const fn writing(conn: &'c Connection, faults: &'c Faults) -> Self {
-        Self { conn, faults: Some(faults), indexed: Cell::new(0), borders: OnceCell::new() }
+    pub(crate) const fn writing(
+        conn: &'c Connection,
+        counter: &'c StatementCounter,
+        faults: &'c Faults,
+    ) -> Self {
+        Self { conn, counter, faults: Some(faults), indexed: Cell::new(0), borders: OnceCell::new() }
     }
 
     /// Bytes of text that came into the search index here.
@@ -120,6 +126,12 @@ impl SqliteTransaction<'_> {
     }
 }
 
+/// Steps a statement took since its counter stood at `before`. It is never reset: SQLite looks at the clock of a read
+/// whenever it has grown by so much, over many short runs of a statement too.
+fn steps_since(statement: &rusqlite::Statement<'_>, before: i32) -> i32 {
+    statement.get_status(StatementStatus::VmStep).wrapping_sub(before)
+}
+
 /// Calls `visit` with the rows of an answer; whether it wants more.
 fn each(rows: &mut rusqlite::Rows<'_>, visit: Visit<'_>) -> Result<bool, StoreError> {
     while let Some(row) = rows.next().map_err(failure)? {
@@ -136,7 +148,10 @@ impl Transaction for SqliteTransaction<'_> {
             faults.step()?;
         }
         let params = rusqlite::params_from_iter(params);
-        let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));
+        let mut statement = self.conn.prepare_cached(sql).map_err(failure)?;
+        let before = statement.get_status(StatementStatus::VmStep);
+        let done = statement.execute(params);
+        self.counter.add(1, steps_since(&statement, before));
         done.map(|rows| rows as u64).map_err(failure)
     }
 
@@ -149,13 +164,20 @@ impl Transaction for SqliteTransaction<'_> {
         if let Some(faults) = self.faults.filter(|_| !statement.readonly()) {
             faults.step()?;
         }
-        for params in sets {
-            let mut rows = statement.query(rusqlite::params_from_iter(*params)).map_err(failure)?;
-            if !each(&mut rows, visit)? {
-                break;
+        let (mut ran, before) = (0, statement.get_status(StatementStatus::VmStep));
+        let mut run = || {
+            for params in sets {
+                ran += 1;
+                let mut rows = statement.query(rusqlite::params_from_iter(*params)).map_err(failure)?;
+                if !each(&mut rows, visit)? {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let done = run();
+        self.counter.add(ran, steps_since(&statement, before));
+        done
     }
 
     fn is_remote(&self) -> bool {
@@ -192,6 +214,24 @@ impl Transaction for SqliteTransaction<'_> {
         let sql =
             "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC";
         self.query(sql, &[expression(query).into(), first.into(), last.into()], visit)
+    }
+
+    fn index_sum(&self) -> Result<Option<u64>, StoreError> {
+        let is_reader: bool =
+            self.conn.query_row("PRAGMA query_only", [], |row| row.get(0)).map_err(failure)?;
+        // A table of this connection alone, which shows what is in the index.
+        let words =
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_words USING fts5vocab(main, search, instance)";
+        self.conn
+            .execute_batch(&format!("PRAGMA query_only = OFF; {words}; PRAGMA query_only = {is_reader}"))
+            .map_err(failure)?;
+        let mut sum = 0_u64;
+        self.query("SELECT term, doc FROM temp.search_words", &[], &mut |row| {
+            let (word, node): (String, i64) = (crate::db::get(row, 0)?, crate::db::get(row, 1)?);
+            sum = sum.wrapping_add(pair_hash(&word, node));
+            Ok(true)
+        })?;
+        Ok(Some(sum))
     }
 
     /// The machine's clock, which is SQLite's too; SQLite's own words know no year above 9999.
@@ -232,11 +272,11 @@ fn expression(query: &Query) -> String {
 /// Runs a read on a connection, in a snapshot of its own.
 pub(crate) fn snapshot<T>(
     conn: &Connection,
-    caches: &Caches,
+    counter: &StatementCounter,
     work: impl FnOnce(&Db<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     conn.execute_batch("BEGIN").map_err(failure)?;
-    let answer = work(&Db::new(&SqliteTransaction::reading(conn), caches));
+    let answer = work(&Db::new(&SqliteTransaction::reading(conn, counter), &Caches::default()));
     conn.execute_batch("ROLLBACK").map_err(failure)?;
     answer
 }

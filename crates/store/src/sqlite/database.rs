@@ -1,7 +1,7 @@
 //! A database of SQLite: a file with its threads, or the one connection of a store in memory.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
@@ -13,7 +13,8 @@ use super::open::{self, Found, Options};
 use super::readers::Readers;
 use super::watcher::Watcher;
 use super::writer::{WriteConnection, Writer};
-use crate::db::{Caches, Db};
+use crate::db::Db;
+use crate::engine::StatementCounts;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::store::{Answer, Backup, Time};
@@ -69,7 +70,7 @@ impl Database {
         let found = Found::memory();
         let newest = watch::Sender::new(Cursor::default());
         let conn = open::writer(&found, options)?;
-        let memory = Some(Mutex::new(WriteConnection::new(conn, options, newest.clone())?));
+        let memory = Some(Mutex::new(WriteConnection::new(conn, &found, options, newest.clone())?));
         Ok(Self { found, newest, watcher: Mutex::new(None), readers: None, writer: None, memory })
     }
 
@@ -79,6 +80,10 @@ impl Database {
 
     pub(crate) const fn is_read_only(&self) -> bool {
         self.found.read_only
+    }
+
+    pub(crate) fn statement_counts(&self) -> StatementCounts {
+        self.found.counter.counts()
     }
 
     /// As [`crate::Store::long_log`].
@@ -100,7 +105,10 @@ impl Database {
     {
         match &self.readers {
             Some(readers) => Box::pin(readers.run(time, work)),
-            None => self.run_alone(|conn| snapshot(conn, &Caches::default(), work)),
+            None => {
+                let counter = Arc::clone(&self.found.counter);
+                self.run_alone(move |conn| snapshot(conn, &counter, work))
+            }
         }
     }
 

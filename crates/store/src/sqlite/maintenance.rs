@@ -20,7 +20,8 @@ pub(crate) fn copy(found: &Found, to: &Path) -> Result<Backup, StoreError> {
     copy_to(&reader(found)?, to)?;
     let conn = Connection::open(to).map_err(failure)?;
     conn.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(failure)?;
-    let identity = identity(&Db::new(&SqliteTransaction::reading(&conn), &Caches::default()))?;
+    let identity =
+        identity(&Db::new(&SqliteTransaction::reading(&conn, &found.counter), &Caches::default()))?;
     conn.close().map_err(|(_, error)| failure(error))?;
     let size =
         std::fs::metadata(to).map_err(|error| StoreError::io(format!("write {}", to.display()), error))?;

@@ -4,6 +4,7 @@
 //! security §8).
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -12,6 +13,7 @@ use super::connection::failure;
 use super::faults::Faults;
 use super::migrate::{bring_up, copy_of, create_private, version};
 use super::versions::{APPLICATION_ID, STEPS};
+use crate::engine::StatementCounter;
 use crate::error::StoreError;
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
@@ -45,12 +47,14 @@ const STATEMENTS: usize = 160;
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) read_only: bool,
+    /// What all its connections were asked.
+    pub(crate) counter: Arc<StatementCounter>,
 }
 
 impl Found {
     /// A store in memory, which [`writer`] makes.
     pub(crate) fn memory() -> Self {
-        Self { path: PathBuf::from(MEMORY), read_only: false }
+        Self { path: PathBuf::from(MEMORY), read_only: false, counter: Arc::default() }
     }
 
     /// Whether the store is in memory: one connection, seen by nobody else.
@@ -64,7 +68,7 @@ const MEMORY: &str = ":memory:";
 
 /// Looks at the file, makes it if there is none, brings it up to date.
 pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreError> {
-    let found = |read_only| Ok(Found { path: path.to_owned(), read_only });
+    let found = |read_only| Ok(Found { path: path.to_owned(), read_only, counter: Arc::default() });
     let size = match std::fs::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.read_only => 0,

@@ -1,4 +1,5 @@
-//! Threads that read: each has a connection with its statements prepared, and each read is one snapshot.
+//! Threads that read: each has a connection with its statements prepared, and each read is one snapshot. Long reads
+//! have threads of their own, and pause between batches while others read.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
 use crate::db::{Caches, Db};
+use crate::engine::{StatementCounter, Traffic};
 use crate::error::StoreError;
 use crate::store::Time;
 
@@ -30,6 +32,8 @@ pub(crate) struct Readers {
     queue: mpsc::Sender<Work>,
     found: Found,
     limit: Duration,
+    /// Short reads, to which long ones give way.
+    traffic: Arc<Traffic>,
     threads: Vec<JoinHandle<()>>,
     /// Places for long reads, and their threads.
     long: Semaphore,
@@ -48,12 +52,14 @@ impl Readers {
         for _ in 0..count {
             let conn = open::reader(found)?;
             let reads = Arc::clone(&reads);
-            let run = move || serve(conn, &reads, limit);
+            let counter = Arc::clone(&found.counter);
+            let run = move || serve(conn, &counter, &reads, limit);
             let thread = std::thread::Builder::new().name("store-read".to_owned()).spawn(run);
             threads.push(thread.map_err(|error| StoreError::io("start a thread", error))?);
         }
         let (long, long_threads) = (Semaphore::new(LONG_READS), Mutex::default());
-        Ok(Self { queue, found: found.clone(), limit, threads, long, long_threads })
+        let traffic = Arc::default();
+        Ok(Self { queue, found: found.clone(), limit, traffic, threads, long, long_threads })
     }
 
     /// Runs a read on one of the threads.
@@ -69,13 +75,14 @@ impl Readers {
         });
         let _place = match time {
             Time::Bounded => {
+                let short = self.traffic.enter();
                 self.queue.send(work).await.map_err(|_| StoreError::Closed)?;
-                None
+                (Some(short), None)
             }
             Time::Unbounded => {
                 let place = self.long.acquire().await.map_err(|_| StoreError::Closed)?;
                 self.start_long(work)?;
-                Some(place)
+                (None, Some(place))
             }
         };
         match answer.await.map_err(|_| StoreError::Closed)? {
@@ -86,8 +93,14 @@ impl Readers {
 
     /// Does a read on a thread and a connection of its own.
     fn start_long(&self, work: Work) -> Result<(), StoreError> {
-        let conn = open::reader(&self.found)?;
-        let run = move || answer(&conn, &Caches::default(), work);
+        let mut conn = open::reader(&self.found)?;
+        let (traffic, counter) = (Arc::clone(&self.traffic), Arc::clone(&self.found.counter));
+        let pause = move || {
+            traffic.give_way();
+            false
+        };
+        conn.progress_handler(STEPS, Some(pause)).map_err(failure)?;
+        let run = move || answer(&conn, &Caches::default(), &counter, work);
         let thread = std::thread::Builder::new().name("store-read-long".to_owned()).spawn(run);
         let thread = thread.map_err(|error| StoreError::io("start a thread", error))?;
         let mut threads = self.long_threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +118,12 @@ impl Readers {
     }
 }
 
-fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Work>>, limit: Duration) {
+fn serve(
+    mut conn: Connection,
+    counter: &StatementCounter,
+    reads: &Mutex<mpsc::Receiver<Work>>,
+    limit: Duration,
+) {
     let start = Instant::now();
     let deadline = Arc::new(AtomicU64::new(u64::MAX));
     let watched = Arc::clone(&deadline);
@@ -118,16 +136,16 @@ fn serve(mut conn: Connection, reads: &Mutex<mpsc::Receiver<Work>>, limit: Durat
         let next = reads.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(work) = next else { return };
         deadline.store((start.elapsed() + limit).as_millis() as u64, Ordering::Relaxed);
-        answer(&conn, &caches, work);
+        answer(&conn, &caches, counter, work);
         deadline.store(u64::MAX, Ordering::Relaxed);
     }
 }
 
 /// Does a read in a snapshot of its own.
-fn answer(conn: &Connection, caches: &Caches, work: Work) {
+fn answer(conn: &Connection, caches: &Caches, counter: &StatementCounter, work: Work) {
     // A panic in a caller's function ends that read alone.
     let done = catch_unwind(AssertUnwindSafe(|| match conn.execute_batch("BEGIN") {
-        Ok(()) => work(Ok(&Db::new(&SqliteTransaction::reading(conn), caches))),
+        Ok(()) => work(Ok(&Db::new(&SqliteTransaction::reading(conn, counter), caches))),
         Err(error) => work(Err(failure(error))),
     }));
     if done.is_err() {

@@ -3,6 +3,7 @@
 //! It asks `PRAGMA data_version`, which reads a counter in shared memory and no page of the file, and looks for the
 //! newest event when it has moved. It runs from the first follower on.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
 use crate::db::{Caches, Db};
+use crate::engine::StatementCounter;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::follow::tell;
@@ -32,7 +34,8 @@ impl Watcher {
     pub(crate) fn start(found: &Found, newest: watch::Sender<Cursor>) -> Result<Self, StoreError> {
         let conn = open::reader(found)?;
         let (stop, stopped) = sync_channel(0);
-        let run = move || look(&conn, &newest, &stopped);
+        let counter = Arc::clone(&found.counter);
+        let run = move || look(&conn, &counter, &newest, &stopped);
         let thread = std::thread::Builder::new().name("store-watch".to_owned()).spawn(run);
         let thread = thread.map_err(|error| StoreError::io("start a thread", error))?;
         Ok(Self { stop, thread })
@@ -44,13 +47,18 @@ impl Watcher {
     }
 }
 
-fn look(conn: &Connection, newest: &watch::Sender<Cursor>, stopped: &Receiver<()>) {
+fn look(
+    conn: &Connection,
+    counter: &StatementCounter,
+    newest: &watch::Sender<Cursor>,
+    stopped: &Receiver<()>,
+) {
     let mut seen = None;
     loop {
         match version(conn) {
             Ok(version) if seen == Some(version) => {}
             Ok(version) => {
-                match events::last(&Db::new(&SqliteTransaction::reading(conn), &Caches::default())) {
+                match events::last(&Db::new(&SqliteTransaction::reading(conn, counter), &Caches::default())) {
                     Ok(last) => {
                         tell(newest, last);
                         seen = Some(version);

@@ -19,6 +19,7 @@ use super::connection::{SqliteTransaction, failure};
 use super::faults::Faults;
 use super::open::{self, Found, Options};
 use crate::db::{Caches, Db};
+use crate::engine::StatementCounter;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::follow::tell;
@@ -115,7 +116,7 @@ impl Writer {
         options: &Options,
         newest: watch::Sender<Cursor>,
     ) -> Result<Self, StoreError> {
-        let connection = WriteConnection::new(open::writer(found, options)?, options, newest)?;
+        let connection = WriteConnection::new(open::writer(found, options)?, found, options, newest)?;
         let (wake, woken) = sync_channel(1);
         let (queue, jobs) = mpsc::channel(QUEUE);
         let thread = Thread { connection, wake };
@@ -170,6 +171,7 @@ struct Thread {
 /// The connection that writes, with what a commit is followed by.
 pub(crate) struct WriteConnection {
     conn: Connection,
+    counter: Arc<StatementCounter>,
     faults: Faults,
     newest: watch::Sender<Cursor>,
     /// Pages in the log after the last commit.
@@ -213,6 +215,7 @@ impl Thread {
 impl WriteConnection {
     pub(crate) fn new(
         mut conn: Connection,
+        found: &Found,
         options: &Options,
         newest: watch::Sender<Cursor>,
     ) -> Result<Self, StoreError> {
@@ -224,7 +227,8 @@ impl WriteConnection {
         };
         conn.wal_hook(Some(hook)).map_err(failure)?;
         let (faults, limit) = (options.faults.clone(), options.limits.wal);
-        Ok(Self { conn, faults, newest, log, limit, told: Cell::new(false) })
+        let counter = Arc::clone(&found.counter);
+        Ok(Self { conn, counter, faults, newest, log, limit, told: Cell::new(false) })
     }
 
     /// Does a write at once.
@@ -292,7 +296,7 @@ impl WriteConnection {
         for write in group {
             statement("SAVEPOINT write").map_err(one)?;
             let caches = Caches::default();
-            let transaction = SqliteTransaction::writing(&self.conn, &self.faults);
+            let transaction = SqliteTransaction::writing(&self.conn, &self.counter, &self.faults);
             let run = AssertUnwindSafe(|| write.run(&Db::new(&transaction, &caches)));
             let done = catch_unwind(run).unwrap_or_else(|_| {
                 tracing::error!("a function that wrote the store panicked");
@@ -319,7 +323,10 @@ impl WriteConnection {
     }
 
     fn tell(&self) {
-        match events::last(&Db::new(&SqliteTransaction::reading(&self.conn), &Caches::default())) {
+        match events::last(&Db::new(
+            &SqliteTransaction::reading(&self.conn, &self.counter),
+            &Caches::default(),
+        )) {
             Ok(last) => tell(&self.newest, last),
             // What looks for the writes of other processes will find it.
             Err(error) => tracing::warn!(%error, "the newest event could not be read"),

@@ -110,7 +110,9 @@ fn a_file_cut_off_before_its_first_step_is_made_anew() {
     // Version 0 with our mark: made, and cut off before the first step.
     set(&path, "PRAGMA application_id = 0x44724c6d;");
     drop(Store::open(&path).unwrap());
-    block_on(async { assert!(home(&path).store.trees(OWNER, TreeFilter::All).await.unwrap().is_empty()) });
+    block_on(async {
+        assert!(home(&path).store.trees(OWNER, TreeFilter::All, None, 9_999).await.unwrap().is_empty());
+    });
 }
 
 #[test]

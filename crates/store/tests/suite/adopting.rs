@@ -96,7 +96,7 @@ fn nothing_that_is_adopted_runs_or_can_be_undone() {
     each(|home| async move {
         let (there, _, adopted) = elsewhere().await;
         home.store.import_tree(OWNER, adopted).await.unwrap();
-        let all = home.store.generations(OWNER, GenerationFilter::default()).await.unwrap();
+        let all = home.store.generations(OWNER, GenerationFilter::default(), None, 999).await.unwrap();
         assert!(all.iter().all(|one| one.state == GenerationState::Done) && !all.is_empty());
         let timeline = read(&home.store, OWNER, there.tree, |rows| rows.timeline(&ViewName::default()));
         assert_eq!(timeline.await.unwrap(), loom::Timeline::default());
@@ -135,7 +135,7 @@ fn what_is_here_is_not_adopted_again_and_what_does_not_fit_is_refused_whole() {
         }
         let token = Principal::Token { name: "t".into(), scope: Scope::ChatSession("s".into()) };
         assert!(matches!(home.store.import_tree(&token, adopted.clone()).await, Err(StoreError::Denied(_))));
-        assert!(home.store.trees(OWNER, TreeFilter::All).await.unwrap().is_empty());
+        assert!(home.store.trees(OWNER, TreeFilter::All, None, 9_999).await.unwrap().is_empty());
         home.store.import_tree(OWNER, adopted.clone()).await.unwrap();
         assert!(matches!(home.store.import_tree(OWNER, adopted).await, Err(StoreError::Exists(_))));
     });

@@ -98,3 +98,60 @@ fn a_follower_is_not_told_of_what_it_may_not_see() {
         assert!(seen.iter().all(|event| event.tree == shown.tree));
     });
 }
+
+/// The statements it takes until so many followers have heard of one write.
+async fn statements_for(home: &Home, page: &super::home::Page, followers: usize) -> u64 {
+    let start = home.store.cursor().await.unwrap();
+    let mut waiting: Vec<Follower> = (0..followers).map(|_| follower(home, OWNER, start)).collect();
+    // All of them wait at the same place, and what there was is read.
+    page.append("before").await;
+    let mut heard = Vec::new();
+    for follower in &mut waiting {
+        heard.push(next(follower).await);
+    }
+    assert!(heard.iter().all(|events| *events == heard[0]));
+    let mut tasks = tokio::task::JoinSet::new();
+    for mut follower in waiting {
+        tasks.spawn(async move { next(&mut follower).await });
+    }
+    tokio::task::yield_now().await;
+    let before = home.store.statement_counts().statements;
+    page.append("heard by all").await;
+    let heard = tasks.join_all().await;
+    assert!(heard.iter().all(|events| *events == heard[0] && seqs(events, page.tree).len() == 1));
+    home.store.statement_counts().statements - before
+}
+
+#[test]
+fn many_followers_of_a_process_cause_one_reading() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let one = statements_for(&home, &page, 1).await;
+        let many = statements_for(&home, &page, 64).await;
+        // The thread that looks for what others write may ask once more.
+        assert!(many <= one + 4, "{one} for one follower, {many} for 64");
+    });
+}
+
+#[test]
+fn a_follower_far_behind_holds_nobody_and_loses_nothing() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let mut slow = follower(&home, OWNER, Cursor::default());
+        let mut quick = follower(&home, OWNER, home.store.cursor().await.unwrap());
+        let mut heard = 0;
+        for round in 0..20_u64 {
+            for _ in 0..10 {
+                page.append("a ").await;
+            }
+            while heard < (round + 1) * 10 {
+                heard += seqs(&next(&mut quick).await, page.tree).len() as u64;
+            }
+        }
+        let mut seen = Vec::new();
+        while seqs(&seen, page.tree).len() < 201 {
+            seen.extend(next(&mut slow).await);
+        }
+        assert_eq!(seqs(&seen, page.tree), (1..=201).collect::<Vec<_>>());
+    });
+}

@@ -172,10 +172,10 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         page.change_as(OWNER, Op::Append(pictured), AttachedWrites::nothing()).await.unwrap();
         other.append("words that stay").await;
         let mixed = start(&other, &format!("quoting {CANARY}")).await;
-        assert_eq!(home.store.blobs(OWNER).await.unwrap(), [blob]);
+        assert_eq!(home.store.blobs(OWNER, None, 99).await.unwrap(), [blob]);
         let done = home.store.purge(OWNER, page.tree, loom::Millis(9)).await.unwrap();
         assert_eq!(done.blobs, [blob]);
-        assert!(home.store.blobs(OWNER).await.unwrap().is_empty());
+        assert!(home.store.blobs(OWNER, None, 99).await.unwrap().is_empty());
         assert!(
             done.places.contains(&ForgottenPlace::Manifest { digest: mixed.row.manifest }),
             "a manifest of another tree"
@@ -186,7 +186,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let entry = home.store.tree(OWNER, page.tree).await.unwrap();
         assert!(entry.purged && entry.title.is_empty());
         let listed = async |filter| {
-            let trees = home.store.trees(OWNER, filter).await.unwrap();
+            let trees = home.store.trees(OWNER, filter, None, 9_999).await.unwrap();
             trees.into_iter().filter(|entry| entry.id == page.tree).count()
         };
         assert_eq!((listed(TreeFilter::Current).await, listed(TreeFilter::All).await), (0, 1));

@@ -123,7 +123,7 @@ fn a_generation_leaves_manifest_response_node_and_cost() {
         assert_eq!(store.body(OWNER, generation.bodies[0].digest).await.unwrap(), generation.bodies[0].bytes);
         let started =
             GenerationFilter { state: Some(GenerationState::Started), ..GenerationFilter::default() };
-        let running = store.generations(OWNER, started.clone()).await.unwrap();
+        let running = store.generations(OWNER, started.clone(), None, 999).await.unwrap();
         assert_eq!((&running[0].row, &running[0].claim), (&generation.row, &generation.claim));
         let node = answer(&page, &generation, "Then it stopped.").await;
         assert_eq!(page.text().await, "It rained. Then it stopped.");
@@ -133,12 +133,9 @@ fn a_generation_leaves_manifest_response_node_and_cost() {
             (&b"wire: Then it stopped."[..], "{\"status\":200}")
         );
         assert_eq!(response.digest, Digest::of(&response.bytes));
-        assert!(store.generations(OWNER, started).await.unwrap().is_empty());
-        let usage = store.usage(OWNER, Some(page.tree), Millis(9_000)).await.unwrap();
-        assert_eq!((usage.len(), usage[0].usage.completion_tokens), (1, 4));
-        assert!(store.usage(OWNER, None, Millis(9_001)).await.unwrap().is_empty());
+        assert!(store.generations(OWNER, started, None, 999).await.unwrap().is_empty());
         let spent = store.spent(OWNER, Millis(9_000), None, 10).await.unwrap();
-        assert_eq!((spent.len(), spent[0].row), (1, usage[0]));
+        assert_eq!((spent.len(), spent[0].row.tree, spent[0].row.usage.completion_tokens), (1, page.tree, 4));
         let (manifest, purpose) = (generation.row.manifest, generation.row.purpose);
         assert_eq!((spent[0].manifest, spent[0].purpose, spent[0].cache_write), (manifest, purpose, None));
         assert!(store.spent(OWNER, Millis(9_001), None, 10).await.unwrap().is_empty());
@@ -167,7 +164,9 @@ fn a_refused_part_refuses_the_whole() {
         let refused = page.change_as(OWNER, Op::Append(owner_text("text")), with).await;
         assert!(matches!(refused, Err(StoreError::NotFound("body"))));
         assert_eq!(page.text().await, "");
-        assert!(home.store.generations(OWNER, GenerationFilter::default()).await.unwrap().is_empty());
+        assert!(
+            home.store.generations(OWNER, GenerationFilter::default(), None, 999).await.unwrap().is_empty()
+        );
     });
 }
 
@@ -207,7 +206,10 @@ fn bodies_and_manifests_are_stored_once() {
         let with = AttachedWrites { generations: vec![third.clone()], ..AttachedWrites::default() };
         home.store.apply(OWNER, page.tree, loom::Plan::default(), with).await.unwrap();
         home.store.body(OWNER, first.bodies[0].digest).await.unwrap();
-        assert_eq!(home.store.generations(OWNER, GenerationFilter::default()).await.unwrap().len(), 3);
+        assert_eq!(
+            home.store.generations(OWNER, GenerationFilter::default(), None, 999).await.unwrap().len(),
+            3
+        );
     });
 }
 
@@ -258,15 +260,13 @@ fn a_generation_without_a_place_is_kept_booked_found_and_ended_like_any_other() 
         let node = answer(&page, &turn, "Then it stopped.").await;
         let observed = observation(&page, "rain").await;
         let store = &home.store;
-        let named = GenerationFilter { id: Some(observed.row.id), ..GenerationFilter::default() };
-        let found = store.generations(OWNER, named.clone()).await.unwrap();
-        assert_eq!(found.len(), 1, "of two");
-        assert_eq!((&found[0].row, found[0].state), (&observed.row, GenerationState::Started));
-        let elsewhere = GenerationFilter { tree: Some(loom::TreeId::from_bytes([9; 16])), ..named.clone() };
-        assert!(store.generations(OWNER, elsewhere).await.unwrap().is_empty());
+        let found = store.generation(OWNER, observed.row.id).await.unwrap();
+        assert_eq!((&found.row, found.state), (&observed.row, GenerationState::Started));
+        let elsewhere = GenerationFilter { tree: Some(loom::TreeId::from_bytes([9; 16])), state: None };
+        assert!(store.generations(OWNER, elsewhere, None, 9).await.unwrap().is_empty());
         end(&page, &observed, "it is wet").await.unwrap();
         assert!(matches!(end(&page, &observed, "twice").await, Err(StoreError::Fenced { .. })));
-        assert_eq!(store.generations(OWNER, named).await.unwrap()[0].state, GenerationState::Done);
+        assert_eq!(store.generation(OWNER, observed.row.id).await.unwrap().state, GenerationState::Done);
         let spent = store.spent(OWNER, Millis(0), None, 10).await.unwrap();
         let purposes: std::collections::BTreeSet<_> = spent.iter().map(|row| row.purpose.as_str()).collect();
         assert_eq!(purposes.into_iter().collect::<Vec<_>>(), ["observe", "turn"]);

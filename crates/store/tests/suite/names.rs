@@ -15,8 +15,13 @@ fn trees_are_listed_by_filter() {
         let list = |filter| {
             let store = home.store.clone();
             async move {
-                let mut ids: Vec<_> =
-                    store.trees(OWNER, filter).await.unwrap().into_iter().map(|entry| entry.id).collect();
+                let mut ids: Vec<_> = store
+                    .trees(OWNER, filter, None, 9_999)
+                    .await
+                    .unwrap()
+                    .into_iter()
+                    .map(|entry| entry.id)
+                    .collect();
                 ids.sort_unstable();
                 ids
             }

@@ -51,7 +51,7 @@ fn another_trees_rows_are_not_there() {
             store.resolve_node(who, None, &node.to_string()).await,
             Err(StoreError::NotFound("node"))
         ));
-        let listed = store.trees(who, TreeFilter::All).await.unwrap();
+        let listed = store.trees(who, TreeFilter::All, None, 9_999).await.unwrap();
         assert_eq!(listed.iter().map(|entry| entry.id).collect::<Vec<_>>(), [mine.tree]);
         let hits = store.search(who, "words", SearchScope::All, 10).await.unwrap();
         assert_eq!(hits.hits.iter().map(|hit| hit.tree).collect::<Vec<_>>(), [mine.tree]);
@@ -60,10 +60,9 @@ fn another_trees_rows_are_not_there() {
         assert!(matches!(store.response(who, node).await, Err(StoreError::NotFound(_))));
         assert!(matches!(store.manifest(who, generation.row.manifest).await, Err(StoreError::NotFound(_))));
         assert!(matches!(store.body(who, generation.bodies[0].digest).await, Err(StoreError::NotFound(_))));
-        assert!(store.generations(who, GenerationFilter::default()).await.unwrap().is_empty());
-        assert!(store.usage(who, None, loom::Millis(0)).await.unwrap().is_empty());
+        assert!(store.generations(who, GenerationFilter::default(), None, 999).await.unwrap().is_empty());
         assert!(store.spent(who, loom::Millis(0), None, 10).await.unwrap().is_empty());
-        assert!(store.jobs(who, JobFilter::All).await.unwrap().is_empty());
+        assert!(store.jobs(who, JobFilter::All, None, 99).await.unwrap().is_empty());
         let events = store.events_after(who, Cursor(0), 1000).await.unwrap();
         assert!(!events.events.is_empty() && events.events.iter().all(|event| event.tree == mine.tree));
         // The control: the owner sees all of it.

@@ -40,9 +40,9 @@ fn a_question_is_answered_once_and_the_second_answer_hears_by_whom() {
         let before = store.identity(OWNER).await.unwrap().cursor;
         let asked = store.ask(OWNER, question(&page, TEN_MINUTES)).await.unwrap();
         assert_eq!(asked.expires.0 - asked.created.0, 600_000);
-        assert_eq!(store.open_questions(OWNER).await.unwrap(), std::slice::from_ref(&asked));
+        assert_eq!(store.open_questions(OWNER, None, 99).await.unwrap(), std::slice::from_ref(&asked));
         let second = store.ask(OWNER, question(&page, TEN_MINUTES)).await.unwrap();
-        assert_eq!(store.open_questions(OWNER).await.unwrap().len(), 2);
+        assert_eq!(store.open_questions(OWNER, None, 99).await.unwrap().len(), 2);
 
         let wrong = NewAnswer { word: Some("maybe".to_owned()), ..answer(Decision::Approved, "a") };
         let wrong = store.answer_question(OWNER, asked.id, wrong).await;
@@ -57,7 +57,7 @@ fn a_question_is_answered_once_and_the_second_answer_hears_by_whom() {
         assert_eq!((late.decision, late.word.as_deref(), &*late.by), (Decision::Approved, Some("yes"), "a"));
         assert!(late.at >= asked.created);
         assert_eq!(store.question(OWNER, asked.id).await.unwrap().answer, Some(late));
-        assert_eq!(store.open_questions(OWNER).await.unwrap(), [second]);
+        assert_eq!(store.open_questions(OWNER, None, 99).await.unwrap(), [second]);
         // Whoever follows hears of the asking and of the answer.
         let events = store.events_after(OWNER, before, 100).await.unwrap().events;
         let told = events.iter().filter(|event| event.what == EventKind::Question { id: asked.id });
@@ -97,7 +97,7 @@ fn a_question_past_its_time_is_denied_whatever_is_answered() {
         let page = home.create(Mode::Dialogue, "").await;
         let store = &home.store;
         let asked = store.ask(OWNER, question(&page, Duration::ZERO)).await.unwrap();
-        assert!(store.open_questions(OWNER).await.unwrap().is_empty());
+        assert!(store.open_questions(OWNER, None, 99).await.unwrap().is_empty());
         let late = store.answer_question(OWNER, asked.id, answer(Decision::Approved, "a")).await.unwrap();
         let late = late.unwrap();
         assert_eq!((late.decision, &*late.by), (Decision::Denied, "the deadline"));
@@ -141,12 +141,12 @@ fn work_that_lost_its_lease_asks_nothing_and_others_do_not_see_the_question() {
 
         let scope = Scope::ChatSession("another".to_owned());
         let other = Principal::Token { name: "t".to_owned(), scope };
-        assert!(store.open_questions(&other).await.unwrap().is_empty());
+        assert!(store.open_questions(&other, None, 99).await.unwrap().is_empty());
         let answered = store.answer_question(&other, asked.id, answer(Decision::Approved, "t")).await;
         assert!(matches!(answered, Err(StoreError::NotFound("question"))));
         let scope = Scope::ReadTree { tree: page.tree, with_context: true };
         let reader = Principal::Token { name: "t".to_owned(), scope };
-        assert_eq!(store.open_questions(&reader).await.unwrap().len(), 1);
+        assert_eq!(store.open_questions(&reader, None, 99).await.unwrap().len(), 1);
         let answered = store.answer_question(&reader, asked.id, answer(Decision::Approved, "t")).await;
         assert!(matches!(answered, Err(StoreError::Denied(_))));
     });

@@ -51,6 +51,26 @@ impl Schema {
         self.batch(&format!("SET search_path = {}; {sql}", self.name));
     }
 
+    /// Runs statements in this schema; whether they were taken.
+    pub(crate) fn try_batch_within(&self, sql: &str) -> bool {
+        let sql = format!("SET search_path = {}; {sql}", self.name);
+        self.run(async |client| client.batch_execute(&sql).await.is_ok())
+    }
+
+    /// The columns of a table that are no part of its key, with their types.
+    pub(crate) fn columns(&self, table: &str) -> Vec<(String, String)> {
+        let sql = "SELECT c.column_name::text, c.data_type::text FROM information_schema.columns c
+            WHERE c.table_schema = $1 AND c.table_name = $2 AND NOT EXISTS (
+                SELECT 1 FROM information_schema.table_constraints t
+                JOIN information_schema.key_column_usage k USING (constraint_schema, constraint_name)
+                WHERE t.constraint_type = 'PRIMARY KEY' AND t.table_schema = c.table_schema
+                    AND t.table_name = c.table_name AND k.column_name = c.column_name)";
+        self.run(async |client| {
+            let rows = client.query(sql, &[&self.name, &table]).await.unwrap();
+            rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+        })
+    }
+
     /// Where the server listens, if the URL says it in numbers.
     pub(crate) fn address(&self) -> Option<std::net::SocketAddr> {
         self.server.split('@').next_back()?.split('/').next()?.parse().ok()
@@ -58,17 +78,23 @@ impl Schema {
 
     /// Runs statements on the server.
     pub(crate) fn batch(&self, sql: &str) {
+        self.run(async |client| client.batch_execute(sql).await.unwrap());
+    }
+
+    /// Does something on a connection of its own.
+    fn run<T: Send>(&self, work: impl AsyncFnOnce(&tokio_postgres::Client) -> T + Send) -> T {
         let run = || {
             block_on(async {
                 let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.unwrap();
                 let driver = tokio::spawn(connection);
-                client.batch_execute(sql).await.unwrap();
+                let done = work(&client).await;
                 drop(client);
                 driver.await.unwrap().unwrap();
-            });
+                done
+            })
         };
         // The caller may be on a runtime.
-        std::thread::scope(|scope| scope.spawn(run).join().unwrap());
+        std::thread::scope(|scope| scope.spawn(run).join().unwrap())
     }
 }
 

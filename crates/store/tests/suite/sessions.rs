@@ -29,7 +29,7 @@ async fn bound(home: &Home, with: AttachedWrites) -> Result<loom::TreeId, StoreE
 async fn named(home: &Home, who: &Principal, workspace: &str, name: &str) -> Option<Session> {
     let filter =
         SessionFilter { workspace: Some(workspace.to_owned()), name: Some(name.to_owned()), archived: false };
-    home.store.sessions(who, filter).await.unwrap().into_iter().next()
+    home.store.sessions(who, filter, None, 99).await.unwrap().into_iter().next()
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn a_name_is_taken_once_in_a_workspace_and_free_again_when_archived() {
     each(|home| async move {
         begin(&home, new("a", "w", "main")).await.unwrap();
         begin(&home, new("b", "v", "main")).await.unwrap();
-        let before = home.store.trees(OWNER, store::TreeFilter::All).await.unwrap().len();
+        let before = home.store.trees(OWNER, store::TreeFilter::All, None, 9_999).await.unwrap().len();
         let twice = begin(&home, new("c", "w", "main")).await;
         assert!(matches!(twice, Err(StoreError::Exists("session"))), "{twice:?}");
         // The tree that would have come with it is not there either.
-        assert_eq!(home.store.trees(OWNER, store::TreeFilter::All).await.unwrap().len(), before);
+        assert_eq!(home.store.trees(OWNER, store::TreeFilter::All, None, 9_999).await.unwrap().len(), before);
 
         let (a, c) = (SessionId("a".into()), SessionId("c".into()));
         home.store.archive_session(OWNER, &a, true).await.unwrap();
@@ -91,7 +91,7 @@ fn a_token_of_one_session_sees_that_session_alone() {
         begin(&home, new("b", "w", "side")).await.unwrap();
         let scope = Scope::ChatSession("b".to_owned());
         let token = Principal::Token { name: "t".into(), scope };
-        let seen = home.store.sessions(&token, SessionFilter::default()).await.unwrap();
+        let seen = home.store.sessions(&token, SessionFilter::default(), None, 99).await.unwrap();
         assert_eq!(seen.iter().map(|found| found.name.as_str()).collect::<Vec<_>>(), ["side"]);
         let id = SessionId("b".into());
         assert!(matches!(home.store.rename_session(&token, &id, "x").await, Err(StoreError::NotFound(_))));

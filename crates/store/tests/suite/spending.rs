@@ -90,7 +90,7 @@ fn what_does_not_fit_is_not_begun() {
         end(&page, &last, 10_500, None).await;
         begin(&other, of("c", 50, 0)).await.unwrap();
         let all = store::GenerationFilter::default();
-        assert_eq!(home.store.generations(OWNER, all).await.unwrap().len(), 5);
+        assert_eq!(home.store.generations(OWNER, all, None, 999).await.unwrap().len(), 5);
     });
 }
 

@@ -83,10 +83,10 @@ fn a_job_is_enqueued_once_claimed_in_order_and_finished_by_its_claimant() {
         store.finish(OWNER, first, &reclaimed.claim().unwrap(), done.clone()).await.unwrap();
         let twice = store.finish(OWNER, first, &reclaimed.claim().unwrap(), done).await;
         assert!(matches!(twice, Err(StoreError::Fenced { .. })));
-        let all = store.jobs(OWNER, JobFilter::All).await.unwrap();
+        let all = store.jobs(OWNER, JobFilter::All, None, 99).await.unwrap();
         assert_eq!(all.iter().map(|job| job.id).collect::<Vec<_>>(), [first, second, later]);
         assert_eq!(all[0].state, JobState::Done("new".into()));
-        let open = store.jobs(OWNER, JobFilter::Open).await.unwrap();
+        let open = store.jobs(OWNER, JobFilter::Open, None, 99).await.unwrap();
         assert_eq!(open.iter().map(|job| job.id).collect::<Vec<_>>(), [second, later]);
         assert!(store.claim(OWNER, &["observe"], a).await.unwrap().is_none());
         store.advance_clock(Duration::from_secs(3600));

@@ -30,7 +30,7 @@ fn answers_are_kept_by_path_and_the_last_one_counts() {
         let later = WorkspaceRecord { inode: 3, at: Millis(9), ..record(b"/w/b", false) };
         home.store.keep_workspace(OWNER, later.clone()).await.unwrap();
         let expected = [record(b"/w/a", true), later, record(b"/w/\xff", false)];
-        assert_eq!(home.store.workspaces(OWNER).await.unwrap(), expected);
+        assert_eq!(home.store.workspaces(OWNER, None, 99).await.unwrap(), expected);
     });
 }
 
@@ -40,7 +40,7 @@ fn s4_a_token_that_does_not_see_everything_neither_reads_nor_gives_an_answer() {
         let token = Principal::Token { name: "t".into(), scope: Scope::ChatSession("s".into()) };
         let kept = home.store.keep_workspace(&token, record(b"/w", true)).await;
         assert!(matches!(kept, Err(StoreError::Denied(_))));
-        assert!(matches!(home.store.workspaces(&token).await, Err(StoreError::Denied(_))));
-        assert!(home.store.workspaces(OWNER).await.unwrap().is_empty());
+        assert!(matches!(home.store.workspaces(&token, None, 99).await, Err(StoreError::Denied(_))));
+        assert!(home.store.workspaces(OWNER, None, 99).await.unwrap().is_empty());
     });
 }

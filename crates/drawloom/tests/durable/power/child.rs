@@ -84,7 +84,7 @@ impl Tale {
             if !problems.is_empty() {
                 return Err(StoreError::Damaged(problems.concat()));
             }
-            let trees = store.trees(&Principal::Owner, TreeFilter::All).await?;
+            let trees = store.trees(&Principal::Owner, TreeFilter::All, None, 9_999).await?;
             let Some(tree) = trees.first() else { return Ok(String::new()) };
             let text = store::read(&store, &Principal::Owner, tree.id, |rows| {
                 Ok(render(rows, &ViewName::default(), Show { drafts: false, spans: false })?.text)

@@ -2,6 +2,7 @@
 
 use std::cell::Cell as Counter;
 
+use drawloom_loom::attribution::Attribution;
 use drawloom_loom::cell::CellScope;
 use drawloom_loom::generation::GenerationRow;
 use drawloom_loom::operation::Timeline;
@@ -40,6 +41,9 @@ impl<'a> Counted<'a> {
 }
 
 impl TreeReader for Counted<'_> {
+    fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
+        self.many(self.rows.attributions(nodes))
+    }
     fn tree(&self) -> Result<TreeRow, RowError> {
         self.one(self.rows.tree())
     }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params};
 use super::aside::{drop_old, name_own_workspace, number_lanes, number_lanes_of_choices, set_aside};
 use super::{SEARCH, batch};
 use crate::db::TreeKey;
-use crate::engine::{Row, Transaction as _};
+use crate::engine::{Row, StatementCounter, Transaction as _};
 use crate::error::StoreError;
 use crate::rows::node::read_content;
 use crate::schema::TABLES;
@@ -192,7 +192,8 @@ impl Step<'_> {
         let nodes =
             nodes.as_mut().map_err(|_| StoreError::Damaged("the new tables cannot be read".to_owned()))?;
         let mut rows = nodes.query([]).map_err(failure)?;
-        let index = SqliteTransaction::reading(self.conn);
+        let counter = StatementCounter::default();
+        let index = SqliteTransaction::reading(self.conn, &counter);
         while let Some(row) = rows.next().map_err(failure)? {
             let (key, flags) = (row.get(0).map_err(failure)?, row.get(2).map_err(failure)?);
             let content = read_content(&Row::Sqlite(row), 1, flags)?;
