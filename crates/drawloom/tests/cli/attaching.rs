@@ -29,7 +29,7 @@ fn runtime(world: &World) -> Runtime {
 }
 
 async fn session(runtime: &Runtime) -> SessionId {
-    let sessions = runtime.store.sessions(&WHO, SessionFilter::default()).await.unwrap();
+    let sessions = runtime.store.sessions(&WHO, SessionFilter::default(), None, 99).await.unwrap();
     sessions.into_iter().next().unwrap().id
 }
 
