@@ -163,7 +163,7 @@ fn of_one_session_twenty_questions_stand_and_the_next_is_not_asked() {
         }
         let refused = store.ask(OWNER, question(&page, TEN_MINUTES)).await;
         assert!(matches!(refused, Err(StoreError::TooManyQuestions { limit: MAX_OPEN_QUESTIONS })));
-        assert_eq!(store.open_questions(OWNER).await.unwrap().len() as u64, MAX_OPEN_QUESTIONS);
+        assert_eq!(store.open_questions(OWNER, None, 99).await.unwrap().len() as u64, MAX_OPEN_QUESTIONS);
         store.ask(OWNER, question(&other, TEN_MINUTES)).await.unwrap();
         store.answer_question(OWNER, asked[7].id, answer(Decision::Denied, "a")).await.unwrap();
         // One that is past its time stands no more.
