@@ -180,6 +180,9 @@ impl ReceivedResponse {
         if meta.implausible_usage.is_some() {
             call.note("the server's count of tokens is not plausible; what it cost is estimated");
         }
+        if raw.parsed.choices.iter().any(stored::is_cut) {
+            call.note("the answer is longer than a node holds: its end stands in the stored response alone");
+        }
         meta.interrupted = failure.map(|error| error.code().to_owned());
         Self::new(runtime, raw.body.to_vec(), Some(raw.parsed.clone()), meta, &manifest.held)
     }
@@ -207,6 +210,7 @@ impl ReceivedResponse {
             .iter()
             .map(|choice| {
                 let finish = match (&choice.finish, &interrupted) {
+                    _ if stored::is_cut(choice) => Finish::Length,
                     (Some(reason), _) => finish(reason),
                     (None, Some(code)) => Finish::Interrupted(code.clone()),
                     (None, None) => Finish::Interrupted("cut".to_owned()),

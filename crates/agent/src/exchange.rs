@@ -128,6 +128,9 @@ impl Spooling {
             SpoolHeader::new(name, runtime.instance, begun.claim.fence.0, dialect, runtime.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("agent".to_owned(), ask.agent.as_str().into());
+        if let Ok(prices) = serde_json::to_value(ask.model.info().prices) {
+            header.extra.insert("prices".to_owned(), prices);
+        }
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
         let spool = Spool::create(&dir, &header).map_err(spool_failed)?;
         Ok(Self { dir, header, spool: Some(spool) })

@@ -204,6 +204,10 @@ impl Runtime {
         let agent = agent.unwrap_or("main").to_owned();
         let digest = begun.row.manifest;
         let manifest = self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
+        // Those of its configuration; a spool of an earlier version does not name them.
+        let prices = spooled.header().extra.get("prices").cloned();
+        let prices = prices.and_then(|prices| serde_json::from_value(prices).ok()).flatten();
+        let prices = prices.or_else(|| manifest.as_ref().and_then(prices_of));
         let reading = if body.is_empty() {
             None
         } else {
@@ -222,6 +226,7 @@ impl Runtime {
                 interrupted: Some(left.code().to_owned()),
                 model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
             };
+            let meta = believed(meta, manifest.as_ref(), &body);
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
             let mut reading = ReceivedResponse::new(self, body, None, meta, &held)?;
             let made = self.made(owner, &begun.row).await?;
@@ -243,7 +248,7 @@ impl Runtime {
             dialect: dialect.as_str().to_owned(),
             trust,
             inputs: Vec::new(),
-            prices: manifest.as_ref().and_then(prices_of),
+            prices,
             sent: manifest.as_ref().map_or(0, |manifest| manifest.tokens),
         };
         // The conversation of a session that was taken over stays where it went.
@@ -276,6 +281,20 @@ impl Runtime {
         });
         read.await
     }
+}
+
+/// What is kept of a response, with the tokens it reports only where they can be its own.
+fn believed(meta: ResponseMeta, manifest: Option<&context::Manifest>, body: &[u8]) -> ResponseMeta {
+    let Some(manifest) = manifest else { return meta };
+    let sent = manifest.segments.iter().filter_map(|segment| segment.bytes).map(|(_, end)| end).max();
+    let limit = u32::try_from(manifest.budget.reserved_output).unwrap_or(u32::MAX);
+    let reported = model::reparse(meta.dialect, body, meta.streamed);
+    let choices = u32::try_from(reported.choices.len()).unwrap_or(u32::MAX);
+    let implausible = reported.usage.filter(|usage| {
+        kind_of(manifest) != SourceKind::Script
+            && !usage.is_plausible_for((sent.unwrap_or_default(), 0), body.len(), limit, choices)
+    });
+    ResponseMeta { implausible_usage: implausible, ..meta }
 }
 
 /// The lowest trust a manifest sent.

@@ -1,7 +1,10 @@
 //! What a generation left in the store, read again: manifests, bodies, responses.
 
+use std::cell::RefCell;
+
 use context::{Manifest, StoredBody};
 use loom::content::NotCanonical;
+use loom::plan::MAX_NODE_BYTES;
 use loom::reader::StoredResponse;
 use loom::verify::{Evidence, Gap, Reread};
 use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, ResponsePart, RowError, TreeReader};
@@ -109,7 +112,25 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
             }
         }
     }
+    fit(&mut blocks);
     blocks
+}
+
+/// Whether an answer says more than a node holds: the node has its beginning, the response all of it.
+pub(crate) fn is_cut(choice: &model::Choice) -> bool {
+    choice.text().len() as u64 > MAX_NODE_BYTES
+}
+
+/// Cuts texts behind what a node holds, at the end of a character.
+fn fit(blocks: &mut Vec<Block>) {
+    let mut left = MAX_NODE_BYTES as usize;
+    for block in blocks.iter_mut() {
+        if let Block::Text { text } = block {
+            text.truncate(text.floor_char_boundary(left));
+            left -= text.len();
+        }
+    }
+    blocks.retain(|block| !matches!(block, Block::Text { text } if text.is_empty()));
 }
 
 pub fn manifest(rows: &dyn TreeReader, digest: Digest) -> Result<Option<Manifest>, RowError> {
@@ -181,11 +202,20 @@ fn read_again(stored: Option<StoredResponse>) -> Result<Option<StoredReply>, Row
 }
 
 /// Manifests and responses of a store, for `verify`.
-pub struct StoreEvidence<'a>(pub &'a dyn TreeReader);
+pub struct StoreEvidence<'a> {
+    rows: &'a dyn TreeReader,
+    last: LastResponse,
+}
+
+impl<'a> StoreEvidence<'a> {
+    pub fn new(rows: &'a dyn TreeReader) -> Self {
+        Self { rows, last: LastResponse::default() }
+    }
+}
 
 impl Evidence for StoreEvidence<'_> {
     fn manifest(&self, digest: Digest) -> Result<Result<Digest, Gap>, RowError> {
-        Ok(match self.0.manifest(digest)? {
+        Ok(match self.rows.manifest(digest)? {
             Some(bytes) if bytes.is_empty() => Err(Gap::Purged),
             Some(bytes) => Ok(Digest::of(&bytes)),
             None => Err(Gap::Missing),
@@ -193,42 +223,88 @@ impl Evidence for StoreEvidence<'_> {
     }
 
     fn reread(&self, node: &NodeRow, source: &ModelSource) -> Result<Reread, RowError> {
-        let Some(stored) = self.0.response(node.node.id)? else {
+        let node = &node.node;
+        if let Some(read) =
+            node.generation.and_then(|id| self.last.choice((id, source.manifest), source.choice))
+        {
+            return Ok(read);
+        }
+        let Some(stored) = self.rows.response(node.id)? else {
             return Ok(Reread::Gap { digest: None, gap: Gap::Missing });
         };
         if stored.purged {
             return Ok(Reread::Gap { digest: None, gap: Gap::Purged });
         }
-        let held = manifest(self.0, source.manifest)?.map(|manifest| manifest.held).unwrap_or_default();
-        Ok(reread(&stored.bytes, &stored.metadata, source.choice, &held))
+        let held = manifest(self.rows, source.manifest)?.map(|manifest| manifest.held).unwrap_or_default();
+        let read = RereadResponse::of(&stored.bytes, &stored.metadata, held);
+        let choice = read.choice(source.choice);
+        if let Some(id) = node.generation {
+            self.last.keep((id, source.manifest), read);
+        }
+        Ok(choice)
     }
 }
 
-/// Reads one choice of a response again.
-pub fn reread(bytes: &[u8], metadata: &str, choice: ResponsePart, held: &str) -> Reread {
-    let digest = Digest::of(bytes);
-    let Ok(meta) = serde_json::from_str::<ResponseMeta>(metadata) else {
-        return Reread::Gap { digest: Some(digest), gap: Gap::Missing };
-    };
-    if !meta.masked.is_empty() {
-        return Reread::Gap { digest: Some(digest), gap: Gap::Masked };
+/// The response read last, by its generation and manifest. Choices of one response follow each other: it is read
+/// once for all of them.
+#[derive(Default)]
+pub struct LastResponse(RefCell<Option<((GenerationId, Digest), RereadResponse)>>);
+
+impl LastResponse {
+    /// A choice of the response read last, if it is this one.
+    pub fn choice(&self, of: (GenerationId, Digest), choice: ResponsePart) -> Option<Reread> {
+        let last = self.0.borrow();
+        last.as_ref().filter(|(last, _)| *last == of).map(|(_, read)| read.choice(choice))
     }
-    if meta.parser_version != PARSER_VERSION {
-        return Reread::Gap { digest: Some(digest), gap: Gap::Parser };
+
+    pub fn keep(&self, of: (GenerationId, Digest), read: RereadResponse) {
+        self.0.replace(Some((of, read)));
     }
-    let reparsed = model::reparse(meta.dialect, bytes, meta.streamed);
-    let found = match choice {
-        ResponsePart::Index(index) => reparsed
-            .choices
-            .iter()
-            .find(|choice| choice.index == index)
-            .map(|choice| blocks(choice, held, &meta)),
-        ResponsePart::Token { index, rank } => {
-            // Tokens are counted through the whole response, answer after answer.
-            let mut tokens = reparsed.choices.iter().flat_map(|choice| &choice.logprobs);
-            let top = tokens.nth(index as usize).and_then(|token| token.top.get(rank as usize));
-            top.map(|top| vec![Block::text(top.token.clone())])
-        }
-    };
-    Reread::Blocks { digest, blocks: found.unwrap_or_default() }
+}
+
+/// A response that is read again.
+pub struct RereadResponse {
+    digest: Digest,
+    read: Result<(ResponseMeta, ParsedResponse), Gap>,
+    /// The white space its manifest held back.
+    held: String,
+}
+
+impl RereadResponse {
+    pub fn of(bytes: &[u8], metadata: &str, held: String) -> Self {
+        let read = match serde_json::from_str::<ResponseMeta>(metadata) {
+            Err(_) => Err(Gap::Missing),
+            Ok(meta) if !meta.masked.is_empty() => Err(Gap::Masked),
+            Ok(meta) if meta.parser_version != PARSER_VERSION => Err(Gap::Parser),
+            Ok(meta) => {
+                let parsed = model::reparse(meta.dialect, bytes, meta.streamed);
+                Ok((meta, parsed))
+            }
+        };
+        Self { digest: Digest::of(bytes), read, held }
+    }
+
+    /// What a part of it says.
+    pub fn choice(&self, part: ResponsePart) -> Reread {
+        let digest = self.digest;
+        let (meta, parsed) = match &self.read {
+            Ok(read) => read,
+            Err(gap) => return Reread::Gap { digest: Some(digest), gap: *gap },
+        };
+        let found = match part {
+            ResponsePart::Index(index) => {
+                // Mostly they stand in the order of their numbers.
+                let there = parsed.choices.get(index as usize).filter(|choice| choice.index == index);
+                let choice = there.or_else(|| parsed.choices.iter().find(|choice| choice.index == index));
+                choice.map(|choice| blocks(choice, &self.held, meta))
+            }
+            ResponsePart::Token { index, rank } => {
+                // Tokens are counted through the whole response, answer after answer.
+                let mut tokens = parsed.choices.iter().flat_map(|choice| &choice.logprobs);
+                let top = tokens.nth(index as usize).and_then(|token| token.top.get(rank as usize));
+                top.map(|top| vec![Block::text(top.token.clone())])
+            }
+        };
+        Reread::Blocks { digest, blocks: found.unwrap_or_default() }
+    }
 }

@@ -35,7 +35,7 @@ pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Com
 
 /// Verifies a tree of a store, however large, as of one moment.
 pub(crate) async fn report(store: &Store, who: &Principal, tree: TreeId) -> Result<Report, CommandError> {
-    Ok(store.read_whole(who, tree, |rows| loom::verify::verify(rows, &StoreEvidence(rows))).await?)
+    Ok(store.read_whole(who, tree, |rows| loom::verify::verify(rows, &StoreEvidence::new(rows))).await?)
 }
 
 fn verified(report: Report) -> Verified {

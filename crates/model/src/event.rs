@@ -132,7 +132,17 @@ impl TokenUsage {
         choices: u32,
     ) -> bool {
         let media = request.ranges().iter().filter(|range| range.kind == PartKind::Media).count() as u64;
-        let sent = request.body().len() as u64;
+        self.is_plausible_for((request.body().len() as u64, media), received, output_limit, choices)
+    }
+
+    /// As [`TokenUsage::is_plausible`], of a request of so many bytes with so many pictures and sounds.
+    pub fn is_plausible_for(
+        &self,
+        (sent, media): (u64, u64),
+        received: usize,
+        output_limit: u32,
+        choices: u32,
+    ) -> bool {
         let most_input =
             sent.saturating_add(OWN_INPUT_TOKENS).saturating_add(media.saturating_mul(MEDIA_TOKENS));
         let unseen = u64::from(output_limit).saturating_mul(u64::from(choices.max(1)));

@@ -37,9 +37,15 @@ impl Default for StoreLimits {
 }
 
 impl StoreLimits {
-    /// Refuses a node that holds more than one may.
+    /// Refuses a node that holds more than one may. An answer of a model is kept, whatever is set: it has the limit
+    /// of [`loom::plan::MAX_NODE_BYTES`].
     pub(crate) fn check<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> Result<(), StoreError> {
-        let len = nodes.into_iter().map(|node| node.text().len() as u64).max().unwrap_or_default();
+        let len = nodes
+            .into_iter()
+            .filter(|node| node.generation.is_none())
+            .map(|node| node.text().len() as u64)
+            .max()
+            .unwrap_or_default();
         if len > self.node { Err(Refusal::TooLarge { len, limit: self.node }.into()) } else { Ok(()) }
     }
 }

@@ -11,7 +11,7 @@ use workspace::Accept;
 
 use crate::app::App;
 use crate::error::CommandError;
-use agent::stored;
+use agent::stored::RereadResponse;
 
 /// The largest file that is read, in bytes: its tree is held in memory while it is checked.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
@@ -108,7 +108,7 @@ impl ResponseParser for Parser<'_> {
         let manifest = self.0.manifests.get(&source.manifest);
         let manifest = manifest.and_then(|bytes| context::Manifest::from_bytes(bytes).ok());
         let held = manifest.map(|manifest| manifest.held).unwrap_or_default();
-        match stored::reread(&response.bytes, &response.metadata, source.choice, &held) {
+        match RereadResponse::of(&response.bytes, &response.metadata, held).choice(source.choice) {
             Reread::Blocks { blocks, .. } => Ok(blocks),
             Reread::Gap { gap, .. } => Err(gap),
         }

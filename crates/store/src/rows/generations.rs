@@ -194,15 +194,21 @@ pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &GenerationEnd) -> Result
                 id.to_bytes(),
                 tree.key.0,
                 outcome.at.0,
-                usage.calls as i64,
-                usage.prompt_tokens as i64,
-                usage.completion_tokens as i64,
-                usage.cached_tokens as i64,
-                usage.micro_cost.map_or(UNKNOWN_COST, |cost| cost as i64),
+                summable(usage.calls),
+                summable(usage.prompt_tokens),
+                summable(usage.completion_tokens),
+                summable(usage.cached_tokens),
+                usage.micro_cost.map_or(UNKNOWN_COST, summable),
             ],
         )?;
     }
     events::append(db, tree.key, &EventKind::Generation { id })
+}
+
+/// A count that can be summed up: a script may report any.
+fn summable(count: u64) -> i64 {
+    const MOST: u64 = 1 << 50;
+    count.min(MOST) as i64
 }
 
 fn read_tenure(row: &Row<'_>, first: usize) -> Result<Claim, StoreError> {
