@@ -41,6 +41,7 @@ pub use error::{AgentError, Failure, exit_of_model};
 pub use event::{EventSink, SayId, SessionEvent, TurnOutcome};
 pub use exchange::CacheGate;
 pub use fallback::Fallbacks;
+pub use forget::RemovalOutcome;
 pub use lease::LEASE;
 pub use request::{GenerationRequest, PreparedRequest};
 pub use runtime::Runtime;

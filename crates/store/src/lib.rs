@@ -48,7 +48,9 @@ pub use error::{ServerError, StaleRead, StoreError};
 pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};
 pub use follow::{Follower, follow};
-pub use forget::{Forget, Forgotten, ForgottenPlace, QuotedAs, SHORTEST_TEXT};
+pub use forget::{
+    Forget, Forgotten, ForgottenBlob, ForgottenPlace, QuotedAs, SHORTEST_TEXT, UnfinishedRemoval,
+};
 pub use generation::{
     Generation, GenerationCost, GenerationEnd, GenerationFilter, GenerationState, HashedBytes, LimitUse,
     NewGeneration, Received, Reservation, SpendLimits, Spending, SpentAfter, SpentRow, UsageRow,
@@ -60,6 +62,7 @@ pub use listing::{NodeName, TreeEntry, TreeFilter};
 pub use preconditions::Preconditions;
 pub use principal::{Principal, Scope};
 pub use question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
+pub use rows::forget::Forgetting;
 pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
 pub use session::{NewSession, Session, SessionFilter, SessionId, SessionKind};
