@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use drawloom_agent::AgentError;
 use loom::plan::{NewText, Request};
-use loom::{Author, Millis, Op, Trust, ViewName};
+use loom::{Author, Millis, Op, Role, Trust, ViewName};
 use model::Clock;
 use store::{AttachedWrites, Forget, ForgottenPlace, GenerationState, Ids};
 
@@ -70,7 +70,7 @@ async fn what_is_written_between_two_looks_is_looked_for_again() {
     let tree = writing.enter().await.tree;
     let store = Arc::clone(&writing.runtime.store);
     let append = move || {
-        let op = Op::Append(NewText::owner("the marzipan crocodile", None));
+        let op = Op::Append(NewText::owner("the marzipan crocodile", Some(Role::User)));
         let (view, author, trust) = (ViewName::default(), Author::owner(), Trust::Owner);
         let request = Request { tree, view, author, trust, now: Millis(1_760_000_000_000), op };
         let (store, ids) = (Arc::clone(&store), Ids::new());

@@ -391,7 +391,6 @@ fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
         };
         home.store.enqueue(OWNER, job).await.unwrap();
         let view: ViewName = "marzipan view".parse().unwrap();
-        pages[0].append("words").await;
         pages[0].change(Op::NewView { name: view.clone(), agent: "main".into() }).await;
 
         let what = Forget::Text("marzipan".into());
