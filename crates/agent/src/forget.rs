@@ -308,7 +308,8 @@ mod tests {
     #[test]
     fn a_text_split_over_the_arguments_of_a_tool_call_was_received() {
         let name = GenerationName::try_from("g".to_owned()).unwrap();
-        let header = SpoolHeader::new(name, InstanceId::generate(1).unwrap(), 1, "openai-chat", 0);
+        let header =
+            SpoolHeader::new(name, InstanceId::generate(1).unwrap(), 1, DialectName::OpenAiChat.as_str(), 0);
         let call = |begin: &str, arguments: &str| {
             let call = format!(r#"{{"index":0{begin},"function":{{"arguments":"{arguments}"}}}}"#);
             format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n")
