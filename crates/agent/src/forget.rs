@@ -10,15 +10,25 @@ use loom::content::plain_text;
 use loom::{GenerationId, GenerationRow, TreeId};
 use model::{DialectName, reparse};
 use store::home::HomeDir;
-use store::spool::{SpoolHeader, look};
+use store::spool::{SeenSpool, SpoolError, SpoolHeader, look};
 use store::{
-    Forget, Forgotten, ForgottenPlace, Generation, GenerationFilter, GenerationState, LIST_PAGE, Principal,
+    Forget, Forgetting, ForgottenPlace, Generation, GenerationFilter, GenerationState, LIST_PAGE, Principal,
     SHORTEST_TEXT, StoreError, all_pages,
 };
 use text::mask::TextFinder;
 
 use crate::error::AgentError;
 use crate::runtime::Runtime;
+
+/// What came of a removal.
+#[derive(Debug)]
+pub struct RemovalOutcome {
+    pub places: Vec<ForgottenPlace>,
+    /// Files of blobs that were removed.
+    pub blobs: u64,
+    /// Why something is left beside the rows, which are gone: the next command that can removes it.
+    pub unfinished: Vec<String>,
+}
 
 impl Runtime {
     /// Everywhere [`Runtime::forget`] would remove something from. Nothing is written, and nobody waits.
@@ -37,64 +47,111 @@ impl Runtime {
         Ok(places.into_iter().collect())
     }
 
-    /// Forgets in the store, and stops what is being answered with it or says it.
+    /// Forgets in the store, and stops what is being answered with it or says it; then removes the files of blobs.
     ///
     /// # Errors
     /// As [`store::Store::forget`]; asked again, it goes on.
-    pub async fn forget(&self, who: &Principal, what: &Forget) -> Result<Forgotten, AgentError> {
-        let _lock = self.forgetting()?;
+    pub async fn forget(&self, who: &Principal, what: &Forget) -> Result<RemovalOutcome, AgentError> {
+        let _lock = self.forgetting().await?;
         let finder = self.finder(who, what).await?;
-        let mut stopped = self.stop_holding(who, &finder).await?;
-        let mut forgotten = Box::pin(self.store.forget(who, what, self.now())).await?;
-        // What came meanwhile, of an answer to something else.
-        stopped.extend(self.stop_holding(who, &finder).await?);
-        self.remove_ended_spools(who).await?;
-        let mut places: BTreeSet<ForgottenPlace> = forgotten.places.into_iter().collect();
+        let mut forgetting = self.store.begin_forgetting(who, what).await?;
+        let (mut stopped, mut is_first) = (BTreeSet::new(), true);
+        // What received it before it was looked for last was stopped then, or has ended, and its rows are looked for
+        // after that.
+        loop {
+            let new = self.stop_holding(who, &finder).await?;
+            let is_last = !is_first && new.is_empty();
+            stopped.extend(new);
+            forgetting = Box::pin(self.store.remove_forgotten(forgetting, self.now())).await?;
+            if is_last {
+                break;
+            }
+            is_first = false;
+        }
+        let mut outcome = self.finish(who, forgetting).await;
+        let mut places: BTreeSet<ForgottenPlace> = outcome.places.into_iter().collect();
         places.extend(stopped.into_iter().map(|generation| ForgottenPlace::Running { generation }));
-        forgotten.places = places.into_iter().collect();
-        Ok(forgotten)
+        outcome.places = places.into_iter().collect();
+        Ok(outcome)
     }
 
     /// Forgets a whole tree, and stops what is being answered in it.
     ///
     /// # Errors
     /// As [`Runtime::forget`].
-    pub async fn purge(&self, who: &Principal, tree: TreeId) -> Result<Forgotten, AgentError> {
-        let _lock = self.forgetting()?;
-        let forgotten = Box::pin(self.store.purge(who, tree, self.now())).await?;
-        self.remove_ended_spools(who).await?;
-        Ok(forgotten)
+    pub async fn purge(&self, who: &Principal, tree: TreeId) -> Result<RemovalOutcome, AgentError> {
+        let _lock = self.forgetting().await?;
+        let forgetting = self.store.begin_purge(who, tree).await?;
+        let forgetting = Box::pin(self.store.remove_forgotten(forgetting, self.now())).await?;
+        Ok(self.finish(who, forgetting).await)
     }
 
-    /// Takes what a forgetting that was ended left in the store's files, unless somebody forgets right now.
+    /// Removes what stands beside the rows, which are gone. What fails does not keep the rest from being removed.
+    async fn finish(&self, who: &Principal, forgetting: Forgetting) -> RemovalOutcome {
+        let mut unfinished = Vec::new();
+        let mut note = |error: AgentError| unfinished.push(error.to_string());
+        self.remove_ended_spools(who).await.unwrap_or_else(&mut note);
+        let blobs = self.remove_forgotten_blobs(who).await.unwrap_or_else(|error| {
+            note(error);
+            0
+        });
+        let forgotten = Box::pin(self.store.finish_forgetting(forgetting)).await;
+        if !forgotten.is_scrubbed {
+            unfinished.push("the store's files are in use or have no room".to_owned());
+        }
+        RemovalOutcome { places: forgotten.places, blobs, unfinished }
+    }
+
+    /// Removes what a forgetting that was ended left in the store's files and blobs, unless somebody forgets right
+    /// now.
     ///
     /// # Errors
     /// As the store says; what fails is done again next time.
     pub async fn end_forgetting(&self) -> Result<(), AgentError> {
-        if self.store.is_read_only() || !self.store.has_to_scrub().await? {
+        let who = Principal::Owner;
+        if self.store.is_read_only() {
+            return Ok(());
+        }
+        let left = self.store.unfinished_removal(&who).await?;
+        if !left.has_to_scrub() && left.blobs.is_empty() {
             return Ok(());
         }
         let lock = self.forget_lock()?;
         if lock.try_lock().is_ok() {
+            let blobs = self.remove_forgotten_blobs(&who).await.map(drop);
             match Box::pin(self.store.end_forgetting()).await {
                 Err(StoreError::Busy) | Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
+            return blobs;
         }
         Ok(())
     }
 
-    /// Held shared by whoever forgets.
-    fn forget_lock(&self) -> Result<File, AgentError> {
-        let dir = self.home.dir(HomeDir::Locks).map_err(|error| AgentError::Home(error.to_string()))?;
-        let options = File::options().read(true).write(true).create(true).truncate(false).clone();
-        options.open(dir.join("forget.lock")).map_err(|error| AgentError::Home(error.to_string()))
+    /// Removes the files of blobs that removed nodes showed and no other one shows. Returns how many there were.
+    async fn remove_forgotten_blobs(&self, who: &Principal) -> Result<u64, AgentError> {
+        let left = self.store.unfinished_removal(who).await?.blobs;
+        if left.is_empty() {
+            return Ok(0);
+        }
+        let blobs: Vec<_> = left.iter().map(|left| left.blob).collect();
+        let removed = self.remove_blobs(who, &blobs).await?;
+        self.store.blobs_removed(who, left).await?;
+        Ok(removed)
     }
 
-    fn forgetting(&self) -> Result<File, AgentError> {
+    /// Held shared by whoever forgets.
+    fn forget_lock(&self) -> Result<File, AgentError> {
+        let dir = self.home.dir(HomeDir::Locks).map_err(lock_failed)?;
+        let options = File::options().read(true).write(true).create(true).truncate(false).clone();
+        options.open(dir.join("forget.lock")).map_err(lock_failed)
+    }
+
+    /// Waits for whoever ends a forgetting, which is soon over.
+    async fn forgetting(&self) -> Result<File, AgentError> {
         let lock = self.forget_lock()?;
-        lock.lock_shared().map_err(|error| AgentError::Home(error.to_string()))?;
-        Ok(lock)
+        let locked = tokio::task::spawn_blocking(move || lock.lock_shared().map(|()| lock)).await;
+        locked.map_err(lock_failed)?.map_err(lock_failed)
     }
 
     async fn finder(&self, who: &Principal, what: &Forget) -> Result<TextFinder, AgentError> {
@@ -128,26 +185,30 @@ impl Runtime {
 
     /// Generations that run and have received what is looked for.
     async fn holding(&self, finder: &TextFinder) -> Result<BTreeSet<GenerationId>, AgentError> {
-        let spools = self.spools()?;
+        if finder.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let finder = finder.clone();
+        let received = self.spools(move |spool| {
+            let header = spool.header.clone();
+            spool.body().is_ok_and(|body| has_received(&finder, &header, &body))
+        });
+        let received = received.await?;
         let running = self.running(&Principal::Owner, None).await?;
-        let received = spools.into_iter().filter(|(header, body)| has_received(finder, header, body));
-        let names: BTreeSet<String> =
-            received.map(|(header, _)| header.generation.as_str().to_owned()).collect();
-        Ok(running.into_iter().filter(|id| names.contains(&id.to_string())).collect())
+        Ok(running.into_iter().filter(|id| received.contains(&id.to_string())).collect())
     }
 
     /// Removes the spools of generations that have ended, which nobody needs any more, whoever writes them still.
     async fn remove_ended_spools(&self, who: &Principal) -> Result<(), AgentError> {
         // In this order: a generation is in the store before its spool is in the folder.
-        let spools = self.spools()?;
+        let spools = self.spools(|_| true).await?;
+        if spools.is_empty() {
+            return Ok(());
+        }
         let running = self.running(who, None).await?;
-        let names: BTreeSet<String> = running.iter().map(ToString::to_string).collect();
+        let running: BTreeSet<String> = running.iter().map(ToString::to_string).collect();
         let dir = self.home.dir(HomeDir::Spool).map_err(spool_failed)?;
-        for (header, _) in spools {
-            let name = header.generation.as_str();
-            if names.contains(name) {
-                continue;
-            }
+        for name in spools.difference(&running) {
             match std::fs::remove_file(dir.join(name)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(spool_failed(error));
@@ -158,8 +219,20 @@ impl Runtime {
         Ok(())
     }
 
-    fn spools(&self) -> Result<Vec<(SpoolHeader, Vec<u8>)>, AgentError> {
-        look(&self.home.dir(HomeDir::Spool).map_err(spool_failed)?).map_err(spool_failed)
+    /// Generations whose spools are as `is_wanted` says, by name: one spool at a time, where nobody waits for it.
+    async fn spools(
+        &self,
+        mut is_wanted: impl FnMut(SeenSpool) -> bool + Send + 'static,
+    ) -> Result<BTreeSet<String>, AgentError> {
+        let dir = self.home.dir(HomeDir::Spool).map_err(spool_failed)?;
+        let looked = tokio::task::spawn_blocking(move || {
+            let named = look(&dir)?.filter_map(|spool| {
+                let name = spool.header.generation.as_str().to_owned();
+                is_wanted(spool).then_some(name)
+            });
+            Ok::<_, SpoolError>(named.collect())
+        });
+        looked.await.map_err(spool_failed)?.map_err(spool_failed)
     }
 
     async fn running(
@@ -215,16 +288,44 @@ fn has_received(finder: &TextFinder, header: &SpoolHeader, body: &[u8]) -> bool 
     }
     let streamed = header.extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
     let said = |dialect: DialectName| {
-        let parsed = reparse(dialect, body, streamed);
-        parsed.choices.iter().any(|choice| {
-            [choice.text(), choice.thinking(), choice.refusal()]
-                .iter()
-                .any(|text| finder.occurs_in(text.as_bytes()))
-        })
+        reparse(dialect, body, streamed).texts().iter().any(|text| finder.occurs_in(text.as_bytes()))
     };
     finder.occurs_in(body) || header.dialect.parse().is_ok_and(said)
 }
 
+fn lock_failed(error: impl std::fmt::Display) -> AgentError {
+    AgentError::Home(error.to_string())
+}
+
 fn spool_failed(error: impl std::fmt::Display) -> AgentError {
     AgentError::Spool(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use store::instance::InstanceId;
+    use store::spool::GenerationName;
+
+    use super::*;
+
+    /// The arguments of a tool call come in pieces, so that a text stands nowhere in the bytes.
+    #[test]
+    fn a_text_split_over_the_arguments_of_a_tool_call_was_received() {
+        let name = GenerationName::try_from("g".to_owned()).unwrap();
+        let header =
+            SpoolHeader::new(name, InstanceId::generate(1).unwrap(), 1, DialectName::OpenAiChat.as_str(), 0);
+        let call = |begin: &str, arguments: &str| {
+            let call = format!(r#"{{"index":0{begin},"function":{{"arguments":"{arguments}"}}}}"#);
+            format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n")
+        };
+        let begin = r#","id":"c","type":"function""#;
+        let begun = call(begin, "").replace(r#""function":{"#, r#""function":{"name":"look","#);
+        let body = [begun, call("", "marzipan cro"), call("", "codile")].concat();
+        let mut finder = TextFinder::default();
+        finder.add("marzipan crocodile");
+        assert!(!finder.occurs_in(body.as_bytes()));
+        assert!(has_received(&finder, &header, body.as_bytes()));
+        let half = body.split_once("codile").unwrap().0;
+        assert!(!has_received(&finder, &header, half.as_bytes()));
+    }
 }

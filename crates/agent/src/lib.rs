@@ -42,6 +42,7 @@ pub use error::{AgentError, Failure, exit_of_model};
 pub use event::{EventSink, SayId, SessionEvent, TurnOutcome};
 pub use exchange::CacheGate;
 pub use fallback::Fallbacks;
+pub use forget::RemovalOutcome;
 pub use lease::LEASE;
 pub use prepared_request::PreparedRequest;
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};

@@ -146,27 +146,10 @@ fn says(masker: &Masker, whole: &ParsedResponse, edited: &ParsedResponse) -> boo
         })
 }
 
-/// Names of the secrets in the text of the choices.
+/// Names of the secrets in the texts of a response.
 fn names_in(masker: &Masker, parsed: &ParsedResponse) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let mut look = |text: &str| names.extend(masker.mask(text).spans.into_iter().map(|span| span.name));
-    for choice in &parsed.choices {
-        look(&choice.text());
-        look(&choice.thinking());
-        look(&choice.refusal());
-        for piece in &choice.pieces {
-            match piece {
-                ReplyPiece::Call(call) => {
-                    [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| look(text));
-                }
-                ReplyPiece::Opaque(json) | ReplyPiece::Thinking { opaque: Some(json), .. } => {
-                    look(&json.to_string());
-                }
-                _ => {}
-            }
-        }
-    }
-    names
+    let texts = parsed.texts();
+    texts.iter().flat_map(|text| masker.mask(text).spans).map(|span| span.name).collect()
 }
 
 /// Leaves of each choice its text alone, masked.

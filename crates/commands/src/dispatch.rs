@@ -24,7 +24,9 @@ impl App {
         if let Err(error) = leftovers::sweep(&self.runtime.home) {
             tracing::warn!(%error, "what a backup or restore left behind could not be removed");
         }
-        Box::pin(self.runtime.end_forgetting()).await?;
+        if let Err(error) = Box::pin(self.runtime.end_forgetting()).await {
+            self.frontend.note(&format!("what was forgotten is not taken out of every file yet: {error}"));
+        }
         Ok(self.runtime.recover(&self.shown()).await?)
     }
 

@@ -6,7 +6,7 @@
 
 use crate::dialect::{DialectName, ParseError};
 use crate::event::TokenUsage;
-use crate::reply::{Choice, Reply};
+use crate::reply::{Choice, Reply, ReplyPiece};
 
 /// Version of all parsers; raised whenever the same bytes give another text, tool call or finish.
 pub const PARSER_VERSION: u32 = 2;
@@ -22,6 +22,31 @@ pub struct ParsedResponse {
 }
 
 impl ParsedResponse {
+    /// Every text of the response, each as it stands once put together, over deltas and pieces: what is said, thought
+    /// and refused, tool calls, and what the provider wants back, as JSON.
+    pub fn texts(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        for choice in &self.choices {
+            texts.extend([choice.text(), choice.thinking(), choice.refusal()]);
+            for piece in &choice.pieces {
+                match piece {
+                    ReplyPiece::Call(call) => {
+                        texts.extend([call.id.clone(), call.name.clone(), call.arguments.clone()]);
+                    }
+                    ReplyPiece::Opaque(json) | ReplyPiece::Thinking { opaque: Some(json), .. } => {
+                        texts.push(json.to_string());
+                    }
+                    ReplyPiece::Text(_)
+                    | ReplyPiece::Thinking { opaque: None, .. }
+                    | ReplyPiece::Refusal(_)
+                    | ReplyPiece::Media(_) => {}
+                }
+            }
+        }
+        texts.retain(|text| !text.is_empty());
+        texts
+    }
+
     pub(crate) fn new(reply: Reply, problem: Option<ParseError>) -> Self {
         Self { choices: reply.choices, usage: reply.usage, problem }
     }

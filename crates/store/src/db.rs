@@ -134,6 +134,16 @@ impl<'c> Db<'c> {
         params.with(|params| self.transaction.query(sql, params, &mut visit))
     }
 
+    /// Each row of an answer that may be large, until `visit` says no.
+    pub(crate) fn scan(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut visit: impl FnMut(&Row<'_>) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        params.with(|params| self.transaction.scan(sql, params, &mut visit))
+    }
+
     /// The rows of one statement asked with each of many keys, in one go.
     pub(crate) fn all_of<T>(
         &self,

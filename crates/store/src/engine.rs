@@ -48,6 +48,10 @@ pub(crate) trait Transaction {
     /// Runs a statement that returns rows.
     fn query(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError>;
 
+    /// As [`Transaction::query`], for an answer that may be large: no more than a page of it is in memory, where an
+    /// engine would fetch the whole.
+    fn scan(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError>;
+
     /// Runs one statement with many sets of parameters, in one round trip where there are round trips; the rows come
     /// in the order of the sets. A set for which there is no row is passed over.
     fn query_each(&self, sql: &str, sets: &[&[Value<'_>]], visit: Visit<'_>) -> Result<(), StoreError>;

@@ -15,6 +15,7 @@ use text::mask::TextFinder;
 
 use crate::error::StoreError;
 use crate::job::JobId;
+use crate::session::SessionId;
 
 pub(crate) use words::{Removed, Words};
 
@@ -54,6 +55,10 @@ pub enum ForgottenPlace {
     Job { job: JobId },
     /// What running work asked a person, and the answer.
     Question { question: [u8; 16] },
+    /// The name or the settings of a session.
+    Session { session: SessionId },
+    /// A name that stays: of a view, author or model, which hashes are of, or of a workspace, which is a folder.
+    Name { name: String },
 }
 
 /// How a node quotes another one.
@@ -82,16 +87,48 @@ impl ForgottenPlace {
             | Self::Body { .. }
             | Self::Running { .. }
             | Self::Job { .. }
-            | Self::Question { .. } => None,
+            | Self::Question { .. }
+            | Self::Session { .. }
+            | Self::Name { .. } => None,
         }
+    }
+
+    /// Whether it holds what is forgotten after that too.
+    pub const fn stays(&self) -> bool {
+        matches!(self, Self::Name { .. })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forgotten {
     pub places: Vec<ForgottenPlace>,
-    /// Blobs that no node shows any more: the caller removes their files.
+    /// Blobs that no node shows any more. Their files are among what is left to be removed
+    /// ([`crate::Store::unfinished_removal`]).
     pub blobs: Vec<Digest>,
+    /// Whether it was taken out of the engine's files; if not, [`crate::Store::end_forgetting`] does it.
+    pub is_scrubbed: bool,
+}
+
+/// What is left to be done where rows were removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnfinishedRemoval {
+    /// The note that the engine's files may hold what was removed.
+    pub(crate) scrub: Option<Vec<u8>>,
+    /// Blobs that removed nodes showed, whose files may be there still.
+    pub blobs: Vec<ForgottenBlob>,
+}
+
+impl UnfinishedRemoval {
+    pub const fn has_to_scrub(&self) -> bool {
+        self.scrub.is_some()
+    }
+}
+
+/// A blob that a removed node showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgottenBlob {
+    pub blob: Digest,
+    pub(crate) note: Vec<u8>,
 }
 
 /// A text of a node shorter than this, in bytes, is not searched for in manifests, responses and bodies when the

@@ -49,7 +49,9 @@ pub use error::{ServerError, StaleRead, StoreError};
 pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};
 pub use follow::{Follower, follow};
-pub use forget::{Forget, Forgotten, ForgottenPlace, QuotedAs, SHORTEST_TEXT};
+pub use forget::{
+    Forget, Forgotten, ForgottenBlob, ForgottenPlace, QuotedAs, SHORTEST_TEXT, UnfinishedRemoval,
+};
 pub use generation::{
     Generation, GenerationCost, GenerationEnd, GenerationFilter, GenerationState, HashedBytes, LimitUse,
     NewGeneration, Received, Reservation, SpendLimits, Spending, SpentAfter, SpentRow, UsageRow,
@@ -63,6 +65,7 @@ pub use principal::{Principal, Scope};
 pub use question::{
     Decision, MAX_OPEN_QUESTIONS, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId,
 };
+pub use rows::forget::Forgetting;
 pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
 pub use session::{NewSession, OWN_WORKSPACE, Session, SessionFilter, SessionId, SessionKind};

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::disk::{self, Disk, Locked, fd};
 
 pub use header::{BadGenerationName, GenerationName, SpoolHeader, TornHeader};
-pub use recover::{Recovered, Recovery, Spooled, Torn, look, recover};
+pub use recover::{Recovered, Recovery, SeenSpool, Spooled, Torn, look, recover};
 pub use sync::SYNC_EVERY;
 use sync::SyncedFile;
 

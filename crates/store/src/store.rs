@@ -23,7 +23,7 @@ use crate::error::{ServerError, StoreError};
 use crate::event::{Cursor, Events};
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
 use crate::follow::{SharedEvents, SharedPage};
-use crate::forget::{Forget, Forgotten, ForgottenPlace};
+use crate::forget::{Forget, Forgotten, ForgottenBlob, ForgottenPlace, UnfinishedRemoval};
 use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::import_tree::{Import, ImportedTree};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
@@ -212,7 +212,7 @@ impl Store {
         self.read(move |db| events::shared(db, after, limit))
     }
 
-    fn read<T, F>(&self, work: F) -> Answer<'_, T>
+    pub(crate) fn read<T, F>(&self, work: F) -> Answer<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -239,7 +239,7 @@ impl Store {
     }
 
     /// Runs a write in a transaction of its own, whose events are numbered last. It may be done again.
-    fn write<T, F>(&self, mut work: F) -> Answer<'_, T>
+    pub(crate) fn write<T, F>(&self, mut work: F) -> Answer<'_, T>
     where
         T: Send + 'static,
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -839,9 +839,7 @@ impl Store {
         who: &Principal,
         what: &Forget,
     ) -> Result<Vec<ForgottenPlace>, StoreError> {
-        let (who, what) = (who.clone(), what.clone());
-        let find = move |db: &Db<'_>| forget::begin(db, &who, &what);
-        Ok(self.read_within(Time::Unbounded, find).await?.places())
+        Ok(self.begin_forgetting(who, what).await?.places())
     }
 
     /// Every place [`Store::purge`] would remove something from.
@@ -850,9 +848,7 @@ impl Store {
         who: &Principal,
         tree: TreeId,
     ) -> Result<Vec<ForgottenPlace>, StoreError> {
-        let who = who.clone();
-        let find = move |db: &Db<'_>| forget::begin_purge(db, &who, tree);
-        Ok(self.read_within(Time::Unbounded, find).await?.places())
+        Ok(self.begin_purge(who, tree).await?.places())
     }
 
     /// Removes a node's content with what quotes it, or every occurrence of a text, for good, in small transactions,
@@ -860,14 +856,11 @@ impl Store {
     /// requests held it are stopped; a plan made before is refused from then on.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] or [`StoreError::DiskFull`] when the rows are gone and the files could not be scrubbed
-    /// yet: [`Store::end_forgetting`] does it. Whatever ends it before leaves some of it removed; asked again, it
-    /// goes on.
+    /// What ends it before all rows are gone; asked again, it goes on.
     pub async fn forget(&self, who: &Principal, what: &Forget, now: Millis) -> Result<Forgotten, StoreError> {
-        let (who, what) = (who.clone(), what.clone());
-        let find = move |db: &Db<'_>| forget::begin(db, &who, &what);
-        let found = self.read_within(Time::Unbounded, find).await?;
-        Box::pin(self.remove(found, now)).await
+        let found = self.begin_forgetting(who, what).await?;
+        let done = Box::pin(self.remove_forgotten(found, now)).await?;
+        Ok(self.finish_forgetting(done).await)
     }
 
     /// Removes the content of a whole tree, and of what cites it, for good.
@@ -875,13 +868,36 @@ impl Store {
     /// # Errors
     /// As [`Store::forget`].
     pub async fn purge(&self, who: &Principal, tree: TreeId, now: Millis) -> Result<Forgotten, StoreError> {
-        let who = who.clone();
-        let find = move |db: &Db<'_>| forget::begin_purge(db, &who, tree);
-        let found = self.read_within(Time::Unbounded, find).await?;
-        Box::pin(self.remove(found, now)).await
+        let found = self.begin_purge(who, tree).await?;
+        let done = Box::pin(self.remove_forgotten(found, now)).await?;
+        Ok(self.finish_forgetting(done).await)
     }
 
-    async fn remove(&self, mut forgetting: Forgetting, now: Millis) -> Result<Forgotten, StoreError> {
+    /// Finds what [`Store::forget`] removes.
+    pub async fn begin_forgetting(&self, who: &Principal, what: &Forget) -> Result<Forgetting, StoreError> {
+        let (who, what) = (who.clone(), what.clone());
+        let find = move |db: &Db<'_>| forget::begin(db, &who, &what);
+        self.read_within(Time::Unbounded, find).await
+    }
+
+    /// Finds what [`Store::purge`] removes.
+    pub async fn begin_purge(&self, who: &Principal, tree: TreeId) -> Result<Forgetting, StoreError> {
+        let who = who.clone();
+        let find = move |db: &Db<'_>| forget::begin_purge(db, &who, tree);
+        self.read_within(Time::Unbounded, find).await
+    }
+
+    /// Removes the rows of what was found, and of what was written since, until there is nothing of it as of one
+    /// moment. Done again, it removes what was written since that moment.
+    ///
+    /// # Errors
+    /// As [`Store::forget`].
+    pub async fn remove_forgotten(
+        &self,
+        mut forgetting: Forgetting,
+        now: Millis,
+    ) -> Result<Forgetting, StoreError> {
+        forgetting.go_on();
         loop {
             while let Some(portion) = forgetting.next_portion() {
                 let done = self.write(move |db| forget::remove(db, &portion, now)).await?;
@@ -894,25 +910,39 @@ impl Store {
             if !forgetting.has_more() {
                 forgetting = self.write(move |db| forget::end(db, forgetting.clone(), now)).await?;
                 if !forgetting.has_more() {
-                    break;
+                    return Ok(forgetting);
                 }
             }
         }
-        let forgotten = self.read(move |db| forget::forgotten(db, &forgetting)).await?;
-        self.end_forgetting().await?;
-        Ok(forgotten)
     }
 
-    /// Whether what was forgotten may stand in the engine's files still.
-    pub async fn has_to_scrub(&self) -> Result<bool, StoreError> {
-        Ok(self.read(forget::to_scrub).await?.is_some())
+    /// Takes what was removed out of the engine's files. Where that fails, as with a full disk, it is left to
+    /// [`Store::end_forgetting`], and the outcome says so.
+    pub async fn finish_forgetting(&self, done: Forgetting) -> Forgotten {
+        let scrubbed = Box::pin(self.end_forgetting()).await;
+        if let Err(error) = &scrubbed {
+            tracing::warn!(%error, "what was forgotten is not taken out of the store's files yet");
+        }
+        done.forgotten(scrubbed.is_ok())
+    }
+
+    /// What is left to be done where rows were removed.
+    pub async fn unfinished_removal(&self, who: &Principal) -> Result<UnfinishedRemoval, StoreError> {
+        only_owner(who, "forget")?;
+        self.read(forget::unfinished).await
+    }
+
+    /// Notes that the files of blobs are gone, or that a node shows them again.
+    pub async fn blobs_removed(&self, who: &Principal, blobs: Vec<ForgottenBlob>) -> Result<(), StoreError> {
+        only_owner(who, "forget")?;
+        self.write(move |db| blobs.iter().try_for_each(|blob| forget::blob_removed(db, blob))).await
     }
 
     /// Takes what was forgotten out of the engine's files, if that was not done to its end. Whether there was anything.
     pub async fn end_forgetting(&self) -> Result<bool, StoreError> {
-        let Some(token) = self.read(forget::to_scrub).await? else { return Ok(false) };
+        let Some(note) = self.read(forget::unfinished).await?.scrub else { return Ok(false) };
         self.scrub().await?;
-        self.write(move |db| forget::end_scrub(db, &token)).await?;
+        self.write(move |db| forget::end_scrub(db, &note)).await?;
         Ok(true)
     }
 

@@ -27,6 +27,8 @@ mod suite {
     mod sessions;
     mod showing;
     mod spending;
+    #[cfg(feature = "postgres")]
+    mod stopping;
     mod twins;
     mod views;
     mod work;

@@ -190,8 +190,7 @@ impl Runtime {
 
     async fn purge_session(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
         for tree in &session.trees {
-            let purged = self.purge(who, tree.id).await?;
-            self.remove_blobs(who, &purged.blobs).await?;
+            self.purge(who, tree.id).await?;
         }
         self.store.remove_session(who, &session.id).await?;
         Ok(())

@@ -1,9 +1,14 @@
 //! Answers that come while something is forgotten.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drawloom_agent::AgentError;
-use store::{Forget, ForgottenPlace, GenerationState};
+use loom::plan::{NewText, Request};
+use loom::{Author, Millis, Op, Role, Trust, ViewName};
+use model::Clock;
+use store::{AttachedWrites, Forget, ForgottenPlace, GenerationState, Ids};
 
 use crate::support::{FIRST, Gated, House, REST, WHO};
 
@@ -60,4 +65,41 @@ async fn an_answer_that_says_what_is_forgotten_is_stopped() {
     assert!(matches!(error.as_ref(), AgentError::Forgotten), "{error:?}");
     assert_eq!(forgetting.texts().await, ["hello"]);
     assert!(!forgetting.texts().await.concat().contains(REST));
+}
+
+/// What ends between two looks at what is being received is in no spool and in no running answer, but in rows that
+/// were looked for before. The clock is asked right before rows are looked for.
+#[tokio::test]
+async fn what_is_written_between_two_looks_is_looked_for_again() {
+    let house = House::new();
+    let writing = house.process("chat");
+    let tree = writing.enter().await.tree;
+    let store = Arc::clone(&writing.runtime.store);
+    let append = move || {
+        let op = Op::Append(NewText::owner("the marzipan crocodile", Some(Role::User)));
+        let (view, author, trust) = (ViewName::default(), Author::owner(), Trust::Owner);
+        let request = Request { tree, view, author, trust, now: Millis(1_760_000_000_000), op };
+        let (store, ids) = (Arc::clone(&store), Ids::new());
+        let write = async move {
+            store::change(&store, &WHO, request, AttachedWrites::nothing(), &ids).await.unwrap();
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        std::thread::spawn(move || runtime.block_on(write)).join().unwrap();
+    };
+    append();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let clock = Clock::new(move || {
+        if count.fetch_add(1, Ordering::SeqCst) == 1 {
+            append();
+        }
+        1_760_000_000_000
+    });
+    let forgetting = house.process_by("forget", clock);
+    let what = Forget::Text("marzipan".to_owned());
+    let done = forgetting.runtime.forget(&WHO, &what).await.unwrap();
+    let nodes = done.places.iter().filter(|place| matches!(place, ForgottenPlace::Node { .. })).count();
+    assert_eq!((asked.load(Ordering::SeqCst), nodes), (2, 2));
+    assert!(done.unfinished.is_empty(), "{done:?}");
+    assert!(forgetting.runtime.forget_preview(&WHO, &what).await.unwrap().is_empty());
 }

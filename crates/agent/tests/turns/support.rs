@@ -60,16 +60,21 @@ impl House {
 
     /// A process that begins to work here.
     pub(crate) fn process(&self, command: &str) -> Process {
+        let now = Arc::clone(&self.now);
+        self.process_by(command, Clock::new(move || now.load(Ordering::SeqCst)))
+    }
+
+    /// The same, by a clock of its own.
+    pub(crate) fn process_by(&self, command: &str, clock: Clock) -> Process {
         let id = InstanceId::generate(BEGINNING as u64).unwrap();
         let about = About::this_process(command, "0", BEGINNING);
         let instance = Instances::of(&self.home).unwrap().start(id, &about).unwrap();
         let heard = Arc::<Heard>::default();
-        let now = Arc::clone(&self.now);
         let runtime = Runtime::new(
             Arc::clone(&self.store),
             Arc::clone(&self.home),
             id,
-            Clock::new(move || now.load(Ordering::SeqCst)),
+            clock,
             Arc::new(Masker::new(&[]).unwrap()),
         );
         Process { runtime, heard, instance }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use store::{Forget, Forgotten, ForgottenPlace, QuotedAs};
+use agent::RemovalOutcome;
+use store::{Forget, ForgottenPlace, QuotedAs};
 
 use super::leftovers;
 use crate::app::App;
@@ -41,15 +42,19 @@ pub(crate) async fn forget(
         }
     };
     let places = app.runtime.forget_preview(&asker.principal, &what).await?;
-    if places.is_empty() {
-        return Err(CommandError::not_found("place", "with that text", "nothing was removed"));
+    if places.iter().all(ForgottenPlace::stays) {
+        let hint = match names(&places).next() {
+            Some(name) => format!("nothing was removed; it stands in a name that stays: {name}"),
+            None => "nothing was removed".to_owned(),
+        };
+        return Err(CommandError::not_found("place", "with that text", hint));
     }
     if args.dry_run {
         return Ok(CommandOutcome::Removed(removed(app, &places, true)));
     }
     asked_twice(app, args.yes, &places, "forget")?;
     let forgotten = app.runtime.forget(&asker.principal, &what).await?;
-    finish(app, asker, &forgotten).await
+    Ok(finish(app, forgotten))
 }
 
 /// `tree purge`.
@@ -64,7 +69,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Comma
         };
         return Ok(CommandOutcome::Removed(Removed {
             removed: vec![nodes],
-            unreachable: unreachable(app),
+            unreachable: unreachable(app, &[]),
             dry_run: true,
         }));
     }
@@ -73,7 +78,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Comma
         .note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge")?;
     let forgotten = app.runtime.purge(&asker.principal, tree).await?;
-    finish(app, asker, &forgotten).await
+    Ok(finish(app, forgotten))
 }
 
 fn asked_twice(app: &App, yes: u8, places: &[ForgottenPlace], what: &str) -> Result<(), CommandError> {
@@ -100,22 +105,30 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Removes the files of blobs that nothing shows any more, and says what was done.
-async fn finish(app: &App, asker: &Asker, forgotten: &Forgotten) -> Result<CommandOutcome, CommandError> {
-    let count = app.runtime.remove_blobs(&asker.principal, &forgotten.blobs).await?;
+/// Removes copies of the store that were left behind, and says what was done.
+fn finish(app: &App, done: RemovalOutcome) -> CommandOutcome {
     if let Err(error) = leftovers::sweep(&app.runtime.home) {
         app.frontend.note(&format!("a copy of the store that was left behind could not be removed: {error}"));
     }
-    let mut outcome = removed(app, &forgotten.places, false);
-    if count > 0 {
-        outcome.removed.push(PlaceShown { place: "blob files".to_owned(), count, nodes: Vec::new() });
+    let mut outcome = removed(app, &done.places, false);
+    if done.blobs > 0 {
+        outcome.removed.push(PlaceShown {
+            place: "blob files".to_owned(),
+            count: done.blobs,
+            nodes: Vec::new(),
+        });
     }
-    Ok(CommandOutcome::Removed(outcome))
+    for why in done.unfinished {
+        let left = format!("what is not taken out of a file yet, until a next command does it: {why}");
+        app.frontend.note(&left);
+        outcome.unreachable.push(left);
+    }
+    CommandOutcome::Removed(outcome)
 }
 
 fn removed(app: &App, places: &[ForgottenPlace], dry_run: bool) -> Removed {
     let mut found: BTreeMap<&'static str, (u64, Vec<String>)> = BTreeMap::new();
-    for place in places {
+    for place in places.iter().filter(|place| !place.stays()) {
         let (count, nodes) = found.entry(name(place)).or_default();
         *count += 1;
         if let ForgottenPlace::Node { node, .. } | ForgottenPlace::Quote { node, .. } = place {
@@ -125,7 +138,7 @@ fn removed(app: &App, places: &[ForgottenPlace], dry_run: bool) -> Removed {
     let removed = found.into_iter();
     let removed =
         removed.map(|(place, (count, nodes))| PlaceShown { place: place.to_owned(), count, nodes }).collect();
-    Removed { removed, unreachable: unreachable(app), dry_run }
+    Removed { removed, unreachable: unreachable(app, places), dry_run }
 }
 
 const fn name(place: &ForgottenPlace) -> &'static str {
@@ -144,15 +157,26 @@ const fn name(place: &ForgottenPlace) -> &'static str {
         ForgottenPlace::Running { .. } => "answers under way, which are stopped and dropped",
         ForgottenPlace::Job { .. } => "jobs",
         ForgottenPlace::Question { .. } => "questions",
+        ForgottenPlace::Session { .. } => "names and settings of sessions",
+        ForgottenPlace::Name { .. } => "names that stay",
     }
 }
 
-/// What may still hold it: copies of the store in the home, and what no home can reach.
-fn unreachable(app: &App) -> Vec<String> {
+/// Names that hold it and stay, as they are shown.
+fn names(places: &[ForgottenPlace]) -> impl Iterator<Item = String> + '_ {
+    places.iter().filter_map(|place| match place {
+        ForgottenPlace::Name { name } => Some(text::terminal::one_line(name).into_owned()),
+        _ => None,
+    })
+}
+
+/// What may still hold it: names that stay, copies of the store in the home, and what no home can reach.
+fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
+    let names = names(places).map(|name| format!("the name of a view, author, model or workspace: {name}"));
     let copies = match leftovers::found(&app.runtime.home) {
         Ok(copies) => copies.iter().map(|copy| format!("a copy of the store: {}", copy.display())).collect(),
         Err(error) => vec![format!("copies of the store in the home, which cannot be read: {error}")],
     };
     let server = app.runtime.store.beyond_reach().map(str::to_owned);
-    copies.into_iter().chain(server).chain(UNREACHABLE.map(str::to_owned)).collect()
+    names.chain(copies).chain(server).chain(UNREACHABLE.map(str::to_owned)).collect()
 }

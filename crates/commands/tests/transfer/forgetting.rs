@@ -3,6 +3,8 @@
 
 use super::home::{TestHome, field};
 
+const OWNER: &store::Principal = &store::Principal::Owner;
+
 /// Random sequences, and steps in each.
 const SEQUENCES: u64 = 24;
 const STEPS: usize = 14;
@@ -129,4 +131,44 @@ async fn a_copy_that_a_killed_backup_left_is_named_and_swept() {
     assert!(!copy.exists() && !part.exists() && !stage.exists());
     let done = home.ok(&[&what[..], &["--yes", "--yes"]].concat()).await;
     assert_eq!(named(&done), [false, false, true, false], "the copy a migration keeps is named");
+}
+
+/// As if the process was killed between the rows and the files.
+#[tokio::test]
+async fn what_a_killed_forgetting_left_is_removed_by_the_next_command_that_can() {
+    let home = TestHome::new();
+    let tree = home.tree("It begins here. ").await;
+    let runtime = &home.app.runtime;
+    let picture = b"a picture of a crocodile";
+    let held = runtime.keep_blobs(vec![picture]).await.unwrap();
+    let blob = loom::Digest::of(picture);
+    let mut text = loom::plan::NewText::owner("the crocodile", None);
+    text.content.push(loom::Block::Image { blob, mime: "image/png".into() });
+    let request = loom::plan::Request {
+        tree: home.app.runtime.store.trees(OWNER, store::TreeFilter::All, None, 9).await.unwrap()[0].id,
+        view: loom::ViewName::default(),
+        author: loom::Author::owner(),
+        trust: loom::Trust::Owner,
+        now: loom::Millis(1_760_000_000_000),
+        op: loom::Op::Append(text),
+    };
+    let with = store::AttachedWrites::nothing();
+    store::change(&runtime.store, OWNER, request, with, &store::Ids::new()).await.unwrap();
+    drop(held);
+    let path = runtime.shown(blob).unwrap().path;
+    let what = store::Forget::Text("crocodile".to_owned());
+    runtime.store.forget(OWNER, &what, loom::Millis(1)).await.unwrap();
+    // What fails here does not keep a command from going on.
+    let blobs = runtime.home.root().join("blobs");
+    let aside = blobs.with_extension("aside");
+    std::fs::rename(&blobs, &aside).unwrap();
+    std::fs::write(&blobs, "no folder").unwrap();
+    home.app.recover().await.unwrap();
+    std::fs::remove_file(&blobs).unwrap();
+    std::fs::rename(&aside, &blobs).unwrap();
+    assert!(path.exists());
+    home.app.recover().await.unwrap();
+    assert!(!path.exists());
+    assert!(runtime.store.unfinished_removal(OWNER).await.unwrap().blobs.is_empty());
+    home.ok(&["tree", "text", &tree]).await;
 }

@@ -10,6 +10,7 @@ mod damage;
 mod disk;
 mod input;
 mod kill;
+mod leftovers;
 mod migrating;
 mod mock;
 mod power;

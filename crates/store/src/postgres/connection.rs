@@ -17,6 +17,9 @@ use crate::error::StoreError;
 /// Numbers of nodes that a search fetches at a time.
 const CANDIDATES: i64 = 4_096;
 
+/// Rows that a scan fetches at a time.
+const PAGE: usize = 128;
+
 /// A connection within a transaction.
 pub(super) struct PgTransaction<'s> {
     runtime: &'s Runtime,
@@ -31,6 +34,8 @@ pub(super) struct PgTransaction<'s> {
     raced: Cell<bool>,
     /// Whether followers are to be told.
     events: Cell<bool>,
+    /// Scans under way, each within a row of the one before.
+    scans: Cell<usize>,
 }
 
 impl<'s> PgTransaction<'s> {
@@ -42,8 +47,18 @@ impl<'s> PgTransaction<'s> {
         deadline: Option<Instant>,
         gives_way: bool,
     ) -> Self {
-        let (raced, events) = (Cell::new(false), Cell::new(false));
-        Self { runtime, session, link, begin: RefCell::new(Some(begin)), deadline, gives_way, raced, events }
+        let (raced, events, scans) = (Cell::new(false), Cell::new(false), Cell::new(0));
+        Self {
+            runtime,
+            session,
+            link,
+            begin: RefCell::new(Some(begin)),
+            deadline,
+            gives_way,
+            raced,
+            events,
+            scans,
+        }
     }
 
     /// Whether it was sent at all.
@@ -61,6 +76,18 @@ impl<'s> PgTransaction<'s> {
     }
 
     fn run(&self, sql: &str, sets: &[&[Value<'_>]]) -> Result<Vec<Rows>, StoreError> {
+        self.send(|begin| self.runtime.block_on(self.session.run(begin, sql, sets)))
+    }
+
+    /// Runs a statement that is not prepared for the next time.
+    fn run_once(&self, sql: &str, params: &[Value<'_>]) -> Result<Rows, StoreError> {
+        self.send(|begin| self.runtime.block_on(self.session.run_once(begin, sql, params)))
+    }
+
+    fn send<T>(
+        &self,
+        send: impl FnOnce(Option<&str>) -> Result<Result<T, StoreError>, tokio_postgres::Error>,
+    ) -> Result<T, StoreError> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(StoreError::TooLong(self.link.read.as_secs()));
         }
@@ -69,7 +96,7 @@ impl<'s> PgTransaction<'s> {
         }
         let begin = self.begin.take();
         self.link.trip();
-        self.runtime.block_on(self.session.run(begin.as_deref(), sql, sets)).unwrap_or_else(|error| {
+        send(begin.as_deref()).unwrap_or_else(|error| {
             self.raced.set(self.raced.get() || is_race(&error));
             Err(match failure(&error) {
                 StoreError::TooLong(_) => StoreError::TooLong(self.link.read.as_secs()),
@@ -86,6 +113,27 @@ impl Transaction for PgTransaction<'_> {
 
     fn query(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError> {
         self.query_each(sql, &[params], visit)
+    }
+
+    fn scan(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError> {
+        let depth = self.scans.get();
+        self.run_once(&format!("DECLARE scan_{depth} NO SCROLL CURSOR FOR {sql}"), params)?;
+        self.scans.set(depth + 1);
+        let scanned = (|| loop {
+            let page = self.run_once(&format!("FETCH {PAGE} FROM scan_{depth}"), &[])?.rows;
+            for row in &page {
+                if !visit(&Row::Postgres(row))? {
+                    return Ok(());
+                }
+            }
+            if page.len() < PAGE {
+                return Ok(());
+            }
+        })();
+        self.scans.set(depth);
+        // After an error of the server its transaction is over, and the cursor with it.
+        let closed = self.run_once(&format!("CLOSE scan_{depth}"), &[]);
+        scanned.and(closed.map(drop))
     }
 
     /// The whole answer is fetched before the first row is shown: rows ask for more while they are read.

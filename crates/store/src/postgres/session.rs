@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Row, Socket};
 
-use super::statement::Statements;
+use super::statement::{Statements, translate};
 use super::tables;
 use super::tls::Route;
 use super::value::{check, type_of};
@@ -201,15 +201,36 @@ impl Session {
                 return Ok(Err(refused));
             }
         }
-        let before = async {
-            match before {
-                Some(before) => self.client.batch_execute(before).await,
-                None => Ok(()),
-            }
-        };
-        let (begun, rows) = join(before, self.all(sql, sets)).await;
+        let (begun, rows) = join(self.begin(before), self.all(sql, sets)).await;
         begun?;
         rows.map(Ok)
+    }
+
+    /// Runs a statement that is not prepared for the next time, with what comes before it.
+    pub(super) async fn run_once(
+        &self,
+        before: Option<&str>,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<Result<Rows, StoreError>, tokio_postgres::Error> {
+        if let Err(refused) = check(params) {
+            return Ok(Err(refused));
+        }
+        let text = translate(sql);
+        let rows = async {
+            let typed = params.iter().map(|value| (as_sql(value), type_of(value)));
+            collect(self.client.query_typed_raw(&text, typed).await?).await
+        };
+        let (begun, rows) = join(self.begin(before), rows).await;
+        begun?;
+        rows.map(Ok)
+    }
+
+    async fn begin(&self, before: Option<&str>) -> Result<(), tokio_postgres::Error> {
+        match before {
+            Some(before) => self.client.batch_execute(before).await,
+            None => Ok(()),
+        }
     }
 
     async fn all(&self, sql: &str, sets: &[&[Value<'_>]]) -> Result<Vec<Rows>, tokio_postgres::Error> {

@@ -38,7 +38,7 @@ impl Statements {
 }
 
 /// `?1` as `$1`, outside of quotes.
-fn translate(sql: &str) -> String {
+pub(super) fn translate(sql: &str) -> String {
     let mut quoted = false;
     let sign = |c| match c {
         '\'' => {

@@ -39,7 +39,7 @@ fn is_index_by_key(line: &str) -> bool {
 /// A statement that takes removed rows out of all tables and indexes.
 pub(super) fn vacuum() -> String {
     let names = TABLES.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());
-    format!("VACUUM (INDEX_CLEANUP ON) search, {}", names.collect::<Vec<_>>().join(", "))
+    format!("VACUUM (INDEX_CLEANUP ON) meta, search, {}", names.collect::<Vec<_>>().join(", "))
 }
 
 /// Makes the tables where there are none, as the store with this id; refuses those of another home, of another

@@ -3,6 +3,7 @@
 //! time within the transaction that ends it.
 
 mod find;
+mod left;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,16 +12,19 @@ use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, Vie
 
 use super::trees::{TreeRef, find as find_tree};
 use super::{attributions, cell, commit, draft, events, node, operation};
-use crate::db::{Db, TreeKey, bytes_of, get};
-use crate::engine::{Lock, NONE};
+use crate::db::{Db, TreeKey, get};
+use crate::engine::Lock;
 use crate::error::StoreError;
 use crate::event::{Cursor, EventKind};
 use crate::forget::{Forget, Forgotten, ForgottenPlace, QuotedAs, Target, operation as record_of};
 use crate::generation::GenerationState;
 use crate::job::JobId;
 use crate::principal::{Principal, only_owner};
-use crate::store::random;
+use crate::question::QuestionId;
+use crate::session::SessionId;
 use find::Found;
+use left::{begin_scrub, note_blob};
+pub(crate) use left::{blob_removed, end_scrub, unfinished};
 
 /// Rows that one transaction removes at most.
 pub(crate) const ROWS: usize = 32;
@@ -66,6 +70,7 @@ pub(super) enum Removal {
     Body(Digest),
     Job(JobId),
     Question([u8; 16]),
+    Session(SessionId),
 }
 
 impl Removal {
@@ -87,6 +92,7 @@ impl Removal {
             Self::Body(digest) => ForgottenPlace::Body { digest: *digest },
             Self::Job(job) => ForgottenPlace::Job { job: *job },
             Self::Question(question) => ForgottenPlace::Question { question: *question },
+            Self::Session(session) => ForgottenPlace::Session { session: session.clone() },
         }
     }
 
@@ -104,12 +110,12 @@ struct Goal {
     target: Target,
     /// Nodes that go, with those that quote them.
     nodes: BTreeSet<(TreeId, NodeId)>,
-    /// Names it among those that wait to be scrubbed.
-    token: [u8; 16],
 }
 
+/// A forgetting under way: what is to go, and what of it was found. It can be gone on with after it ended, for what
+/// was written meanwhile.
 #[derive(Debug, Clone)]
-pub(crate) struct Forgetting {
+pub struct Forgetting {
     goal: Arc<Goal>,
     /// What is to be removed, in portions of one transaction each.
     portions: VecDeque<Vec<(TreeKey, Removal)>>,
@@ -117,6 +123,8 @@ pub(crate) struct Forgetting {
     cursor: Cursor,
     rounds: usize,
     places: BTreeSet<ForgottenPlace>,
+    /// Blobs that nothing shows any more.
+    unshown: Vec<Digest>,
     done: Done,
 }
 
@@ -138,8 +146,18 @@ pub(crate) struct Portion {
 
 impl Forgetting {
     /// Everywhere something is removed from.
-    pub(crate) fn places(&self) -> Vec<ForgottenPlace> {
+    pub fn places(&self) -> Vec<ForgottenPlace> {
         self.places.iter().cloned().collect()
+    }
+
+    /// What was removed.
+    pub(crate) fn forgotten(self, is_scrubbed: bool) -> Forgotten {
+        Forgotten { places: self.places(), blobs: self.unshown, is_scrubbed }
+    }
+
+    /// Looks anew at what was written since, as often as at first.
+    pub(crate) fn go_on(&mut self) {
+        self.rounds = 0;
     }
 
     /// Whether there is more to be removed before it can be ended.
@@ -199,14 +217,16 @@ pub(crate) fn begin_purge(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<Fo
 }
 
 fn begin_with(db: &Db<'_>, target: Target) -> Result<Forgetting, StoreError> {
-    let mut goal = Goal { target, nodes: BTreeSet::new(), token: random()? };
+    let mut goal = Goal { target, nodes: BTreeSet::new() };
     let found = find::everywhere(db, &mut goal.target, &mut goal.nodes)?;
+    let names = find::names(db, &goal.target)?.into_iter().map(|name| ForgottenPlace::Name { name });
     let mut forgetting = Forgetting {
         goal: Arc::new(goal),
         portions: VecDeque::new(),
         cursor: Cursor::default(),
         rounds: 0,
-        places: BTreeSet::new(),
+        places: names.collect(),
+        unshown: Vec::new(),
         done: Done::default(),
     };
     forgetting.add(found);
@@ -250,25 +270,20 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
         remove_within(db, &goal, &removals, &mut done, now)?;
     }
     // Also where nothing is left: a scrub that failed is done again.
-    begin_scrub(db, goal.token)?;
+    begin_scrub(db)?;
     if let Some(tree) = goal.target.tree {
         let tree = find_tree(db, &Principal::Owner, tree)?;
         record(db, &mut done, tree, now)?;
         db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.key.0])?;
     }
-    forgetting.done = done;
-    Ok(forgetting)
-}
-
-/// What was removed, and the blobs that nothing shows any more.
-pub(crate) fn forgotten(db: &Db<'_>, forgetting: &Forgetting) -> Result<Forgotten, StoreError> {
-    let mut blobs = Vec::new();
-    for blob in &forgetting.done.blobs {
+    forgetting.unshown.clear();
+    for blob in &done.blobs {
         if db.one("SELECT 1 FROM blobs WHERE digest = ?1", [blob.0], |_| Ok(()))?.is_none() {
-            blobs.push(*blob);
+            forgetting.unshown.push(*blob);
         }
     }
-    Ok(Forgotten { places: forgetting.places(), blobs })
+    forgetting.done = done;
+    Ok(forgetting)
 }
 
 fn remove_within(
@@ -278,7 +293,7 @@ fn remove_within(
     done: &mut Done,
     now: Millis,
 ) -> Result<(), StoreError> {
-    begin_scrub(db, goal.token)?;
+    begin_scrub(db)?;
     let mut touched = BTreeMap::new();
     for (tree, removal) in removals {
         apply(db, *tree, goal, removal, done)?;
@@ -329,22 +344,6 @@ pub(crate) fn stop_all(
     Ok(())
 }
 
-/// Notes, before anything is removed, that the engine's files hold what was removed until they are scrubbed.
-fn begin_scrub(db: &Db<'_>, token: [u8; 16]) -> Result<(), StoreError> {
-    let sql = "INSERT INTO meta (key, value) VALUES ('scrub', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-    db.run(sql, [token]).map(drop)
-}
-
-/// What is to be scrubbed, if anything is.
-pub(crate) fn to_scrub(db: &Db<'_>) -> Result<Option<Vec<u8>>, StoreError> {
-    db.one("SELECT value FROM meta WHERE key = 'scrub'", NONE, |row| Ok(bytes_of(row, 0)?.to_vec()))
-}
-
-/// Notes that it is done, unless more was removed meanwhile.
-pub(crate) fn end_scrub(db: &Db<'_>, token: &[u8]) -> Result<(), StoreError> {
-    db.run("DELETE FROM meta WHERE key = 'scrub' AND value = ?1", [token.to_vec()]).map(drop)
-}
-
 fn apply(
     db: &Db<'_>,
     tree: TreeKey,
@@ -359,7 +358,10 @@ fn apply(
             let content = db.one(sql, [*key], |row| node::read_content(row, 0, get(row, 1)?))?;
             let content = content.unwrap_or_default();
             db.engine().unindex(*key, &crate::search::searched_text(&content))?;
-            done.blobs.extend(crate::blobs::shown_in(&content));
+            for blob in crate::blobs::shown_in(&content) {
+                note_blob(db, blob)?;
+                done.blobs.insert(blob);
+            }
             db.run("DELETE FROM blobs WHERE node = ?1", [*key])?;
             node::purge(db, *key)
         }
@@ -414,11 +416,22 @@ fn apply(
             db.run("DELETE FROM bodies WHERE digest = ?1", [digest.0]).map(drop)
         }
         Removal::Job(job) => {
-            db.run("UPDATE jobs SET payload = '', result = '' WHERE pk = ?1", [job.0]).map(drop)
+            let sql = "UPDATE jobs SET payload = '', result = '', key = NULL WHERE pk = ?1";
+            db.run(sql, [job.0]).map(drop)
         }
+        // Nobody can answer what is not there any more.
         Removal::Question(question) => {
-            let sql = "UPDATE questions SET payload = '', reason = NULL WHERE id = ?1";
-            db.run(sql, [*question]).map(drop)
+            let sql =
+                "UPDATE questions SET payload = '', answers = '[]', asker = '', word = NULL, reason = NULL,
+                    answered_by = '',
+                    decision = coalesce(decision, 0), answered = coalesce(answered, ?2) WHERE id = ?1";
+            db.run(sql, (*question, db.now()?.0))?;
+            let of = db.one("SELECT tree FROM questions WHERE id = ?1", [*question], |row| get(row, 0))?;
+            let id = QuestionId::from_bytes(*question);
+            of.map_or(Ok(()), |tree| events::append(db, TreeKey(tree), &EventKind::Question { id }))
+        }
+        Removal::Session(session) => {
+            super::sessions::forget(db, session, |text| goal.target.is_in_bytes(text.as_bytes()))
         }
     }
 }

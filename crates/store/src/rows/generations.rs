@@ -154,22 +154,27 @@ pub(crate) fn cite(db: &Db<'_>, manifest: Digest, body: Digest) -> Result<(), St
 
 /// Stores the end of a generation, if it still is its reporter's.
 pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &GenerationEnd) -> Result<(), StoreError> {
-    let id = outcome.generation;
-    let found = db.one(
-        "SELECT state, owner, fence FROM generations WHERE id = ?1 AND tree = ?2",
-        (id.to_bytes(), tree.key.0),
-        |row| Ok((read_state(get(row, 0)?)?, read_tenure(row, 1)?)),
-    )?;
-    let (state, claim) = found.ok_or(StoreError::NotFound("generation"))?;
-    if state != GenerationState::Started || claim != outcome.claim {
-        return Err(StoreError::Fenced { what: format!("generation {id}") });
+    let (id, claim) = (outcome.generation, &outcome.claim);
+    let is_over = outcome.state != GenerationState::Started;
+    // One statement: somebody may stop it right now.
+    let sql = "UPDATE generations SET state = ?3, reserved = CASE WHEN ?6 = 1 THEN 0 ELSE reserved END,
+            reserved_tokens = CASE WHEN ?6 = 1 THEN 0 ELSE reserved_tokens END
+        WHERE id = ?1 AND tree = ?2 AND state = 0 AND owner = ?4 AND fence = ?5";
+    let params = params![
+        id.to_bytes(),
+        tree.key.0,
+        state_code(outcome.state),
+        &claim.owner.0,
+        signed(claim.fence.0)?,
+        is_over
+    ];
+    if db.run(sql, params)? == 0 {
+        let sql = "SELECT 1 FROM generations WHERE id = ?1 AND tree = ?2";
+        return Err(match db.one(sql, (id.to_bytes(), tree.key.0), |_| Ok(()))? {
+            Some(()) => fenced(id),
+            None => StoreError::NotFound("generation"),
+        });
     }
-    let sql = if outcome.state == GenerationState::Started {
-        "UPDATE generations SET state = ?2 WHERE id = ?1"
-    } else {
-        "UPDATE generations SET state = ?2, reserved = 0, reserved_tokens = 0 WHERE id = ?1"
-    };
-    db.run(sql, (id.to_bytes(), state_code(outcome.state)))?;
     if let Some(received) = &outcome.response {
         db.run(
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)
@@ -209,6 +214,10 @@ pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &GenerationEnd) -> Result
 fn summable(count: u64) -> i64 {
     const MOST: u64 = 1 << 50;
     count.min(MOST) as i64
+}
+
+fn fenced(id: GenerationId) -> StoreError {
+    StoreError::Fenced { what: format!("generation {id}") }
 }
 
 fn read_tenure(row: &Row<'_>, first: usize) -> Result<Claim, StoreError> {
@@ -274,15 +283,13 @@ pub(crate) fn take_over(
         StoreError::NotFound(_) => unknown(),
         other => other,
     })?;
-    let sql = "SELECT state, owner, fence FROM generations WHERE id = ?1";
-    let found = db.one(sql, [id.to_bytes()], |row| Ok((read_state(get(row, 0)?)?, read_tenure(row, 1)?)))?;
-    let (state, claim) = found.ok_or_else(unknown)?;
-    if state != GenerationState::Started || claim != *from {
-        return Err(StoreError::Fenced { what: format!("generation {id}") });
-    }
     let fence = from.fence.next();
-    let sql = "UPDATE generations SET owner = ?2, fence = ?3 WHERE id = ?1";
-    db.run(sql, (id.to_bytes(), &to.0, fence.0 as i64))?;
+    let sql = "UPDATE generations SET owner = ?2, fence = ?3
+        WHERE id = ?1 AND state = 0 AND owner = ?4 AND fence = ?5";
+    let params = params![id.to_bytes(), &to.0, signed(fence.0)?, &from.owner.0, signed(from.fence.0)?];
+    if db.run(sql, params)? == 0 {
+        return Err(fenced(id));
+    }
     events::append(db, tree, &EventKind::Generation { id })?;
     Ok(fence)
 }

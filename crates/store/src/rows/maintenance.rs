@@ -5,9 +5,9 @@ use loom::{Digest, ModelSource, NodeRow, RowError, TreeId, TreeReader as _, shor
 
 use super::leases::fence_everything;
 use super::reader::StoredTree;
-use super::trees::TreeRef;
+use super::trees::{self, TreeRef};
 use super::{attributions, check, events, generations};
-use crate::db::{Db, TreeKey, bytes_of, get, id16, number_of};
+use crate::db::{Db, bytes_of, get, id16, number_of};
 use crate::engine::{NONE, Row};
 use crate::error::StoreError;
 use crate::principal::Principal;
@@ -31,9 +31,7 @@ pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
     found(&mut problems, "kept authors", kept_authors(db));
     found(&mut problems, "what was sent", check::sent(db));
     found(&mut problems, "the search index", check::unfound(db, PROBLEMS));
-    match db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
-        Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
-    }) {
+    match trees::all(db) {
         Err(error) => problems.push(format!("trees cannot be listed: {error}")),
         Ok(trees) => {
             for tree in trees {
@@ -112,7 +110,7 @@ impl Evidence for Kept<'_, '_> {
 fn short_ids(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
     let mut wrong = Vec::new();
     for sql in ["SELECT id, short FROM trees", "SELECT id, short FROM nodes"] {
-        db.each(sql, NONE, |row| {
+        db.scan(sql, NONE, |row| {
             let (id, short): ([u8; 16], String) = (id16(row, 0)?, get(row, 1)?);
             let longest = short_id::candidates(id).last().unwrap_or_default();
             if short.len() < short_id::SHORTEST || !longest.starts_with(&short) {

@@ -175,3 +175,27 @@ pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(),
     db.run("DELETE FROM sessions WHERE id = ?1", [&id.0])?;
     Ok(())
 }
+
+/// Takes what `holds` says out of a session's name and settings. A name is replaced by one that says nothing, but for
+/// those that this program gives.
+pub(crate) fn forget(db: &Db<'_>, id: &SessionId, holds: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+    let sql = "SELECT workspace, name, kind, settings FROM sessions WHERE id = ?1";
+    let found = db.one(sql, [&id.0], |row| {
+        Ok((get::<String>(row, 0)?, get::<String>(row, 1)?, kind(get(row, 2)?)?, get::<String>(row, 3)?))
+    })?;
+    let Some((workspace, name, kind, settings)) = found else { return Ok(()) };
+    if holds(&settings) {
+        db.run("UPDATE sessions SET settings = '' WHERE id = ?1", [&id.0])?;
+    }
+    if kind == SessionKind::Temporary || name == "main" || !holds(&name) {
+        return Ok(());
+    }
+    let numbered = (1..1000).map(|number| format!("session-{number}"));
+    let plain = ["x", "y"].into_iter().flat_map(|letter| (1..=64).map(|times| letter.repeat(times)));
+    for candidate in numbered.chain(plain) {
+        if !holds(&candidate) && !taken(db, &workspace, &candidate, id)? {
+            return db.run("UPDATE sessions SET name = ?2 WHERE id = ?1", (&id.0, candidate)).map(drop);
+        }
+    }
+    Err(StoreError::Exists("session"))
+}

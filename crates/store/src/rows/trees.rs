@@ -1,6 +1,6 @@
 //! Trees as rows, who may see them, and where their views stand in their timelines.
 
-use crate::engine::{Lock, Row, Value, params};
+use crate::engine::{Lock, NONE, Row, Value, params};
 use loom::seal::Seal;
 use loom::{Mode, PositionId, Seq, Timeline, TreeId, TreeRow, ViewName, short_id};
 use serde::Serialize;
@@ -29,6 +29,13 @@ pub(crate) fn seen(who: &Principal) -> (&'static str, Value<'static>) {
             ("t.id = ?1", tree.to_bytes().to_vec().into())
         }
     }
+}
+
+/// Every tree, in the order of their numbers.
+pub(crate) fn all(db: &Db<'_>) -> Result<Vec<TreeRef>, StoreError> {
+    db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
+        Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
+    })
 }
 
 /// A tree the principal sees.

@@ -39,32 +39,45 @@ where
 /// Bytes of a spool that are looked at.
 const LOOKED_AT: u64 = 256 * 1024 * 1024;
 
-/// What the spools of a folder hold right now, also those that are written: header and bytes. One that cannot be read
-/// is left out.
+/// A spool as it is right now, which may be written still.
+#[derive(Debug)]
+pub struct SeenSpool {
+    pub header: SpoolHeader,
+    reader: BufReader<std::fs::File>,
+}
+
+impl SeenSpool {
+    /// The bytes received so far.
+    ///
+    /// # Errors
+    /// As reading a file.
+    pub fn body(self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        self.reader.take(LOOKED_AT).read_to_end(&mut body)?;
+        Ok(body)
+    }
+}
+
+/// The spools of a folder as they are right now, also those that are written, one open at a time. One that cannot be
+/// read is left out.
 ///
 /// # Errors
 /// When the folder cannot be read. A missing folder holds no spools.
-pub fn look(dir: &Path) -> Result<Vec<(SpoolHeader, Vec<u8>)>, SpoolError> {
-    let folder = match disk::open_dir(dir) {
-        Ok(folder) => folder,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+pub fn look(dir: &Path) -> Result<impl Iterator<Item = SeenSpool>, SpoolError> {
+    let names = match disk::open_dir(dir) {
+        Ok(folder) => disk::entries(fd(&folder)).map_err(io_error("listed", dir))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(io_error("listed", dir)(error)),
     };
-    let names = disk::entries(fd(&folder)).map_err(io_error("listed", dir))?;
-    let mut found = Vec::new();
-    for name in names.into_iter().filter(|name| !name.starts_with('.')) {
-        let is_file = dir.join(&name).symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-        let Some(file) = is_file.then(|| std::fs::File::open(dir.join(&name)).ok()).flatten() else {
-            continue;
-        };
+    let dir = dir.to_owned();
+    Ok(names.into_iter().filter(|name| !name.starts_with('.')).filter_map(move |name| {
+        let path = dir.join(&name);
+        let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+        let file = is_file.then(|| std::fs::File::open(&path).ok()).flatten()?;
         let mut reader = BufReader::new(file);
-        let Ok(Ok((header, _))) = SpoolHeader::read(&mut reader, &name) else { continue };
-        let mut body = Vec::new();
-        if reader.take(LOOKED_AT).read_to_end(&mut body).is_ok() {
-            found.push((header, body));
-        }
-    }
-    Ok(found)
+        let (header, _) = SpoolHeader::read(&mut reader, &name).ok()?.ok()?;
+        Some(SeenSpool { header, reader })
+    }))
 }
 
 #[derive(Debug)]

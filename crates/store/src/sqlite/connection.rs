@@ -13,6 +13,7 @@ use crate::db::{Caches, Db};
 use crate::engine::{Lock, Row, StatementCounter, Transaction, Value, ValueRef, Visit};
 use crate::error::StoreError;
 use crate::rows::check::pair_hash;
+use crate::store::random;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
 pub(crate) fn failure(error: rusqlite::Error) -> StoreError {
@@ -86,6 +87,10 @@ impl<'c> SqliteTransaction<'c> {
     }
 }
 
+/// Each note is another one, so that whoever merged for an earlier one leaves it.
+pub(super) const NOTE_BORDERS: &str = "INSERT INTO meta (key, value) VALUES (?1, ?2)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
 impl SqliteTransaction<'_> {
     /// Notes that a word which is in no text any more stands in the index as the border of a page: merging takes it
     /// out. Borders are the beginnings of words, as long as they have to be to tell one from the one before.
@@ -118,8 +123,7 @@ impl SqliteTransaction<'_> {
                 },
             )?;
             if !stands {
-                let sql = "INSERT INTO meta (key, value) VALUES (?1, x'01') ON CONFLICT DO NOTHING";
-                self.execute(sql, &[super::scrub::BORDERS.into()])?;
+                self.execute(NOTE_BORDERS, &[super::scrub::BORDERS.into(), random()?.into()])?;
             }
         }
         Ok(())
@@ -157,6 +161,10 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn query(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError> {
         self.query_each(sql, &[params], visit)
+    }
+
+    fn scan(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError> {
+        self.query(sql, params, visit)
     }
 
     fn query_each(&self, sql: &str, sets: &[&[Value<'_>]], visit: Visit<'_>) -> Result<(), StoreError> {

@@ -55,22 +55,14 @@ impl Database {
 
     /// Merges the whole search index, a little at a time, where a word that is gone stands as a border.
     async fn merge_borders(&self) -> Result<(), StoreError> {
-        let has_borders = |conn: &Connection| {
-            let sql = "SELECT 1 FROM meta WHERE key = ?1";
-            conn.query_row(sql, [BORDERS], |_| Ok(())).optional().map_err(failure)
-        };
-        if self.run_alone(has_borders).await?.is_none() {
-            return Ok(());
-        }
+        let Some(noted) = self.run_alone(noted_borders).await? else { return Ok(()) };
         // A negative number begins to merge everything into one; positive ones go on with it.
         let mut pages = -MERGED;
         while self.run_alone(move |conn| merge(conn, pages)).await? {
             pages = MERGED;
             tokio::time::sleep(PAUSE).await;
         }
-        let done =
-            |conn: &Connection| conn.execute("DELETE FROM meta WHERE key = ?1", [BORDERS]).map_err(failure);
-        self.run_alone(done).await.map(drop)
+        self.run_alone(move |conn| end_borders(conn, &noted)).await
     }
 
     /// Copies the log back while others write, then empties it in the moment when little is left of it. Readers of
@@ -94,6 +86,18 @@ impl Database {
             }
         }
     }
+}
+
+/// The newest note of a word that stands as a border.
+fn noted_borders(conn: &Connection) -> Result<Option<Vec<u8>>, StoreError> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    conn.query_row(sql, [BORDERS], |row| row.get(0)).optional().map_err(failure)
+}
+
+/// Takes a note back, unless there is a newer one.
+fn end_borders(conn: &Connection, noted: &[u8]) -> Result<(), StoreError> {
+    let sql = "DELETE FROM meta WHERE key = ?1 AND value = ?2";
+    conn.execute(sql, (BORDERS, noted)).map(drop).map_err(failure)
 }
 
 /// The pages on which something stands where nothing is used.
@@ -160,4 +164,24 @@ fn truncate(conn: &Connection) -> Result<bool, StoreError> {
     let done = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
     conn.busy_timeout(BUSY).map_err(failure)?;
     done.map(|busy| busy == 0).map_err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::connection::NOTE_BORDERS;
+
+    #[test]
+    fn a_note_that_another_process_made_while_pages_were_merged_stays() {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch("CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL)").unwrap();
+        let note = || conn.execute(NOTE_BORDERS, (BORDERS, crate::store::random().unwrap())).unwrap();
+        note();
+        let noted = noted_borders(&conn).unwrap().unwrap();
+        note();
+        end_borders(&conn, &noted).unwrap();
+        let newer = noted_borders(&conn).unwrap().unwrap();
+        end_borders(&conn, &newer).unwrap();
+        assert!(noted_borders(&conn).unwrap().is_none());
+    }
 }

@@ -61,6 +61,29 @@ fn no_byte_of_a_forgotten_text_is_left() {
     assert_eq!(holding(folder.path()), Vec::<String>::new());
 }
 
+#[test]
+fn what_cannot_be_scrubbed_while_another_one_reads_is_said_and_is_done_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    block_on(async {
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
+        let page = home.create(Mode::Buffer, "kept title").await;
+        let blob = loom::Digest::of(b"picture");
+        let mut pictured = crate::home::owner_text(CANARY);
+        pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
+        page.change(Op::Append(pictured)).await;
+        let reading = rusqlite::Connection::open(&path).unwrap();
+        reading.execute_batch("BEGIN; SELECT count(*) FROM nodes").unwrap();
+        let done = home.store.forget(OWNER, &Forget::Text(CANARY.into()), loom::Millis(5)).await.unwrap();
+        assert!(!done.is_scrubbed && done.blobs == [blob] && !done.places.is_empty(), "{done:?}");
+        assert!(home.store.unfinished_removal(OWNER).await.unwrap().has_to_scrub());
+        assert!(!holding(folder.path()).is_empty());
+        reading.execute_batch("ROLLBACK").unwrap();
+        assert!(home.store.end_forgetting().await.unwrap());
+        assert_eq!(holding(folder.path()), Vec::<String>::new());
+    });
+}
+
 /// Puts the words where nothing is used on a page, as a row that was moved from there leaves a copy.
 fn plant(path: &Path) {
     let conn = rusqlite::Connection::open(path).unwrap();

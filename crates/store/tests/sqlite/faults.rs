@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::{Mode, Op, Seq, Slot, ViewName};
-use store::{AttachedWrites, DraftEdit, DraftName, Faults, Options, Store, StoreError, read};
+use store::{AttachedWrites, DraftEdit, DraftName, Faults, Forget, Options, Store, StoreError, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page, owner_text};
@@ -134,5 +134,47 @@ fn a_panicking_reader_ends_alone() {
         assert!(matches!(panicked, Err(StoreError::Closed)));
         page.append("still there").await;
         assert_eq!(page.text().await, "still there");
+    });
+}
+
+/// What quotes a node is found by its text.
+#[test]
+fn a_forgetting_that_failed_at_any_statement_is_gone_on_with_when_asked_again() {
+    const SAID: &str = "the spare key lies under the third stone";
+    let blob = loom::Digest::of(b"picture");
+    block_on(async {
+        for at in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let faults = Faults::default();
+            let options = Options { faults: faults.clone(), ..Options::default() };
+            let store = Arc::new(Store::open_with(&folder.path().join("loom.db"), &options).unwrap());
+            let page = Home::new(store).create(Mode::Buffer, "").await;
+            let mut pictured = owner_text(SAID);
+            pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
+            let with = AttachedWrites::nothing();
+            let node = page.change_as(OWNER, Op::Append(pictured), with).await.unwrap().nodes[0].0;
+            let version = page.edit(node.as_position(), "once the spare key lies under the th").await;
+            // So large that it goes in a transaction of its own.
+            let other = page.append(&format!("he said: {SAID}{}", " and on".repeat(6_000))).await;
+            let what = Forget::Node { tree: page.tree, node };
+            let store = &page.home.store;
+            faults.fail_at(at);
+            let failed = store.forget(OWNER, &what, loom::Millis(1)).await.is_err();
+            let is_over = faults.clear();
+            if failed {
+                store.forget(OWNER, &what, loom::Millis(1)).await.unwrap();
+            }
+            store.end_forgetting().await.unwrap();
+            for gone in [node, version, other] {
+                let row = read(store, OWNER, page.tree, move |rows| rows.node(gone)).await.unwrap().unwrap();
+                assert!(row.purged, "statement {at}: {gone}");
+            }
+            let left = store.unfinished_removal(OWNER).await.unwrap();
+            assert!(!left.has_to_scrub() && left.blobs[0].blob == blob, "statement {at}: {left:?}");
+            if is_over {
+                assert!(!failed && at > 10, "{at} statements were tried");
+                break;
+            }
+        }
     });
 }

@@ -2,13 +2,15 @@
 
 use loom::{CellKey, Mode, NodeId, Op, Slot, ViewName};
 use store::{
-    AttachedWrites, DraftEdit, DraftName, EventKind, Forget, ForgottenPlace, NewJob, QuotedAs, SearchScope,
+    AttachedWrites, Decision, DraftEdit, DraftName, EventKind, Forget, ForgottenPlace, JobFilter, NewAnswer,
+    NewJob, NewQuestion, NewSession, QuotedAs, SearchScope, SessionFilter, SessionId, SessionKind,
     StoreError, TreeFilter, prepare, read,
 };
 
 use super::both::each;
 use super::generations::{answer, generation, start, try_answer};
 use super::home::{OWNER, Page};
+use super::questions::{answer as answer_of, question};
 use super::showing::show;
 
 const CANARY: &str = "canary sentence nobody else writes";
@@ -154,6 +156,12 @@ fn what_names_the_picture_of_a_forgotten_node_goes_too() {
         let done =
             home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
         assert_eq!(done.blobs, [blob]);
+        assert!(done.is_scrubbed);
+        // Until its file is gone: whoever removed the rows may have died since.
+        let left = home.store.unfinished_removal(OWNER).await.unwrap();
+        assert!(!left.has_to_scrub() && left.blobs.iter().map(|left| left.blob).eq([blob]), "{left:?}");
+        home.store.blobs_removed(OWNER, left.blobs).await.unwrap();
+        assert_eq!(home.store.unfinished_removal(OWNER).await.unwrap(), Default::default());
         let gone = |digest| done.places.contains(&ForgottenPlace::Manifest { digest });
         assert!(gone(named.row.manifest) && !gone(plain.row.manifest));
     });
@@ -336,5 +344,95 @@ fn others_write_between_the_portions_of_a_large_forgetting() {
         let last = events.iter().rposition(|event| event.what == EventKind::Removed).unwrap();
         let between = events[first..last].iter().filter(|event| event.tree == other.tree).count();
         assert!(between >= NODES / 32 / 2, "{between} writes between the first and the last removal");
+    });
+}
+
+#[test]
+fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
+    each(|home| async move {
+        let named = |id: &str, name: &str, kind| NewSession {
+            id: SessionId(id.into()),
+            workspace: "w".into(),
+            name: name.into(),
+            kind,
+            at: loom::Millis(7),
+        };
+        let sessions = [
+            named("a", "about-marzipan", SessionKind::Main),
+            named("b", "session-1", SessionKind::Main),
+            named("c", "temp-marzipan", SessionKind::Temporary),
+            named("d", "main", SessionKind::Main),
+        ];
+        let mut pages = Vec::new();
+        for session in sessions {
+            let with = AttachedWrites { begins: Some(session), ..AttachedWrites::nothing() };
+            pages.push(home.create_with(OWNER, Mode::Dialogue, "", with).await.unwrap());
+        }
+        let settings = r#"{"files":["/home/marzipan.txt"]}"#;
+        home.store.set_session_settings(OWNER, &SessionId("d".into()), settings).await.unwrap();
+        let ask = |change: fn(&mut NewQuestion)| {
+            let mut new = question(&pages[0], std::time::Duration::from_secs(600));
+            change(&mut new);
+            home.store.ask(OWNER, new)
+        };
+        let asked = ask(|new| new.answers.push("marzipan".into())).await.unwrap().id;
+        let by = ask(|new| new.asker = "marzipan".into()).await.unwrap().id;
+        let answered = ask(|_| ()).await.unwrap().id;
+        let kept = ask(|_| ()).await.unwrap();
+        let reason = Some("for the marzipan".to_owned());
+        let denied = NewAnswer { reason, ..answer_of(Decision::Denied, "me") };
+        home.store.answer_question(OWNER, answered, denied).await.unwrap();
+        let job = NewJob {
+            kind: "k".into(),
+            key: Some("marzipan".into()),
+            tree: None,
+            payload: "{}".into(),
+            due: loom::Millis(0),
+        };
+        home.store.enqueue(OWNER, job).await.unwrap();
+        let view: ViewName = "marzipan view".parse().unwrap();
+        pages[0].change(Op::NewView { name: view.clone(), agent: "main".into() }).await;
+
+        let what = Forget::Text("marzipan".into());
+        let preview = home.store.forget_preview(OWNER, &what).await.unwrap();
+        let done = home.store.forget(OWNER, &what, loom::Millis(8)).await.unwrap();
+        assert_eq!(preview, done.places);
+        let (stays, gone): (Vec<_>, Vec<_>) = done.places.into_iter().partition(ForgottenPlace::stays);
+        assert_eq!(stays, [ForgottenPlace::Name { name: view.to_string() }]);
+        assert_eq!(gone.len(), 6, "{gone:?}");
+        let all = home.store.sessions(OWNER, SessionFilter::default()).await.unwrap();
+        let mut names: Vec<_> = all.iter().map(|one| (one.id.0.as_str(), one.name.as_str())).collect();
+        names.sort_unstable();
+        assert_eq!(names, [("a", "session-2"), ("b", "session-1"), ("c", "temp-marzipan"), ("d", "main")]);
+        assert!(all.iter().all(|one| one.settings.is_empty()));
+        assert_eq!(home.store.open_questions(OWNER).await.unwrap(), [kept]);
+        for id in [asked, by, answered] {
+            let left = home.store.question(OWNER, id).await.unwrap();
+            assert_eq!(left.answer.as_ref().unwrap().decision, Decision::Denied);
+            assert!(!format!("{left:?}").contains("marzipan"), "{left:?}");
+        }
+        let jobs = home.store.jobs(OWNER, JobFilter::All).await.unwrap();
+        assert_eq!((jobs[0].job.key.as_deref(), jobs[0].job.payload.as_str()), (None, ""));
+        let again = home.store.forget(OWNER, &what, loom::Millis(9)).await.unwrap();
+        assert_eq!(again.places, stays);
+    });
+}
+
+/// A node that quotes a forgotten one is found by its text, which is nowhere any more.
+#[test]
+fn what_is_written_after_the_rows_were_removed_is_found_when_it_is_gone_on() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let node = page.append(CANARY).await;
+        let what = Forget::Node { tree: page.tree, node };
+        let found = home.store.begin_forgetting(OWNER, &what).await.unwrap();
+        let removed = home.store.remove_forgotten(found, loom::Millis(1)).await.unwrap();
+        let late = page.append(&format!("late: {CANARY}")).await;
+        let removed = home.store.remove_forgotten(removed, loom::Millis(2)).await.unwrap();
+        let place = ForgottenPlace::Quote { tree: page.tree, node: late, how: QuotedAs::Copy };
+        assert!(removed.places().contains(&place));
+        let row = read(&home.store, OWNER, page.tree, move |rows| rows.node(late)).await.unwrap();
+        assert!(row.unwrap().purged);
+        assert!(home.store.finish_forgetting(removed).await.is_scrubbed);
     });
 }

@@ -1,21 +1,24 @@
 //! Where something stands that is to be forgotten.
 
+mod outside;
+mod sent;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::content::plain_text;
-use loom::{Block, Digest, GenerationId, NodeId, NodeRow, Seq, TreeId};
+use loom::{Block, GenerationId, NodeId, NodeRow, Seq, TreeId};
 
 use super::super::bytes::unpack;
 use super::super::reader::StoredTree;
-use super::super::trees::TreeRef;
+use super::super::trees::{self, TreeRef};
 use super::super::{cell, draft, events, node, operation};
+pub(super) use outside::{find as outside_trees, names};
+
 use super::Removal;
-use crate::db::{Db, TreeKey, bytes_of, digest, get, id16, optional_id16};
-use crate::engine::NONE;
+use crate::db::{Db, TreeKey, bytes_of, get, id16, optional_id16};
 use crate::error::StoreError;
 use crate::event::{Cursor, EventKind};
 use crate::forget::{QuotedAs, Target, share_words};
-use crate::job::JobId;
 use crate::principal::Principal;
 
 /// Rows read at a time when every one is looked at.
@@ -52,7 +55,7 @@ pub(super) fn everywhere(
     target: &mut Target,
     nodes: &mut BTreeSet<(TreeId, NodeId)>,
 ) -> Result<Found, StoreError> {
-    let parts: Vec<_> = all_trees(db)?.into_iter().map(|tree| (tree, Part::whole())).collect();
+    let parts: Vec<_> = trees::all(db)?.into_iter().map(|tree| (tree, Part::whole())).collect();
     within(db, target, nodes, &parts)
 }
 
@@ -80,7 +83,7 @@ pub(super) fn since(
             EventKind::Draft { .. } | EventKind::Question { .. } | EventKind::Removed => {}
         }
     }
-    let parts = all_trees(db)?.into_iter().filter_map(|tree| Some((tree, parts.remove(&tree.id)?)));
+    let parts = trees::all(db)?.into_iter().filter_map(|tree| Some((tree, parts.remove(&tree.id)?)));
     let parts: Vec<_> = parts.collect();
     within(db, target, nodes, &parts)
 }
@@ -112,15 +115,14 @@ fn within(
         removals.extend(finder.found.into_iter().map(|removal| (tree.key, removal)));
     }
     removals.extend(outside_trees(db, target)?);
-    // What runs is stopped first.
-    removals.sort_by_key(|(_, removal)| !matches!(removal, Removal::Running(_)));
+    // What runs is stopped first. A node by whose text the others are found goes last, so that they are found again
+    // where this is ended before.
+    removals.sort_by_key(|(_, removal)| match removal {
+        Removal::Running(_) => 0,
+        Removal::Node { quotes: None, .. } if target.quoted.is_some() => 2,
+        _ => 1,
+    });
     Ok(Found { cursor, removals })
-}
-
-fn all_trees(db: &Db<'_>) -> Result<Vec<TreeRef>, StoreError> {
-    db.all("SELECT pk, id FROM trees ORDER BY pk", NONE, |row| {
-        Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
-    })
 }
 
 /// The content of a node, if the tree has it.
@@ -262,63 +264,19 @@ fn each_node(
     let sql = "SELECT n.pk, n.id, n.generation, n.flags, n.content, e.id,
             CASE WHEN n.extra IS NULL THEN 0 ELSE 1 END
         FROM nodes n LEFT JOIN nodes e ON e.pk = (n.pk & -4294967296) + n.edited_from
-        WHERE n.pk > ?1 AND n.pk <= ?2 AND n.content IS NOT NULL ORDER BY n.pk LIMIT ?3";
-    let mut after = tree.key.node(first) - 1;
-    loop {
-        let page = db.all(sql, (after, tree.key.last(), PAGE as i64), |row| {
-            let content = node::read_content(row, 4, get(row, 3)?)?;
-            let going = Going {
-                id: NodeId::from_bytes(id16(row, 1)?),
-                key: get(row, 0)?,
-                generation: optional_id16(row, 2)?.map(GenerationId::from_bytes),
-                has_content: true,
-                bytes: bytes_of(row, 4)?.len() as u64,
-            };
-            let key = going.key;
-            visit(going, content, optional_id16(row, 5)?.map(NodeId::from_bytes), get(row, 6)?)?;
-            Ok(key)
-        })?;
-        match page.last() {
-            Some(last) => after = *last,
-            None => return Ok(()),
-        }
-    }
-}
-
-/// What stands in no tree.
-pub(super) fn outside_trees(db: &Db<'_>, target: &Target) -> Result<Vec<(TreeKey, Removal)>, StoreError> {
-    let found = jobs(db, target)?.into_iter().map(Removal::Job);
-    let found = found.chain(questions(db, target)?.into_iter().map(Removal::Question));
-    Ok(found.map(|removal| (TreeKey(0), removal)).collect())
-}
-
-/// Jobs hold texts of any tree.
-fn jobs(db: &Db<'_>, target: &Target) -> Result<Vec<JobId>, StoreError> {
-    let tree = target.tree.map(TreeId::to_bytes);
-    let sql = "SELECT j.pk, j.payload, j.result, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END FROM jobs j
-        LEFT JOIN trees t ON t.pk = j.tree";
-    let found = db.all(sql, [tree], |row| {
-        let whole: bool = get(row, 3)?;
-        let texts = [get::<String>(row, 1)?, get::<String>(row, 2)?];
-        let holds = |text: &String| !text.is_empty() && (whole || target.is_in_bytes(text.as_bytes()));
-        Ok(if texts.iter().any(holds) { Some(JobId(get(row, 0)?)) } else { None })
-    })?;
-    Ok(found.into_iter().flatten().collect())
-}
-
-/// What was asked of a person holds texts of any tree.
-fn questions(db: &Db<'_>, target: &Target) -> Result<Vec<[u8; 16]>, StoreError> {
-    let tree = target.tree.map(TreeId::to_bytes);
-    let sql = "SELECT q.id, q.payload, q.reason, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END FROM questions q
-        LEFT JOIN trees t ON t.pk = q.tree";
-    let found = db.all(sql, [tree], |row| {
-        let whole: bool = get(row, 3)?;
-        let reason = get::<Option<String>>(row, 2)?.unwrap_or_default();
-        let texts = [get::<String>(row, 1)?, reason];
-        let holds = |text: &String| !text.is_empty() && (whole || target.is_in_bytes(text.as_bytes()));
-        Ok(if texts.iter().any(holds) { Some(id16(row, 0)?) } else { None })
-    })?;
-    Ok(found.into_iter().flatten().collect())
+        WHERE n.pk >= ?1 AND n.pk <= ?2 AND n.content IS NOT NULL ORDER BY n.pk";
+    db.scan(sql, (tree.key.node(first), tree.key.last()), |row| {
+        let content = node::read_content(row, 4, get(row, 3)?)?;
+        let going = Going {
+            id: NodeId::from_bytes(id16(row, 1)?),
+            key: get(row, 0)?,
+            generation: optional_id16(row, 2)?.map(GenerationId::from_bytes),
+            has_content: true,
+            bytes: bytes_of(row, 4)?.len() as u64,
+        };
+        visit(going, content, optional_id16(row, 5)?.map(NodeId::from_bytes), get(row, 6)?)?;
+        Ok(true)
+    })
 }
 
 /// Looks for what is to go in one tree, besides its nodes.
@@ -344,11 +302,6 @@ impl Finder<'_, '_> {
         self.sent()
     }
 
-    /// Whether the whole tree goes.
-    fn is_whole(&self) -> bool {
-        self.target.tree == Some(self.tree.id)
-    }
-
     fn drafts(&mut self) -> Result<(), StoreError> {
         let words = self.target.words_of(self.tree.id);
         for (view, slot, draft) in draft::of_tree(self.db, self.tree.key)? {
@@ -368,13 +321,14 @@ impl Finder<'_, '_> {
             cell::PAIRS
         );
         let (key, after) = (self.tree.key, i64::try_from(self.part.after.0).unwrap_or(i64::MAX));
-        for (key, cell) in self.db.all(&sql, (key.0, after), |row| cell::read_pair(self.db, key, row))? {
-            let (mut new_key, mut left) = (key.clone(), cell.value.clone());
+        self.db.scan(&sql, (key.0, after), |row| {
+            let (key, cell) = cell::read_pair(self.db, key, row)?;
+            let (mut new_key, mut left) = (key.clone(), cell.value);
             if words.remove_from_cell(&mut new_key, &mut [&mut left]) {
                 self.found.push(Removal::Label { tree: self.tree.id, key });
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     /// Words in the records of a tree.
@@ -398,111 +352,17 @@ impl Finder<'_, '_> {
         let sql = "SELECT n.id, i.node, i.ordinal, i.text, i.source FROM injections i
             JOIN nodes n ON n.pk = ?2 + i.node WHERE i.tree = ?1";
         let (id, target, is_whole) = (self.tree.id, self.target, self.is_whole());
-        let found = self.db.all(sql, (self.tree.key.0, self.tree.key.first()), |row| {
+        self.db.scan(sql, (self.tree.key.0, self.tree.key.first()), |row| {
             let node = NodeId::from_bytes(id16(row, 0)?);
             let gone = is_whole
                 || self.nodes.contains(&(id, node))
                 || target.is_in_bytes(get::<String>(row, 4)?.as_bytes())
                 || target.is_in_bytes(&unpack(bytes_of(row, 3)?)?);
-            let (number, ordinal) = (get(row, 1)?, get(row, 2)?);
-            Ok(gone.then_some(Removal::Injection { tree: id, node, number, ordinal }))
-        })?;
-        self.found.extend(found.into_iter().flatten());
-        Ok(())
-    }
-
-    /// Whether a generation is among those looked at.
-    fn is_looked_at(&self, generation: GenerationId) -> bool {
-        self.part.generations.as_ref().is_none_or(|these| these.contains(&generation))
-    }
-
-    fn responses(&mut self) -> Result<(), StoreError> {
-        let sql = "SELECT r.generation, r.bytes, r.metadata FROM responses r
-            JOIN generations g ON g.id = r.generation WHERE g.tree = ?1 AND r.purged = 0
-                AND (?2 = 0 OR g.id = ?3)";
-        let read = |row: &crate::engine::Row<'_>| {
-            let generation = GenerationId::from_bytes(id16(row, 0)?);
-            let holds = self.is_whole()
-                || self.made_by.contains(&generation)
-                || self.target.is_in_bytes(&unpack(bytes_of(row, 1)?)?)
-                || self.target.is_in_bytes(get::<String>(row, 2)?.as_bytes());
-            Ok(holds.then_some(Removal::Response(generation)))
-        };
-        let mut found = Vec::new();
-        match &self.part.generations {
-            None => found.extend(self.db.all(sql, (self.tree.key.0, 0, [0_u8; 16]), read)?),
-            Some(these) => {
-                let looked_at: BTreeSet<_> = these.union(self.made_by).copied().collect();
-                for generation in looked_at {
-                    found.extend(self.db.all(sql, (self.tree.key.0, 1, generation.to_bytes()), read)?);
-                }
+            if gone {
+                let (number, ordinal) = (get(row, 1)?, get(row, 2)?);
+                self.found.push(Removal::Injection { tree: id, node, number, ordinal });
             }
-        }
-        self.found.extend(found.into_iter().flatten());
-        Ok(())
-    }
-
-    /// Manifests and bodies of the tree: those that hold what is searched for, and those of a purged tree that no
-    /// other tree sent. What is being answered to one of them is stopped.
-    fn sent(&mut self) -> Result<(), StoreError> {
-        let sql = "SELECT id, manifest, state FROM generations WHERE tree = ?1";
-        let generations = self.db.all(sql, [self.tree.key.0], |row| {
-            Ok((GenerationId::from_bytes(id16(row, 0)?), digest(row, 1)?, get::<i64>(row, 2)? == 0))
-        })?;
-        let (mut looked_at, mut bodies) = (BTreeMap::new(), BTreeMap::new());
-        for (generation, manifest, _) in &generations {
-            if self.is_looked_at(*generation) && !looked_at.contains_key(manifest) {
-                looked_at.insert(*manifest, self.goes(MANIFESTS, *manifest)?);
-            }
-        }
-        let mut holding: BTreeSet<Digest> = BTreeSet::new();
-        for (manifest, goes) in looked_at {
-            let cited =
-                self.db.all("SELECT body FROM citations WHERE manifest = ?1", [manifest.0], |row| {
-                    digest(row, 0)
-                })?;
-            for body in cited {
-                let goes = match bodies.get(&body) {
-                    Some(goes) => *goes,
-                    None => self.goes(BODIES, body)?,
-                };
-                bodies.insert(body, goes);
-                if goes {
-                    holding.insert(manifest);
-                }
-            }
-            if goes {
-                holding.insert(manifest);
-                self.found.push(Removal::Manifest(manifest));
-            }
-        }
-        let gone = bodies.into_iter().filter(|(_, goes)| *goes).map(|(body, _)| Removal::Body(body));
-        self.found.extend(gone);
-        let is_whole = self.is_whole();
-        let running = generations
-            .into_iter()
-            .filter(|(_, manifest, runs)| *runs && (is_whole || holding.contains(manifest)));
-        self.found.extend(running.map(|(generation, ..)| Removal::Running(generation)));
-        Ok(())
-    }
-
-    /// Whether bytes that were sent go.
-    fn goes(&self, sql: &str, bytes: Digest) -> Result<bool, StoreError> {
-        let found = self.db.one(sql, (self.tree.key.0, bytes.0), |row| {
-            let is_elsewhere: bool = get(row, 1)?;
-            Ok(self.is_whole() && !is_elsewhere || self.target.is_in_bytes(&unpack(bytes_of(row, 0)?)?))
-        })?;
-        Ok(found.unwrap_or(false))
+            Ok(true)
+        })
     }
 }
-
-/// A manifest, and whether another tree sent it too.
-const MANIFESTS: &str = "SELECT m.bytes, CASE WHEN EXISTS (
-        SELECT 1 FROM generations g WHERE g.manifest = m.digest AND g.tree <> ?1) THEN 1 ELSE 0 END
-    FROM manifests m WHERE m.digest = ?2";
-
-/// A body, and whether another tree sent it too.
-const BODIES: &str = "SELECT b.bytes, CASE WHEN EXISTS (
-        SELECT 1 FROM citations c JOIN generations g ON g.manifest = c.manifest
-        WHERE c.body = b.digest AND g.tree <> ?1) THEN 1 ELSE 0 END
-    FROM bodies b WHERE b.digest = ?2";
