@@ -44,8 +44,7 @@ fn file(root: &Root, accepted: &Accepted, name: &str, masker: &Masker) -> Result
     };
     if !accepted.takes(path.as_path(), content.digest()) {
         return Err(
-            "it is not as it was when you trusted the workspace; `workspace trust` takes it as it is"
-                .to_owned(),
+            "it has changed since you trusted the workspace; `workspace trust` accepts the change".to_owned()
         );
     }
     let digest = Digest::of(&content.bytes);

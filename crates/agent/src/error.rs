@@ -67,7 +67,7 @@ pub enum AgentError {
     #[error("{0}")]
     Recovery(String),
     /// What an answer was asked with was forgotten while it came.
-    #[error("the answer was stopped: a text it was asked with was forgotten meanwhile")]
+    #[error("the answer was stopped: a text of its request was forgotten meanwhile")]
     Forgotten,
     /// A turn of the session is under way in another process, or elsewhere in this one.
     #[error("the session is busy: {by} has it")]
@@ -78,7 +78,7 @@ pub enum AgentError {
         by: String,
     },
     /// Another process took the session over, as this one had not been heard of for too long.
-    #[error("{by} took the session over: this result is refused, what was received is kept aside")]
+    #[error("{by} took the session over: this result is refused, and the part received is kept")]
     TakenOver {
         /// Process and command, for people.
         by: String,
@@ -87,10 +87,10 @@ pub enum AgentError {
     #[error("other processes cannot reach this one: {0}")]
     Socket(String),
     /// The process that holds the session did not take what was said.
-    #[error("the process that holds the session did not take it: {0}")]
+    #[error("the process that has the session refused the message: {0}")]
     Refused(String),
     /// The turn under way in another process is of another tree, asks another model, or asks it otherwise.
-    #[error("the session is busy: {by} has it, with another model or other settings than these")]
+    #[error("the session is busy: {by} has it, with another model or other settings")]
     Differs {
         /// Process and command, for people.
         by: String,
@@ -102,7 +102,7 @@ pub enum AgentError {
         by: String,
     },
     /// The process that had taken what was said ended before it gave an answer.
-    #[error("the process that answered ended; what you said is kept as node {said}")]
+    #[error("the process that answered ended; your message is kept as node {said}")]
     Cut {
         /// Node of what was said.
         said: NodeId,
@@ -114,7 +114,7 @@ pub enum AgentError {
     #[error("the session is being closed")]
     Closed,
     /// A question that does not stand, or not any more.
-    #[error("no question {0} stands")]
+    #[error("no question {0}")]
     NoQuestion(String),
     /// A question that was answered before.
     #[error("it was {} by {by} at {}", if *decision == Decision::Approved { "approved" } else { "denied" }, time(*at))]
@@ -173,7 +173,7 @@ impl AgentError {
     fn plain(&self) -> (&'static str, u8, &'static str) {
         match self {
             Self::Context(error @ ContextError::TooLong { .. }) => {
-                (error.code(), 5, "say less at once, or begin anew with --new")
+                (error.code(), 5, "send less at once, or start a new conversation with --new")
             }
             Self::Context(error) => (error.code(), 5, error.hint()),
             Self::Encode(error) => (error.code(), 5, error.hint()),
@@ -181,28 +181,28 @@ impl AgentError {
             Self::DiskFull { .. } => {
                 ("disk_full", 6, "free some, or lower limits.free_space; what was written is safe")
             }
-            Self::Spool(_) => ("spool", 6, "check the disk that holds the home; nothing was sent"),
+            Self::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),
             Self::Blobs(BlobError::Full { .. }) => {
-                ("disk_full", 6, "free some space and say it again; nothing was sent")
+                ("disk_full", 6, "free some space and send it again; nothing was sent")
             }
             Self::Blobs(error) => ("blobs", 6, error.hint()),
             Self::Home(_) => ("home", 6, "run `drawloom doctor`"),
             Self::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
-            Self::Forgotten => ("forgotten", 5, "ask again; nothing of the answer is kept"),
-            Self::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was said"),
+            Self::Forgotten => ("forgotten", 5, "ask again; the answer was not kept"),
+            Self::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was sent"),
             Self::Differs { .. } => {
-                ("busy", 6, "wait for it, or say it as it is asked there; nothing was said")
+                ("busy", 6, "wait for it, or use the same model and settings; nothing was sent")
             }
             Self::NotWaitedFor { .. } => (
                 "cancelled",
                 130,
-                "what you said may still be answered there; `drawloom tree show` has it then",
+                "your message may still be answered there; `drawloom tree show` shows it then",
             ),
             Self::Cut { .. } => {
-                ("interrupted", 5, "say it again, or go on: an answer that had begun is kept as well")
+                ("interrupted", 5, "send it again, or continue: the part of the answer that came is kept too")
             }
             Self::TakenOver { .. } => {
-                ("fenced", 6, "the next command keeps it as a node; say it again, or go on")
+                ("fenced", 6, "the next command keeps it as a node; send it again, or continue")
             }
             Self::Refused(_) => ("busy", 6, "try again in a moment"),
             Self::Closed => ("busy", 6, "say it again"),
@@ -210,7 +210,7 @@ impl AgentError {
             Self::Name(_) => {
                 ("usage", 2, "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot")
             }
-            Self::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows those that stand"),
+            Self::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows the open ones"),
             Self::Answered { .. } => ("answered", 2, "the first answer counts"),
             Self::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
             _ => ("store", 6, "run `drawloom store check`"),

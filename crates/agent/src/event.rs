@@ -59,7 +59,14 @@ pub enum SessionEvent {
     /// A question stands until it is answered or past its deadline.
     Question { question: AskedQuestion },
     /// A question was answered, by whom as people call them.
-    Answered { question: QuestionId, decision: Decision, by: String },
+    Answered {
+        question: QuestionId,
+        decision: Decision,
+        by: String,
+        /// Why, where whoever answered said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// One line for whoever looks on.
     Notice { text: String },
     /// An answer is a node.

@@ -23,6 +23,9 @@ use crate::runtime::Runtime;
 
 pub use store::{Decision, QuestionId};
 
+/// Reason of a question that was denied because its work was stopped.
+pub const STOPPED: &str = "the work was stopped";
+
 /// How long a question stands.
 pub const DEADLINE: Duration = Duration::from_secs(10 * 60);
 /// How often it is looked whether a question is past its deadline by the store's clock, once it is by this process's.
@@ -169,16 +172,16 @@ impl Runtime {
             answer = self.answered(&call.who, id, newest) => Some(answer?),
             () = cancel.cancelled() => None,
         };
-        let (decision, by) = match answer {
-            Some(answer) => (answer.decision, answer.by),
+        let (decision, by, reason) = match answer {
+            Some(answer) => (answer.decision, answer.by, answer.reason),
             // The one that was given this moment stands, and the work stops all the same.
             None => match self.withdraw(&call.who, id).await {
-                Some(earlier) => (earlier.decision, earlier.by),
-                None => (Decision::Denied, self.name_for(&call.who)),
+                Some(earlier) => (earlier.decision, earlier.by, earlier.reason),
+                None => (Decision::Denied, self.name_for(&call.who), Some(STOPPED.to_owned())),
             },
         };
         standing.is_answered = true;
-        call.events.emit(SessionEvent::Answered { question: id, decision, by });
+        call.events.emit(SessionEvent::Answered { question: id, decision, by, reason });
         Ok(decision)
     }
 
@@ -213,7 +216,7 @@ impl Runtime {
         let answer = NewAnswer {
             decision: Decision::Denied,
             word: None,
-            reason: Some("the work was stopped".to_owned()),
+            reason: Some(STOPPED.to_owned()),
             by: self.name_for(who),
         };
         let earlier = self.store.answer_question(who, id, answer).await;

@@ -29,6 +29,7 @@ pub const EXPECTED_OUTPUT: u64 = 4_096;
 
 const DAY: i64 = 86_400_000;
 const NANOS: u64 = 1_000;
+const CENT: u64 = 10_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -61,6 +62,16 @@ pub enum Limit {
 impl Limit {
     /// In the order in which the store compares them.
     const ALL: [Self; 4] = [Self::Turn, Self::Day, Self::Month, Self::Unpriced];
+
+    /// What it limits.
+    const fn of(self) -> &'static str {
+        match self {
+            Self::Turn => "one turn",
+            Self::Day => "a day",
+            Self::Month => "a month",
+            Self::Unpriced => "a day for models of unknown price",
+        }
+    }
 
     /// The key of the configuration that sets it.
     pub const fn key(self) -> &'static str {
@@ -203,20 +214,35 @@ impl SpendLimiter {
 
 impl Excess {
     fn amount(&self, amount: u64) -> String {
+        let money = Money(amount.saturating_mul(NANOS));
         match self.limit {
             Limit::Unpriced => format!("{amount} tokens"),
-            _ => Money(amount.saturating_mul(NANOS)).to_string(),
+            // From a dollar on in cents, rounded up.
+            _ if money >= Money::from_dollars(1.0) => Money(money.0.div_ceil(CENT) * CENT).to_string(),
+            _ => money.to_string(),
         }
     }
 
     fn refusal(&self) -> String {
         let LimitUse { used, asked, most } = self.beside;
-        let (used, asked, most) = (self.amount(used), self.amount(asked), self.amount(most));
-        format!("{} is spent: {used} of {most}, and this request may come to {asked}", self.limit)
+        let spent = if used > 0 {
+            format!(", of which {} is spent or reserved", self.amount(used))
+        } else {
+            String::new()
+        };
+        let (asked, most) = (self.amount(asked), self.amount(most));
+        format!("this request may cost up to {asked}; the limit of {} is {most}{spent}", self.limit.of())
     }
 
     fn question(&self) -> String {
-        format!("{}; go on?", self.refusal())
+        let what = match self.limit {
+            Limit::Turn => "allow as much for later turns in this terminal".to_owned(),
+            _ => {
+                let more = self.amount(self.beside.most.saturating_mul(self.steps()));
+                format!("raise this limit by {more} in this terminal")
+            }
+        };
+        format!("{}. Send it, and {what}?", self.refusal())
     }
 
     /// By how many times its own amount the limit is to be lifted, so that the request fits.
@@ -292,6 +318,24 @@ mod tests {
         assert!(limiter.look(&of(2.5, 0, &limiter), &Spending::default()).0.is_none());
         let day = limiter.look(&of(2.5, 0, &limiter), &spent(0.0, 3.0, 3.0, 0)).0.unwrap();
         assert_eq!(day.limit, Limit::Day, "another limit stays as it is");
+    }
+
+    #[test]
+    fn the_question_names_cost_limit_and_what_a_yes_allows() {
+        let limiter = SpendLimiter::default();
+        let asked = |dollars, spent| {
+            limiter.look(&of(dollars, 0, &limiter), &spent).0.map(|over| over.question()).unwrap_or_default()
+        };
+        assert_eq!(
+            asked(1.4658, Spending::default()),
+            "this request may cost up to $1.47; the limit of one turn is $1.00. Send it, and allow as much for later \
+             turns in this terminal?"
+        );
+        assert_eq!(
+            asked(0.5, spent(0.0, 4.6, 4.6, 0)),
+            "this request may cost up to $0.5000; the limit of a day is $5.00, of which $4.60 is spent or reserved. \
+             Send it, and raise this limit by $5.00 in this terminal?"
+        );
     }
 
     #[test]

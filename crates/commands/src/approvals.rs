@@ -8,8 +8,8 @@ use store::{QuestionId, SessionId, StoreError};
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
 use crate::error::CommandError;
-use crate::results::approvals::{Approval, Approvals};
-use crate::results::{CommandOutcome, Done};
+use crate::results::CommandOutcome;
+use crate::results::approvals::{Approval, Approvals, Decided};
 use crate::rights::Asker;
 
 /// `approvals list`.
@@ -23,11 +23,16 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
             names.insert(id.clone(), session.name);
         }
     }
+    let mut titles = HashMap::new();
+    for question in &open {
+        titles.insert(question.tree, app.runtime.store.tree(&asker.principal, question.tree).await?.title);
+    }
     let approvals = open.into_iter().map(|question| Approval {
         id: question.id,
         short_id: question.id.short(),
         kind: question.kind,
         session: question.session.and_then(|id| names.get(&id).cloned()),
+        title: titles.get(&question.tree).cloned().unwrap_or_default(),
         tree: question.tree,
         asker: question.asker,
         text: question.payload,
@@ -40,18 +45,26 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
 
 /// `approve`.
 pub(crate) async fn approve(app: &App, asker: &Asker, args: Approve) -> Result<CommandOutcome, CommandError> {
-    let id = named(app, asker, &args.id).await?;
-    let answer = (args.answer, None);
-    app.runtime.answer_question(&asker.principal, id, Decision::Approved, answer).await?;
-    Ok(Done::outcome())
+    answered(app, asker, &args.id, Decision::Approved, (args.answer, None)).await
 }
 
 /// `deny`.
 pub(crate) async fn deny(app: &App, asker: &Asker, args: Deny) -> Result<CommandOutcome, CommandError> {
-    let id = named(app, asker, &args.id).await?;
-    let answer = (None, args.reason.map(|reason| app.masked(&reason)));
-    app.runtime.answer_question(&asker.principal, id, Decision::Denied, answer).await?;
-    Ok(Done::outcome())
+    let reason = args.reason.map(|reason| app.masked(&reason));
+    answered(app, asker, &args.id, Decision::Denied, (None, reason)).await
+}
+
+async fn answered(
+    app: &App,
+    asker: &Asker,
+    name: &str,
+    decision: Decision,
+    answer: (Option<String>, Option<String>),
+) -> Result<CommandOutcome, CommandError> {
+    let id = named(app, asker, name).await?;
+    let question = app.runtime.store.question(&asker.principal, id).await?;
+    app.runtime.answer_question(&asker.principal, id, decision, answer).await?;
+    Ok(CommandOutcome::Decided(Decided { ok: true, decision, asker: question.asker, text: question.payload }))
 }
 
 /// The question that stands in a session, if it is one alone.
@@ -84,10 +97,16 @@ pub(crate) async fn is_named(app: &App, asker: &Asker, word: &str) -> Result<boo
     }
 }
 
+/// The fewest characters of an id that name a question.
+const SHORTEST_NAME: usize = 4;
+
 async fn named(app: &App, asker: &Asker, name: &str) -> Result<QuestionId, CommandError> {
     app.runtime.store.resolve_question(&asker.principal, name).await.map_err(|error| match error {
+        StoreError::NotFound(_) if name.chars().count() < SHORTEST_NAME => {
+            CommandError::not_found("question", name, "give at least four characters of its id")
+        }
         StoreError::NotFound(_) => {
-            CommandError::not_found("question", name, "`drawloom approvals list` shows those that wait")
+            CommandError::not_found("question", name, "`drawloom approvals list` shows the open ones")
         }
         other => other.into(),
     })

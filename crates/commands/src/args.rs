@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Which view of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct ViewArg {
-    /// The view to look at or change [default: main].
+    /// The view to read or change [default: main].
     #[arg(long, value_name = "VIEW")]
     #[serde(default)]
     pub view: Option<String>,
@@ -34,6 +34,14 @@ pub struct TreeArg {
     pub view: ViewArg,
 }
 
+/// A tree as a whole, whatever its views show.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct WholeTreeArg {
+    /// The tree: its id, short id or exact title.
+    #[arg(value_name = "TREE")]
+    pub tree: String,
+}
+
 /// A node of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct NodeArg {
@@ -41,7 +49,7 @@ pub struct NodeArg {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The node: its id or short id. Where a place is meant, any of its versions names it.
+    /// The node: its id or short id.
     #[arg(value_name = "NODE")]
     pub node: String,
 }

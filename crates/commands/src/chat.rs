@@ -33,7 +33,7 @@ pub use steering::{Steered, Steering};
 pub(crate) async fn chat(app: &App, asker: &Asker, args: ChatArgs) -> Result<CommandOutcome, CommandError> {
     let Some(message) = &args.message else {
         return Err(CommandError::usage(
-            "there is nothing to say",
+            "there is no message",
             "give -m TEXT, or run `drawloom chat` at a terminal",
         ));
     };
@@ -59,8 +59,8 @@ async fn one_line(
 ) -> Result<CommandOutcome, CommandError> {
     if let Input::Command(SlashCommand::Reload) = slash::parse(line) {
         return Err(CommandError::usage(
-            "/reload holds for the next request of the conversation it is typed in, and this call ends here",
-            "type it in `drawloom chat`; `/compact` has everything read anew, too",
+            "/reload is for the next request of a conversation, and this call has none",
+            "type it in `drawloom chat`; after `/compact` everything is read again too",
         ));
     }
     match conversation.take(app, asker, line).await? {

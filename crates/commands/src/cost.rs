@@ -8,7 +8,7 @@ use agent::spend::{start_of_day, start_of_month};
 use context::Manifest;
 use loom::{Digest, Millis, TreeId};
 use model::Money;
-use store::{GenerationCost, LIST_PAGE, Session, SessionFilter, SpentRow, all_pages};
+use store::{GenerationCost, LIST_PAGE, Session, SessionFilter, SpentRow, TreeEntry, TreeFilter, all_pages};
 
 use crate::app::App;
 use crate::args::cost::{Cost, CostGrouping, Period};
@@ -132,10 +132,9 @@ impl Keys {
                 let store = &app.runtime.store;
                 let page = |after| store.sessions(&asker.principal, all.clone(), after, LIST_PAGE);
                 let sessions = all_pages(Session::place, page).await?;
-                let trees = sessions
-                    .iter()
-                    .flat_map(|session| session.trees.iter().map(|tree| (tree.id, session.name.clone())));
-                Ok(Self::Trees(trees.collect()))
+                let page = |after| store.trees(&asker.principal, TreeFilter::All, after, LIST_PAGE);
+                let trees = all_pages(TreeEntry::place, page).await?;
+                Ok(Self::Trees(names(&sessions, &trees)))
             }
         }
     }
@@ -145,10 +144,35 @@ impl Keys {
             Self::Purposes => spent.purpose.as_str().to_owned(),
             Self::Models => model_of(app, asker, spent.manifest).await,
             Self::Trees(names) => {
-                names.get(&spent.row.tree).cloned().unwrap_or_else(|| format!("tree {}", spent.row.tree))
+                names.get(&spent.row.tree).cloned().unwrap_or_else(|| "(forgotten)".to_owned())
             }
         }
     }
+}
+
+/// What each tree is called: its session, else its title, else its short id. What several are called alike is told
+/// apart by workspace or short id.
+fn names(sessions: &[Session], trees: &[TreeEntry]) -> BTreeMap<TreeId, String> {
+    let mut owned = BTreeMap::new();
+    for session in sessions {
+        let is_shared = sessions.iter().any(|other| other.name == session.name && other.id != session.id);
+        let name = match is_shared {
+            true => format!("{} ({})", session.name, session.workspace),
+            false => session.name.clone(),
+        };
+        owned.extend(session.trees.iter().map(|tree| (tree.id, name.clone())));
+    }
+    let mut titles = BTreeMap::<&str, usize>::new();
+    trees.iter().for_each(|tree| *titles.entry(&tree.title).or_default() += 1);
+    for tree in trees {
+        let name = match (tree.title.as_str(), titles.get(tree.title.as_str())) {
+            ("", _) => format!("tree {}", tree.short_id),
+            (title, Some(1)) => title.to_owned(),
+            (title, _) => format!("{title} ({})", tree.short_id),
+        };
+        owned.entry(tree.id).or_insert(name);
+    }
+    owned
 }
 
 /// The model of a request, as its manifest has it; a request that was forgotten has none.
@@ -156,7 +180,7 @@ async fn model_of(app: &App, asker: &Asker, manifest: Digest) -> String {
     let bytes = app.runtime.store.manifest(&asker.principal, manifest).await.ok();
     let manifest = bytes.and_then(|bytes| Manifest::from_bytes(&bytes).ok());
     manifest.map_or_else(
-        || "unknown".to_owned(),
+        || "(forgotten)".to_owned(),
         |found| format!("{}/{}", found.model.provider, found.model.name),
     )
 }

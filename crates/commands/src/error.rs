@@ -49,6 +49,7 @@ impl CommandError {
 
     /// A file that could not be read or written.
     pub fn file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        let missing = (error.kind() == std::io::ErrorKind::NotFound).then(|| missing(what, path));
         let path = text::terminal::one_line(&path.to_string_lossy()).into_owned();
         let (code, exit, hint) = match error.kind() {
             std::io::ErrorKind::NotFound => ("not_found", 3, "check the path"),
@@ -60,11 +61,11 @@ impl CommandError {
             }
             std::io::ErrorKind::ReadOnlyFilesystem => ("read_only", 6, "choose a place that can be written"),
             std::io::ErrorKind::TimedOut => {
-                ("silent", 2, "see why its writer says nothing, or raise limits.input_wait")
+                ("silent", 2, "check why its writer sends nothing, or raise limits.input_wait")
             }
             _ => ("file", 2, "check the path and its permissions"),
         };
-        Self::new(code, exit, format!("{what} {path}: {error}"), hint)
+        Self::new(code, exit, missing.unwrap_or_else(|| format!("{what} {path}: {error}")), hint)
     }
 
     /// A file argument that was not opened.
@@ -77,7 +78,7 @@ impl CommandError {
             ),
             FileProblem::StoreFile => Self::refused(
                 "store_file",
-                format!("{path} belongs to the store, which alone may open it"),
+                format!("{path} belongs to the store, and only the store may open it"),
                 "`drawloom tree export` and `drawloom backup` write what is in it",
             ),
             FileProblem::NotFound => {
@@ -90,6 +91,19 @@ impl CommandError {
                 "check the path and its permissions",
             ),
         }
+    }
+}
+
+/// What is not there, in a word: a file to be read, or the folder of one to be written.
+fn missing(what: &str, path: &std::path::Path) -> String {
+    let shown = |path: &std::path::Path| text::terminal::one_line(&path.to_string_lossy()).into_owned();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    match (what, folder) {
+        ("cannot write" | "cannot make", Some(folder)) => {
+            format!("the folder {} does not exist", shown(folder))
+        }
+        ("cannot read" | "cannot use", _) => format!("there is no file {}", shown(path)),
+        _ => format!("{what} {}: there is no such file or folder", shown(path)),
     }
 }
 

@@ -22,6 +22,10 @@ pub trait Frontend: Send + Sync {
     fn shows_answers(&self) -> bool {
         false
     }
+    /// Whether the text of this node was shown while it came, where the person reads answers.
+    fn has_shown(&self, _node: NodeId) -> bool {
+        false
+    }
     /// Whether somebody is there to answer a question of the work itself.
     fn is_attended(&self) -> bool {
         false
@@ -31,8 +35,8 @@ pub trait Frontend: Send + Sync {
     fn decide(&self, _question: &AskedQuestion) -> Option<Decision> {
         Some(Decision::Denied)
     }
-    /// A question has an answer, of whomever: nobody need be asked any more.
-    fn answered(&self, _question: QuestionId, _decision: Decision, _by: &str) {}
+    /// A question has an answer, from whomever: nobody need be asked any more.
+    fn answered(&self, _question: QuestionId, _decision: Decision, _by: &str, _reason: Option<&str>) {}
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
     /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
@@ -63,8 +67,8 @@ impl Shown {
             SessionEvent::Delta { node, text, .. } => self.frontend.delta(*node, text),
             SessionEvent::Thinking { node, text } => self.frontend.thinking(*node, text),
             SessionEvent::Question { question } => self.ask(question.clone()),
-            SessionEvent::Answered { question, decision, by } => {
-                self.frontend.answered(*question, *decision, by);
+            SessionEvent::Answered { question, decision, by, reason } => {
+                self.frontend.answered(*question, *decision, by, reason.as_deref());
             }
             _ => {}
         }

@@ -194,14 +194,14 @@ async fn ask_first(
         return Ok(());
     }
     let cost = found.cost.map_or_else(
-        || "at a price that is not known".to_owned(),
+        || "at an unknown price".to_owned(),
         |cost| format!("at most {}", model::Money::from_dollars(cost)),
     );
     let what = format!(
         "{} requests of {} tokens each, {cost}, to {}",
         found.requests, found.input_tokens, found.model
     );
-    if app.frontend.confirm(&format!("{what}: go on?")) {
+    if app.frontend.confirm(&format!("{what}. Send them?")) {
         return Ok(());
     }
     Err(CommandError::refused(
@@ -223,7 +223,12 @@ fn collect(
         match answer {
             Ok(answer) => {
                 manifest.get_or_insert(answer.manifest);
-                nodes.extend(answer.nodes.into_iter().map(GeneratedNode::from));
+                nodes.extend(
+                    answer.nodes.into_iter().map(|node| GeneratedNode {
+                        streamed: app.frontend.has_shown(node.id),
+                        ..node.into()
+                    }),
+                );
                 if let Some(reported) = answer.usage {
                     usage.input_uncached += reported.input_uncached;
                     usage.cache_read += reported.cache_read;
@@ -241,7 +246,7 @@ fn collect(
         (Some(mut error), _) if !whole => {
             if let Some(partial) = nodes.first() {
                 error.message =
-                    format!("{}: what was received is kept as node {}", error.message, partial.short_id);
+                    format!("{}: the part received is kept as {}", error.message, partial.short_id);
             }
             Err(error)
         }
@@ -251,7 +256,9 @@ fn collect(
             }
             Ok(CommandOutcome::Generated(Generated { nodes, manifest, usage }))
         }
-        (_, None) => Err(CommandError::usage("nothing was asked for", "ask for at least one sibling: -n 1")),
+        (_, None) => {
+            Err(CommandError::usage("no sibling was asked for", "ask for at least one sibling: -n 1"))
+        }
     }
 }
 
@@ -313,7 +320,10 @@ async fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandErr
     for (agent, model, n, preset) in agents {
         let count = sampling.n.or(n).or(preset.n).unwrap_or(1);
         if count == 0 {
-            return Err(CommandError::usage("nothing was asked for", "ask for at least one sibling: -n 1"));
+            return Err(CommandError::usage(
+                "no sibling was asked for",
+                "ask for at least one sibling: -n 1",
+            ));
         }
         let name = app.settings.model.as_deref().or(model.as_deref()).or(preset.model.as_deref());
         let model = app.model(name).await?;

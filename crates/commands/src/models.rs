@@ -36,7 +36,7 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome
     let response = sent.map_err(|error| CommandError::from(&error))?;
     let read = response.parsed;
     if let Some(problem) = read.problem {
-        let hint = "the server speaks otherwise than expected: check its address";
+        let hint = "the server has another API than expected: check its address";
         return Err(CommandError::new("bad_answer", 5, problem.to_string(), hint));
     }
     let whole = response.timings.total_ms;

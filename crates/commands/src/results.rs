@@ -60,6 +60,8 @@ pub enum CommandOutcome {
     Sessions(chat::SessionsShown),
     /// `approvals list`.
     Approvals(approvals::Approvals),
+    /// `approve`, `deny`.
+    Decided(approvals::Decided),
     /// `sessions show`.
     Session(chat::SessionShown),
     /// `model list`, `pull`, `use`.

@@ -149,7 +149,7 @@ const STATUS: SlashSpec = SlashSpec {
     name: "status",
     arguments: "",
     right: Right::Read,
-    help: "show session, model, how full the window is, and what taints it",
+    help: "show the session, its model, how full the window is, and text from outside in it",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Status),
 };
@@ -157,7 +157,7 @@ const CONTEXT: SlashSpec = SlashSpec {
     name: "context",
     arguments: "[detail|map|json]",
     right: Right::Read,
-    help: "show what the model was sent last and would be sent next",
+    help: "show what was sent to the model last, and what would be sent next",
     candidates: Candidates::Words(&["detail", "map", "json"]),
     read: |rest| {
         let form = match rest {
@@ -182,7 +182,7 @@ const NEW: SlashSpec = SlashSpec {
     name: "new",
     arguments: "[NAME]",
     right: Right::Write,
-    help: "begin anew in this session, or begin another one",
+    help: "start a new conversation in this session, or in a new session NAME",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::New { name: word(rest)? }),
 };
@@ -190,7 +190,7 @@ const SWITCH: SlashSpec = SlashSpec {
     name: "switch",
     arguments: "[SESSION[:FORK]]",
     right: Right::Read,
-    help: "go on in another session or fork; without a name, list them",
+    help: "continue in another session or fork; without a name, list them",
     candidates: Candidates::Sessions,
     read: |rest| Ok(word(rest)?.map_or_else(|| sessions(SWITCH.name), |name| SlashCommand::Switch { name })),
 };
@@ -206,7 +206,7 @@ const FORK: SlashSpec = SlashSpec {
     name: "fork",
     arguments: "[NAME]",
     right: Right::Write,
-    help: "go on beside this point in a view of the same tree; what is here stays as it is",
+    help: "fork the session here: a second line of the same conversation",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Fork { name: word(rest)? }),
 };
@@ -214,14 +214,14 @@ const EDIT: SlashSpec = SlashSpec {
     name: "edit",
     arguments: "[@NODE] TEXT",
     right: Right::Act,
-    help: "say the last thing you said in other words, and have it answered anew",
+    help: "change your last message, or that of NODE, and get a new answer",
     candidates: Candidates::None,
     read: |rest| {
         let (node, text) = match rest.strip_prefix('@') {
             None => (None, rest),
             Some(named) => match named.split_once(char::is_whitespace) {
                 Some((node, text)) if !node.is_empty() => (Some(node.to_owned()), text.trim_start()),
-                _ => return Err("behind @NODE it takes the text"),
+                _ => return Err("a text must follow @NODE"),
             },
         };
         let text = some(text)?;
@@ -232,7 +232,7 @@ const UNDO: SlashSpec = SlashSpec {
     name: "undo",
     arguments: "",
     right: Right::Write,
-    help: "take the last thing back: a turn, an edit",
+    help: "undo the last step: a turn, an edit",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Undo),
 };
@@ -240,7 +240,7 @@ const REDO: SlashSpec = SlashSpec {
     name: "redo",
     arguments: "",
     right: Right::Write,
-    help: "do again what was taken back",
+    help: "redo the last step that was undone",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Redo),
 };
@@ -248,7 +248,7 @@ const COMPACT: SlashSpec = SlashSpec {
     name: "compact",
     arguments: "[@NODE]",
     right: Right::Write,
-    help: "have the early half, or what stands above NODE, leave the window; /undo brings it back",
+    help: "move the early half (or all above NODE) out of the context window; /undo brings it back",
     candidates: Candidates::None,
     read: |rest| match word(rest)? {
         None => Ok(SlashCommand::Compact { to: None }),
@@ -262,7 +262,7 @@ const RELOAD: SlashSpec = SlashSpec {
     name: "reload",
     arguments: "",
     right: Right::Write,
-    help: "read your files anew for the next request, and say what that costs the cache",
+    help: "read your files again for the next request, and show what that costs the cache",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Reload),
 };
@@ -270,7 +270,7 @@ const FILE: SlashSpec = SlashSpec {
     name: "file",
     arguments: "[PATH]",
     right: Right::Admin,
-    help: "send a text, a picture or a sound along with the next thing you say; without a path, take back what waits",
+    help: "attach a text, a picture or a sound to your next message; without a path, remove the files that wait",
     candidates: Candidates::None,
     read: |rest| {
         // Terminals put what is dropped on them between quotes.
@@ -283,7 +283,7 @@ const MODEL: SlashSpec = SlashSpec {
     name: "model",
     arguments: "[NAME]",
     right: Right::Act,
-    help: "ask another model in this session from now on; without a name, show which one is asked",
+    help: "use another model in this session from now on; without a name, show the model",
     candidates: Candidates::Models,
     read: |rest| Ok(SlashCommand::Model { name: word(rest)? }),
 };
@@ -291,7 +291,7 @@ const THINK: SlashSpec = SlashSpec {
     name: "think",
     arguments: "[off|low|high]",
     right: Right::Act,
-    help: "have the model think so much before it answers in this session; without a word, show how much",
+    help: "set how much the model thinks in this session; without a word, show it",
     candidates: Candidates::Words(&Think::WORDS),
     read: |rest| match (rest, Think::parse(rest)) {
         ("", _) => Ok(SlashCommand::Think { think: None }),
@@ -311,7 +311,7 @@ const COST: SlashSpec = SlashSpec {
     name: "cost",
     arguments: "[today|month|all] [by model|purpose|session]",
     right: Right::Read,
-    help: "show what was spent, and what may be",
+    help: "show what was spent, and the limits",
     candidates: Candidates::Words(&["today", "month", "all", "by"]),
     read: |rest| {
         let cost =
@@ -323,7 +323,7 @@ const SEARCH: SlashSpec = SlashSpec {
     name: "search",
     arguments: "QUERY",
     right: Right::Read,
-    help: "search everything that was said and written",
+    help: "search the text of all trees",
     candidates: Candidates::None,
     read: |rest| {
         let search = Search { query: some(rest)?, tree: None, limit: SEARCHED };
@@ -334,7 +334,7 @@ const VERIFY: SlashSpec = SlashSpec {
     name: "verify",
     arguments: "",
     right: Right::Read,
-    help: "check that nothing in this session was changed",
+    help: "check this session against its hashes",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Verify),
 };
@@ -342,7 +342,7 @@ const EXPORT: SlashSpec = SlashSpec {
     name: "export",
     arguments: "[FORMAT] [FILE]",
     right: Right::Admin,
-    help: "write this conversation to a new file: as Markdown, or as the format or the file's ending says",
+    help: "write this conversation to a new file; the format is Markdown, or FORMAT, or that of the file's ending",
     candidates: Candidates::Words(&export::FORMATS),
     read: export::read,
 };
@@ -350,7 +350,7 @@ const DOCTOR: SlashSpec = SlashSpec {
     name: "doctor",
     arguments: "",
     right: Right::Read,
-    help: "look whether everything works; opens no connection",
+    help: "check the installation; opens no connection",
     candidates: Candidates::None,
     read: |rest| nothing(rest, run(DOCTOR.name, Command::Doctor(Doctor { quick: true }))),
 };
@@ -374,7 +374,7 @@ const QUEUE: SlashSpec = SlashSpec {
     name: "queue",
     arguments: "TEXT",
     right: Right::Act,
-    help: "while an answer comes: say this once the turn is done, not in it",
+    help: "while an answer comes: send TEXT after the turn, not in it",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Queue { text: some(rest)? }),
 };
@@ -382,7 +382,7 @@ const STOP: SlashSpec = SlashSpec {
     name: "stop",
     arguments: "",
     right: Right::Act,
-    help: "while an answer comes: stop the turn, as Ctrl-C does; what came is kept",
+    help: "while an answer comes: stop the turn, as Ctrl-C does; the part received is kept",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Stop),
 };
@@ -440,7 +440,7 @@ impl SlashCommand {
 }
 
 fn nothing(rest: &str, command: SlashCommand) -> Result<SlashCommand, &'static str> {
-    if rest.is_empty() { Ok(command) } else { Err("it takes nothing") }
+    if rest.is_empty() { Ok(command) } else { Err("it takes no argument") }
 }
 
 /// One word, or nothing.

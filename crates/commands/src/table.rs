@@ -24,51 +24,60 @@ use crate::rights::Right;
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "group", rename_all = "snake_case")]
 pub enum Command {
-    /// Talk with a model; every word is kept. At a terminal without -m: a conversation.
+    /// Talk with a model. Without -m, at a terminal: a conversation.
+    #[command(after_help = "Example: drawloom chat -m \"What is a hand loom?\"")]
     Chat(ChatArgs),
-    /// List, name and put away conversations.
-    #[command(subcommand)]
+    /// List, rename and archive conversations.
+    #[command(subcommand, after_help = "Example: drawloom sessions rename main loom")]
     Sessions(SessionsCommand),
-    /// See what waits for your answer.
-    #[command(subcommand)]
+    /// List the questions that wait for your answer.
+    #[command(subcommand, after_help = "Example: drawloom approvals list")]
     Approvals(ApprovalsCommand),
-    /// Answer a question of running work with yes, or one of its words.
+    /// Answer a question of running work with yes, or with one of its words.
+    #[command(after_help = "Example: drawloom approve 71em")]
     Approve(Approve),
     /// Answer a question of running work with no.
+    #[command(after_help = "Example: drawloom deny 71em --reason \"too dear\"")]
     Deny(Deny),
     /// Work with trees: documents and conversations.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: drawloom tree generate Rain -n 3")]
     Tree(TreeCommand),
-    /// See what was sent to a model, compare it, send it again.
-    #[command(subcommand)]
+    /// Show, compare and resend what was sent to a model.
+    #[command(subcommand, after_help = "Example: drawloom context show --next --map")]
     Context(ContextCommand),
-    /// Show what was spent, and what may be.
+    /// Show what was spent, and the limits.
+    #[command(after_help = "Example: drawloom cost month --by session")]
     Cost(Cost),
-    /// Say which workspaces may be loaded.
-    #[command(subcommand)]
+    /// Choose which workspaces are trusted.
+    #[command(subcommand, after_help = "Example: drawloom workspace trust .")]
     Workspace(WorkspaceCommand),
-    /// Fetch, choose and try models.
-    #[command(subcommand)]
+    /// List, download, choose and test models.
+    #[command(subcommand, after_help = "Example: drawloom model use smollm2")]
     Model(ModelCommand),
     /// Set up a home: keys, servers on this machine, a model, the workspace.
     Init(Init),
-    /// Take in a file of trees.
+    /// Import trees from an exported file.
+    #[command(after_help = "Example: drawloom import rain.jsonl --dry-run")]
     Import(ImportArgs),
-    /// Search everything.
+    /// Search the text of all trees.
+    #[command(after_help = "Example: drawloom search \"red fox\" --limit 5")]
     Search(Search),
-    /// Remove a content for good. Asked twice; cannot be undone.
+    /// Remove text for good. It asks twice and cannot be undone.
+    #[command(after_help = "Example: drawloom forget --text \"red fox\" --dry-run")]
     Forget(ForgetArgs),
     /// Write a copy of this home to a file.
+    #[command(after_help = "Example: drawloom backup -o loom.backup")]
     Backup(BackupArgs),
-    /// Make a home out of a backup.
+    /// Make a home from a backup.
+    #[command(after_help = "Example: drawloom restore loom.backup --to home2")]
     Restore(Restore),
-    /// Look after the store.
-    #[command(subcommand)]
+    /// Check and repair the store.
+    #[command(subcommand, after_help = "Example: drawloom store check")]
     Store(StoreCommand),
     /// Read and change the configuration.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: drawloom config set budget.day 2")]
     Config(ConfigCommand),
-    /// Look whether everything works, and say how to mend what does not.
+    /// Check the installation and suggest fixes.
     Doctor(Doctor),
     /// Measure speed and size on this machine.
     Bench(Bench),

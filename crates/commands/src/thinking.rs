@@ -18,11 +18,9 @@ pub const fn word(thinking: Thinking) -> &'static str {
 pub(crate) fn notice(info: &ModelInfo, asked: Thinking) -> Option<String> {
     let name = || one_line(&info.full_name()).into_owned();
     match (info.thinks, asked) {
-        (ThinkingControl::Untold, _) => {
-            Some(format!("{} cannot be told how much to think: it answers as it does", name()))
-        }
+        (ThinkingControl::Untold, _) => Some(format!("the thinking of {} cannot be set", name())),
         (ThinkingControl::Always, Thinking::Off) => {
-            Some(format!("{} cannot be kept from thinking: it is asked to think as little as it can", name()))
+            Some(format!("{} always thinks: it is asked to think as little as it can", name()))
         }
         _ => None,
     }
@@ -37,7 +35,7 @@ pub(crate) fn unheard(info: &ModelInfo, asked: Option<Thinking>, flag: Option<Th
         && ContinuationForm::of(info) != ContinuationForm::Instructed
     {
         let name = one_line(&info.full_name()).into_owned();
-        return Some(format!("{name} continues the text as it is: there is no place to think in"));
+        return Some(format!("{name} continues raw text and cannot think"));
     }
     notice(info, asked)
 }
@@ -58,7 +56,9 @@ mod tests {
         assert_eq!(notice(&of(ThinkingControl::Always), Thinking::High), None);
         assert!(notice(&of(ThinkingControl::Always), Thinking::Off).unwrap().contains("as little as it can"));
         assert!(
-            notice(&of(ThinkingControl::Untold), Thinking::Low).unwrap().contains("box/m cannot be told")
+            notice(&of(ThinkingControl::Untold), Thinking::Low)
+                .unwrap()
+                .contains("the thinking of box/m cannot be set")
         );
         let flag = Some(Think::High);
         assert_eq!(unheard(&of(ThinkingControl::Told), Some(Thinking::High), flag), None);
@@ -68,7 +68,7 @@ mod tests {
             "a default is no request"
         );
         let raw = ModelInfo { completion_endpoint: true, ..of(ThinkingControl::Told) };
-        assert!(unheard(&raw, Some(Thinking::High), flag).unwrap().contains("no place to think"));
+        assert!(unheard(&raw, Some(Thinking::High), flag).unwrap().contains("cannot think"));
         assert_eq!(unheard(&raw, Some(Thinking::Off), Some(Think::Off)), None);
     }
 }

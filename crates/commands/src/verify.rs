@@ -6,7 +6,7 @@ use loom::{Digest, Seq, TreeId};
 use store::{Principal, Store};
 
 use crate::app::App;
-use crate::args::TreeArg;
+use crate::args::WholeTreeArg;
 use crate::args::tree::Verify;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -50,8 +50,12 @@ fn verified(report: Report) -> Verified {
 }
 
 /// `tree seal`: signs the head with this home's key, which is made the first time.
-pub(crate) async fn seal(app: &App, asker: &Asker, args: TreeArg) -> Result<CommandOutcome, CommandError> {
-    let (tree, _) = app.tree(asker, &args).await?;
+pub(crate) async fn seal(
+    app: &App,
+    asker: &Asker,
+    args: WholeTreeArg,
+) -> Result<CommandOutcome, CommandError> {
+    let tree = app.tree_named(asker, &args.tree).await?;
     let (seq, head) = app
         .read(asker, tree, move |rows| {
             // From the last seal on: what it covers need not be read again.
@@ -84,7 +88,10 @@ fn secret(app: &App) -> Result<[u8; 32], CommandError> {
             let mut secret = [0; 32];
             getrandom::fill(&mut secret).map_err(|error| failed(error.into()))?;
             file.write_all(&secret).and_then(|()| file.sync_all()).map_err(failed)?;
-            app.frontend.note("a seal key was made for this home: keep a copy of it, apart from the store");
+            app.frontend.note(&format!(
+                "a seal key was made: {}; keep a copy of it apart from the store",
+                path.display()
+            ));
             Ok(secret)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

@@ -150,6 +150,10 @@ async fn answer(
 ) -> Result<WorkspaceShown, CommandError> {
     let folder = folder.folder.as_deref().or(app.workspace.folder.as_deref());
     let folder = folder.ok_or_else(|| CommandError::usage("no folder is named", "name a folder"))?;
+    let is_homes_own = app.workspace.arrival == Some(WorkspaceOrigin::HomesOwn);
+    if is_homes_own && app.workspace.folder.as_deref() == Some(folder) && !folder.exists() {
+        return Err(CommandError::usage("the home's own workspace is always loaded", "name another folder"));
+    }
     let canonical =
         folder.canonicalize().map_err(|error| CommandError::file("cannot open", folder, &error))?;
     if let Some(surroundings) = &app.workspace.surroundings

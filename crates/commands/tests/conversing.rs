@@ -416,7 +416,14 @@ async fn what_leaves_the_window_is_said_and_undo_brings_it_back() {
         assert!(!sent(&talk.ok("/context").await));
         let done = talk.ok("/compact").await;
         assert_eq!((&done["leaves"], &done["covered_by"]), (&json!(4), &json!("nothing")));
-        assert!(home.talk.notes.lock().unwrap().iter().any(|note| note.contains("nothing remembers them")));
+        assert!(
+            home.talk
+                .notes
+                .lock()
+                .unwrap()
+                .iter()
+                .any(|note| note.contains("they stay in the tree and are no longer sent"))
+        );
         let context = talk.ok("/context").await;
         assert!(sent(&context), "the manifest says so as well: {context}");
         talk.ok("/undo").await;
@@ -460,7 +467,7 @@ async fn reload_says_beforehand_what_it_costs_and_the_next_request_pays_it_once(
     assert!(shown["segments"].to_string().contains("Be very brief."), "{shown}");
     assert!(shown["reusable"].as_u64().unwrap() < 100, "as it was said: {shown}");
     let notes = std::mem::take(&mut *home.talk.notes.lock().unwrap()).join("\n");
-    assert!(notes.contains("read anew: AGENTS.md; that costs the cache about"), "{notes}");
+    assert!(notes.contains("read again: AGENTS.md; that costs the cache about"), "{notes}");
     let answer = talk.ok("three").await;
     let shown = home.ok(&["context", "show", &field(&answer, "node")]).await;
     assert!(shown["reusable"].as_u64().unwrap() > 400, "once: {shown}");

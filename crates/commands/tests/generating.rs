@@ -143,7 +143,7 @@ async fn a_stream_that_breaks_off_leaves_an_interrupted_node() {
         script(&home, &[json!({"deltas": [" fell", " on", " the"], "fault": "cut"})]);
         let error = home.err(&["tree", "generate", &tree]).await;
         assert_eq!(error.exit, 5, "{error:?}");
-        assert!(error.message.contains("kept as node"), "{error:?}");
+        assert!(error.message.contains("the part received is kept as"), "{error:?}");
         assert!(home.text(&tree).await.starts_with("The rain fell"), "{}", home.text(&tree).await);
         let nodes = home.nodes(&tree, &[]).await;
         assert!(nodes.last().unwrap()["finish"]["interrupted"].is_string(), "{:?}", nodes.last());

@@ -144,7 +144,7 @@ async fn another_model_gets_the_same_sources_in_a_request_of_its_own() {
         let done = home.ok(&["context", "replay", &node]).await;
         assert_eq!((done["identical"].as_bool(), &done["sha256"]), (Some(false), &looked["sha256"]));
         let told = notes(&home);
-        assert!(told.contains("went to here/a: for here/b it is encoded anew"), "{told}");
+        assert!(told.contains("went to here/a; for here/b it is built again"), "{told}");
         let request = asked.lock().unwrap().pop().unwrap();
         let texts: Vec<_> = messages(&request).into_iter().map(|(_, text)| text).collect();
         assert!(texts.iter().any(|text| text.contains("a: one")), "the answer of another model: {texts:?}");

@@ -294,7 +294,7 @@ impl WindowChoice<'_> {
         };
         let costs = chosen.pairs.costs(&chosen.spoken, estimator);
         let cost = self.tokens(chosen, &costs).saturating_sub(kept);
-        chosen.notices.push(format!("read anew: {files}; that costs the cache about {cost} tokens"));
+        chosen.notices.push(format!("read again: {files}; that costs the cache about {cost} tokens"));
     }
 
     /// Tells the owner which files have changed, and what it would cost to have them active at once.
@@ -310,11 +310,9 @@ impl WindowChoice<'_> {
             let cost = all.saturating_sub(kept + tools);
             let sent = chosen.injected.iter().any(|shown| shown.source.starts_with(&topic(change.name)));
             let digest = change.digest();
-            let cost = format!("to have it read anew now would cost the cache about {cost} tokens");
+            let cost = format!("reading it again now would cost the cache about {cost} tokens");
             if sent {
-                chosen
-                    .notices
-                    .push(format!("{} has changed: the difference goes along; {cost}", change.name));
+                chosen.notices.push(format!("{} has changed: the difference is sent; {cost}", change.name));
             } else if self.request.bootstrap.changed_files == ChangedFiles::NextSession {
                 if !self.request.previous.told.contains(&(change.name.to_owned(), digest)) {
                     chosen

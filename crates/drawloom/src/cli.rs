@@ -28,28 +28,28 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct Global {
-    /// The workspace; without it the nearest folder upward that is one.
+    /// The workspace [default: the nearest folder upward that is one].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// The home, also as DRAWLOOM_HOME [default: ~/.drawloom].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// The answer as JSON.
+    /// Print the answer as JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// No notices.
+    /// Print no notices.
     #[arg(long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say what is done meanwhile.
+    /// Show answers while they stream, on standard error.
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
     /// The model: PROVIDER/NAME, http://HOST:PORT/NAME, smollm2, script:FILE or script:echo.
     #[arg(long, global = true, value_name = "MODEL", conflicts_with = "model_file")]
     pub(crate) model: Option<String>,
-    /// A GGUF file, for the engine inside.
+    /// A GGUF file, for the embedded engine.
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) model_file: Option<PathBuf>,
-    /// Colours; auto means at a terminal, unless NO_COLOR is set.
+    /// When to use colours. auto: at a terminal, unless NO_COLOR is set.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
@@ -72,7 +72,7 @@ pub(crate) enum Action {
     Command(Box<Command>),
     /// Play a story in a temporary home: a document, continuations, an edit, a branch, undo, verify. No network.
     Demo {
-        /// Leave the home in this folder, to go on with.
+        /// Keep the home in this folder.
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
@@ -85,12 +85,43 @@ pub(crate) enum Action {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::Cli;
 
     #[test]
     fn the_arguments_of_all_commands_fit_together() {
         Cli::command().debug_assert();
+    }
+
+    /// The words of a line, those between double quotes together.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (place, part) in line.split('"').enumerate() {
+            if place % 2 == 1 {
+                words.push(part.to_owned());
+            } else {
+                words.extend(part.split_whitespace().map(str::to_owned));
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn every_family_of_commands_has_an_example_that_is_read() {
+        let program = Cli::command();
+        let mut found = 0;
+        for command in program.get_subcommands() {
+            let Some(example) = command.get_after_help().map(ToString::to_string) else {
+                assert!(!command.has_subcommands(), "{} has no example", command.get_name());
+                continue;
+            };
+            let line = example.strip_prefix("Example: ").unwrap_or_else(|| panic!("{example}"));
+            let read = Cli::try_parse_from(words(line));
+            assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
+            assert_eq!(words(line)[1], command.get_name(), "{line}");
+            found += 1;
+        }
+        assert!(found >= 8, "{found}");
     }
 }

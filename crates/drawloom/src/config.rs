@@ -17,6 +17,8 @@ mod set;
 mod values;
 
 pub(crate) use commands::run;
+pub(crate) use keys::is_name;
 pub(crate) use layers::{Layers, Source};
 pub(crate) use path::join;
 pub(crate) use sections::{Config, Level, ModelSection, Provider};
+pub(crate) use set::set;

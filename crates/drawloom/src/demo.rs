@@ -42,7 +42,7 @@ pub(crate) fn play(keep: Option<&Path>) -> Result<(), CommandError> {
     if let Some(folder) = keep {
         let home = folder.join("home");
         say(&format!(
-            "\nThe home is in {}: go on with  drawloom --home {} tree show Ferry",
+            "\nThe home is in {}. To continue: drawloom --home {} tree show Ferry",
             home.display(),
             home.display()
         ))?;
@@ -78,7 +78,7 @@ impl DemoScript {
         let model = format!("script:{}", script.display());
         let lines: Vec<&str> = SCRIPT.lines().collect();
 
-        self.act("A document out of a file.", &["tree", "new", "--title", "Ferry", "--file", "draft.txt"])?;
+        self.act("A document from a file.", &["tree", "new", "--title", "Ferry", "--file", "draft.txt"])?;
         self.act(
             "Three continuations. (A script stands in for the model.)",
             &["--model", &model, "tree", "generate", "Ferry", "-n", "3"],
@@ -88,16 +88,16 @@ impl DemoScript {
         let (first, second) = (node(1)?, node(3)?);
         self.act("The second one is better.", &["tree", "switch", "Ferry", &second])?;
         self.act(
-            "A sentence of our own behind it.",
+            "A sentence of our own after it.",
             &["tree", "append", "Ferry", " We heard the water think."],
         )?;
         let edited = DRAFT.replace("left at six", "left at seven");
         self.act(
-            "A word changed far above: everything below stays.",
+            "A word changed far above. Everything below stays.",
             &["tree", "edit", "Ferry", &first, "--text", &edited],
         )?;
         self.act("Who wrote what.", &["tree", "text", "Ferry", "--spans"])?;
-        self.act("What was built on the old words is marked.", &["tree", "show", "Ferry"])?;
+        self.act("Text that followed the old words is marked.", &["tree", "show", "Ferry"])?;
 
         // The branch asks for its own line of the script: counting starts anew in every process.
         fs::write(&script, format!("{}\n", lines[3]))
@@ -127,8 +127,8 @@ impl DemoScript {
         let count = nodes["nodes"].as_array().map_or(0, Vec::len);
         let last = format!("Ferry:{}", short(&nodes["nodes"], count.saturating_sub(1))?);
         self.act("What the model was sent for the last passage, and why.", &["context", "show", &last])?;
-        self.act("Those bytes, read back.", &["context", "replay", &last, "--dry-run"])?;
-        self.act("All of it is there and agrees with itself.", &["tree", "verify", "Ferry"])?;
+        self.act("The same bytes, read back.", &["context", "replay", &last, "--dry-run"])?;
+        self.act("Everything agrees with its hashes.", &["tree", "verify", "Ferry"])?;
         self.act("The document.", &["tree", "text", "Ferry"])?;
         Ok(())
     }

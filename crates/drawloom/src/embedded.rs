@@ -19,6 +19,8 @@ use weights::{
 };
 use workspace::{Accept, FileArgument, StoreGuard, descriptor_path};
 
+use crate::config;
+use crate::model_commands::DEFAULT;
 use crate::terminal::Terminal;
 
 /// The provider of embedded models in manifests and names.
@@ -52,6 +54,7 @@ pub(crate) fn known(name: &str) -> Option<&'static Weights> {
 
 /// What this process may do for embedded models.
 pub(crate) struct Embedded {
+    home: PathBuf,
     folders: WeightsFolders,
     sources: WeightsSources,
     auto_pull: bool,
@@ -72,7 +75,14 @@ impl Embedded {
         let closed: Vec<PathBuf> = workspace.into_iter().collect();
         let index = PythonEnvironment::new(&path, std::env::vars_os(), &closed);
         let sources = WeightsSources { hub: Some(Hub::default()), index: Some(index) };
-        Self { folders: WeightsFolders::of_home(home), sources, auto_pull, person, cancel }
+        Self {
+            home: home.to_owned(),
+            folders: WeightsFolders::of_home(home),
+            sources,
+            auto_pull,
+            person,
+            cancel,
+        }
     }
 
     /// Whether the weights seem to be here; they are looked at closely when they are loaded.
@@ -101,10 +111,22 @@ impl Embedded {
     pub(crate) fn offer(&self) -> Option<Result<Arc<dyn Model>, CommandError>> {
         let weights = weights::table::TABLE.first()?;
         engine::ready().ok()?;
-        let mut lines = vec!["No model is named. There is one for this machine alone:".to_owned()];
+        let mut lines = vec!["No model is chosen. This one runs on this machine:".to_owned()];
         lines.extend(about(weights, self.is_here(weights)));
-        let yes = self.person.answer(&lines, "Use it?")?;
-        yes.then(|| self.load(weights, Consent::Answered { yes }))
+        let yes = self.person.answer(&lines, "Use it, also from now on?")?;
+        yes.then(|| {
+            let model = self.load(weights, Consent::Answered { yes })?;
+            if let Err(error) = config::set(&self.home, DEFAULT, weights.name) {
+                let why = one_line(&error.message);
+                self.person.notice(&format!("it is used now; it could not be made the default: {why}"));
+            }
+            Ok(model)
+        })
+    }
+
+    /// The first known weights, if they are here.
+    pub(crate) fn here(&self) -> Option<&'static Weights> {
+        weights::table::TABLE.first().filter(|weights| engine::ready().is_ok() && self.is_here(weights))
     }
 
     fn load(&self, weights: &Weights, consent: Consent) -> Result<Arc<dyn Model>, CommandError> {
@@ -194,7 +216,7 @@ impl Report<'_> {
         match event {
             FetchEvent::Begin { name, consent, bytes } => {
                 self.begun = true;
-                self.person.notice(&format!("{name} is downloaded ({}): {}", size(bytes), consent.reason()));
+                self.person.notice(&format!("downloading {name} ({}): {}", size(bytes), consent.reason()));
             }
             FetchEvent::Progress(progress) => self.progress(progress),
             FetchEvent::Notice(notice) => self.person.notice(&said(&notice)),
@@ -233,12 +255,12 @@ fn said(notice: &FetchNotice<'_>) -> String {
             format!("process {holder} fetches weights; waiting for it")
         }
         FetchNotice::Waiting { holder: None } => "another process fetches weights; waiting for it".to_owned(),
-        FetchNotice::Resumed { from } => format!("the download goes on behind {}", size(*from)),
+        FetchNotice::Resumed { from } => format!("the download continues after {}", size(*from)),
         FetchNotice::Restarted { why } => format!("the download starts again: {why}"),
         FetchNotice::NextSource { failed, error, next } => {
             format!("{failed} failed ({error}); trying {next}")
         }
-        _ => "the download goes on".to_owned(),
+        _ => "the download continues".to_owned(),
     }
 }
 

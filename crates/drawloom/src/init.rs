@@ -104,7 +104,7 @@ impl Init<'_> {
         }
         let default = usual.filter(|_| self.model.is_none());
         let question = match &default {
-            Some(full) => format!("Use it, and {full} when none is named?"),
+            Some(full) => format!("Use it, with {full} as the default model?"),
             None => format!("Use it when a model of {} is named?", row.name),
         };
         if self.person.answer(&lines, &question) != Some(true) {
@@ -133,16 +133,18 @@ impl Init<'_> {
             let FoundServer { name, url, models } = server;
             let ids: Vec<String> =
                 models.iter().take(8).map(|model| one_line(&model.id).into_owned()).collect();
-            let what = format!("a server at {url}, where {name} listens: {}", ids.join(", "));
+            let what = format!("a server at {url}, the usual address of {name}: {}", ids.join(", "));
             let Some(first) = models.first().filter(|_| self.model.is_none()) else {
                 let next = format!("`--model {name}/NAME` asks one of its models");
                 self.step("servers", StepState::Done, what, next);
                 continue;
             };
             let full = format!("{name}/{}", first.id);
-            let lines =
-                [format!("There is {what}."), "Text stays on this machine, and it costs nothing.".to_owned()];
-            let question = format!("Use {} when none is named?", one_line(&full));
+            let lines = [
+                format!("There is {what}."),
+                "Text stays on this machine, and asking it costs nothing.".to_owned(),
+            ];
+            let question = format!("Use {} as the default model?", one_line(&full));
             if self.person.answer(&lines, &question) == Some(true) {
                 self.set(DEFAULT, &full)?;
                 if let Some(window) = first.window {
@@ -168,13 +170,15 @@ impl Init<'_> {
         let name = weights.name;
         let here = weights::WeightsFolders::of_home(&self.paths.home).converted(weights).is_file();
         if let Some(model) = &self.model {
-            let what =
-                format!("{name} is {}; {model} is the default", if here { "here" } else { "not needed" });
+            let what = format!(
+                "{name} is {}; {model} is the default",
+                if here { "downloaded" } else { "not needed" }
+            );
             self.step("embedded", StepState::Done, what, "");
             return Ok(());
         }
         let lines = embedded::about(weights, here);
-        if self.person.answer(&lines, &format!("Use {name} when none is named?")) == Some(true) {
+        if self.person.answer(&lines, &format!("Use {name} as the default model?")) == Some(true) {
             let consent = Consent::Answered { yes: true };
             fetch(weights, consent, self.paths, &self.config, Arc::clone(&self.person))?;
             self.set(DEFAULT, name)?;
@@ -187,12 +191,13 @@ impl Init<'_> {
             );
         } else {
             let what = format!("{}; text stays on this machine", weights.about);
-            self.step(
-                "embedded",
-                StepState::Open,
-                what,
-                format!("`drawloom model pull {name}`, or `--model {name}`"),
-            );
+            let next = match here {
+                true => format!("`drawloom model use {name}` makes it the default"),
+                false => format!(
+                    "`drawloom model pull {name}` downloads it, `drawloom model use {name}` makes it the default"
+                ),
+            };
+            self.step("embedded", StepState::Open, what, next);
         }
         Ok(())
     }

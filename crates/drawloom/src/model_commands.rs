@@ -8,17 +8,18 @@ use commands::args::maintenance::ConfigCommand;
 use commands::args::model::ModelCommand;
 use commands::results::model::{ModelShown, ModelsShown};
 use commands::{CommandError, CommandOutcome};
-use model::{ModelInfo, ModelPlace, Prices};
+use model::{ListedModel, ModelInfo, ModelPlace, Prices};
 use text::terminal::one_line;
 use weights::Consent;
 
 use crate::config::{self, Config, Layers};
-use crate::detect::{FoundServer, detect, servers};
+use crate::detect::{FoundServer, detect, listed, servers};
 use crate::embedded::{self, Embedded};
 use crate::interrupt::{self, CommandEnd};
 use crate::model_names;
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
+use crate::provider::ResolvedProvider;
 use crate::terminal::Terminal;
 
 /// The key that holds the model used when none is named.
@@ -38,7 +39,8 @@ pub(crate) fn run(
     let shown = match command {
         ModelCommand::List { detect: looks, all } => {
             let found = if *looks { detect(&servers())? } else { Vec::new() };
-            list(paths, &config, &found, *all)
+            let local = if *looks { local_servers(&config)? } else { Vec::new() };
+            list(paths, &config, (&found, &local), *all)
         }
         ModelCommand::Pull { name } => vec![pull(name, paths, &config, person)?],
         ModelCommand::Use { name } => vec![use_model(name, paths, layers, &config, &person)?],
@@ -51,7 +53,12 @@ pub(crate) fn run(
 
 /// Everything that can be named: what the configuration names, servers that answered, the catalogue if `all` is asked
 /// for, and the embedded ones.
-fn list(paths: &InvocationPaths, config: &Config, found: &[FoundServer], all: bool) -> Vec<ModelShown> {
+fn list(
+    paths: &InvocationPaths,
+    config: &Config,
+    (found, local): (&[FoundServer], &[LocalServer]),
+    all: bool,
+) -> Vec<ModelShown> {
     let mut names = BTreeSet::new();
     let mut shown: Vec<ModelShown> = Vec::new();
     let default = config.model.default.as_deref();
@@ -76,7 +83,8 @@ fn list(paths: &InvocationPaths, config: &Config, found: &[FoundServer], all: bo
     }
     for name in config.providers.keys() {
         let prefix = format!("{name}/");
-        if !names.iter().any(|named| named.starts_with(&prefix)) {
+        let is_listed = local.iter().any(|server| server.name == *name && !server.models.is_empty());
+        if !is_listed && !names.iter().any(|named| named.starts_with(&prefix)) {
             shown.push(one(&format!("{name}/…"), &format!("[providers.{name}]"), config));
         }
     }
@@ -91,6 +99,15 @@ fn list(paths: &InvocationPaths, config: &Config, found: &[FoundServer], all: bo
             shown.push(ModelShown { window: model.window.or(known.window), ..known });
         }
     }
+    for server in local {
+        for model in &server.models {
+            let full = format!("{}/{}", server.name, model.id);
+            if names.insert(full.clone()) {
+                let known = one(&full, &format!("[providers.{}]", server.name), config);
+                shown.push(ModelShown { window: model.window.or(known.window), ..known });
+            }
+        }
+    }
     let catalogue = model_names::catalogue(config).filter(|_| all);
     for (full, entry) in catalogue {
         if !names.contains(&full) {
@@ -99,6 +116,22 @@ fn list(paths: &InvocationPaths, config: &Config, found: &[FoundServer], all: bo
     }
     shown.extend(weights::table::TABLE.iter().map(|weights| built_in(weights, paths, config)));
     shown
+}
+
+/// A local server of the configuration, with the models it says it has.
+struct LocalServer {
+    name: String,
+    models: Vec<ListedModel>,
+}
+
+/// Asks the local servers that the configuration names.
+fn local_servers(config: &Config) -> Result<Vec<LocalServer>, CommandError> {
+    let reached = config.providers.keys().filter_map(|name| ResolvedProvider::of(config, name));
+    let local =
+        reached.filter(|reached| reached.place() == ModelPlace::Local && reached.base_url().is_some());
+    local
+        .map(|reached| Ok(LocalServer { models: listed(&reached)?, name: reached.name.into_owned() }))
+        .collect()
 }
 
 fn built_in(weights: &weights::Weights, paths: &InvocationPaths, config: &Config) -> ModelShown {
@@ -169,7 +202,7 @@ fn pull(
 ) -> Result<ModelShown, CommandError> {
     let Some(weights) = embedded::known(name) else {
         let known: Vec<_> = weights::table::TABLE.iter().map(|weights| weights.name).collect();
-        let hint = format!("known: {}; models of servers are fetched by their servers", known.join(", "));
+        let hint = format!("known: {}; a server downloads its models itself", known.join(", "));
         return Err(CommandError::not_found("weights known as", name, hint));
     };
     fetch(weights, Consent::Pull, paths, config, Arc::new(person))?;
@@ -204,7 +237,7 @@ pub(crate) fn fetch(
             "interrupted",
             crate::run::INTERRUPTED,
             "the download was ended",
-            "the same command goes on where it was stopped",
+            "the same command continues where it was stopped",
         )),
     }
 }
@@ -221,16 +254,21 @@ fn keep_window(
     let Some(info) = models.info(full).filter(|info| info.place == ModelPlace::Local) else {
         return Ok(None);
     };
-    let (Some((provider, name)), Some(window)) = (full.split_once('/'), models.told_window(&info)?) else {
-        return Ok(None);
-    };
+    let Some((provider, name)) = full.split_once('/') else { return Ok(None) };
+    let listed = models.listed(&info)?;
+    let found = listed.iter().find(|model| model.id == info.name);
+    if found.is_none() && !listed.is_empty() {
+        let has: Vec<_> = listed.iter().map(|model| one_line(&model.id)).collect();
+        person.notice(&format!("the server does not list {}; it lists {}", one_line(name), has.join(", ")));
+    }
+    let Some(window) = found.and_then(|model| model.window) else { return Ok(None) };
     let key = config::join(&["models".to_owned(), full.to_owned(), "window".to_owned()]);
     let of_all = format!("providers.{provider}.window");
     if full.starts_with("http") || layers.get(&key).0.is_some() || layers.get(&of_all).0.is_some() {
         return Ok(None);
     }
     person.notice(&format!(
-        "{} has a window of {window} tokens, says its server: kept as {key}",
+        "the server of {} reports a window of {window} tokens: kept as {key}",
         one_line(name)
     ));
     let set = ConfigCommand::Set { key, value: window.to_string() };
@@ -272,8 +310,10 @@ fn use_model(
         Some(weights) => {
             let shown = built_in(weights, paths, &config);
             if shown.installed == Some(false) {
-                person
-                    .notice(&format!("its weights are not here yet: `drawloom model pull {}`", weights.name));
+                person.notice(&format!(
+                    "its weights are not downloaded yet: `drawloom model pull {}`",
+                    weights.name
+                ));
             }
             shown
         }

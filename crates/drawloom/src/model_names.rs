@@ -64,7 +64,7 @@ pub(crate) fn doubt(config: &Config, full: &str) -> Option<String> {
         return None;
     }
     let meant = nearest_of(config, full)?;
-    Some(format!("unknown model {}: did you mean {meant}? its window is assumed", one_line(full)))
+    Some(format!("unknown model {}: did you mean {meant}? Its window is assumed", one_line(full)))
 }
 
 /// The name of a model of this provider that someone may have meant, where the catalogue knows its models and not

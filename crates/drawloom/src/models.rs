@@ -12,11 +12,11 @@ use agent::fallback::FoundModel;
 use commands::CommandError;
 use commands::app::Models;
 use model::script::ScriptOptions;
-use model::{DialectName, Model, ModelInfo, ModelPlace, ScriptModel};
+use model::{DialectName, ListedModel, Model, ModelInfo, ModelPlace, ScriptModel};
 use text::terminal::one_line;
 use workspace::{Accept, FileArgument, StoreGuard};
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::context_windows::ContextWindows;
 use crate::detect;
 use crate::embedded::{self, Embedded};
@@ -162,14 +162,13 @@ impl ConfiguredModels {
         Some(ResolvedProvider::of(&self.config, provider)?.info(&self.config, model))
     }
 
-    /// The window a local server says a model of it has; none if it does not say, or is not there.
+    /// The models that the server of a model lists; none if it does not answer.
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub(crate) fn told_window(&self, info: &ModelInfo) -> Result<Option<u32>, CommandError> {
-        let Some(reached) = ResolvedProvider::of(&self.config, &info.provider) else { return Ok(None) };
-        let listed = detect::listed(&reached)?;
-        Ok(listed.into_iter().find(|model| model.id == info.name).and_then(|model| model.window))
+    pub(crate) fn listed(&self, info: &ModelInfo) -> Result<Vec<ListedModel>, CommandError> {
+        let reached = ResolvedProvider::of(&self.config, &info.provider);
+        reached.map_or_else(|| Ok(Vec::new()), |reached| detect::listed(&reached))
     }
 
     /// A name with its provider. A name alone is that of the catalogue's, where one provider has such a model.
@@ -210,10 +209,17 @@ impl ConfiguredModels {
     fn unknown(&self, name: &str) -> CommandError {
         let hint = match model_names::nearest(&self.config, name) {
             Some(meant) => format!("did you mean {meant}? `drawloom model list --all` has every name"),
-            None => format!(
-                "known providers: {}; write PROVIDER/NAME, http://HOST:PORT/NAME or script:FILE",
-                model_names::providers(&self.config).join(", ")
-            ),
+            None => {
+                let known = model_names::providers(&self.config).join(", ");
+                match name.split_once('/').filter(|(provider, _)| config::is_name(provider)) {
+                    Some((provider, _)) => format!(
+                        "define it: `drawloom config set providers.{provider}.base_url URL`; known providers: {known}"
+                    ),
+                    None => format!(
+                        "known providers: {known}; write PROVIDER/NAME, http://HOST:PORT/NAME or script:FILE"
+                    ),
+                }
+            }
         };
         CommandError::not_found("provider for the model", name, hint)
     }
@@ -272,7 +278,11 @@ impl Models for ConfiguredModels {
         }
         let model = match name {
             Some(name) => self.make(name)?,
-            None => self.embedded.as_ref().and_then(Embedded::offer).unwrap_or_else(|| Err(none_named()))?,
+            None => {
+                let embedded = self.embedded.as_ref();
+                let here = embedded.and_then(Embedded::here);
+                embedded.and_then(Embedded::offer).unwrap_or_else(|| Err(none_chosen(here)))?
+            }
         };
         if let (Some(person), Some(doubt)) =
             (&self.person, model_names::doubt(&self.config, &model.info().full_name()))
@@ -283,12 +293,19 @@ impl Models for ConfiguredModels {
     }
 }
 
-fn none_named() -> CommandError {
-    CommandError::usage(
-        "no model is named",
-        "give --model PROVIDER/NAME, keep one with `drawloom model use PROVIDER/NAME`, or have the small demo model \
-         fetched with --model smollm2",
-    )
+/// The error where no model is chosen; `here` are weights on this machine.
+fn none_chosen(here: Option<&weights::Weights>) -> CommandError {
+    match here {
+        Some(weights) => CommandError::usage(
+            format!("no model is chosen. On this machine: {}", weights.name),
+            format!("choose it with `drawloom model use {}`, or name one with --model", weights.name),
+        ),
+        None => CommandError::usage(
+            "no model is chosen",
+            "name one with --model PROVIDER/NAME, choose a default with `drawloom model use PROVIDER/NAME`, or \
+             download the small demo model with --model smollm2",
+        ),
+    }
 }
 
 /// An address with a model's name behind it: the base is scheme, host and port, and the path up to a version
@@ -311,7 +328,7 @@ fn address(name: &str) -> Result<Option<(String, &str)>, CommandError> {
     if model.is_empty() {
         return Err(CommandError::usage(
             format!("{} names a server but no model", one_line(name)),
-            "write the model's name behind the address, as http://localhost:8080/NAME",
+            "write the model's name after the address, as http://localhost:8080/NAME",
         ));
     }
     Ok(Some((base, model)))
@@ -354,7 +371,7 @@ mod tests {
     #[test]
     fn plain_http_goes_to_this_machine_alone() {
         let home = tempfile::tempdir().unwrap();
-        let config = crate::config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
+        let config = config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
         let models = ConfiguredModels::new(config, None);
         let local = models.find(Some("http://127.0.0.1:8080/m")).unwrap();
         assert_eq!((local.info().place, local.info().kind), (ModelPlace::Local, SourceKind::Local));
@@ -398,7 +415,7 @@ mod tests {
 
     fn models(named: Option<&str>) -> ConfiguredModels {
         let home = tempfile::tempdir().unwrap();
-        let config = crate::config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
+        let config = config::Layers::read(home.path(), std::iter::empty(), &[]).config().unwrap();
         ConfiguredModels::new(config, named)
     }
 
@@ -410,7 +427,7 @@ mod tests {
         assert!(models(Some("gpt-5.1")).names_provider("openai"));
         let mut two = models(None);
         for name in ["one", "two"] {
-            let section = crate::config::ModelSection::default();
+            let section = config::ModelSection::default();
             two.config.models.insert(format!("{name}/twin"), section);
         }
         let error = two.full("twin").unwrap_err();
@@ -424,5 +441,7 @@ mod tests {
         assert!(hint("opnai/gpt-5.1").contains("openai/gpt-5.1"), "{}", hint("opnai/gpt-5.1"));
         assert!(hint("gtp-5.1").contains("openai/gpt-5.1"), "{}", hint("gtp-5.1"));
         assert!(hint("weather").contains("known providers"), "{}", hint("weather"));
+        let local = hint("local/m");
+        assert!(local.contains("define it: `drawloom config set providers.local.base_url URL`"), "{local}");
     }
 }

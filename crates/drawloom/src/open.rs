@@ -41,7 +41,7 @@ impl OpenHome {
             Err(error) => Err(error.message),
         };
         if let Err(why) = cleared {
-            app.frontend.note(&format!("what another process left could not be recovered: {why}"));
+            app.frontend.note(&format!("the work of a process that ended could not be recovered: {why}"));
         }
     }
 
@@ -186,7 +186,7 @@ fn open_file(home: &Home, limits: store::StoreLimits, person: &Terminal) -> Resu
             nobody_older(home)?;
             let store = Store::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
             person.notice(&format!(
-                "the store was brought from version {found} to {known}; what it was is kept as loom.db.v{found}.bak"
+                "the store was updated from version {found} to {known}; a copy of the old one is kept as loom.db.v{found}.bak"
             ));
             Ok(store)
         }
@@ -221,7 +221,7 @@ pub(crate) fn home(
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
     let home = Home::open(&paths.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {
-        person.notice(&format!("{} was open to others; it is not any more", path.display()));
+        person.notice(&format!("{} was open to other users; it is closed now", path.display()));
     }
     Ok(home)
 }
@@ -231,14 +231,14 @@ pub(crate) fn home(
 fn keep_room(home: &Home, config: &Config, person: &Terminal) {
     let limits = SpaceLimits { minimum_free: config.limits.free_space.0, ..SpaceLimits::default() };
     if let Err(error) = home.reserve().keep(limits) {
-        person.notice(&format!("no bytes can be held back for a full disk: {error}"));
+        person.notice(&format!("no space can be reserved for a full disk: {error}"));
     }
     // The store is most of a home, and asking for the size of one file costs nothing; `doctor` weighs all of it.
     let taken = home.database().metadata().map_or(0, |found| found.len());
     if taken > config.limits.home_warn.0 {
         let (taken, limit) = (size(taken), size(config.limits.home_warn.0));
         person.notice(&format!(
-            "the home takes more than {limit} (limits.home_warn): {taken} of it the store; purge what is not needed"
+            "the home is larger than {limit} (limits.home_warn), its store {taken}; purge what you do not need"
         ));
     }
 }

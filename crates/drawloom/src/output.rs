@@ -106,7 +106,7 @@ pub(crate) fn bytes(body: &[u8]) -> Result<(), CommandError> {
             "output",
             6,
             format!("standard output could not be written: {error}"),
-            "check where it goes",
+            "check the disk or program it is sent to",
         )),
         _ => Ok(()),
     }

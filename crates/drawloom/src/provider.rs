@@ -100,11 +100,11 @@ impl<'a> ResolvedProvider<'a> {
             return Ok(Some(key));
         }
         if let Some(variable) = &self.section.key_env {
-            return key_in(variable).map(Some);
+            return key_in(variable, &self.name).map(Some);
         }
         let Some(variable) = self.usual_key() else { return Ok(None) };
         if named {
-            return key_in(variable).map(Some);
+            return key_in(variable, &self.name).map(Some);
         }
         Err(CommandError::refused(
             "key_not_named",
@@ -316,12 +316,12 @@ pub(crate) fn held(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
-fn key_in(variable: &str) -> Result<String, CommandError> {
+fn key_in(variable: &str, provider: &str) -> Result<String, CommandError> {
     held(variable).ok_or_else(|| {
         CommandError::refused(
             "no_key",
             format!("there is no key in {variable}"),
-            format!("set {variable}, or keep the key in keys.toml"),
+            format!("set {variable}, or keep the key: `drawloom config set providers.{provider}.key -`"),
         )
     })
 }

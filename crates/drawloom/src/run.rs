@@ -78,6 +78,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
             }
+            let asks =
+                matches!(command, Command::Tree(TreeCommand::Generate(_) | TreeCommand::Regenerate(_)));
+            if asks && !output.json && io::stdout().is_terminal() {
+                person = person.showing_first();
+            }
             if matches!(&command, Command::Chat(chat) if chat.message.is_some()) {
                 person = person.unattended();
             }
@@ -132,8 +137,8 @@ fn first_run(
         return Ok(layers);
     }
     let person = Terminal::new(output.quiet, verbose);
-    let lines = [format!("This is the first time; everything will be kept in {}.", paths.home.display())];
-    if person.answer(&lines, "Look for models and set it up first?") != Some(true) {
+    let lines = [format!("This is the first time. Everything will be kept in {}.", paths.home.display())];
+    if person.answer(&lines, "Look for models and set up the home first?") != Some(true) {
         return Ok(layers);
     }
     output.outcome(&crate::init::run(paths, &layers, person)?)?;
@@ -145,10 +150,9 @@ fn named_file(file: &Path) -> Result<String, CommandError> {
     let file = std::path::absolute(file).map_err(|error| CommandError::file("cannot find", file, &error))?;
     match file.to_str() {
         Some(path) => Ok(format!("{}{path}", crate::embedded::FILE)),
-        None => Err(CommandError::usage(
-            "the path of --model-file is not UTF-8 text",
-            "give the file another name",
-        )),
+        None => {
+            Err(CommandError::usage("the path of --model-file is not UTF-8", "give the file another name"))
+        }
     }
 }
 
@@ -174,7 +178,7 @@ fn with_store(
         _ => WorkspaceNeed::None,
     };
     let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model };
-    let opened = open::open(&invocation, config, person, cancel)?;
+    let opened = open::open(&invocation, config, Arc::clone(&person), cancel)?;
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));
@@ -182,7 +186,10 @@ fn with_store(
     let stop = (spec.right == Right::Act).then_some(&stop);
     let sessions = app.runtime.sessions.clone();
     let work = async move { app.run(&Asker::owner(), command).await };
-    let code = match interrupt::run(&runtime, work, stop) {
+    let ended = interrupt::run(&runtime, work, stop);
+    // What was shown while it came is a line of its own.
+    person.end_line();
+    let code = match ended {
         Ok(CommandEnd::Done(outcome)) => output.outcome(&outcome).map(|()| outcome.exit()),
         // What was kept is said; that it was interrupted, by the exit code.
         Ok(CommandEnd::Interrupted(partial)) => {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent::questions::{AskedQuestion, Decision, QuestionId};
+use agent::questions::{AskedQuestion, Decision, QuestionId, STOPPED};
 use commands::frontend::Frontend;
 use loom::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,6 +30,8 @@ pub(crate) struct Terminal {
     verbose: bool,
     /// Whether answers are shown on standard output while they come.
     answers: bool,
+    /// Whether of all answers only the first is shown while it comes.
+    first: bool,
     /// Whether nobody is there to decide what it may cost, whatever terminal there is.
     unattended: bool,
     /// Whether thinking is shown dimmed.
@@ -73,6 +75,8 @@ struct Streamed {
     thoughts: ThinkingRenderer,
     /// Whether the last line shown is open.
     open: bool,
+    /// Whether text was shown, and not only thinking.
+    said: bool,
 }
 
 impl Terminal {
@@ -82,6 +86,7 @@ impl Terminal {
             quiet,
             verbose,
             answers: false,
+            first: false,
             unattended: false,
             dims: false,
             stream: Mutex::default(),
@@ -93,6 +98,12 @@ impl Terminal {
     /// The same, with answers shown on standard output while they come: for a conversation at a terminal.
     pub(crate) fn showing_answers(mut self) -> Self {
         self.answers = true;
+        self
+    }
+
+    /// The same, for siblings: the first is shown on standard output while it comes, the others once all are there.
+    pub(crate) fn showing_first(mut self) -> Self {
+        (self.answers, self.first) = (true, true);
         self
     }
 
@@ -176,7 +187,7 @@ impl Terminal {
             return;
         }
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.answers && stream.node != Some(node) {
+        if self.answers && !self.first && stream.node != Some(node) {
             *stream = Streamed { node: Some(node), ..Streamed::default() };
         }
         if *stream.node.get_or_insert(node) == node {
@@ -232,12 +243,19 @@ impl Frontend for Terminal {
         Some(if answer == Some(true) { Decision::Approved } else { Decision::Denied })
     }
 
-    fn answered(&self, question: QuestionId, decision: Decision, by: &str) {
-        if self.questions().end(question) {
-            let said = if decision == Decision::Approved { "approved" } else { "denied" };
-            // Behind the question stands no line end yet.
-            crate::output::to_stderr(&format!("\n{said} by {}", one_line(by)));
+    fn answered(&self, question: QuestionId, decision: Decision, by: &str, reason: Option<&str>) {
+        if !self.questions().end(question) {
+            return;
         }
+        let own = format!("process {} ", std::process::id());
+        let said = match (decision, reason) {
+            (Decision::Denied, Some(STOPPED)) if by.starts_with(&own) => "cancelled by you".to_owned(),
+            (Decision::Approved, _) => format!("approved by {by}"),
+            (Decision::Denied, None) => format!("denied by {by}"),
+            (Decision::Denied, Some(reason)) => format!("denied by {by}: {reason}"),
+        };
+        // The question's line has no end yet.
+        crate::output::to_stderr(&format!("\n{}", one_line(&said)));
     }
 
     fn note(&self, line: &str) {
@@ -253,6 +271,7 @@ impl Frontend for Terminal {
             let shown = stream.visible.push(text.as_bytes());
             if let Some(last) = shown.chars().last() {
                 stream.open = last != '\n';
+                stream.said = true;
             }
             thought + &shown
         });
@@ -268,6 +287,11 @@ impl Frontend for Terminal {
 
     fn shows_answers(&self) -> bool {
         self.answers
+    }
+
+    fn has_shown(&self, node: NodeId) -> bool {
+        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.first && stream.said && stream.node == Some(node)
     }
 
     fn confirm(&self, question: &str) -> bool {

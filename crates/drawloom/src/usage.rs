@@ -17,26 +17,61 @@ pub(crate) fn error(found: &Error) -> Option<CommandError> {
         Some(ContextValue::StyledStrs(texts)) => texts.first().map(ToString::to_string),
         _ => None,
     };
-    if found.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Some(CommandError::usage("a command is missing", "`drawloom --help` lists them"));
+    let rendered = found.render().to_string();
+    let command = command(&rendered);
+    if matches!(
+        found.kind(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
+    ) {
+        let hint = format!("`{command} --help` lists the commands");
+        return Some(CommandError::usage("a command is missing", hint));
     }
+    if let Some(refused) = value(found) {
+        return Some(CommandError::usage(one_line(&refused), format!("see `{command} --help`")));
+    }
+    let typed = context(ContextKind::InvalidSubcommand).or_else(|| context(ContextKind::InvalidValue));
     let suggestion =
         [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
             .into_iter()
             .find_map(context)
+            .filter(|meant| typed.as_ref().is_none_or(|typed| is_near(typed, meant)))
             .map(|meant| format!("did you mean {meant}?"));
+    let message_of_chat = || {
+        let word = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+        (found.kind() == ErrorKind::UnknownArgument && command == "drawloom chat")
+            .then(|| format!("did you mean -m \"{word}\"?"))
+    };
     let valid = || context(ContextKind::ValidValue).map(|values| format!("possible values: {values}"));
-    let hint = suggestion.or_else(valid).or_else(|| context(ContextKind::Suggested)).unwrap_or_else(help);
+    let hint = message_of_chat().or(suggestion).or_else(valid);
+    let hint = hint.or_else(|| context(ContextKind::Suggested));
+    let hint = hint.unwrap_or_else(|| format!("see `{command} --help`"));
     // The first paragraph says what is wrong; what follows is usage and advice.
-    let rendered = found.render().to_string();
     let paragraph: Vec<&str> =
         rendered.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
     let message = paragraph.join(" ");
     let message = message.strip_prefix("error: ").unwrap_or(&message);
     let message = message.split(" [possible values:").next().unwrap_or(message);
-    Some(CommandError::usage(one_line(message), one_line(&hint)))
+    let message = message.replace("|-", " or -");
+    Some(CommandError::usage(one_line(&message), one_line(&hint)))
 }
 
-fn help() -> String {
-    "`--help` shows what goes there".to_owned()
+/// The command with its subcommands, as the usage in a text of clap's names it.
+fn command(rendered: &str) -> String {
+    let usage = rendered.lines().find_map(|line| line.trim_start().strip_prefix("Usage: "));
+    let words = usage.unwrap_or("drawloom").split_whitespace();
+    words.take_while(|word| !word.starts_with(['[', '<', '-'])).collect::<Vec<_>>().join(" ")
+}
+
+/// What our own rule of a value says, as `--temperature takes a number from 0 to 5`.
+fn value(found: &Error) -> Option<String> {
+    let rule = std::error::Error::source(found)?.to_string();
+    let Some(ContextValue::String(argument)) = found.get(ContextKind::InvalidArg) else { return None };
+    let flag = argument.split_whitespace().next()?;
+    rule.starts_with("takes ").then(|| format!("{flag} {rule}"))
+}
+
+/// Whether a word is another one with few typing errors.
+fn is_near(typed: &str, meant: &str) -> bool {
+    let errors = strsim::damerau_levenshtein(typed, meant);
+    errors * 3 <= typed.chars().count().max(meant.chars().count())
 }

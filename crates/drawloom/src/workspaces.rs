@@ -87,7 +87,7 @@ pub(crate) async fn load(
     if let TrustReply::Now(answer) = said
         && let Err(error) = keep(store, &Principal::Owner, &looked, answer, now).await
     {
-        person.notice(&format!("the answer holds for this call; it could not be kept: {error}"));
+        person.notice(&format!("the answer counts for this call; it could not be kept: {error}"));
     }
     match said {
         TrustReply::Now(TrustAnswer::Trust) => {
@@ -130,8 +130,8 @@ impl TrustPrompt<'_> {
             Some(false) => TrustReply::Now(TrustAnswer::Distrust),
             None => {
                 self.person.notice(&format!(
-                    "what {} brings is not loaded: {reason}: name it with --workspace to load it for this call, or \
-                     allow it with `drawloom workspace trust`",
+                    "{} is not loaded: {reason}; name it with --workspace to load it for this call, or trust it with \
+                     `drawloom workspace trust`",
                     shown(self.chosen)
                 ));
                 TrustReply::Before(false)
@@ -149,7 +149,7 @@ impl TrustPrompt<'_> {
         let changes = self.looked.inventory.changes_since(&record.inventory);
         let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
         lines.extend(changes.iter().map(|change| format!("  {}", self.difference(record, change))));
-        match self.person.answer(&lines, "Load it as it is now?") {
+        match self.person.answer(&lines, "Load it with these changes?") {
             Some(true) => TrustReply::Now(TrustAnswer::Trust),
             Some(false) | None => TrustReply::Before(true),
         }

@@ -73,5 +73,7 @@ mod windows;
 mod work;
 #[path = "cli/world.rs"]
 mod world;
+#[path = "cli/writing.rs"]
+mod writing;
 #[path = "cli/zones.rs"]
 mod zones;

@@ -33,13 +33,13 @@ pub enum LoadError {
         /// The number of the kind.
         kind: u32,
     },
-    #[error("the key `{0}` stands twice")]
+    #[error("the key `{0}` occurs twice")]
     DuplicateKey(String),
     #[error("the key `{0}` is missing or of the wrong kind")]
     Key(String),
     #[error("`{key}` is {found}, which cannot be")]
     Value { key: String, found: String },
-    #[error("the tensor `{0}` stands twice")]
+    #[error("the tensor `{0}` occurs twice")]
     DuplicateTensor(String),
     #[error("the tensor `{0}` is missing")]
     Tensor(String),

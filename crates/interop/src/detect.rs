@@ -39,13 +39,10 @@ pub enum Unknown {
     /// There is nothing in it.
     #[error("the file is empty")]
     Empty,
-    #[error(
-        "the file begins {beginning:?}, as none of the formats that can be read ({known}): name one with --as"
-    )]
+    #[error("not a Drawloom export (it begins {beginning:?})")]
     Format {
         /// Beginning of the file, made safe to show.
         beginning: String,
-        known: String,
     },
 }
 
@@ -64,10 +61,7 @@ pub fn detect(beginning: &[u8]) -> Result<Format, Unknown> {
         return Ok(Format::Own);
     }
     let shown = String::from_utf8_lossy(&beginning[..beginning.len().min(40)]);
-    Err(Unknown::Format {
-        beginning: text::terminal::one_line(&shown).into_owned(),
-        known: Format::ALL.map(Format::name).join(", "),
-    })
+    Err(Unknown::Format { beginning: text::terminal::one_line(&shown).into_owned() })
 }
 
 /// Our header names itself in its first fields, which are always written in this order.
@@ -84,7 +78,7 @@ mod tests {
     fn an_unknown_file_is_named_by_how_it_begins() {
         assert_eq!(detect(b""), Err(Unknown::Empty));
         let error = detect(b"\x1b[31mPK\x03\x04 something").unwrap_err().to_string();
-        assert!(error.contains("drawloom") && !error.contains('\u{1b}'), "{error}");
+        assert!(error.contains("not a Drawloom export") && !error.contains('\u{1b}'), "{error}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub struct ImportPlan {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportRefusal {
     /// The tree in the file does not stand.
-    #[error("line {line} of the file: {why}; nothing was imported (`--copy` takes what stands)")]
+    #[error("line {line} of the file: {why}; nothing was imported (`--copy` imports what is complete)")]
     Broken {
         /// The line; 0 for the whole file.
         line: u64,

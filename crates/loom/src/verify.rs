@@ -228,10 +228,10 @@ impl Pass<'_> {
                 None => self.wrong(Some(*id), seq, "the node is missing"),
                 Some(row) => {
                     if row.node.id != *id || row.node.tree != self.tree.id {
-                        self.wrong(Some(*id), seq, "another node stands in its place");
+                        self.wrong(Some(*id), seq, "another node is in its place");
                     }
                     if row.seq != record.seq || u64::from(row.place) != place as u64 {
-                        self.wrong(Some(*id), seq, "the node stands at another place of the log");
+                        self.wrong(Some(*id), seq, "the node is at another place of the history");
                     }
                     if row.node.chain_hash != *chain {
                         self.wrong(Some(*id), seq, "the log names another chain hash");
@@ -264,7 +264,7 @@ impl Pass<'_> {
                 (true, _) => {}
                 (false, false) => self.wrong(id, None, "the counts do not fit the content"),
                 (false, true) => {
-                    let why = "its clusters were counted by other tables: `drawloom store check --repair` counts anew";
+                    let why = "its clusters were counted with other tables: `drawloom store check --repair` recomputes them";
                     self.lacks(id, None, why, Gap::Tables);
                 }
             }
@@ -309,7 +309,7 @@ impl Pass<'_> {
             return Ok(());
         };
         if position.id != node.position || position.tree != self.tree.id {
-            self.wrong(id, None, "another position stands in the place of its own");
+            self.wrong(id, None, "another position is in its place");
         }
         if position.role != node.role {
             self.wrong(id, None, "its role is not that of its position");

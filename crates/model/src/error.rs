@@ -29,7 +29,7 @@ pub enum ModelError {
         /// The head of the response, if that came.
         response: Option<Box<RawResponse>>,
     },
-    #[error("the answer stood still for {} s", .after.as_secs_f64())]
+    #[error("the answer paused for {} s", .after.as_secs_f64())]
     IdleTimeout {
         /// How long it was waited.
         after: Duration,
@@ -120,7 +120,7 @@ impl ModelError {
             Self::Connect { refused: true, .. } => "start the server, or correct its base URL",
             Self::Connect { .. } => "check the base URL and the network",
             Self::FirstByteTimeout { .. } => "try again; a slow model may need a longer first-byte timeout",
-            Self::IdleTimeout { .. } | Self::Cut { .. } => "what arrived is kept; generate again",
+            Self::IdleTimeout { .. } | Self::Cut { .. } => "ask again to retry",
             Self::Garbage { .. } => "check that the base URL is that of the provider's API",
             Self::Server { failure, .. } => match failure.kind {
                 FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
@@ -130,7 +130,7 @@ impl ModelError {
                 FailureKind::NotFound => "check the model's name and the base URL",
                 FailureKind::Rejected => "read the server's message; the request is kept in its manifest",
             },
-            Self::Cancelled { .. } => "what arrived is kept",
+            Self::Cancelled { .. } => "ask again to retry",
             Self::Spool { .. } => "free some space, or check that the home is writable",
             Self::Encode(error) => error.hint(),
             Self::ScriptExhausted { .. } => "add lines to the script, or set \"loop\": true in its last line",

@@ -142,7 +142,7 @@ impl Prices {
         self.cost(&new).max(self.cost(&written))
     }
 
-    /// Input and output for people, as `$1.25 in, $10.00 out a million tokens`.
+    /// Input and output for people, as `$1.25 in, $10.00 out per million tokens`.
     pub fn in_words(&self) -> String {
         if *self == Self::FREE {
             return "free".to_owned();
@@ -152,7 +152,7 @@ impl Prices {
         let shown = |rate: u64| {
             if rate.is_multiple_of(10_000) { dollars(rate) } else { format!("${}", rate as f64 / 1e6) }
         };
-        format!("{} in, {} out a million tokens", shown(self.base.input), shown(self.base.output))
+        format!("{} in, {} out per million tokens", shown(self.base.input), shown(self.base.output))
     }
 }
 
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn prices_are_words() {
-        assert_eq!(SONNET.in_words(), "$3.00 in, $15.00 out a million tokens");
+        assert_eq!(SONNET.in_words(), "$3.00 in, $15.00 out per million tokens");
         assert_eq!(Prices::FREE.in_words(), "free");
         let tiny = Prices::flat(Rates { input: 37_500, ..Rates::FREE });
-        assert_eq!(tiny.in_words(), "$0.0375 in, $0.00 out a million tokens");
+        assert_eq!(tiny.in_words(), "$0.0375 in, $0.00 out per million tokens");
     }
 
     proptest! {

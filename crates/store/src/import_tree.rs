@@ -116,10 +116,10 @@ impl ImportedTree {
         let mut short_ids = BTreeSet::new();
         for row in &self.nodes {
             if named.next() != Some((row.seq, row.place, row.node.id, row.node.chain_hash)) {
-                return malformed(format!("node {} stands in another place than the log says", row.node.id));
+                return malformed(format!("node {} is in another place than the history says", row.node.id));
             }
             if !short_ids.insert(&row.short_id) {
-                return malformed(format!("the short id {} stands for two nodes", row.short_id));
+                return malformed(format!("the short id {} names two nodes", row.short_id));
             }
         }
         if let Some((_, _, node, _)) = named.next() {

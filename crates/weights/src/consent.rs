@@ -28,7 +28,7 @@ impl Consent {
             Self::Pull => "asked for by `model pull`",
             Self::AutoPull => "model.auto_pull = true",
             Self::Answered { .. } => "the answer was yes",
-            Self::Missing => "nobody asked",
+            Self::Missing => "there was no consent",
         }
     }
 

@@ -63,7 +63,7 @@ pub enum DiscoveryStop {
     #[error("it belongs to Drawloom's home")]
     InsideHome,
     /// The folder above a git work tree.
-    #[error("it lies above a git work tree")]
+    #[error("it is above a git work tree")]
     AboveGit,
     /// Another file system begins here.
     #[error("it is a mount point")]

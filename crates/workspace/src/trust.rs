@@ -93,7 +93,7 @@ pub enum UntrustedReason {
     #[error("you said not to load it")]
     Distrusted,
     /// A folder of this path was trusted, and this is another one.
-    #[error("another folder stands where the trusted one was")]
+    #[error("another folder is where the trusted one was")]
     Replaced,
     /// This folder was trusted at another path.
     #[error("the trusted folder was moved here")]

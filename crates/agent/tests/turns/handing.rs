@@ -169,7 +169,7 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
                     break question;
                 }
             };
-            assert!(question.text.contains("the day's budget"), "{}", question.text);
+            assert!(question.text.contains("the limit of a day is"), "{}", question.text);
             let answer = other.runtime.answer_question(&WHO, question.id, decision, (None, None)).await;
             answer.unwrap();
             if decision == Decision::Approved {

@@ -73,7 +73,7 @@ impl App {
         check_output(path, self.runtime.home.root()).map_err(|error| match error.problem {
             FileProblem::InHome => CommandError::refused(
                 "in_home",
-                format!("{} would lie in the home", text::terminal::one_line(&path.to_string_lossy())),
+                format!("{} would be in the home", text::terminal::one_line(&path.to_string_lossy())),
                 "name a file outside the home, or in its folder workspace",
             ),
             problem => CommandError::file("cannot write", path, &problem.into()),
@@ -107,7 +107,7 @@ impl App {
             "too_large",
             2,
             format!("{name} is longer than {}", size(limit)),
-            "split it and take it in piece by piece, or raise limits.paste",
+            "split it and add it piece by piece, or raise limits.paste",
         ))
     }
 

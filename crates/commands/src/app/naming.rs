@@ -1,6 +1,7 @@
 //! Trees and nodes by the names people give them.
 
 use loom::{NodeId, PositionId, TreeId, ViewName};
+use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages};
 
 use super::App;
 use crate::args::{NodeArg, TreeArg};
@@ -21,12 +22,32 @@ impl App {
     /// # Errors
     /// Not found, or ambiguous with the candidates.
     pub async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
-        self.runtime.store.resolve(&asker.principal, name).await.map_err(|error| match error {
-            store::StoreError::NotFound(_) => {
-                CommandError::not_found("tree", name, "`drawloom tree list` shows the trees")
+        match self.runtime.store.resolve(&asker.principal, name).await {
+            Ok(tree) => Ok(tree),
+            Err(store::StoreError::NotFound(_)) => {
+                let hint = match self.nearest_title(asker, name).await? {
+                    Some(title) => format!("did you mean {title:?}? `drawloom tree list` shows the trees"),
+                    None => "`drawloom tree list` shows the trees".to_owned(),
+                };
+                Err(CommandError::not_found("tree", name, hint))
             }
-            other => other.into(),
-        })
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The title that someone may have meant: the same in other letters, else one with a typing error or two.
+    async fn nearest_title(&self, asker: &Asker, name: &str) -> Result<Option<String>, CommandError> {
+        let wanted = name.to_lowercase();
+        let trees = {
+            let store = &self.runtime.store;
+            let page = |after| store.trees(&asker.principal, TreeFilter::Current, after, LIST_PAGE);
+            all_pages(TreeEntry::place, page).await?
+        };
+        let near = trees.into_iter().filter(|tree| !tree.title.is_empty()).filter_map(|tree| {
+            let errors = strsim::damerau_levenshtein(&tree.title.to_lowercase(), &wanted);
+            (errors <= wanted.chars().count() / 4).then_some((errors, tree.title))
+        });
+        Ok(near.min().map(|(_, title)| title))
     }
 
     /// The node an argument names.

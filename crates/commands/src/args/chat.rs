@@ -10,7 +10,7 @@ use super::think::Think;
 /// `chat`.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct ChatArgs {
-    /// Say this, print the answer and end. `-` reads standard input.
+    /// Send this message, print the answer and exit. `-` reads standard input.
     #[arg(short, long, value_name = "TEXT")]
     #[serde(default)]
     pub message: Option<String>,
@@ -18,19 +18,19 @@ pub struct ChatArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub session: SessionArg,
-    /// Begin the session anew; what was said before stays in its earlier tree.
+    /// Start a new conversation in the session. The earlier one is kept as a tree.
     #[arg(long)]
     #[serde(default)]
     pub new: bool,
-    /// A conversation that is forgotten when it is closed.
+    /// Forget the conversation when it is closed.
     #[arg(long, conflicts_with_all = ["session", "new"])]
     #[serde(default)]
     pub temp: bool,
-    /// Send a file along: a text, a picture or a sound. May be given several times.
+    /// Attach a file: a text, a picture or a sound. Can be repeated.
     #[arg(long = "file", value_name = "FILE")]
     #[serde(default)]
     pub files: Vec<PathBuf>,
-    /// How the model is asked: one of the presets in the configuration.
+    /// Use this preset of the configuration.
     #[arg(long, value_name = "PRESET")]
     #[serde(default)]
     pub preset: Option<String>,
@@ -43,7 +43,7 @@ pub struct ChatArgs {
 /// Which session.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct SessionArg {
-    /// The session of this workspace, SESSION:FORK for a fork [default: main].
+    /// A session of this workspace, or SESSION:FORK [default: main].
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub session: Option<String>,
@@ -55,32 +55,32 @@ pub struct SessionArg {
 pub enum SessionsCommand {
     /// List the sessions of this workspace.
     List {
-        /// Archived ones too.
+        /// Include archived sessions.
         #[arg(long)]
         #[serde(default)]
         archived: bool,
-        /// Of every workspace.
+        /// List the sessions of every workspace.
         #[arg(long)]
         #[serde(default)]
         all: bool,
     },
-    /// Show a session: its trees, and how full it is.
+    /// Show a session: its trees, and how full its window is.
     Show {
-        /// Its name.
+        /// Name of the session.
         name: String,
     },
     /// Give a session another name.
     Rename {
-        /// Its name.
+        /// Name of the session.
         name: String,
-        /// The new one.
+        /// The new name.
         to: String,
     },
-    /// Put a session away; its name is free again.
+    /// Archive a session. Its name can be used again.
     Archive {
-        /// Its name.
+        /// Name of the session.
         name: String,
-        /// Take it out of the archive.
+        /// Restore the session from the archive.
         #[arg(long)]
         #[serde(default)]
         undo: bool,

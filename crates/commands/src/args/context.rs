@@ -1,38 +1,38 @@
 //! Arguments of the `context` commands.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use super::ViewArg;
 
-/// See what was sent to a model, compare it, send it again.
+/// Show, compare and resend what was sent to a model.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum ContextCommand {
-    /// What was sent for a node, or what would be sent next.
+    /// Show what was sent for a node, or what would be sent next.
     Show(ShowContext),
-    /// What differs between two requests.
+    /// Show what differs between two requests.
     Diff(Diff),
-    /// Read the bytes of a request back, and send them again as a new sibling; to another model, encoded anew.
+    /// Send a stored request again, with --model to another model. The answer is a new sibling.
     Replay(Replay),
 }
 
 /// `context show`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[command(group(ArgGroup::new("request").required(true).args(["node", "next"])))]
 pub struct ShowContext {
-    /// The node: its id, or TREE:SHORT. The id of a request that made none is taken, too.
-    #[arg(required_unless_present = "next")]
+    /// The node: its id, or TREE:SHORT. The id of a request that made no node works, too.
     #[serde(default)]
     pub node: Option<String>,
-    /// What would be sent next: for this tree, else for the session.
-    #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "", conflicts_with = "node")]
+    /// Show what would be sent next: for TREE, or else for the session.
+    #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "")]
     #[serde(default)]
     pub next: Option<String>,
-    /// The session that `--next` is about where it names no tree [default: main].
+    /// With --next and no TREE: the session [default: main].
     #[arg(long, value_name = "NAME", requires = "next")]
     #[serde(default)]
     pub session: Option<String>,
-    /// As if this were said next; `-` reads standard input. Nothing is said and nothing is written.
+    /// With --next: assume that this is the next message. Nothing is sent or written. `-` reads standard input.
     #[arg(short, long, value_name = "TEXT", requires = "next")]
     #[serde(default)]
     pub message: Option<String>,
@@ -40,11 +40,11 @@ pub struct ShowContext {
     #[command(flatten)]
     #[serde(flatten)]
     pub view: ViewArg,
-    /// The text of each segment, too.
+    /// Show the text of each segment.
     #[arg(long)]
     #[serde(default)]
     pub text: bool,
-    /// Bars for each kind of segment instead of a line for each segment.
+    /// Show a bar for each kind of segment, instead of a line for each segment.
     #[arg(long, conflicts_with = "text")]
     #[serde(default)]
     pub map: bool,
@@ -53,9 +53,9 @@ pub struct ShowContext {
 /// `context diff`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Diff {
-    /// One node.
+    /// The first node: its id, or TREE:SHORT.
     pub a: String,
-    /// Another.
+    /// The second node.
     pub b: String,
 }
 
@@ -64,11 +64,11 @@ pub struct Diff {
 pub struct Replay {
     /// The node: its id, or TREE:SHORT.
     pub node: String,
-    /// Only read the bytes back and compare their hash; with --model only encode them anew.
+    /// Send nothing: read the bytes back and compare their hash, or encode them for --model.
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
-    /// Send many tokens without asking.
+    /// Send more than 50,000 tokens without asking.
     #[arg(long)]
     #[serde(default)]
     pub yes: bool,

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// `cost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args, Serialize, Deserialize)]
 pub struct Cost {
-    /// Since when; days and months are those of UTC.
+    /// The period. Days and months are in UTC.
     #[arg(default_value = "month")]
     #[serde(default)]
     pub period: Period,
-    /// What the rows are about.
+    /// What each row adds up.
     #[arg(long, default_value = "model")]
     #[serde(default)]
     pub by: CostGrouping,
@@ -33,17 +33,17 @@ pub enum Period {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostGrouping {
-    /// The model that was asked.
+    /// Each model.
     #[default]
     Model,
-    /// What it was asked for.
+    /// Each purpose of a request.
     Purpose,
-    /// The conversation, or the document.
+    /// Each conversation or document.
     Session,
 }
 
 impl Cost {
-    /// What stands behind `/cost`: `[today|month|all] [by model|purpose|session]`.
+    /// Arguments of `/cost`: `[today|month|all] [by model|purpose|session]`.
     pub(crate) fn parse(words: &str) -> Option<Self> {
         let mut cost = Self::default();
         let mut words = words.split_whitespace();

@@ -2,23 +2,23 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 /// `import`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct ImportArgs {
-    /// The file.
+    /// The file to import.
     pub path: PathBuf,
-    /// Its format; found by its content without it.
+    /// Format of the file [default: found from its content].
     #[arg(long = "as", alias = "format", value_name = "FORMAT")]
     #[serde(default)]
     pub format: Option<String>,
-    /// Only say what would come in.
+    /// Only show what would be imported.
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
-    /// As a copy with new ids, even if the tree is known here.
+    /// Import as a copy with new ids, even if this home has the tree.
     #[arg(long)]
     #[serde(default)]
     pub copy: bool,
@@ -27,13 +27,13 @@ pub struct ImportArgs {
 /// `search`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Search {
-    /// Words, "phrases", beginnings*.
+    /// Words, "phrases" and beginnings*.
     pub query: String,
-    /// Only this tree.
+    /// Search only this tree.
     #[arg(long, value_name = "TREE")]
     #[serde(default)]
     pub tree: Option<String>,
-    /// Hits at most.
+    /// How many hits to show at most.
     #[arg(long, default_value_t = 20)]
     #[serde(default = "hits")]
     pub limit: usize,
@@ -45,20 +45,20 @@ const fn hits() -> usize {
 
 /// `forget`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[command(group(ArgGroup::new("what").required(true).args(["node", "text"])))]
 pub struct ForgetArgs {
     /// The node: its id, or TREE:SHORT.
-    #[arg(required_unless_present = "text")]
     #[serde(default)]
     pub node: Option<String>,
-    /// Every occurrence of this text, in every tree.
-    #[arg(long, conflicts_with = "node")]
+    /// Remove every occurrence of this text, in every tree.
+    #[arg(long)]
     #[serde(default)]
     pub text: Option<String>,
-    /// Only show what would be removed.
+    /// Only list what would be removed.
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
-    /// Do not ask. Give it twice: `--yes --yes`.
+    /// Do not ask. Both questions need one: `--yes --yes`.
     #[arg(long, action = clap::ArgAction::Count)]
     #[serde(default)]
     pub yes: u8,
@@ -71,11 +71,11 @@ pub struct BackupArgs {
     #[arg(short, long, value_name = "FILE")]
     #[serde(default)]
     pub output: Option<PathBuf>,
-    /// Again each time this has passed, as `1d`: needs a program that keeps running.
+    /// Repeat at this interval. Refused so far: let cron or a systemd timer call `drawloom backup`.
     #[arg(long, value_name = "TIME")]
     #[serde(default)]
     pub every: Option<String>,
-    /// Of repeated backups, how many are kept.
+    /// How many repeated backups to keep. Refused so far, as --every.
     #[arg(long, value_name = "N", requires = "every")]
     #[serde(default)]
     pub keep: Option<u32>,
@@ -84,7 +84,7 @@ pub struct BackupArgs {
 /// `restore`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Restore {
-    /// A backup.
+    /// The backup.
     pub file: PathBuf,
     /// The new home: an empty or missing folder [default: the home, if it is empty].
     #[arg(long, value_name = "DIR")]
@@ -92,13 +92,13 @@ pub struct Restore {
     pub to: Option<PathBuf>,
 }
 
-/// Look after the store.
+/// Check and repair the store.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreCommand {
-    /// Test the integrity of the store.
+    /// Check that the store is complete and undamaged.
     Check {
-        /// Count anew what was counted by other Unicode tables, first.
+        /// First recompute what was counted with other Unicode tables.
         #[arg(long)]
         #[serde(default)]
         repair: bool,
@@ -109,35 +109,35 @@ pub enum StoreCommand {
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigCommand {
-    /// The value of a key, and where it comes from.
+    /// Show the value of a key and where it comes from.
     Get {
-        /// The key, as `model.default`.
+        /// The key, such as `model.default`.
         key: String,
     },
-    /// Set a key. Comments and order of the file stay.
+    /// Set a key. Comments and order of the file are kept.
     Set {
         /// The key.
         key: String,
-        /// Its value, as TOML or plain text.
+        /// The value, as TOML or plain text. `-` reads it from standard input.
         value: String,
     },
     /// Find unknown keys and wrong values.
     Check,
-    /// The whole configuration. Secrets are shown as present or not.
+    /// Show the configuration. Of a secret it shows only whether it is set.
     Show {
-        /// Every key with its default and meaning.
+        /// Show every key with its default and meaning.
         #[arg(long)]
         #[serde(default)]
         defaults: bool,
     },
-    /// Where files lie, and which workspace was chosen and why.
+    /// Show where files are, and which workspace was chosen and why.
     Path,
 }
 
 /// `doctor`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Doctor {
-    /// Only what takes no time.
+    /// Only the quick checks. No connection is opened.
     #[arg(long)]
     #[serde(default)]
     pub quick: bool,
@@ -163,10 +163,10 @@ const fn million() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchArg {
-    /// Everything there is to measure.
+    /// Everything below.
     All,
     /// The tree and its store.
     Loom,
-    /// Saying something to a model that answers at once.
+    /// A message to a model that answers at once.
     Turn,
 }

@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ModelCommand {
-    /// List the models that are known, with where they run.
+    /// List the models that are known and where they run.
     List {
-        /// Look for servers on this machine, too.
+        /// Include models of servers on this machine and of local servers in the configuration.
         #[arg(long)]
         #[serde(default)]
         detect: bool,
-        /// Every model of the catalogue, too.
+        /// Include every model of the catalogue.
         #[arg(long)]
         #[serde(default)]
         all: bool,
     },
-    /// Fetch the weights of an embedded model.
+    /// Download the weights of an embedded model.
     Pull {
-        /// Its name, as smollm2.
+        /// Name of the model, such as smollm2.
         name: String,
     },
-    /// Make a model the one that is used when none is named.
+    /// Set the default model.
     Use {
         /// PROVIDER/NAME, a name of the catalogue, http://HOST:PORT/NAME, script:FILE or an embedded model.
         name: String,
     },
     /// Ask a model one small question, and measure the answer.
     Test {
-        /// The model [default: the one that is used when none is named].
+        /// The model [default: the default model].
         name: Option<String>,
     },
 }

@@ -2,41 +2,41 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::think::Think;
-use super::{NodeArg, TreeArg, ViewArg};
+use super::{NodeArg, TreeArg, ViewArg, WholeTreeArg};
 
 /// Work with trees: documents and conversations.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum TreeCommand {
-    /// Make a new tree, perhaps with a first text.
+    /// Make a new tree.
     New(New),
-    /// List trees, the one changed last first.
+    /// List trees, the newest change first.
     List(List),
-    /// Show the nodes of the active path, from the tip upwards; with --all every node.
+    /// Show the nodes of the active path, first to last, or with --all every node.
     Show(ShowArgs),
-    /// Print the text a view shows, drafts included.
+    /// Print the text of a view, drafts included.
     Text(TextArgs),
-    /// Commit a text after the tip.
+    /// Commit a text at the end of the path.
     Append(Append),
     /// Set the working buffer, or a pending edit of a node.
     Draft(DraftArgs),
-    /// Change the text of a node; what hangs below it stays.
+    /// Change the text of a node, as a version or as a branch.
     Edit(Edit),
-    /// Branch inside a passage: keep the text before a place and go on from there.
+    /// Branch inside a passage: keep the text before a place and continue from there.
     Branch(Branch),
     /// Ask a model to continue.
     Generate(Generate),
-    /// Ask again at the place a node was made: more siblings of it.
+    /// Ask a model for more siblings of a node.
     Regenerate(Regenerate),
-    /// Go to a sibling, and on to where you were below it.
+    /// Switch to a sibling branch, where you last left it.
     Switch(NodeArg),
-    /// Show this version of its passage.
+    /// Choose which version of a passage is shown.
     Select(NodeArg),
-    /// Accept what stands above as the basis of a passage, so that it no longer counts as drifted.
+    /// Mark a passage as reviewed after text above it changed.
     Keep(KeepArgs),
     /// Hide a passage, or with --version one version of it.
     Prune(Flag),
@@ -44,45 +44,45 @@ pub enum TreeCommand {
     Restore(Flag),
     /// Leave a passage out of rendering and context.
     Exclude(Flag),
-    /// Take an excluded passage in again.
+    /// Include an excluded passage again.
     Include(Flag),
     /// Set a bookmark on a passage.
-    Bookmark(Mark),
+    Bookmark(Bookmark),
     /// Tag a passage.
     Tag(Mark),
-    /// Hang a remark on a passage. It is never sent.
-    Annotate(Mark),
-    /// Write the tree's head, which is sent first.
-    Head(Pin),
-    /// Write the tree's note, which is sent some paragraphs before the end.
-    Note(Pin),
-    /// Move the start of the window forward.
+    /// Add a remark to a passage. Remarks are never sent to a model.
+    Annotate(Annotate),
+    /// Set the tree's head: a text that is sent first.
+    Head(HeadArgs),
+    /// Set the tree's note: a text that is sent some paragraphs before the end.
+    Note(NoteArgs),
+    /// Move the start of the context window forward.
     Compact(Compact),
-    /// Take the newest thing back.
+    /// Undo the last operation of a view.
     Undo(StepArgs),
-    /// Do it again.
+    /// Redo the last operation that was undone.
     Redo(StepArgs),
     /// List the operations of a tree, newest first.
     Log(LogArgs),
-    /// Work with the views of a tree.
+    /// List, make and delete views of a tree.
     View(View),
     /// Compare the paths to two nodes.
     Compare(Compare),
-    /// Check that what is stored is complete and agrees with itself.
+    /// Check a tree, or an exported file, against its hashes.
     Verify(Verify),
     /// Sign the head of a tree with this home's key.
-    Seal(TreeArg),
+    Seal(WholeTreeArg),
     /// Trust the authors of an imported tree.
-    Trust(TreeArg),
+    Trust(WholeTreeArg),
     /// Archive a tree. Nothing is removed.
-    Delete(TreeArg),
-    /// Take a tree out of the archive.
-    Undelete(TreeArg),
-    /// Remove a whole tree for good. Asked twice; cannot be undone.
+    Delete(WholeTreeArg),
+    /// Restore a tree from the archive.
+    Undelete(WholeTreeArg),
+    /// Remove a whole tree for good. It asks twice and cannot be undone.
     Purge(Purge),
-    /// Write a tree to a file. Says what it contains first.
+    /// Write a tree to a file or to standard output.
     Export(Export),
-    /// Take in a file of trees.
+    /// Import trees from an exported file.
     Import(super::maintenance::ImportArgs),
     /// Search the text of nodes.
     Search(super::maintenance::Search),
@@ -94,7 +94,7 @@ pub enum TreeCommand {
 pub enum ModeArg {
     /// A document: continuous text.
     Buffer,
-    /// The same.
+    /// The same as buffer.
     Document,
     /// A conversation: turns with roles.
     Dialogue,
@@ -106,15 +106,15 @@ pub struct New {
     /// A document (buffer) or a conversation (dialogue).
     #[arg(long, value_enum, default_value = "buffer")]
     pub mode: ModeArg,
-    /// Its title.
+    /// Title of the tree.
     #[arg(long)]
     #[serde(default)]
     pub title: Option<String>,
-    /// Its first text.
+    /// Text to begin with.
     #[arg(long, conflicts_with = "file")]
     #[serde(default)]
     pub text: Option<String>,
-    /// A file with its first text; `-` reads standard input.
+    /// File with the text to begin with. `-` reads standard input.
     #[arg(long)]
     #[serde(default)]
     pub file: Option<PathBuf>,
@@ -123,7 +123,7 @@ pub struct New {
 /// `tree list`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct List {
-    /// Archived trees instead.
+    /// List the archived trees instead.
     #[arg(long)]
     #[serde(default)]
     pub archived: bool,
@@ -136,19 +136,19 @@ pub struct ShowArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Every node in the order it was made, not only the active path.
+    /// Show every node in the order it was made, not only the active path.
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
-    /// Only nodes at most this deep; the genesis has depth 0.
+    /// Show only nodes down to this depth. The genesis has depth 0.
     #[arg(long)]
     #[serde(default)]
     pub depth: Option<u32>,
-    /// Where to begin: on the path upwards from this node; with --all behind it. `next` of the page before.
+    /// End the page at this node, or with --all start after it: `next` of the page before.
     #[arg(long)]
     #[serde(default)]
     pub from: Option<String>,
-    /// Rows a page.
+    /// Rows of a page.
     #[arg(long, default_value_t = 200)]
     #[serde(default = "page")]
     pub limit: usize,
@@ -165,7 +165,7 @@ pub struct TextArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Find out who wrote which part: in colours, and as the spans of --json.
+    /// Show who wrote which part: in colours, and as the spans of --json.
     #[arg(long)]
     #[serde(default)]
     pub authors: bool,
@@ -173,7 +173,7 @@ pub struct TextArgs {
     #[arg(long)]
     #[serde(default)]
     pub spans: bool,
-    /// Without pending edits and the working buffer.
+    /// Leave out pending edits and the working buffer.
     #[arg(long)]
     #[serde(default)]
     pub committed: bool,
@@ -186,7 +186,7 @@ pub struct Append {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The text; `-` reads standard input.
+    /// The text. `-` reads standard input.
     pub text: String,
 }
 
@@ -197,9 +197,9 @@ pub struct DraftArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The whole text of the draft; `-` reads standard input.
+    /// The whole text of the draft. `-` reads standard input.
     pub text: String,
-    /// The node to edit; without it the working buffer after the last node.
+    /// The node to edit [default: the working buffer after the last node].
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub at: Option<String>,
@@ -213,9 +213,9 @@ pub struct DraftArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditAsArg {
-    /// A version at the same place: everything below stays.
+    /// A version at the same place. Everything below it stays.
     Version,
-    /// A new sibling: what was below stays on the old one.
+    /// A new sibling. What was below stays with the old one.
     Branch,
 }
 
@@ -226,10 +226,10 @@ pub struct Edit {
     #[command(flatten)]
     #[serde(flatten)]
     pub node: NodeArg,
-    /// The new text; `-` reads standard input.
+    /// The new text. `-` reads standard input.
     #[arg(long)]
     pub text: String,
-    /// A version (default in documents) or a branch (default in conversations).
+    /// What the edit makes [default: a version in documents, a branch in conversations].
     #[arg(long = "as", value_enum)]
     #[serde(default)]
     pub edit_as: Option<EditAsArg>,
@@ -242,11 +242,10 @@ pub struct Branch {
     #[command(flatten)]
     #[serde(flatten)]
     pub node: NodeArg,
-    /// The place in its text, in characters as people count them (grapheme clusters).
+    /// The place in its text, in characters (grapheme clusters).
     #[arg(long, value_name = "OFFSET")]
     pub at: u64,
-    /// Go on with the alternative token of this rank at that place (0 is the likeliest), out of the stored
-    /// probabilities.
+    /// Continue with the alternative token of this rank, from the stored probabilities. 0 is the likeliest.
     #[arg(long, value_name = "RANK")]
     #[serde(default)]
     pub token: Option<u32>,
@@ -255,66 +254,82 @@ pub struct Branch {
 /// How a model is asked.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct Sampling {
-    /// How many siblings.
-    #[arg(short = 'n', long = "count", value_name = "N")]
+    /// How many siblings to ask for.
+    #[arg(short = 'n', long = "count", value_name = "N", allow_negative_numbers = true, value_parser = whole::<1, 64>)]
     #[serde(default)]
     pub n: Option<u32>,
-    /// A preset of the configuration.
+    /// Use this preset of the configuration.
     #[arg(long)]
     #[serde(default)]
     pub preset: Option<String>,
-    /// Agents of the configuration; each adds its share.
+    /// Ask this agent of the configuration. Can be repeated.
     #[arg(long = "agent", value_name = "AGENT")]
     #[serde(default)]
     pub agents: Vec<String>,
-    /// Sampling temperature.
-    #[arg(long)]
+    /// Sampling temperature, from 0 to 5.
+    #[arg(long, allow_negative_numbers = true, value_parser = number::<0, 5>)]
     #[serde(default)]
     pub temperature: Option<f64>,
-    /// Nucleus sampling.
-    #[arg(long)]
+    /// Nucleus sampling, from 0 to 1.
+    #[arg(long, allow_negative_numbers = true, value_parser = number::<0, 1>)]
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Least probability, relative to the likeliest token.
-    #[arg(long)]
+    /// Least probability relative to the likeliest token, from 0 to 1.
+    #[arg(long, allow_negative_numbers = true, value_parser = number::<0, 1>)]
     #[serde(default)]
     pub min_p: Option<f64>,
-    /// Texts to stop at; also `sentence` and `paragraph`.
+    /// Stop at this text, at `sentence` or at `paragraph`. Can be repeated.
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub stop: Vec<String>,
-    /// Seed of the sampling: of the first sibling; each further one gets the next number.
-    #[arg(long)]
+    /// Seed of the first sibling. Each further sibling gets the next number.
+    #[arg(long, allow_negative_numbers = true)]
     #[serde(default)]
     pub seed: Option<i64>,
-    /// Tokens an answer may have.
-    #[arg(long, value_name = "TOKENS")]
+    /// Length limit of an answer, in tokens.
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, value_parser = whole::<1, { u32::MAX }>)]
     #[serde(default)]
     pub max_tokens: Option<u32>,
     /// How much the model thinks before it answers.
     #[arg(long, value_name = "off|low|high", hide_possible_values = true)]
     #[serde(default)]
     pub think: Option<Think>,
-    /// Keep the probabilities of this many alternatives a token.
-    #[arg(long, value_name = "K")]
+    /// Keep the probabilities of this many alternatives of each token, from 0 to 20.
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = logprobs)]
     #[serde(default)]
     pub logprobs: Option<u8>,
-    /// Nodes sent before the newest text.
+    /// Send this node before the newest text. Can be repeated.
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub context: Vec<String>,
-    /// Nodes sent first, as instructions.
+    /// Send this node first, as instructions. Can be repeated.
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub instruction: Vec<String>,
-    /// Say what would be sent and what it would cost; send nothing.
+    /// Send nothing: show what would be sent and what it would cost.
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
-    /// Do not ask before many tokens are sent.
+    /// Send more than 50,000 tokens without asking.
     #[arg(long)]
     #[serde(default)]
     pub yes: bool,
+}
+
+/// A number within the range a preset may have (docs/configuration.md).
+fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, String> {
+    let fits = |number: &f64| (LEAST as f64..=MOST as f64).contains(number);
+    text.parse().ok().filter(fits).ok_or_else(|| format!("takes a number from {LEAST} to {MOST}"))
+}
+
+fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, String> {
+    let range = if MOST == u32::MAX { format!("from {LEAST}") } else { format!("from {LEAST} to {MOST}") };
+    let fits = |number: &u32| (LEAST..=MOST).contains(number);
+    text.parse().ok().filter(fits).ok_or_else(|| format!("takes a whole number {range}"))
+}
+
+fn logprobs(text: &str) -> Result<u8, String> {
+    whole::<0, 20>(text).map(|number| number as u8)
 }
 
 /// `tree generate`.
@@ -324,7 +339,7 @@ pub struct Generate {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Continue at this node instead of the tip.
+    /// Continue from this node instead of the end of the path.
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub from: Option<String>,
@@ -354,7 +369,7 @@ pub struct KeepArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub node: NodeArg,
-    /// There and everything below.
+    /// Mark this passage and all below it.
     #[arg(long)]
     #[serde(default)]
     pub below: bool,
@@ -373,34 +388,72 @@ pub struct Flag {
     pub version: bool,
 }
 
-/// `tree bookmark`, `tag`, `annotate`.
+/// `tree bookmark`.
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[command(group(ArgGroup::new("what").required(true).args(["text", "remove"])))]
+pub struct Bookmark {
+    /// The node.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub node: NodeArg,
+    /// Title of the bookmark.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Remove the bookmark.
+    #[arg(long)]
+    #[serde(default)]
+    pub remove: bool,
+}
+
+/// `tree tag`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Mark {
     /// The node.
     #[command(flatten)]
     #[serde(flatten)]
     pub node: NodeArg,
-    /// Title, tag or remark.
-    #[arg(required_unless_present = "remove", default_value = "")]
-    #[serde(default)]
+    /// The tag.
     pub text: String,
-    /// Take the bookmark or tag away.
+    /// Remove the tag.
     #[arg(long)]
     #[serde(default)]
     pub remove: bool,
 }
 
-/// `tree head`, `note`.
+/// `tree annotate`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Pin {
+pub struct Annotate {
+    /// The node.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub node: NodeArg,
+    /// The remark. `-` reads standard input.
+    pub text: String,
+}
+
+/// `tree head`.
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+pub struct HeadArgs {
     /// The tree.
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The text; an empty one takes it away.
+    /// The text. An empty text removes the head.
     #[arg(long)]
     pub text: String,
-    /// Note only: how many paragraphs before the end it stands [default: 3].
+}
+
+/// `tree note`.
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+pub struct NoteArgs {
+    /// The tree.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tree: TreeArg,
+    /// The text. An empty text removes the note.
+    #[arg(long)]
+    pub text: String,
+    /// How many paragraphs before the end the note is sent [default: 3].
     #[arg(long)]
     #[serde(default)]
     pub depth: Option<u64>,
@@ -413,11 +466,11 @@ pub struct Compact {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The node the window starts at; without it, half of what is sent now leaves.
+    /// The node the window starts at [default: half of what is sent now leaves].
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub to: Option<String>,
-    /// Only say what would leave.
+    /// Only show what would leave.
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
@@ -439,11 +492,11 @@ pub struct LogArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Operations a page.
+    /// Operations of a page.
     #[arg(long, default_value_t = 100)]
     #[serde(default = "operations")]
     pub limit: usize,
-    /// Only operations before this number: `next` of the page before.
+    /// Show only operations before this number: `next` of the page before.
     #[arg(long, value_name = "SEQ")]
     #[serde(default)]
     pub before: Option<u64>,
@@ -470,18 +523,18 @@ pub enum ViewAction {
         /// The tree.
         tree: String,
     },
-    /// Make a view out of another, with what it shows.
+    /// Make a view that shows what another view shows.
     New {
         /// The tree.
         tree: String,
         /// The new view's name.
         name: String,
-        /// The view it starts from.
+        /// The view to copy.
         #[command(flatten)]
         #[serde(flatten)]
         view: ViewArg,
     },
-    /// Remove a view. What it showed stays in the tree.
+    /// Delete a view. What it showed stays in the tree.
     Delete {
         /// The tree.
         tree: String,
@@ -497,24 +550,24 @@ pub struct Compare {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// One node.
+    /// The first node.
     pub a: String,
-    /// Another.
+    /// The second node.
     pub b: String,
 }
 
 /// `tree verify`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[command(group(ArgGroup::new("what").required(true).args(["tree", "file"])))]
 pub struct Verify {
     /// The tree: its id, short id or exact title.
-    #[arg(required_unless_present = "file")]
     #[serde(default)]
     pub tree: Option<String>,
-    /// An exported file instead.
-    #[arg(long, conflicts_with = "tree")]
+    /// Check an exported file instead.
+    #[arg(long)]
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// Only findings about this node.
+    /// Show only findings about this node.
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub node: Option<String>,
@@ -525,11 +578,11 @@ pub struct Verify {
 pub struct Purge {
     /// The tree.
     pub tree: String,
-    /// Only show what would be removed.
+    /// Only list what would be removed.
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
-    /// Do not ask. Give it twice: `--yes --yes`.
+    /// Do not ask. Both questions need one: `--yes --yes`.
     #[arg(long, action = clap::ArgAction::Count)]
     #[serde(default)]
     pub yes: u8,
@@ -539,15 +592,15 @@ pub struct Purge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FormatArg {
-    /// The own format: everything, JSON Lines.
+    /// Drawloom's own format (JSON Lines): everything.
     Jsonl,
     /// The text of the path.
     Text,
     /// The path as Markdown.
     Markdown,
-    /// One page with authors marked.
+    /// One web page with authors marked.
     Html,
-    /// Markdown Annotations: text with ranges by author.
+    /// Markdown Annotations: the text with ranges by author.
     Annotations,
     /// Chat fine-tuning JSON Lines.
     Training,
@@ -563,15 +616,15 @@ pub struct Export {
     /// The format.
     #[arg(long, value_enum, default_value = "jsonl")]
     pub format: FormatArg,
-    /// For others: content, authors and structure only.
+    /// For other people: only content, authors and structure.
     #[arg(long, conflicts_with = "with_context")]
     #[serde(default)]
     pub share: bool,
-    /// The bodies of requests too.
+    /// Include the bodies of requests: text and files that were sent to models.
     #[arg(long)]
     #[serde(default)]
     pub with_context: bool,
-    /// The file to write; standard output without it.
+    /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     #[serde(default)]
     pub output: Option<PathBuf>,

@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum WorkspaceCommand {
-    /// List the workspaces you were asked about, and this one, with what each would load.
+    /// List this workspace and those you decided about, with what each would load.
     List,
-    /// Load what a workspace brings, as it is now: instructions, skills, memory.
+    /// Trust a workspace: load its instructions, skills and memory, as they are now.
     Trust(FolderArg),
-    /// Load nothing of a workspace.
+    /// Load nothing from a workspace.
     Untrust(FolderArg),
 }
 
 /// A folder.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct FolderArg {
-    /// The workspace [default: the one you are in].
+    /// The workspace [default: this one].
     #[arg(value_name = "DIR")]
     #[serde(default)]
     pub folder: Option<PathBuf>,

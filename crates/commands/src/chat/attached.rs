@@ -102,7 +102,7 @@ impl Attached {
         }
         let (model, name) = (info.full_name(), one_line(&medium.name));
         let hint = if says {
-            format!("the dialect it is asked in has no place for {what}: name another model with --model")
+            format!("its API has no form for {what}: name another model with --model")
         } else {
             format!(
                 "name a model that takes them with --model; if this one does, set models.\"{model}\".{key} = true in \
@@ -112,7 +112,7 @@ impl Attached {
         Err(CommandError::new(
             "not_taken",
             2,
-            format!("{} takes no {what}: {name} was not sent, nothing was said", one_line(&model)),
+            format!("{} takes no {what}: {name} and your message were not sent", one_line(&model)),
             hint,
         ))
     }
@@ -130,7 +130,10 @@ impl Conversation {
     pub(crate) async fn attach(&mut self, app: &App, path: Option<&Path>) -> Result<(), CommandError> {
         let Some(path) = path else {
             let count = std::mem::take(&mut self.attached).len();
-            app.frontend.note(&format!("files taken back: {count}"));
+            app.frontend.note(&match count {
+                0 => "no file was waiting".to_owned(),
+                count => format!("files removed: {count}"),
+            });
             return Ok(());
         };
         // A pipe or standard input would be waited for while nothing else is heard.
@@ -140,7 +143,7 @@ impl Conversation {
         }
         let text = loom::content::plain_text(&file.text.content);
         let first = text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
-        app.frontend.note(&format!("{} goes along with the next thing you say", one_line(&first)));
+        app.frontend.note(&format!("{} will be sent with your next message", one_line(&first)));
         // A path with a known secret is not written down: the file goes along in this conversation alone.
         let waits_as = std::path::absolute(path).ok();
         let waits_as =
@@ -163,7 +166,7 @@ fn sound(name: &str, bytes: Vec<u8>) -> Result<Bytes, CommandError> {
     Err(CommandError::new(
         "too_large",
         2,
-        format!("{} is longer than a sound that is sent may be ({limit})", one_line(name)),
+        format!("{} is longer than a sound may be ({limit})", one_line(name)),
         "cut it, or save it as MP3",
     ))
 }
@@ -179,8 +182,10 @@ fn refused(name: &str, why: &PictureError, limit: u64) -> CommandError {
         PictureError::NoPicture => CommandError::new(
             "unknown_format",
             2,
-            format!("{name} is called a picture or a sound, and its first bytes are of none that is sent"),
-            "convert it to PNG, JPEG, GIF, WebP, WAV or MP3; a text goes along under a name that says so",
+            format!(
+                "{name} has the ending of a picture or a sound, but its first bytes are of no kind that can be sent"
+            ),
+            "convert it to PNG, JPEG, GIF, WebP, WAV or MP3, or rename it if it is a text",
         ),
         PictureError::TooLarge { .. } => CommandError::new(
             "too_large",
@@ -192,7 +197,7 @@ fn refused(name: &str, why: &PictureError, limit: u64) -> CommandError {
             "damaged_picture",
             2,
             format!("{name} was not sent: {}", one_line(&why.to_string())),
-            "open it in an image program and save it anew",
+            "open it in an image program and save it again",
         ),
     }
 }

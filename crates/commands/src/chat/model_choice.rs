@@ -59,7 +59,7 @@ impl Conversation {
                 let model = app.model(default).await?;
                 let (kept, info) = (text::terminal::one_line(kept), model.info().full_name());
                 app.frontend.note(&format!(
-                    "{kept}, the model of this session, cannot be had: {}; {} is asked instead",
+                    "{kept}, the model of this session, is not available: {}; {} is asked instead",
                     error.message,
                     text::terminal::one_line(&info)
                 ));

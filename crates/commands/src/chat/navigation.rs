@@ -43,7 +43,7 @@ impl Conversation {
         let (name, view) = place(app, to)?;
         let chosen = Chosen { name, ..self.chosen.clone() };
         let session = app.runtime.session(&asker.principal, &chosen).await?;
-        let hint = "/sessions lists them; /new NAME begins one";
+        let hint = "/sessions lists them; /new NAME starts one";
         let missing = || CommandError::not_found("session", to, hint);
         let tree = session.and_then(|session| session.tree()).ok_or_else(missing)?;
         let forks = app.read(asker, tree, forks_of).await?;
@@ -94,7 +94,7 @@ impl Conversation {
         name: Option<&str>,
     ) -> Result<SessionMoved, CommandError> {
         let entered = self.entered(app, asker).await?.ok_or_else(|| {
-            CommandError::usage("there is nothing to fork yet", "say something first, or /new begins anew")
+            CommandError::usage("there is nothing to fork yet", "send a message first, or use /new")
         })?;
         let forks = app.read(asker, entered.tree, forks_of).await?;
         let name = match name {
@@ -146,8 +146,8 @@ impl Conversation {
     /// A temporary conversation is one session, and nothing of it outlives it.
     fn keeps_a_name(&self) -> Result<(), CommandError> {
         if self.is_temporary() {
-            let hint = "end it with /quit, and begin another one";
-            return Err(CommandError::usage("a temporary conversation goes on nowhere else", hint));
+            let hint = "end it with /quit, and start another one";
+            return Err(CommandError::usage("a temporary conversation has no other session", hint));
         }
         Ok(())
     }

@@ -301,7 +301,7 @@ impl Conversation {
             }),
             (Some(answer), Some(mut error)) => {
                 error.message =
-                    format!("{}: what was received is kept as node {}", error.message, answer.short_id);
+                    format!("{}: the part received is kept as {}", error.message, answer.short_id);
                 Err(error)
             }
             (None, Some(error)) => Err(error),

@@ -58,7 +58,7 @@ impl Conversation {
         match Attached::read(app, path, Accept::Regular) {
             Ok(file) => {
                 app.frontend
-                    .note(&format!("{name} waits from before, and goes along with the next thing you say"));
+                    .note(&format!("{name} was attached before and will be sent with your next message"));
                 self.attached.push(Attached { waits_as: Some(path.to_owned()), ..file });
             }
             Err(error) => {

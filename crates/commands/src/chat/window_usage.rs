@@ -60,13 +60,13 @@ impl WindowUsage {
             WrapDecision::Ask | WrapDecision::Do => {
                 let fresh = percent(self.load.fresh as f64 / self.load.window.max(1) as f64);
                 Some(format!(
-                    "{full} of the window is in use; a new session would begin at {fresh}: /new or `chat --new` begins one, \
-                     and what was said stays in its earlier tree"
+                    "{full} of the window is in use; a new conversation would begin at {fresh}: /new or `chat --new` starts \
+                     one, and this one is kept as a tree"
                 ))
             }
             WrapDecision::No if zone == Zone::Red => Some(format!("{full} of the window is in use")),
             WrapDecision::No => {
-                Some(format!("{full} of the window is in use: bring what is under way to an end (/zone)"))
+                Some(format!("{full} of the window is in use: finish what you are doing (/zone shows more)"))
             }
         }
     }
@@ -99,8 +99,7 @@ impl Conversation {
     /// # Errors
     /// When no model was asked yet.
     pub(crate) async fn window_usage(&self, app: &App, asker: &Asker) -> Result<ZoneShown, CommandError> {
-        let missing =
-            || CommandError::not_found("request", "of this session", "say something first: then it is known");
+        let missing = || CommandError::not_found("request", "in this session", "send a message first");
         let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
         let view = entered.view;
         let fill = app.read(asker, entered.tree, move |rows| WindowUsage::read(rows, &view)).await?;

@@ -25,7 +25,7 @@ pub(super) async fn next(
 ) -> Result<CommandOutcome, CommandError> {
     let said = args.message.as_deref().map(|text| app.text(text)).transpose()?;
     if said.as_deref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
+        return Err(CommandError::usage("the message is empty", "give a text"));
     }
     let prepared = if tree.is_empty() {
         let session = SessionArg { session: args.session.clone() };
@@ -80,7 +80,7 @@ pub(crate) async fn unsaid(
 ) -> Result<Passage, CommandError> {
     if app.runtime.store.tree(&asker.principal, tree).await?.mode == Mode::Buffer {
         return Err(CommandError::usage(
-            "a document is continued, and nothing is said to it",
+            "a document takes no message: its text is continued",
             "leave out -m: drafts are part of what is shown; `drawloom tree draft` sets one",
         ));
     }

@@ -117,7 +117,7 @@ async fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, Co
         return Ok(found);
     }
     let what = format!("that request went to {full}, which is not known here");
-    Err(CommandError::usage(what, "name the model it is to go to with --model"))
+    Err(CommandError::usage(what, "name a model with --model"))
 }
 
 /// Lets an old request go where it went. It leaves this machine, or goes to another provider, only if the owner has
@@ -135,7 +135,7 @@ fn admit(app: &App, manifest: &Manifest, to: &ModelInfo) -> Result<(), CommandEr
         ModelPlace::Remote => format!("went to {}/{}", from.provider, from.name),
     };
     let what = format!("that request {went}, and {} is at {host} ({})", to.full_name(), to.provider);
-    if app.frontend.confirm(&format!("{what}: send it there?")) {
+    if app.frontend.confirm(&format!("{what}. Send it there?")) {
         return Ok(());
     }
     Err(CommandError::refused(
@@ -154,11 +154,11 @@ fn confirm(app: &App, args: &Replay, info: &ModelInfo, tokens: u64) -> Result<()
         return Ok(());
     }
     let price = info.prices.map_or_else(
-        || "at a price that is not known".to_owned(),
+        || "at an unknown price".to_owned(),
         |prices| format!("about {} without its answer", prices.estimate(tokens, 0)),
     );
     let what = format!("a request of about {tokens} tokens, {price}, to {}", info.full_name());
-    if app.frontend.confirm(&format!("{what}: go on?")) {
+    if app.frontend.confirm(&format!("{what}. Send it?")) {
         return Ok(());
     }
     let message = format!("nothing was sent: {what}");
@@ -205,7 +205,7 @@ fn told(before: &Manifest, now: &PreparedRequest, to: &ModelInfo) -> String {
         _ => String::new(),
     };
     format!(
-        "that request went to {}/{}: for {} it is encoded anew from its segments, about {} tokens{short}{place}",
+        "that request went to {}/{}; for {} it is built again from its segments, about {} tokens{short}{place}",
         before.model.provider,
         before.model.name,
         to.full_name(),

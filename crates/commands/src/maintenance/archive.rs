@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -80,42 +80,70 @@ pub(super) fn write(out: File, contents: &Contents, files: &[(String, PathBuf)])
 pub(super) enum ArchiveError {
     #[error("it could not be read or written: {0}")]
     Io(#[from] io::Error),
-    #[error("it is not a backup of Drawloom: {0}")]
-    Foreign(String),
-    #[error("it was made by a newer program (format {0}): update this one")]
+    #[error("it is not a Drawloom backup")]
+    Foreign,
+    #[error("it is damaged or cut")]
+    Cut,
+    #[error("it was made by a newer Drawloom (format {0}); update this one")]
     Newer(u32),
-    #[error("{0} in it does not fit its hash: the backup is damaged")]
+    #[error("the backup is damaged: {0} in it does not fit its hash")]
     Damaged(String),
-    #[error("something follows its end: the backup is damaged")]
+    #[error("the backup is damaged: something follows its end")]
     Trailing,
+}
+
+type Decoder = zstd::Decoder<'static, io::BufReader<File>>;
+
+fn decoder(file: File) -> Result<Decoder, ArchiveError> {
+    let decoder = zstd::Decoder::new(file).map_err(|_| ArchiveError::Foreign)?;
+    Ok(decoder.single_frame())
+}
+
+/// An archive that ends too early or makes no sense; what the system refuses stays its error.
+fn cut(error: io::Error) -> ArchiveError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::Other => ArchiveError::Cut,
+        _ => ArchiveError::Io(error),
+    }
+}
+
+/// Refuses a file that is no backup, before anything is made for it. Reads its beginning, and goes back there.
+pub(super) fn check(file: &mut File) -> Result<(), ArchiveError> {
+    let mut tar = tar::Archive::new(decoder(file.try_clone()?)?);
+    manifest(&mut tar.entries().map_err(cut)?)?;
+    file.rewind()?;
+    Ok(())
+}
+
+/// The manifest, which is the first file.
+fn manifest(entries: &mut tar::Entries<'_, Decoder>) -> Result<Contents, ArchiveError> {
+    let mut first = match entries.next() {
+        None => return Err(ArchiveError::Foreign),
+        // What was cut ends too early; what is no archive makes no sense from its first byte on.
+        Some(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(ArchiveError::Cut),
+        Some(first) => first.map_err(|_| ArchiveError::Foreign)?,
+    };
+    if first.path().map_err(cut)?.as_ref() != Path::new(MANIFEST) {
+        return Err(ArchiveError::Foreign);
+    }
+    let mut manifest = String::new();
+    first.by_ref().take(64 * 1024 * 1024).read_to_string(&mut manifest).map_err(cut)?;
+    let contents: Contents = serde_json::from_str(&manifest).map_err(|_| ArchiveError::Foreign)?;
+    if contents.format != "drawloom-backup" {
+        return Err(ArchiveError::Foreign);
+    }
+    if contents.version > VERSION { Err(ArchiveError::Newer(contents.version)) } else { Ok(contents) }
 }
 
 /// Unpacks an archive into a folder that is empty, and compares every file with its hash.
 pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
-    let foreign = |why: &str| ArchiveError::Foreign(why.to_owned());
-    let mut tar = tar::Archive::new(
-        zstd::Decoder::new(file).map_err(|_| foreign("it is not compressed as one"))?.single_frame(),
-    );
-    let mut entries = tar.entries().map_err(|_| foreign("it is no archive"))?;
-    let mut first =
-        entries.next().ok_or_else(|| foreign("it is empty"))?.map_err(|_| foreign("it is no archive"))?;
-    if first.path()?.as_ref() != Path::new(MANIFEST) {
-        return Err(foreign("its manifest is not its first file"));
-    }
-    let mut manifest = String::new();
-    first.by_ref().take(64 * 1024 * 1024).read_to_string(&mut manifest)?;
-    let contents: Contents =
-        serde_json::from_str(&manifest).map_err(|_| foreign("its manifest cannot be read"))?;
-    if contents.format != "drawloom-backup" {
-        return Err(foreign("its manifest is another program's"));
-    }
-    if contents.version > VERSION {
-        return Err(ArchiveError::Newer(contents.version));
-    }
+    let mut tar = tar::Archive::new(decoder(file)?);
+    let mut entries = tar.entries().map_err(cut)?;
+    let contents = manifest(&mut entries)?;
     let mut left = contents.files.clone();
     for entry in entries {
-        let mut entry = entry?;
-        let name = entry.path()?.to_string_lossy().into_owned();
+        let mut entry = entry.map_err(cut)?;
+        let name = entry.path().map_err(cut)?.to_string_lossy().into_owned();
         // What a backup holds, and nothing that would be obeyed or believed: no keys, no locks.
         let ours = name == "loom.db" || name == "config.toml" || name.starts_with("blobs/");
         let plain = ours && Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
@@ -129,7 +157,7 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
             std::fs::create_dir_all(parent)?;
         }
         let mut out = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-        io::copy(&mut entry, &mut out)?;
+        io::copy(&mut entry, &mut out).map_err(cut)?;
         out.sync_all()?;
         if digest(&path)? != expected {
             return Err(ArchiveError::Damaged(name));
@@ -144,9 +172,9 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
 }
 
 /// Refuses bytes behind the last file but the zeros a tar ends with, and bytes behind the compressed archive.
-fn refuse_trailing(mut archive: zstd::Decoder<'_, io::BufReader<File>>) -> Result<(), ArchiveError> {
+fn refuse_trailing(mut archive: Decoder) -> Result<(), ArchiveError> {
     let mut rest = Vec::new();
-    archive.by_ref().take(PADDING + 1).read_to_end(&mut rest)?;
+    archive.by_ref().take(PADDING + 1).read_to_end(&mut rest).map_err(cut)?;
     let padding = rest.len() as u64 <= PADDING && rest.iter().all(|byte| *byte == 0);
     if padding && archive.finish().read(&mut [0])? == 0 { Ok(()) } else { Err(ArchiveError::Trailing) }
 }

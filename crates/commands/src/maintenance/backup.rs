@@ -27,12 +27,12 @@ pub(crate) async fn backup(
         return Err(CommandError::new(
             "needs_service",
             2,
-            "a backup that repeats needs a program that keeps running, which this version does not have",
+            "a repeated backup needs a program that keeps running, and this version has none",
             "let cron or a systemd timer call `drawloom backup -o FILE`",
         ));
     }
     let now = app.now();
-    let target = args.output.unwrap_or_else(|| PathBuf::from(format!("drawloom-{}.backup", now.0)));
+    let target = args.output.unwrap_or_else(|| PathBuf::from(format!("drawloom-{}.backup", date(now.0))));
     app.check_output(&target)?;
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
@@ -93,9 +93,15 @@ pub(crate) async fn backup(
     let file = std::path::absolute(&target).unwrap_or(target);
     let remembered = remember(app.runtime.home.root(), BackupMade::new(now.0, file, made.bytes, made.seq));
     if let Err(error) = remembered {
-        app.frontend.note(&format!("the backup is good, but the home could not note it: {error}"));
+        app.frontend.note(&format!("the backup is complete, but the home could not note it: {error}"));
     }
     Ok(CommandOutcome::BackedUp(made))
+}
+
+/// A moment as part of a file's name, by UTC.
+fn date(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms)
+        .map_or_else(|_| ms.to_string(), |at| at.strftime("%Y-%m-%d-%H%M%S").to_string())
 }
 
 /// The plain files below a folder, by their names in the home.

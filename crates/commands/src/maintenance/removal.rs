@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use agent::RemovalOutcome;
-use store::{Forget, ForgottenPlace, QuotedAs};
+use loom::content::plain_text;
+use loom::{NodeId, TreeId};
+use store::{Forget, ForgottenPlace, QuotedAs, SHORTEST_TEXT};
 
 use super::leftovers;
-use crate::app::App;
+use crate::app::{App, NamedNode};
 use crate::args::maintenance::ForgetArgs;
 use crate::args::tree::Purge;
 use crate::error::CommandError;
@@ -16,14 +18,16 @@ use crate::rights::Asker;
 
 /// What no home can reach.
 const UNREACHABLE: [&str; 4] = [
-    "backups and exports made before",
+    "earlier backups and exports",
     "git repositories and other programs' copies",
-    "what model providers were sent",
+    "what was sent to model providers",
     "snapshots of the file system",
 ];
 
-/// Nodes of a kind that are named before it is asked.
-const NAMED: usize = 8;
+/// Nodes of a kind that are listed by name.
+const LISTED: usize = 100;
+/// Characters of a listed node's text.
+const FIRST_WORDS: usize = 48;
 
 /// `forget`.
 pub(crate) async fn forget(
@@ -33,11 +37,11 @@ pub(crate) async fn forget(
 ) -> Result<CommandOutcome, CommandError> {
     let what = match (&args.text, &args.node) {
         (Some(text), _) if text.trim().is_empty() => {
-            return Err(CommandError::usage("an empty text is everywhere", "name the text to be forgotten"));
+            return Err(CommandError::usage("the text is empty", "name the text to forget"));
         }
         (Some(text), _) => Forget::Text(text.clone()),
         (None, node) => {
-            let named = app.node_anywhere(asker, None, node.as_deref().unwrap_or_default()).await?;
+            let named = node_to_forget(app, asker, node.as_deref().unwrap_or_default()).await?;
             Forget::Node { tree: named.tree, node: named.node }
         }
     };
@@ -49,10 +53,18 @@ pub(crate) async fn forget(
         };
         return Err(CommandError::not_found("place", "with that text", hint));
     }
-    if args.dry_run {
-        return Ok(CommandOutcome::Removed(removed(app, &places, true)));
+    if let Forget::Node { tree, node } = what {
+        tell_short(app, asker, tree, node).await?;
     }
-    asked_twice(app, args.yes, &places, "forget")?;
+    let preview = listed(app, asker, removed(app, &places, true), &places).await?;
+    if args.dry_run {
+        return Ok(CommandOutcome::Removed(preview));
+    }
+    for place in &preview.removed {
+        app.frontend.note(&format!("forget: {} × {}", place.count, place.place));
+        place.listed.iter().for_each(|line| app.frontend.note(&format!("  {line}")));
+    }
+    confirm(app, args.yes, "forget")?;
     let forgotten = app.runtime.forget(&asker.principal, &what).await?;
     Ok(finish(app, forgotten))
 }
@@ -61,11 +73,16 @@ pub(crate) async fn forget(
 pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<CommandOutcome, CommandError> {
     let tree = app.tree_named(asker, &args.tree).await?;
     let entry = app.runtime.store.tree(&asker.principal, tree).await?;
+    if entry.purged {
+        let message = format!("the tree {} is already purged", entry.short_id);
+        return Err(CommandError::new("not_found", 3, message, "`drawloom tree list` shows the trees"));
+    }
     if args.dry_run {
         let nodes = PlaceShown {
-            place: "nodes of the tree, and what cites them".to_owned(),
+            place: "nodes of the tree, and what quotes them".to_owned(),
             count: entry.nodes,
             nodes: Vec::new(),
+            listed: Vec::new(),
         };
         return Ok(CommandOutcome::Removed(Removed {
             removed: vec![nodes],
@@ -81,18 +98,69 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Comma
     Ok(finish(app, forgotten))
 }
 
-fn asked_twice(app: &App, yes: u8, places: &[ForgottenPlace], what: &str) -> Result<(), CommandError> {
-    for place in removed(app, places, true).removed {
-        let shown = place.nodes.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = if place.nodes.len() > NAMED { ", …" } else { "" };
-        let named = if shown.is_empty() { String::new() } else { format!(": {shown}{more}") };
-        app.frontend.note(&format!("{what}: {} × {}{named}", place.count, place.place));
+/// The node that is named. Of a tree the command for a whole tree is named.
+async fn node_to_forget(app: &App, asker: &Asker, name: &str) -> Result<NamedNode, CommandError> {
+    match app.node_anywhere(asker, None, name).await {
+        Err(mut error) if error.exit == 3 && app.tree_named(asker, name).await.is_ok() => {
+            error.hint = format!("this is a whole tree: `drawloom tree purge {name}`");
+            Err(error)
+        }
+        other => other,
     }
-    confirm(app, yes, what)
+}
+
+/// Says that places which quote a short text are not looked for.
+async fn tell_short(app: &App, asker: &Asker, tree: TreeId, node: NodeId) -> Result<(), CommandError> {
+    let row = app.read(asker, tree, move |rows| rows.node(node)).await?;
+    let bytes = row.map_or(0, |row| plain_text(&row.node.content).len());
+    if (1..SHORTEST_TEXT).contains(&bytes) {
+        app.frontend.note(&format!(
+            "the text is shorter than {SHORTEST_TEXT} bytes: other places that hold it were not looked for; \
+             `drawloom forget --text` finds them"
+        ));
+    }
+    Ok(())
+}
+
+/// The same, with a line for each node: `TREE:SHORT "first words…"`.
+async fn listed(
+    app: &App,
+    asker: &Asker,
+    mut found: Removed,
+    places: &[ForgottenPlace],
+) -> Result<Removed, CommandError> {
+    for kind in &mut found.removed {
+        let nodes = places.iter().filter_map(|place| match place {
+            ForgottenPlace::Node { tree, node } | ForgottenPlace::Quote { tree, node, .. } => {
+                (name(place) == kind.place).then_some((*tree, *node))
+            }
+            _ => None,
+        });
+        let mut by_tree: BTreeMap<TreeId, Vec<NodeId>> = BTreeMap::new();
+        nodes.take(LISTED).for_each(|(tree, node)| by_tree.entry(tree).or_default().push(node));
+        for (tree, nodes) in by_tree {
+            let short = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
+            let rows = app.read(asker, tree, move |rows| rows.nodes(&nodes)).await?;
+            kind.listed.extend(rows.into_iter().map(|row| {
+                format!("{short}:{} \"{}\"", row.short_id, first_words(&plain_text(&row.node.content)))
+            }));
+        }
+        let more = kind.nodes.len().saturating_sub(kind.listed.len());
+        if more > 0 {
+            kind.listed.push(format!("… and {more} more (--json lists their ids)"));
+        }
+    }
+    Ok(found)
+}
+
+fn first_words(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut: String = line.chars().take(FIRST_WORDS).collect();
+    if cut.len() == line.len() { line } else { cut + "…" }
 }
 
 fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
-    let questions = [format!("{what} this for good?"), format!("really {what}? This cannot be undone.")];
+    let questions = [format!("{what} this for good?"), format!("really {what}? This cannot be undone")];
     for question in questions.iter().skip(usize::from(yes)) {
         if !app.frontend.confirm(question) {
             return Err(CommandError::refused(
@@ -108,14 +176,15 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 /// Removes copies of the store that were left behind, and says what was done.
 fn finish(app: &App, done: RemovalOutcome) -> CommandOutcome {
     if let Err(error) = leftovers::sweep(&app.runtime.home) {
-        app.frontend.note(&format!("a copy of the store that was left behind could not be removed: {error}"));
+        app.frontend.note(&format!("an old copy of the store could not be removed: {error}"));
     }
     let mut outcome = removed(app, &done.places, false);
     if done.blobs > 0 {
         outcome.removed.push(PlaceShown {
-            place: "blob files".to_owned(),
+            place: "picture and sound files".to_owned(),
             count: done.blobs,
             nodes: Vec::new(),
+            listed: Vec::new(),
         });
     }
     for why in done.unfinished {
@@ -136,16 +205,21 @@ fn removed(app: &App, places: &[ForgottenPlace], dry_run: bool) -> Removed {
         }
     }
     let removed = found.into_iter();
-    let removed =
-        removed.map(|(place, (count, nodes))| PlaceShown { place: place.to_owned(), count, nodes }).collect();
+    let removed = removed.map(|(place, (count, nodes))| PlaceShown {
+        place: place.to_owned(),
+        count,
+        nodes,
+        listed: Vec::new(),
+    });
+    let removed = removed.collect();
     Removed { removed, unreachable: unreachable(app, places), dry_run }
 }
 
 const fn name(place: &ForgottenPlace) -> &'static str {
     match place {
         ForgottenPlace::Node { .. } => "nodes",
-        ForgottenPlace::Quote { how: QuotedAs::Version, .. } => "versions that were edited from it",
-        ForgottenPlace::Quote { how: QuotedAs::Branch, .. } => "branches with its beginning",
+        ForgottenPlace::Quote { how: QuotedAs::Version, .. } => "versions edited from it",
+        ForgottenPlace::Quote { how: QuotedAs::Branch, .. } => "branches that begin with its text",
         ForgottenPlace::Quote { how: QuotedAs::Copy, .. } => "nodes that hold its text",
         ForgottenPlace::Draft { .. } => "drafts",
         ForgottenPlace::Shown { .. } => "notices shown with nodes",
@@ -154,7 +228,7 @@ const fn name(place: &ForgottenPlace) -> &'static str {
         ForgottenPlace::Response { .. } => "responses",
         ForgottenPlace::Manifest { .. } => "manifests",
         ForgottenPlace::Body { .. } => "request bodies",
-        ForgottenPlace::Running { .. } => "answers under way, which are stopped and dropped",
+        ForgottenPlace::Running { .. } => "answers under way (they are stopped and dropped)",
         ForgottenPlace::Job { .. } => "jobs",
         ForgottenPlace::Question { .. } => "questions",
         ForgottenPlace::Session { .. } => "names and settings of sessions",
@@ -175,7 +249,7 @@ fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
     let names = names(places).map(|name| format!("the name of a view, author, model or workspace: {name}"));
     let copies = match leftovers::found(&app.runtime.home) {
         Ok(copies) => copies.iter().map(|copy| format!("a copy of the store: {}", copy.display())).collect(),
-        Err(error) => vec![format!("copies of the store in the home, which cannot be read: {error}")],
+        Err(error) => vec![format!("copies of the store in the home (the folder cannot be read: {error})")],
     };
     let server = app.runtime.store.beyond_reach().map(str::to_owned);
     names.chain(copies).chain(server).chain(UNREACHABLE.map(str::to_owned)).collect()

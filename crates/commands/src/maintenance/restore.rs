@@ -58,7 +58,9 @@ pub async fn restore(
         return Err(has_a_store(&to));
     }
     let file = FileArgument::open(&args.file, &into.guard, Accept::Regular, Duration::ZERO);
-    let file = file.map_err(|error| CommandError::file_argument(&error))?.into_file();
+    let mut file = file.map_err(|error| CommandError::file_argument(&error))?.into_file();
+    archive::check(&mut file).map_err(|error| unpacking(&args.file, &error))?;
+    let is_new = to.symlink_metadata().is_err();
     // Made like any home, so that the names that lead to it survive power loss.
     let home = Home::open(&to, into.options).map_err(|error| match error {
         HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),
@@ -73,9 +75,30 @@ pub async fn restore(
     if let Err(error) = std::fs::remove_dir_all(&stage) {
         talk.note(&format!("{} could not be removed: {error}", stage.display()));
     }
-    let restored = restored?;
+    let restored = match restored {
+        Ok(restored) => restored,
+        Err(error) => {
+            if is_new {
+                remove_home(&to);
+            }
+            return Err(error);
+        }
+    };
     talk.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
     Ok(CommandOutcome::Restored(restored))
+}
+
+/// Removes the folders of a home that was made for a backup which could not be restored. Whatever else came there
+/// meanwhile stays.
+fn remove_home(home: &Path) {
+    let lock = home.join(HomeDir::Locks.name()).join("copies.lock");
+    let folders = [HomeDir::Run, HomeDir::Locks].map(|dir| home.join(dir.name()));
+    let removed = std::fs::remove_file(lock).and_then(|()| {
+        folders.iter().try_for_each(std::fs::remove_dir).and_then(|()| std::fs::remove_dir(home))
+    });
+    if let Err(error) = removed {
+        tracing::debug!(%error, "the folder of a failed restore was not removed");
+    }
 }
 
 async fn staged(
@@ -123,7 +146,7 @@ fn publish(contents: &Contents, stage: &Path, home: &Path, talk: &dyn Frontend) 
             .map_err(|error| CommandError::file("cannot write", &home.join(name), &error))?;
         // A blob is named by its content, so the one that is there is the same.
         if there && name == CONFIG {
-            talk.note("the home has a config.toml already: it stays, and that of the backup was left out");
+            talk.note("the home has a config.toml already: it is kept, and that of the backup was left out");
         }
     }
     keep_folders(contents, home).map_err(|error| CommandError::file("cannot write", home, &error))?;
@@ -163,7 +186,11 @@ fn unpacking(file: &Path, error: &ArchiveError) -> CommandError {
     {
         return CommandError::file("cannot restore", file, error);
     }
-    let exit = if matches!(error, ArchiveError::Damaged(_) | ArchiveError::Trailing) { 6 } else { 2 };
+    let exit = if matches!(error, ArchiveError::Damaged(_) | ArchiveError::Trailing | ArchiveError::Cut) {
+        6
+    } else {
+        2
+    };
     let name = one_line(&file.to_string_lossy()).into_owned();
     CommandError::new("backup", exit, format!("{name} was not restored: {error}"), "use another backup")
 }

@@ -2,12 +2,26 @@
 
 use loom::{Millis, TreeId};
 use serde::Serialize;
-use store::QuestionId;
+use store::{Decision, QuestionId};
 
 /// `approvals list`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Approvals {
     pub approvals: Vec<Approval>,
+}
+
+/// `approve`, `deny`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Decided {
+    pub ok: bool,
+    #[serde(skip)]
+    pub decision: Decision,
+    /// The process that asked.
+    #[serde(skip)]
+    pub asker: String,
+    /// What it asked.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// A question that waits for an answer.
@@ -19,6 +33,8 @@ pub struct Approval {
     /// Name of its session; none where the work is of none.
     pub session: Option<String>,
     pub tree: TreeId,
+    /// Title of that tree; may be empty.
+    pub title: String,
     /// The process that asks.
     pub asker: String,
     pub text: String,

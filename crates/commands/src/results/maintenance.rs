@@ -1,7 +1,7 @@
 //! Results of everything about the home as a whole.
 
 use loom::{NodeId, TreeId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// `tree export`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -13,8 +13,13 @@ pub struct Exported {
     /// What it does not.
     pub left_out: Vec<String>,
     /// The export itself, when it goes to standard output.
-    #[serde(skip)]
+    #[serde(rename = "text", skip_serializing_if = "Option::is_none", serialize_with = "text")]
     pub body: Option<Vec<u8>>,
+}
+
+/// Bytes as text: every format of an export is UTF-8.
+fn text<S: Serializer>(body: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+    body.as_deref().map(String::from_utf8_lossy).serialize(serializer)
 }
 
 /// `import`.
@@ -96,6 +101,9 @@ pub struct PlaceShown {
     /// The nodes among them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+    /// Lines about the first of them, for people.
+    #[serde(skip)]
+    pub listed: Vec<String>,
 }
 
 /// `backup`.

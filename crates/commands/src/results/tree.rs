@@ -206,11 +206,14 @@ pub struct GeneratedNode {
     pub text: String,
     /// How it ended.
     pub finish: Finish,
+    /// Whether its text was shown while it came.
+    #[serde(skip)]
+    pub streamed: bool,
 }
 
 impl From<agent::CommittedNode> for GeneratedNode {
     fn from(made: agent::CommittedNode) -> Self {
-        Self { id: made.id, short_id: made.short_id, text: made.text, finish: made.finish }
+        Self { id: made.id, short_id: made.short_id, text: made.text, finish: made.finish, streamed: false }
     }
 }
 
@@ -264,6 +267,9 @@ pub struct Estimate {
 pub struct Moved {
     /// The view's tip.
     pub tip: PositionId,
+    /// Short id of the node shown there.
+    #[serde(skip)]
+    pub short_id: String,
 }
 
 /// `tree compact`.

@@ -30,10 +30,16 @@ pub(super) fn read(rest: &str) -> Result<SlashCommand, &'static str> {
     }
     if !rest.contains(['.', '/']) {
         return Err(
-            "the format is jsonl, text, markdown, html, annotations or training, and a file is named behind it",
+            "the format is jsonl, text, markdown, html, annotations or training, and the name of a file follows it",
         );
     }
-    Ok(SlashCommand::Export { format: None, file: Some(PathBuf::from(rest)) })
+    let file = PathBuf::from(rest);
+    if file.extension().is_some() && of_ending(&file).is_none() {
+        return Err(
+            "the endings .jsonl, .txt, .md and .html name a format; for another ending name the format first",
+        );
+    }
+    Ok(SlashCommand::Export { format: None, file: Some(file) })
 }
 
 /// Writes what a conversation shows.
@@ -63,6 +69,7 @@ fn of_ending(file: &Path) -> Option<FormatArg> {
     match file.extension()?.to_str()? {
         "jsonl" => Some(FormatArg::Jsonl),
         "txt" => Some(FormatArg::Text),
+        "md" | "markdown" => Some(FormatArg::Markdown),
         "html" | "htm" => Some(FormatArg::Html),
         _ => None,
     }
@@ -101,6 +108,8 @@ mod tests {
         assert_eq!(reads("talk.txt"), Some((None, file("talk.txt"))));
         assert_eq!(reads("./html"), Some((None, file("./html"))));
         assert_eq!(reads("pdf"), None);
+        assert_eq!(reads("talk.pdf"), None, "an ending that names no format");
+        assert_eq!(reads("html talk.pdf"), Some((Some(FormatArg::Html), file("talk.pdf"))));
         for format in FORMATS {
             assert!(reads(format).is_some_and(|(read, _)| read.is_some()), "{format}");
         }
@@ -111,6 +120,6 @@ mod tests {
     fn a_file_is_named_after_the_session_and_its_ending_says_the_format() {
         assert_eq!(named("main:alt", FormatArg::Markdown), Path::new("main-alt.md"));
         assert_eq!(of_ending(Path::new("a.html")), Some(FormatArg::Html));
-        assert_eq!(of_ending(Path::new("a.md")), None, "as nothing said: Markdown");
+        assert_eq!(of_ending(Path::new("a.md")), Some(FormatArg::Markdown));
     }
 }

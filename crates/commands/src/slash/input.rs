@@ -51,9 +51,6 @@ pub fn as_text(text: &str) -> String {
     if text.starts_with('/') { format!("/{text}") } else { text.to_owned() }
 }
 
-/// Typing errors a name may have to be taken for another.
-const MAX_ERRORS: usize = 3;
-
 /// The command nearest to a name: one that begins so, else the one with the fewest typing errors.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase();
@@ -61,8 +58,8 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let closest = || {
         let apart = TABLE.iter().map(|row| (strsim::damerau_levenshtein(row.name, &name), row));
         let (errors, row) = apart.min_by_key(|(errors, _)| *errors)?;
-        // Not everything of a name may be an error.
-        (errors <= MAX_ERRORS && errors < row.name.len()).then_some(row)
+        // At most every third letter is an error: with more the name is another word.
+        (errors * 3 <= row.name.len().max(name.len())).then_some(row)
     };
     begins.or_else(closest).map(|row| row.name)
 }
@@ -144,6 +141,7 @@ mod tests {
             ("/Quit", Some("quit")),
             ("/undo2", Some("undo")),
             ("/xyzzyxyzzy", None),
+            ("/nope", None),
             ("/", None),
             ("/ status", None),
         ] {

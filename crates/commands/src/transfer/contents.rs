@@ -44,7 +44,7 @@ impl ExportContents {
 
     /// The lines for the person.
     pub(super) fn lines(&self) -> Vec<String> {
-        let list = |names: &[String]| names.iter().map(|name| words(name)).collect::<Vec<_>>().join(", ");
+        let list = |names: &[String]| names.iter().map(|name| words(name)).collect::<Vec<_>>().join("; ");
         let mut lines = vec![
             format!("it contains: {}", list(&self.contains)),
             format!("it leaves out: {}", list(&self.left_out)),
@@ -80,16 +80,16 @@ fn words(name: &str) -> &str {
     match name {
         "content" => "all texts with all versions and authors, pruned ones too",
         "text" => "the text of the path",
-        "operations" => "what was done, when and by whom",
+        "operations" => "history",
         "blobs" => "pictures and sounds",
-        "tool_output" => "what tools answered",
+        "tool_output" => "tool output",
         "annotations" => "remarks, bookmarks, tags",
-        "generations" => "requests to models, and what was shown in them besides",
-        "manifests" => "what was sent to models, without bodies",
-        "responses" => "what models answered, as received",
-        "file_bodies" => "the bodies of requests",
+        "generations" => "list of requests and notices shown in them",
+        "manifests" => "requests",
+        "responses" => "responses",
+        "file_bodies" => "bodies of requests",
         "hashes" => "hashes and sizes of what is left out",
-        "trust" => "how far each text is believed",
+        "trust" => "trust of each text",
         other => other,
     }
 }

@@ -31,8 +31,8 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Com
     let (tree, view) = app.tree(asker, &args.tree).await?;
     if args.with_context && args.format != FormatArg::Jsonl {
         return Err(CommandError::usage(
-            "bodies of requests go into the own format only",
-            "leave out --format, or --with-context",
+            "--with-context belongs to the format jsonl",
+            "leave out --format or --with-context",
         ));
     }
     let work = Work {
@@ -93,6 +93,7 @@ impl Work {
                 return Err(ExportError::Secret { what: "the text".to_owned() });
             }
             out.write_all(&whole)?;
+            self.talk.note("no known secret is in it");
         } else {
             self.path(rows, out)?;
         }
@@ -113,7 +114,7 @@ impl Work {
         let written = interop::own::export(&source, options, out)?;
         if !written.too_large.is_empty() {
             let count = written.too_large.len();
-            self.talk.note(&format!("{count} bodies are too large for a line: only their hashes are in it"));
+            self.talk.note(&format!("{count} bodies are too large: only their hashes are in it"));
         }
         Ok(told)
     }

@@ -48,7 +48,7 @@ pub(super) fn read_file(
                 "unknown_format",
                 2,
                 format!("{}: {error}", shown(path)),
-                "only drawloom exports can be read so far",
+                "only Drawloom exports (JSON Lines) can be imported so far",
             )
         })?,
     };
@@ -70,7 +70,7 @@ pub(super) fn read_file(
             "too_large",
             2,
             format!("{} is larger than {} MiB", shown(path), MAX_FILE_BYTES / 1024 / 1024),
-            "restore a backup instead: it has no such bound",
+            "restore a backup instead: it has no such limit",
         ));
     }
     Ok(file)
@@ -82,14 +82,14 @@ fn own(input: &mut dyn BufRead, path: &Path) -> Result<ImportedFile, CommandErro
         ReadError::NotOurs => CommandError::new(
             "unknown_format",
             2,
-            format!("{} is no drawloom export: its first line is no header", shown(path)),
+            format!("{} is not a Drawloom export: its first line is no header", shown(path)),
             "check that it is the whole file",
         ),
         ReadError::Version(version) => CommandError::new(
             "too_new",
             2,
-            format!("{} is of version {version}, which this drawloom does not read", shown(path)),
-            "update drawloom",
+            format!("{} has version {version}, which this Drawloom cannot read", shown(path)),
+            "update Drawloom",
         ),
     })
 }

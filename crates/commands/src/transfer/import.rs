@@ -60,7 +60,7 @@ impl Importing<'_> {
         if nodes > 0 && !self.dry_run {
             let author = Provenance { file: self.file.digest }.author(&self.asker.author);
             self.app.frontend.note(&format!(
-                "its authors count as strangers, as {author}: `drawloom tree trust {tree}` trusts them"
+                "its authors are shown as {author} and are not trusted; `drawloom tree trust {tree}` trusts them"
             ));
         }
         Ok(CommandOutcome::Imported(maintenance::Imported {
@@ -172,7 +172,7 @@ impl Importing<'_> {
             self.app.runtime.ids.with(|entropy| plan_copy(&file, &self.asker.author.id, now, entropy))?;
         let copy = copy.map_err(refused)?;
         let tree = copy.tree;
-        self.app.frontend.note("it is a copy with new ids: what models wrote in it is unattested");
+        self.app.frontend.note("it is a copy with new ids: text of models in it is unattested");
         let adopted = adopted::copied(copy, self.note())?;
         Ok((tree, 1, self.take(adopted).await?))
     }
@@ -195,15 +195,15 @@ impl Importing<'_> {
     fn tell(&self, plan: &ImportPlan) {
         let talk = &self.app.frontend;
         if plan.skipped > 0 {
-            talk.note(&format!("{} texts of the file are here already", plan.skipped));
+            talk.note(&format!("{} texts of the file are already in this home", plan.skipped));
         }
         if plan.history > 0 {
-            talk.note(&format!("{} operations of the file stay in the file", plan.history));
+            talk.note(&format!("{} operations of the file were not imported", plan.history));
         }
         if let Some(odd) = plan.odd_times.first() {
             let count = plan.odd_times.len();
             talk.note(&format!(
-                "{count} texts have times before 2000 or in the future, node {} first; they are kept",
+                "{count} texts have times before 2000 or in the future (the first is node {}); they are kept",
                 odd.node
             ));
         }
@@ -249,7 +249,9 @@ fn refused(error: ImportRefusal) -> CommandError {
     match error {
         ImportRefusal::Broken { line: 0, why } => refusal(&why),
         ImportRefusal::Broken { line, why } => refusal(&format!("line {line}: {why}")),
-        ImportRefusal::Differs { what, id } => refusal(&format!("{what} {id} is another one in this home")),
+        ImportRefusal::Differs { what, id } => {
+            refusal(&format!("{what} {id} differs from the one in this home"))
+        }
         ImportRefusal::Copy(why) => CommandError::new(
             "refused",
             2,
@@ -265,6 +267,6 @@ fn refusal(why: &str) -> CommandError {
         "refused",
         2,
         format!("{}; nothing was imported", text::terminal::one_line(why)),
-        "use another file, or take what stands in it under new ids with --copy",
+        "use another file, or import what is complete as a copy with new ids: --copy",
     )
 }

@@ -7,7 +7,7 @@ use loom::{AuthorKind, Digest, NodeId, NodeRow, RowError, TreeReader, Trust};
 use store::Import;
 
 use crate::app::App;
-use crate::args::TreeArg;
+use crate::args::WholeTreeArg;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::TreeNamed;
@@ -18,8 +18,12 @@ const PAGE: usize = 256;
 
 /// Raises what people and models wrote in the imported part of a tree. What tools said stays `outside`, and so does
 /// what was made of it: a text is believed no further than what was sent for it, what it quotes or what it edits.
-pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<CommandOutcome, CommandError> {
-    let (tree, _) = app.tree(asker, &args).await?;
+pub(crate) async fn trust(
+    app: &App,
+    asker: &Asker,
+    args: WholeTreeArg,
+) -> Result<CommandOutcome, CommandError> {
+    let tree = app.tree_named(asker, &args.tree).await?;
     let imports = app.runtime.store.imports(&asker.principal, tree).await?;
     if imports.is_empty() {
         return Err(CommandError::refused(
@@ -31,7 +35,7 @@ pub(crate) async fn trust(app: &App, asker: &Asker, args: TreeArg) -> Result<Com
     let found = app.read(asker, tree, move |rows| raised(rows, &imports)).await?;
     if found.kept > 0 {
         app.frontend.note(&format!(
-            "{} texts stay outside: tools wrote them, or it is not known that nothing from outside was sent for them",
+            "{} texts keep the trust `outside`: tools wrote them, or text from outside may have been sent for them",
             found.kept
         ));
     }

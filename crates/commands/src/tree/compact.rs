@@ -66,8 +66,8 @@ fn beforehand(done: &Compacted) -> String {
     match (done.leaves, done.covered_by) {
         (0, _) => "nothing leaves the window".to_owned(),
         (_, "nothing") => format!(
-            "passages that leave the window: {}, {} characters; nothing remembers them but the tree, and undo brings \
-             them back",
+            "passages that leave the window: {}, {} characters; they stay in the tree and are no longer sent; undo \
+             brings them back",
             done.leaves, done.chars
         ),
         (_, by) => {

@@ -6,7 +6,7 @@ use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages};
 
 use super::{label, look};
 use crate::app::App;
-use crate::args::TreeArg;
+use crate::args::WholeTreeArg;
 use crate::args::tree::{List, ModeArg, New};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -76,10 +76,10 @@ pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<Command
 pub(super) async fn archive(
     app: &App,
     asker: &Asker,
-    arg: &TreeArg,
+    arg: &WholeTreeArg,
     archived: bool,
 ) -> Result<CommandOutcome, CommandError> {
-    let (tree, view) = app.tree(asker, arg).await?;
-    app.change(asker, tree, &view, Op::Archive(archived)).await?;
+    let tree = app.tree_named(asker, &arg.tree).await?;
+    app.change(asker, tree, &ViewName::default(), Op::Archive(archived)).await?;
     Ok(CommandOutcome::TreeNamed(TreeNamed { tree }))
 }

@@ -1,10 +1,11 @@
 //! What is said about passages without changing them: flags, marks, remarks; and the tree's head and note.
 
-use loom::{CellKey, KeepScope, Op, OpTarget, Refusal, RowError, resolve};
+use loom::{CellKey, KeepScope, Op, OpTarget, PositionId, Refusal, RowError, TreeId, ViewName, resolve};
 
 use super::{label, look};
 use crate::app::{App, NamedNode};
-use crate::args::tree::{Flag, KeepArgs, Mark, Pin};
+use crate::args::TreeArg;
+use crate::args::tree::{Annotate, Bookmark, Flag, HeadArgs, KeepArgs, Mark, NoteArgs};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::NodeDone;
@@ -28,15 +29,55 @@ pub(super) async fn flag(
     let named = app.node(asker, &args.node).await?;
     let target =
         if args.version { OpTarget::Version(named.node) } else { OpTarget::Position(named.position) };
-    marked(app, asker, named, op(target)).await
+    let op = op(target);
+    let (is_pruning, is_restoring) = (matches!(op, Op::Prune(_)), matches!(op, Op::Restore(_)));
+    let (tree, view, position) = (named.tree, named.view.clone(), named.position);
+    let before = if is_pruning { Some(tip(app, asker, tree, &view).await?) } else { None };
+    let done = marked(app, asker, named, op).await?;
+    if let Some((before, _)) = before {
+        let (now, short) = tip(app, asker, tree, &view).await?;
+        let moved = if now == before { String::new() } else { format!("; {view} now ends at {short}") };
+        app.frontend.note(&format!("hidden{moved}"));
+    }
+    if is_restoring {
+        let is_on_path = look(app, asker, tree, &view, move |rows, tip| {
+            Ok(position == tip || loom::path::is_ancestor(rows, position, tip)?)
+        });
+        let go = if is_on_path.await? {
+            String::new()
+        } else {
+            format!("; to go there: `drawloom tree switch {} {}`", args.node.tree.tree, args.node.node)
+        };
+        app.frontend.note(&format!("shown again{go}"));
+    }
+    Ok(done)
+}
+
+/// The end of the path of a view, with its short id.
+async fn tip(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: &ViewName,
+) -> Result<(PositionId, String), CommandError> {
+    let name = view.clone();
+    look(app, asker, tree, view, move |rows, tip| {
+        let shown = resolve::shown(rows, &name, tip)?;
+        Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?.short_id))
+    })
+    .await
 }
 
 /// Sets or removes the bookmark of a passage.
-pub(super) async fn bookmark(app: &App, asker: &Asker, args: Mark) -> Result<CommandOutcome, CommandError> {
+pub(super) async fn bookmark(
+    app: &App,
+    asker: &Asker,
+    args: Bookmark,
+) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
-    let title = match args.remove {
-        true => None,
-        false => Some(given(label(app, "bookmark", &args.text)?, "give the bookmark a title, or --remove")?),
+    let title = match args.text {
+        None => None,
+        Some(text) => Some(given(label(app, "bookmark", &text)?, "give the bookmark a title, or --remove")?),
     };
     let op = Op::Bookmark { position: named.position, title };
     marked(app, asker, named, op).await
@@ -51,11 +92,11 @@ pub(super) async fn tag(app: &App, asker: &Asker, args: Mark) -> Result<CommandO
 }
 
 /// Hangs a remark on a passage. The result names the remark.
-pub(super) async fn annotate(app: &App, asker: &Asker, args: Mark) -> Result<CommandOutcome, CommandError> {
-    if args.remove {
-        let hint = "`tree edit` changes a remark, `forget` removes it for good";
-        return Err(CommandError::usage("a remark cannot be taken away", hint));
-    }
+pub(super) async fn annotate(
+    app: &App,
+    asker: &Asker,
+    args: Annotate,
+) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
     let text = asker.text(app.text(&args.text)?, None);
     let op = Op::Annotate { position: named.position, text };
@@ -64,28 +105,25 @@ pub(super) async fn annotate(app: &App, asker: &Asker, args: Mark) -> Result<Com
     Ok(CommandOutcome::Node(NodeDone { node, short_id }))
 }
 
-pub(super) async fn head(app: &App, asker: &Asker, args: Pin) -> Result<CommandOutcome, CommandError> {
-    if args.depth.is_some() {
-        return Err(CommandError::usage("a head is always sent first", "--depth belongs to `tree note`"));
-    }
+pub(super) async fn head(app: &App, asker: &Asker, args: HeadArgs) -> Result<CommandOutcome, CommandError> {
     let text = asker.text(app.text(&args.text)?, None);
-    pinned(app, asker, &args, CellKey::Head, Op::PinHead(text)).await
+    pinned(app, asker, &args.tree, CellKey::Head, Op::PinHead(text)).await
 }
 
-pub(super) async fn note(app: &App, asker: &Asker, args: Pin) -> Result<CommandOutcome, CommandError> {
+pub(super) async fn note(app: &App, asker: &Asker, args: NoteArgs) -> Result<CommandOutcome, CommandError> {
     let text = asker.text(app.text(&args.text)?, None);
-    pinned(app, asker, &args, CellKey::Note, Op::PinNote { text, depth: args.depth }).await
+    pinned(app, asker, &args.tree, CellKey::Note, Op::PinNote { text, depth: args.depth }).await
 }
 
 /// Pins a text and names the version the view shows of it.
 async fn pinned(
     app: &App,
     asker: &Asker,
-    args: &Pin,
+    tree: &TreeArg,
     key: CellKey,
     op: Op,
 ) -> Result<CommandOutcome, CommandError> {
-    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let (tree, view) = app.tree(asker, tree).await?;
     app.change(asker, tree, &view, op).await?;
     let name = view.clone();
     let row = look(app, asker, tree, &view, move |rows, _| {

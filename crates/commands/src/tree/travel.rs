@@ -1,6 +1,6 @@
 //! Moving about: siblings and versions.
 
-use loom::Op;
+use loom::{Op, RowError, resolve};
 
 use super::look;
 use crate::app::{App, NamedNode};
@@ -26,6 +26,11 @@ pub(super) async fn select(app: &App, asker: &Asker, args: NodeArg) -> Result<Co
 
 async fn moved(app: &App, asker: &Asker, named: &NamedNode, op: Op) -> Result<CommandOutcome, CommandError> {
     app.change(asker, named.tree, &named.view, op).await?;
-    let tip = look(app, asker, named.tree, &named.view, |_, tip| Ok(tip)).await?;
-    Ok(CommandOutcome::Moved(Moved { tip }))
+    let view = named.view.clone();
+    let found = look(app, asker, named.tree, &named.view, move |rows, tip| {
+        let shown = resolve::shown(rows, &view, tip)?;
+        Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?.short_id))
+    });
+    let (tip, short_id) = found.await?;
+    Ok(CommandOutcome::Moved(Moved { tip, short_id }))
 }

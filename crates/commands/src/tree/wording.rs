@@ -16,7 +16,7 @@ pub(super) fn cell(rows: &dyn TreeReader, key: &CellKey) -> Result<String, RowEr
         CellKey::Archived => "whether the tree is archived".to_owned(),
         CellKey::Head => "the head".to_owned(),
         CellKey::Note => "the note".to_owned(),
-        CellKey::NoteDepth => "how deep the note stands".to_owned(),
+        CellKey::NoteDepth => "the depth of the note".to_owned(),
         CellKey::View { view } => format!("the view {view}"),
         CellKey::Tip { view } => format!("the tip of {view}"),
         CellKey::WindowStart { view } => format!("the start of the window of {view}"),

@@ -1,6 +1,6 @@
 //! Flags, marks, remarks, head and note.
 
-use crate::home::{field, homes};
+use crate::home::{command_line, field, homes};
 
 #[tokio::test]
 async fn what_is_excluded_is_not_rendered() {
@@ -46,13 +46,34 @@ async fn bookmarks_and_tags_are_set_and_taken_away() {
         for words in [
             &["tree", "bookmark", &tree, &a, ""][..],
             &["tree", "bookmark", &tree, &a, "two\nlines"],
-            &["tree", "tag", &tree, &a, "--remove"],
             &["tree", "annotate", &tree, &a, ""],
-            &["tree", "annotate", &tree, &a, "--remove"],
             &["tree", "tag", &tree, &a, &"x".repeat(1_001)],
         ] {
             assert_eq!(home.err(words).await.exit, 2, "{words:?}");
         }
+    }
+}
+
+#[test]
+fn marks_take_what_they_need_and_nothing_else() {
+    let reads = |words: &[&str]| command_line().try_get_matches_from(words.iter().copied()).is_ok();
+    for words in [
+        &["tree", "bookmark", "t", "n"][..],
+        &["tree", "bookmark", "t", "n", "x", "--remove"],
+        &["tree", "tag", "t", "n", "--remove"],
+        &["tree", "annotate", "t", "n", "--remove"],
+        &["tree", "head", "t", "--text", "x", "--depth", "2"],
+        &["tree", "delete", "t", "--view", "v"],
+        &["tree", "seal", "t", "--view", "v"],
+    ] {
+        assert!(!reads(words), "{words:?}");
+    }
+    for words in [
+        &["tree", "bookmark", "t", "n", "--remove"][..],
+        &["tree", "tag", "t", "n", "x", "--remove"],
+        &["tree", "note", "t", "--text", "x", "--depth", "2"],
+    ] {
+        assert!(reads(words), "the control: {words:?}");
     }
 }
 
@@ -84,7 +105,6 @@ async fn head_and_note_are_written_and_taken_away() {
             field(&home.ok(&["tree", "note", &tree, "--text", "Slowly.", "--depth", "2"]).await, "node");
         assert_eq!(field(&home.node(&tree, &note).await, "kind"), "note");
         assert_eq!(home.text(&tree).await, "a");
-        assert_eq!(home.err(&["tree", "head", &tree, "--text", "x", "--depth", "2"]).await.code, "usage");
         let other = home.tree("buffer", "b").await;
         assert_eq!(
             home.err(&["tree", "note", &other, "--text", ""]).await.exit,

@@ -72,7 +72,7 @@ fn set_key(
     } else {
         if row.secret {
             note(
-                "a secret on the command line may stay in the shell's history: `-` reads it from standard input",
+                "a secret on the command line may stay in the shell's history; `-` reads it from standard input",
             );
         }
         written
@@ -82,7 +82,7 @@ fn set_key(
     }
     let (_, above) = layers.get(path);
     if matches!(above, Source::Environment | Source::Flag) {
-        note(&format!("written, but the {} sets it too, and wins", above.as_str()));
+        note(&format!("written; the {} sets it too and takes precedence", above.as_str()));
     }
     let now = row.kind.read(written).ok();
     Ok(Setting {
@@ -107,6 +107,10 @@ fn line_of_input() -> Result<String, CommandError> {
 
 fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
     let mut problems: Vec<_> = layers.problems().iter().map(file::Problem::to_string).collect();
+    // Of a file that cannot be read it is not known what is missing.
+    if layers.is_broken() {
+        return Ok(problems);
+    }
     let config = layers.lenient()?;
     for (name, provider) in &config.providers {
         let row = provider.kind.as_deref().unwrap_or(name);

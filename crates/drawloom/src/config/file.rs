@@ -54,6 +54,8 @@ pub(crate) struct ParsedFile {
     /// Known keys with values that fit.
     pub(crate) values: Vec<(String, Value)>,
     pub(crate) problems: Vec<Problem>,
+    /// Whether the file could not be read at all.
+    pub(crate) is_broken: bool,
 }
 
 /// Reads a file; one that is not there holds nothing.
@@ -63,7 +65,8 @@ pub(crate) fn read(path: &Path, secrets: SecretRule) -> ParsedFile {
         Ok(None) => ParsedFile::default(),
         Ok(Some(text)) => parse(&place, &text, secrets),
         Err((what, hint)) => {
-            ParsedFile { values: Vec::new(), problems: vec![Problem { place, what, hint: hint.to_owned() }] }
+            let problems = vec![Problem { place, what, hint: hint.to_owned() }];
+            ParsedFile { values: Vec::new(), problems, is_broken: true }
         }
     }
 }
@@ -89,7 +92,7 @@ pub(crate) fn text_of(path: &Path, secrets: SecretRule) -> Result<Option<String>
     if secrets == SecretRule::Only && metadata.mode() & 0o077 != 0 {
         return Err((
             format!("others may read it (mode {:04o})", metadata.mode() & 0o7777),
-            "chmod 600 it, and think about new keys",
+            "run chmod 600 on it, and consider new keys",
         ));
     }
     text(file).map(Some)
@@ -104,7 +107,7 @@ fn text(file: File) -> Result<String, Refused> {
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| (format!("it cannot be read: {error}"), "check the disk"))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(("it is longer than 1 MiB".to_owned(), "this is no file of settings"));
+        return Err(("it is longer than 1 MiB".to_owned(), "a file of settings is shorter"));
     }
     String::from_utf8(bytes).map_err(|_| ("it is not UTF-8 text".to_owned(), "save it as UTF-8"))
 }
@@ -117,7 +120,8 @@ pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile 
         Ok(table) => table,
         Err(error) => {
             held.problems
-                .push(problem(broken(text, &error), "mend it; nothing was written to it".to_owned()));
+                .push(problem(broken(text, &error), "correct it; nothing was written to it".to_owned()));
+            held.is_broken = true;
             return held;
         }
     };

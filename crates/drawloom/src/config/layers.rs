@@ -39,6 +39,7 @@ impl Source {
 pub(crate) struct Layers {
     values: BTreeMap<String, (Value, Source)>,
     problems: Vec<Problem>,
+    is_broken: bool,
 }
 
 impl Layers {
@@ -64,11 +65,17 @@ impl Layers {
     fn put(&mut self, held: ParsedFile, source: Source) {
         self.values.extend(held.values.into_iter().map(|(path, value)| (path, (value, source))));
         self.problems.extend(held.problems);
+        self.is_broken |= held.is_broken;
     }
 
     /// What is wrong, in the order it was met.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+
+    /// Whether a file could not be read at all.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// The sections that have a name of their own, as `providers.box`.

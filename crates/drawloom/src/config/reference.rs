@@ -11,33 +11,32 @@ const INTRODUCTION: &str = "\
 
 <!-- Written from the types of the keys. To bring it up to date: DRAWLOOM_WRITE_DOCS=1 cargo test -p drawloom reference -->
 
-Settings stand in `config.toml` in the home (`~/.drawloom`, or what `--home` or `DRAWLOOM_HOME` says); secrets stand in
-`keys.toml` beside it, in sections of the same names. `drawloom config path` shows both places.
+Settings are in `config.toml` in the home (`~/.drawloom`, or the folder that `--home` or `DRAWLOOM_HOME` names). Secrets are in
+`keys.toml` beside it, in sections of the same names. `drawloom config path` shows where the home is.
 
-What counts, first to last: a flag, the environment (`DRAWLOOM_SECTION__KEY`, as `DRAWLOOM_LOG__LEVEL=debug` or
-`DRAWLOOM_PROVIDERS__BOX__WINDOW=32768`), the file, the default. `drawloom config get KEY` says which it was. An unknown
-key or a value that does not fit is an error that names it; `drawloom config check` lists them all. A JSON schema of the
+The order of precedence is: a flag, the environment (`DRAWLOOM_SECTION__KEY`, such as `DRAWLOOM_LOG__LEVEL=debug` or
+`DRAWLOOM_PROVIDERS__BOX__WINDOW=32768`), the file, the default. `drawloom config get KEY` says which of them set the value. An
+unknown key or a value that does not fit is an error that names it; `drawloom config check` lists all of them. A JSON schema of the
 file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
-`drawloom config set KEY VALUE` keeps comments and order and never writes to a broken file, nor to one that is a link or has
-a second name (exit 4); `-` as the value reads it from standard input, which is how a secret is set without leaving it in the
-history of a shell.
+`drawloom config set KEY VALUE` keeps comments and order. It never writes to a broken file, nor to one that is a link or has a
+second name (exit 4). The value `-` reads the value from standard input, so that a secret does not stay in the history of the shell.
 
 A model is named in one of these ways:
 
-| Name | Is |
+| Name | Meaning |
 |---|---|
-| `PROVIDER/NAME` | a model of `[providers.PROVIDER]`, or of a provider known by name (below); what follows the first `/` is the name the server knows |
-| `NAME` | a model of the catalogue, where one provider alone has it: `gpt-5.1` is `openai/gpt-5.1` |
-| `http://HOST:PORT/NAME` | a model of a server that speaks like OpenAI's; with a version in the path (`https://host/v1/NAME`) the name follows it |
-| `smollm2` | a small model inside the program, a demo; `--model-file PATH` loads any GGUF file the engine knows |
-| `script:FILE`, `script:echo` | answers from a file, or the prompt again: for tests and work without a network |
+| `PROVIDER/NAME` | a model of `[providers.PROVIDER]`, or of a provider known by name (below); the server gets the name after the first `/` |
+| `NAME` | a model of the catalogue, if only one provider has it: `gpt-5.1` is `openai/gpt-5.1` |
+| `http://HOST:PORT/NAME` | a model of a server with the API of OpenAI; if the path has a version (`https://host/v1/NAME`), the name follows it |
+| `smollm2` | a small model inside the program, a demo; `--model-file PATH` loads any GGUF file that the engine knows |
+| `script:FILE`, `script:echo` | for tests and work without a network: answers from a file; or in chat your message, in documents ` echo 1`, ` echo 2`, … |
 ";
 
 const KNOWN: &str = "
 ## Providers known by name
 
-A model of these is named without a section; a section of the same name, or one with their name as its `kind`, says what is
-otherwise. The key in the variable is used when `--model` names the provider, or when `key_env` says so.
+A model of these providers needs no section. A section of the same name, or one with that name as its `kind`, changes what is different.
+The key in the variable is used when `--model` names the provider, or when `key_env` names the variable.
 
 | Name | Address | Place | Key | Dialect |
 |---|---|---|---|---|

@@ -41,9 +41,9 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Model {
-    /// The model used when none is named: PROVIDER/NAME, smollm2, script:FILE or an address.
+    /// The default model: PROVIDER/NAME, smollm2, script:FILE or an address.
     pub(crate) default: Option<String>,
-    /// Whether a model that is named but not here may be downloaded unasked.
+    /// Whether weights that are missing may be downloaded without a question.
     pub(crate) auto_pull: bool,
     /// Models asked in this order when one cannot be reached, is overloaded, or its quota is spent: PROVIDER/NAME.
     pub(crate) fallbacks: Vec<String>,
@@ -62,11 +62,11 @@ pub(crate) struct Provider {
     /// Address of the server, with or without its version. Needed, unless the provider is known by its name or kind.
     #[schemars(url, regex(pattern = "^https?://"))]
     pub(crate) base_url: Option<String>,
-    /// The known provider whose ways the server has, as vllm or openai.
+    /// The known provider that the server is like, such as vllm or openai.
     pub(crate) kind: Option<String>,
-    /// What the server speaks; without it what its kind speaks, else openai_chat.
+    /// The API of the server; without it that of its kind, else openai_chat.
     pub(crate) dialect: Option<DialectName>,
-    /// Whether text sent there stays on machines of yours; without it only loopback addresses are local.
+    /// Whether text sent there stays on your machines; without it only loopback addresses are local.
     pub(crate) place: Option<ModelPlace>,
     /// The environment variable that holds the key.
     #[schemars(extend("format" = "variable"), regex(pattern = "^[A-Za-z0-9_]+$"))]
@@ -89,8 +89,8 @@ pub(crate) struct Provider {
     pub(crate) honours_n: Option<bool>,
     /// Whether its models continue a given beginning of their answer.
     pub(crate) prefill: Option<bool>,
-    /// How they are told to: by a trailing message alone (llama.cpp), by a field of the request (vLLM), or by one of
-    /// the message (DeepSeek, Mistral).
+    /// How a request asks for that: by a trailing message alone (llama.cpp), by a field of the request (vLLM), or by a
+    /// field of the message (DeepSeek, Mistral).
     pub(crate) prefill_form: Option<PrefillForm>,
     /// Whether it gives log-probabilities when asked.
     pub(crate) logprobs: Option<bool>,
@@ -100,9 +100,9 @@ pub(crate) struct Provider {
     pub(crate) tools: Option<bool>,
     /// Whether its models take pictures.
     pub(crate) images: Option<bool>,
-    /// What the limit of an answer is called in a request.
+    /// The field of a request that limits an answer.
     pub(crate) limit_field: Option<LimitField>,
-    /// How its models are told how much to think; `none` if they cannot be told.
+    /// The field of a request that sets how much its models think; `none` if there is none.
     pub(crate) thinking_form: Option<ThinkingForm>,
     /// How long a connection may take.
     pub(crate) connect_timeout: Seconds<5>,
@@ -129,17 +129,17 @@ pub(crate) struct ModelSection {
     /// Its longest answer.
     #[schemars(range(min = 1), extend("unit" = "tokens"))]
     pub(crate) output_limit: Option<u32>,
-    /// What input costs that came from no cache.
-    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    /// Price of input that came from no cache.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars per million tokens"))]
     pub(crate) price_input: Option<f64>,
-    /// What output costs.
-    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    /// Price of output.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars per million tokens"))]
     pub(crate) price_output: Option<f64>,
-    /// What input from the cache costs; as input without it.
-    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    /// Price of input from the cache; without it, that of input.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars per million tokens"))]
     pub(crate) price_cache_read: Option<f64>,
-    /// What writing to the cache costs; as input without it.
-    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars a million tokens"))]
+    /// Price of writing to the cache; without it, that of input.
+    #[schemars(range(min = 0, max = 100_000), extend("unit" = "dollars per million tokens"))]
     pub(crate) price_cache_write: Option<f64>,
     /// Whether it can call tools.
     pub(crate) tools: Option<bool>,
@@ -159,22 +159,22 @@ pub(crate) struct ModelSection {
     pub(crate) completion_endpoint: Option<bool>,
     /// The cheap model of the same provider for small work.
     pub(crate) fast: Option<String>,
-    /// How it cuts text into tokens, for estimates.
+    /// Its tokenizer, for estimates.
     pub(crate) tokenizer: Option<Tokenizer>,
-    /// How it is told how much to think; `none` if it cannot be told.
+    /// The field of a request that sets how much it thinks; `none` if there is none.
     pub(crate) thinking_form: Option<ThinkingForm>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Budget {
-    /// What one turn may cost: its model calls together.
+    /// Limit of one turn: all its model calls together.
     #[schemars(range(min = 0, max = 1_000_000), extend("unit" = "dollars"))]
     pub(crate) turn: f64,
-    /// What a day may cost, by UTC.
+    /// Limit of a day, in UTC.
     #[schemars(range(min = 0, max = 1_000_000), extend("unit" = "dollars"))]
     pub(crate) day: f64,
-    /// What a month may cost, by UTC.
+    /// Limit of a month, in UTC.
     #[schemars(range(min = 0, max = 1_000_000), extend("unit" = "dollars"))]
     pub(crate) month: f64,
 }
@@ -233,26 +233,27 @@ impl fmt::Debug for Store {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// Less free space than this: no new generations and imports.
+    /// With less free space than this, generations and imports are refused.
     pub(crate) free_space: Bytes,
-    /// A home larger than this is worth a notice.
+    /// A larger home gets a notice.
     pub(crate) home_warn: Bytes,
-    /// A log of the store (loom.db-wal) longer than this is reported.
+    /// A longer log of the store (loom.db-wal) gets a notice.
     pub(crate) wal: Bytes<{ 1 << 20 }>,
-    /// A picture whose header says more is refused before it is decoded.
+    /// A larger picture is refused, by its header, before it is decoded.
     #[schemars(range(min = 1, max = 1_000_000_000), extend("unit" = "pixels"))]
     pub(crate) picture: u64,
-    /// A search ends after this time with what it found by then.
+    /// A search stops after this time and shows what it found.
     #[schemars(range(min = 0.05, max = 600), extend("unit" = "s"))]
     pub(crate) search: f64,
-    /// Rows of a page at most; the next one is asked for by --from.
+    /// Most rows of a page; --from shows the next page.
     #[schemars(range(min = 1, max = 10_000), extend("unit" = "rows"))]
     pub(crate) show_all: usize,
-    /// A longer text is no node: at the default a document's becomes several, any other is refused.
+    /// A longer text does not fit in a node. At the default, text of a document becomes several nodes; any other is
+    /// refused.
     pub(crate) node: Bytes<1024, MAX_NODE_BYTES>,
-    /// A longer text is not taken in at once: typed, from a file or from standard input.
+    /// A longer text is refused: typed, from a file or from standard input.
     pub(crate) paste: Bytes<1024, { 1 << 30 }>,
-    /// Standard input, or a pipe named as a file, is given up when nothing came for so long.
+    /// How long standard input, or a pipe named as a file, may send nothing.
     #[schemars(range(min = 0.05, max = 86_400), extend("unit" = "s"))]
     pub(crate) input_wait: f64,
 }
@@ -293,11 +294,10 @@ impl Limits {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Context {
-    /// A boot file that changes in mid-session: its difference is sent, the next session has it, or all is read
-    /// anew.
+    /// A bootstrap file that changes during a session: send the difference, use it from the next session, or read
+    /// all files again.
     pub(crate) changed_files: context::ChangedFiles,
-    /// A conversation that is too long: its oldest turns leave, those between the first and the recent ones leave,
-    /// or it ends.
+    /// A conversation that is too long: drop its oldest turns, drop those in the middle, or stop.
     pub(crate) strategy: context::Strategy,
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
     if !held.values.iter().any(|(held, now)| held == path && *now == value) {
         return Err(CommandError::usage(
             format!("{name} would not hold {path} afterwards"),
-            "something in the file stands where it belongs; look there",
+            "something else in the file takes its place; look there",
         ));
     }
     replace(&target, &folder, &new).map_err(failed)?;
@@ -84,7 +84,7 @@ fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<Str
             || CommandError::new("config", 2, format!("{name} is no TOML"), ""),
             file::Problem::error,
         );
-        "mend it first; it was left as it is".clone_into(&mut error.hint);
+        "correct it first; it was not changed".clone_into(&mut error.hint);
         error
     })?;
     let only_comments = document.as_table().is_empty();
@@ -102,7 +102,7 @@ fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<Str
             Item::Table(fresh)
         });
         table = item.as_table_like_mut().ok_or_else(|| {
-            CommandError::usage(format!("{name}: {part} is not a section"), "mend it first")
+            CommandError::usage(format!("{name}: {part} is not a section"), "correct it first")
         })?;
     }
     match table.get_mut(&last) {

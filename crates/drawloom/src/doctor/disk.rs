@@ -70,7 +70,7 @@ fn modes(home: &Path) -> Check {
         return ok("home", format!("{}, yours alone", home.display()));
     }
     let why = format!("open to others: {}", open.join(", "));
-    check("home", State::Warn, why, "the next command that uses the home mends it; chmod mends it now")
+    check("home", State::Warn, why, "the next command that uses the home corrects it; chmod corrects it now")
 }
 
 fn file_system(home: &Path, config: &Config) -> Check {
@@ -128,15 +128,7 @@ fn store(home: &Path, config: &Config) -> (Check, usize) {
         }
         Err(error) if error.code == "migration_needed" => {
             let why = "an older Drawloom wrote the store";
-            (
-                check(
-                    "store",
-                    State::Warn,
-                    why.to_owned(),
-                    "run any command: it brings the store up to date",
-                ),
-                0,
-            )
+            (check("store", State::Warn, why.to_owned(), "run any command: it updates the store"), 0)
         }
         Err(error) => (check("store", State::Fail, error.message, error.hint), 0),
     }

@@ -45,6 +45,7 @@ fn pinned(bytes: &[u8]) -> Weights {
 fn embedded(home: &Path, url: &str, auto_pull: bool) -> Embedded {
     let hub = Hub { base_url: url.to_owned(), continuations: 0, ..Hub::default() };
     Embedded {
+        home: home.to_owned(),
         folders: WeightsFolders::of_home(home),
         sources: WeightsSources { hub: Some(hub), index: None },
         auto_pull,

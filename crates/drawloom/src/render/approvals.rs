@@ -2,16 +2,27 @@
 
 use std::fmt::Write as _;
 
-use commands::results::approvals::Approvals;
+use agent::questions::Decision;
+use commands::results::approvals::{Approvals, Decided};
 
 use super::OutputStyle;
 use super::columns::moment;
 
+/// What was done, to which question of whom.
+pub(super) fn decided(done: &Decided, to: OutputStyle) -> String {
+    let word = if done.decision == Decision::Approved { "approved" } else { "denied" };
+    format!("{word} ({}): {}\n", to.line(&done.asker), to.line(&done.text))
+}
+
 pub(super) fn list(found: &Approvals, to: OutputStyle) -> String {
     let mut out = String::new();
     for one in &found.approvals {
-        let session = one.session.as_ref().map_or_else(String::new, |name| format!("session {name}, "));
-        let about = format!("{session}{}, until {}", one.asker, moment(one.expires.0));
+        let place = match (&one.session, one.title.as_str()) {
+            (Some(name), _) => format!("session {name}"),
+            (None, "") => format!("tree {}", one.tree),
+            (None, title) => format!("document {title}"),
+        };
+        let about = format!("{place}, {}, until {}", one.asker, moment(one.expires.0));
         let _ = writeln!(out, "{}  {}", one.short_id, to.line(&one.text));
         let _ = writeln!(out, "          {}", to.dim(&to.line(&about)));
         if one.answers.len() > 1 {

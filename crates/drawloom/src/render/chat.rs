@@ -48,7 +48,7 @@ pub(crate) fn cost(done: &Chatted) -> String {
         let _ = write!(line, " ({})", done.zone);
     }
     if done.finish == Finish::Length {
-        line += " · the answer was cut at its limit";
+        line += " · the answer was cut at its length limit";
     }
     line + &format!(" · {}", done.short_id)
 }
@@ -102,7 +102,7 @@ pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
     line("type", word(&found.kind));
     line("workspace", to.line(&found.workspace).into_owned());
     line("title", to.line(&found.title).into_owned());
-    line("zone", found.zone.map_or_else(|| "nothing was asked yet".to_owned(), |zone| zone.to_string()));
+    line("zone", found.zone.map_or_else(|| "no request yet".to_owned(), |zone| zone.to_string()));
     line("updated", moment(found.updated.0));
     for tree in &found.trees {
         line("tree", tree.to_string());

@@ -25,10 +25,10 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     if let Some(reusable) = found.reusable {
         let read =
             found.cache_read.map_or_else(String::new, |read| format!(", {read} were read from a cache"));
-        let _ = writeln!(out, "≈ {reusable} tokens are those of the request before{read}");
+        let _ = writeln!(out, "≈ {reusable} tokens are the same as in the request before{read}");
     }
     if let Some(node) = found.tainted_by {
-        let _ = writeln!(out, "{}", to.paint("31", &format!("holds text from outside: {node}")));
+        let _ = writeln!(out, "{}", to.paint("31", &format!("contains text from outside: {node}")));
     }
     let with_text = found.segments.iter().any(|shown| shown.text.is_some());
     if !with_text {
@@ -80,7 +80,7 @@ pub(super) fn diff(found: &ContextDiff, to: OutputStyle) -> String {
 pub(super) fn replayed(done: &Replayed, to: OutputStyle) -> String {
     let same = match (done.identical, done.anew) {
         (true, _) => "the bytes that were sent".to_owned(),
-        (false, true) => format!("encoded anew for {}", to.line(&done.model)),
+        (false, true) => format!("encoded for {}", to.line(&done.model)),
         (false, false) => "NOT the bytes that were sent".to_owned(),
     };
     let node = done.node.map_or_else(String::new, |node| format!("\n{node}"));

@@ -23,7 +23,7 @@ pub(super) fn exported(done: &Exported, to: OutputStyle) -> RenderedOutcome {
 }
 
 pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
-    let would = if done.dry_run { "would take in " } else { "" };
+    let would = if done.dry_run { "would import " } else { "imported " };
     let mut parts = vec![count(done.trees, "tree", "trees")];
     if done.sessions > 0 {
         parts.push(count(done.sessions, "session", "sessions"));
@@ -54,19 +54,21 @@ pub(super) fn hits(found: &HitsShown, to: OutputStyle) -> RenderedOutcome {
         })
         .collect();
     let partial = found.partial.then(|| format!("only the newest {} matches were ranked", found.ranked));
-    RenderedOutcome::new(columns(&rows)).noting(partial)
+    let none = found.hits.is_empty().then(|| "nothing found".to_owned());
+    RenderedOutcome::new(columns(&rows)).noting(partial.into_iter().chain(none))
 }
 
 pub(super) fn removed(done: &Removed, to: OutputStyle) -> RenderedOutcome {
-    let rows: Vec<_> = done
-        .removed
-        .iter()
-        .map(|place| vec![to.line(&place.place).into_owned(), place.count.to_string()])
-        .collect();
+    let width = done.removed.iter().map(|place| place.place.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for place in &done.removed {
+        let _ = writeln!(out, "{:<width$}  {}", to.line(&place.place), place.count);
+        place.listed.iter().for_each(|line| out.extend(["  ", &to.line(line), "\n"]));
+    }
     let mut notices: Vec<_> =
         done.unreachable.iter().map(|place| format!("not reached: {}", to.line(place))).collect();
     notices.extend(done.dry_run.then(|| "nothing was removed yet".to_owned()));
-    RenderedOutcome::new(columns(&rows)).noting(notices)
+    RenderedOutcome::new(out).noting(notices)
 }
 
 pub(super) fn restored(done: &Restored, to: OutputStyle) -> String {
@@ -78,8 +80,8 @@ pub(super) fn restored(done: &Restored, to: OutputStyle) -> String {
 
 pub(super) fn checked(found: &Checked, to: OutputStyle) -> String {
     let repaired = match found.repaired {
-        Some(1) => "1 tree was counted anew\n".to_owned(),
-        Some(trees) => format!("{trees} trees were counted anew\n"),
+        Some(1) => "1 tree was recomputed\n".to_owned(),
+        Some(trees) => format!("{trees} trees were recomputed\n"),
         None => String::new(),
     };
     if found.ok {

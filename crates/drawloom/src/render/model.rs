@@ -20,7 +20,7 @@ pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
     let row = |shown: &ModelShown| {
         let mut about = shown.from.clone();
         if shown.installed == Some(false) {
-            about += ", not here yet";
+            about += ", not downloaded";
         }
         if shown.default {
             about += ", the default";
@@ -49,7 +49,7 @@ pub(super) fn tested(found: &Tested, to: OutputStyle) -> String {
     let _ = writeln!(out, "answer      {}", to.line(&found.text));
     let first = found.first_text_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
     let _ = writeln!(out, "first text  {first}");
-    let _ = writeln!(out, "whole       {} ms", found.total_ms);
+    let _ = writeln!(out, "total       {} ms", found.total_ms);
     let rate = match (found.output, found.tokens_per_second) {
         (Some(tokens), Some(rate)) => format!("{tokens} tokens, {rate} a second"),
         (Some(tokens), None) => format!("{tokens} tokens"),
@@ -64,7 +64,7 @@ pub(super) fn begun(found: &Begun, to: OutputStyle) -> String {
     for step in &found.steps {
         let mark = match step.state {
             StepState::Done => "ok",
-            StepState::Open => "yours",
+            StepState::Open => "to do",
             StepState::None => "-",
         };
         let _ = writeln!(out, "{:<10} {mark:<6} {}", step.name, to.line(&step.what));

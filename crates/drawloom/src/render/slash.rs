@@ -26,8 +26,9 @@ pub(super) fn help(found: &Help, to: OutputStyle) -> String {
     };
     let mut out = columns(&found.commands.iter().map(row).collect::<Vec<_>>());
     if found.commands.len() > 1 {
-        out +=
-            &to.dim("// begins a text with a slash; a backslash at the end of a line goes on in the next\n");
+        out += &to.dim(
+            "// begins a text with a slash; a backslash at the end of a line continues it in the next line\n",
+        );
     }
     out
 }
@@ -35,13 +36,13 @@ pub(super) fn help(found: &Help, to: OutputStyle) -> String {
 pub(super) fn reloaded(done: &Reloaded, to: OutputStyle) -> String {
     let files = match done.changed.as_slice() {
         [] => "no file has changed".to_owned(),
-        changed => format!("read anew: {}", to.line(&changed.join(", "))),
+        changed => format!("read again: {}", to.line(&changed.join(", "))),
     };
     let cost = match (done.tokens, done.reusable, done.reusable_anew) {
         (Some(tokens), Some(reusable), Some(anew)) => format!(
-            "of about {tokens} tokens of the next request a cache can reuse about {anew}, instead of {reusable}"
+            "of about {tokens} tokens of the next request a cache can reuse about {anew}; without it {reusable}"
         ),
-        _ => "nothing was sent yet that a cache could have".to_owned(),
+        _ => "nothing was sent yet".to_owned(),
     };
     format!("{files}; {cost}\n")
 }
@@ -58,12 +59,12 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
             line("tree", &format!("{tree}  {}", to.line(&found.title)));
             line("at", tip);
         }
-        _ => line("tree", "nothing was said yet"),
+        _ => line("tree", "no message yet"),
     }
     let model = match (&found.model, &found.named) {
         (Some(model), _) => model_line(model, to),
-        (None, Some(named)) => format!("{}, not needed yet", to.line(named)),
-        (None, None) => "none is named".to_owned(),
+        (None, Some(named)) => format!("{}, not loaded yet", to.line(named)),
+        (None, None) => "none is chosen".to_owned(),
     };
     line("model", &model);
     line("thinking", thinking(found.thinking));
@@ -73,8 +74,8 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
             let how = if found.measured == Some(false) { ", estimated" } else { "" };
             format!("{used}{of} tokens, {:.0} %: {zone}{how}", share * 100.0)
         }
-        (.., Some(model)) => format!("{} tokens, nothing was asked yet", model.window),
-        (.., None) => "nothing was asked yet".to_owned(),
+        (.., Some(model)) => format!("{} tokens, no request yet", model.window),
+        (.., None) => "no request yet".to_owned(),
     };
     line("window", &window);
     if let Some(node) = found.tainted_by {
@@ -83,9 +84,9 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
     let folder = to.line(&found.workspace);
     let workspace = match (found.workspace.is_empty(), found.exists, found.loaded) {
         (true, ..) => "none".to_owned(),
-        (_, false, _) => format!("none: there is no folder {folder}"),
+        (_, false, _) => format!("{folder} (not made yet; nothing to load)"),
         (.., true) => format!("{folder} (loaded)"),
-        (.., false) => format!("{folder} (what it brings is not loaded)"),
+        (.., false) => format!("{folder} (not trusted: nothing is loaded)"),
     };
     line("workspace", &workspace);
     out
@@ -96,7 +97,7 @@ pub(super) fn model(found: &ModelStatus, to: OutputStyle) -> RenderedOutcome {
 }
 
 pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
-    let until = if found.set { ", in this session (model.think says it for all)" } else { "" };
+    let until = if found.set { ", in this session (model.think sets it for all)" } else { "" };
     RenderedOutcome::new(format!("thinking: {}{until}\n", thinking(found.thinking)))
         .noting(found.notice.clone())
 }
@@ -111,26 +112,30 @@ pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
     let how = if found.measured { "reported" } else { "estimated" };
     line("window", &format!("{} of {} tokens, {how}", found.used, found.window));
     line(
-        "above",
-        &format!("{} tokens, {:.0} %: what a new session begins with", found.fresh, percent(found.fresh)),
+        "fixed",
+        &format!(
+            "{} tokens, {:.0} %: sent at the start of every conversation",
+            found.fresh,
+            percent(found.fresh)
+        ),
     );
     for source in &found.sources {
-        line("holds", &format!("{}, ≈ {} tokens", to.line(&source.name), source.tokens));
+        line("largest", &format!("{}, ≈ {} tokens", to.line(&source.name), source.tokens));
     }
     match found.wrap {
         WrapDecision::No => {}
         WrapDecision::FixedLoad => {
-            line("helps", "a new session would hardly be less full: what stands above it is");
+            line("advice", "a new conversation would hardly be less full: the fixed part fills it");
         }
         WrapDecision::Ask | WrapDecision::Do => {
-            line("helps", "/new begins anew; what was said stays in its earlier tree");
+            line("advice", "/new starts a new conversation; this one is kept as a tree");
         }
     }
     out
 }
 
 fn thinking(thinking: Option<Thinking>) -> &'static str {
-    thinking.map_or("as the model does by itself", commands::thinking::word)
+    thinking.map_or("left to the model", commands::thinking::word)
 }
 
 fn model_line(found: &ModelStatus, to: OutputStyle) -> String {
@@ -157,8 +162,11 @@ pub(super) fn stood(done: &TipMoved, to: OutputStyle) -> RenderedOutcome {
 }
 
 pub(super) fn went(found: &SessionMoved, to: OutputStyle) -> String {
-    let anew = if found.tree.is_none() { ", begins with what you say next" } else { "" };
-    format!("{}{anew}\n", to.line(&found.session))
+    let session = to.line(&found.session);
+    match found.tree {
+        Some(_) => format!("{session}\n"),
+        None => format!("new conversation in {session}; it starts with your next message\n"),
+    }
 }
 
 pub(super) fn standing(found: &ContextStatus, to: OutputStyle) -> String {
@@ -166,7 +174,7 @@ pub(super) fn standing(found: &ContextStatus, to: OutputStyle) -> String {
         return json::line(found).ok().and_then(|line| String::from_utf8(line).ok()).unwrap_or_default();
     }
     let mut out = String::new();
-    for (name, request) in [("sent last", &found.last), ("sent next", &found.next)] {
+    for (name, request) in [("sent last, with the answer", &found.last), ("sent next", &found.next)] {
         let Some(request) = request else {
             let _ = writeln!(out, "{}", to.dim(&format!("{name}: nothing yet")));
             continue;
@@ -188,7 +196,7 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
     let zone = request.zone.as_deref().map_or_else(String::new, |zone| format!(": {zone}"));
     let mut out = format!("{about}{} of {} tokens, {share:.0} %{zone}\n", request.used, request.window);
     if let Some(node) = request.tainted_by {
-        let _ = writeln!(out, "{}", to.paint("31", &format!("holds text from outside: {node}")));
+        let _ = writeln!(out, "{}", to.paint("31", &format!("contains text from outside: {node}")));
     }
     // A map keeps the names in one order; the order of sending is in the detail.
     let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();

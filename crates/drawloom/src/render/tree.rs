@@ -6,9 +6,10 @@ use commands::results::tree::{
     Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, Stepped,
     TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views,
 };
+use loom::render::Span;
 use loom::verify::Status;
 use loom::{Finish, PositionKind};
-use model::ModelPlace;
+use model::{ModelPlace, Money};
 
 use super::columns::{columns, count, moment, word};
 use super::{OutputStyle, RenderedOutcome};
@@ -78,7 +79,10 @@ fn finish(finish: &Finish) -> String {
         Finish::Length => "cut at the limit".to_owned(),
         Finish::ToolUse => "calls tools".to_owned(),
         Finish::Refused => "withheld by the provider".to_owned(),
-        Finish::Interrupted(why) => format!("interrupted: {}", text::terminal::one_line(why)),
+        Finish::Interrupted(why) => match &**why {
+            "cancelled" => "interrupted: stopped".to_owned(),
+            why => format!("interrupted: {}", text::terminal::one_line(why).replace('_', " ")),
+        },
     }
 }
 
@@ -92,13 +96,30 @@ pub(super) fn text(found: &TextShown, to: OutputStyle) -> String {
         return whole;
     }
     let mut rows = Vec::new();
-    for span in &found.spans {
+    for span in joined(&found.spans) {
         let node = span.node.map_or_else(|| "draft".to_owned(), |node| node.to_string());
         let author = to.by(span.kind, &to.line(&span.author));
         rows.push(vec![format!("{}–{}", span.start, span.end), node, author]);
     }
     let gap = if whole.is_empty() || whole.ends_with('\n') { "\n" } else { "\n\n" };
     format!("{whole}{gap}{}", columns(&rows))
+}
+
+/// The spans, those of one author in one node that follow each other as one.
+fn joined(spans: &[Span]) -> Vec<Span> {
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last)
+                if last.end == span.start
+                    && (last.node, last.kind, &last.author) == (span.node, span.kind, &span.author) =>
+            {
+                last.end = span.end;
+            }
+            _ => joined.push(span.clone()),
+        }
+    }
+    joined
 }
 
 /// The text with each span in the colour of its author. Spans count grapheme clusters.
@@ -138,31 +159,41 @@ pub(super) fn generated(done: &Generated, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     let mut notices = Vec::new();
     for node in &done.nodes {
-        let line = format!("{}  {}", node.short_id, finish(&node.finish));
         // One answer is a text to go on with; of several each needs its name.
-        if done.nodes.len() == 1 {
-            notices.push(line);
+        if let [only] = done.nodes.as_slice() {
+            let how = if only.finish == Finish::Stop {
+                String::new()
+            } else {
+                format!(", {}", finish(&only.finish))
+            };
+            notices.push(format!("[{}{how}, {}]", only.short_id, usage(done.usage)));
         } else {
+            let shown = if node.streamed { ", shown above" } else { "" };
+            let line = format!("{}  {}{shown}", node.short_id, finish(&node.finish));
             let _ = writeln!(out, "{}", to.dim(&line));
+        }
+        if node.streamed {
+            continue;
         }
         out.push_str(&to.text(&node.text));
         if !node.text.ends_with('\n') {
             out.push('\n');
         }
     }
-    notices.push(usage(done.usage));
+    if done.nodes.len() > 1 {
+        notices.push(format!("[{}]", usage(done.usage)));
+    }
     RenderedOutcome::new(out).noting(notices)
 }
 
 fn usage(usage: UsageShown) -> String {
     let UsageShown { input_uncached, cache_read, cache_write, output, reported } = usage;
     if !reported {
-        return "the server reported no usage".to_owned();
+        return "tokens not reported".to_owned();
     }
-    format!(
-        "{} tokens in ({cache_read} from a cache), {output} out",
-        input_uncached.saturating_add(cache_read).saturating_add(cache_write)
-    )
+    let input = input_uncached.saturating_add(cache_read).saturating_add(cache_write);
+    let cached = if cache_read > 0 { format!(" ({cache_read} from a cache)") } else { String::new() };
+    format!("{input} in{cached}, {output} out")
 }
 
 pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
@@ -170,7 +201,8 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
         ModelPlace::Local => "stays on this machine",
         ModelPlace::Remote => "leaves this machine",
     };
-    let price = found.cost.map_or_else(|| "not known".to_owned(), |cost| format!("{cost:.4}"));
+    let price =
+        found.cost.map_or_else(|| "not known".to_owned(), |cost| Money::from_dollars(cost).to_string());
     columns(&[
         vec!["model".into(), to.line(&found.model).into_owned()],
         vec!["text".into(), place.into()],
@@ -188,14 +220,14 @@ pub(super) fn compacted(done: &Compacted) -> String {
         count(done.chars, "character", "characters")
     );
     let covered = match done.covered_by {
-        "nothing" => "nothing remembers them but the tree".to_owned(),
-        by => format!("covered by: {by}"),
+        "nothing" => "; they stay in the tree and are no longer sent".to_owned(),
+        by => format!(" (covered by: {by})"),
     };
     let (verb, how) = if done.dry_run { ("would leave", "would start") } else { ("left", "starts") };
     let back = if done.dry_run { "" } else { "; undo brings them back" };
     match done.leaves {
-        0 => format!("nothing {verb} the window; it {how} at {}\n", done.start),
-        _ => format!("{what} {verb} the window, {covered}; it {how} at {}{back}\n", done.start),
+        0 => format!("nothing {verb} the window; the window {how} at {}\n", done.start),
+        _ => format!("{what} {verb} the window{covered}; the window {how} at {}{back}\n", done.start),
     }
 }
 
@@ -206,7 +238,7 @@ pub(super) fn stepped(done: &Stepped) -> RenderedOutcome {
 
 /// What a step did not take back.
 pub(super) fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
-    done.skipped.iter().map(|cell| format!("left alone, set since by something else: {cell}"))
+    done.skipped.iter().map(|cell| format!("not undone, because it was changed since: {cell}"))
 }
 
 pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {

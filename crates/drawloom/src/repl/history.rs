@@ -26,7 +26,7 @@ pub(super) fn of(
         CommandError::new(
             "home",
             6,
-            format!("what is typed cannot be kept: {why}"),
+            format!("the input history cannot be kept: {why}"),
             "check the home's folder",
         )
     };

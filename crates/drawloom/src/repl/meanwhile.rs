@@ -85,7 +85,7 @@ impl<'a> TurnInputReader<'a> {
             return;
         }
         match self.steering.take(&self.repl.app, &Asker::owner(), &line).await {
-            Ok(Steered::Joins) => person.notice("this joins the turn, and is answered next"),
+            Ok(Steered::Joins) => person.notice("this joins the turn and is answered next"),
             Ok(Steered::Queued) => person.notice("this waits until the turn is done"),
             Ok(Steered::Waits(line)) => {
                 person.notice("this waits until the turn is done");

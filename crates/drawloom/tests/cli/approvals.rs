@@ -29,7 +29,7 @@ fn asked(world: &World) -> Terminal {
     let mut terminal = Terminal::start(with_terminal(&command));
     terminal.at_prompt();
     terminal.types("hi\r");
-    terminal.shows("go on? (or `drawloom approve");
+    terminal.shows("in this terminal? (or `drawloom approve");
     terminal
 }
 
@@ -55,7 +55,10 @@ fn a_question_is_answered_with_yes_from_another_process() {
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.err.contains("it takes yes"), "{wrong:?}");
     assert!(server.asked.lock().unwrap().is_empty(), "it waits");
-    world.ok(&["approve", &id[..4]]);
+    let short = world.run(&["approve", &id[..3]]);
+    assert!(short.code == Some(3) && short.err.contains("at least four characters"), "{short:?}");
+    let done = world.ok(&["approve", &id[..4]]);
+    assert!(done.starts_with("approved (process ") && done.contains("this request may cost up to"), "{done}");
     terminal.shows("approved by process");
     terminal.shows("from afar");
     terminal.at_prompt();
@@ -76,16 +79,35 @@ fn a_question_is_answered_with_no_from_another_process() {
     let mut terminal = asked(&world);
     let id = open(&world)[0]["id"].as_str().unwrap().to_owned();
     world.ok(&["deny", &id, "--reason", "not today"]);
-    terminal.shows("denied by process");
-    terminal.shows("the day's budget is spent");
+    terminal.shows("(drawloom deny): not today");
+    terminal.shows("error: this request may cost up to $0.1");
+    assert!(terminal.contents().contains("; the limit of a day is $0.05"), "{}", terminal.contents());
     terminal.at_prompt();
     assert!(server.asked.lock().unwrap().is_empty());
     // The control: a yes the next time.
     terminal.types("hi again\r");
-    terminal.until("the second question", |terminal| terminal.contents().matches("go on? (or").count() == 2);
+    terminal.until("the second question", |terminal| {
+        terminal.contents().matches("in this terminal? (or").count() == 2
+    });
     world.ok(&["approve", open(&world)[0]["short_id"].as_str().unwrap()]);
     terminal.shows("from afar");
     terminal.at_prompt();
+    assert!(open(&world).is_empty());
+}
+
+#[test]
+fn a_question_about_a_document_names_it_and_ctrl_c_cancels_it() {
+    let world = World::new();
+    let _server = dear(&world);
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
+    let command = world.command(&["--model", "told/m", "tree", "generate", "Rain", "--color", "never"]);
+    let mut terminal = Terminal::start(with_terminal(&command));
+    terminal.shows("in this terminal? (or `drawloom approve");
+    let shown = world.ok(&["approvals", "list"]);
+    assert!(shown.contains("document Rain, process "), "{shown}");
+    terminal.signal(Signal::INT);
+    terminal.shows("cancelled by you");
+    assert_eq!(terminal.ended(), Some(130));
     assert!(open(&world).is_empty());
 }
 

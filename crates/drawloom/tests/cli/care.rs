@@ -105,7 +105,18 @@ fn a_damaged_backup_leaves_no_store() {
         assert!(codes.contains(&run.code.unwrap()), "{run:?}");
         assert!(!to.home().join("loom.db").exists());
     }
-    assert_eq!(to.run(&["restore", "/nowhere"]).code, Some(3));
+    let nowhere = to.run(&["restore", "/nowhere"]);
+    assert!(nowhere.code == Some(3) && nowhere.err.contains("there is no file /nowhere"), "{nowhere:?}");
+    let there = to.path("there");
+    for (broken, said) in [
+        (&bytes[..bytes.len() / 2], "it is damaged or cut"),
+        (b"no backup at all, but a text".as_slice(), "it is not a Drawloom backup"),
+    ] {
+        std::fs::write(&file, broken).unwrap();
+        let run = to.run(&["restore", &text(&file), "--to", &text(&there)]);
+        assert!(run.code != Some(0) && run.err.contains(said), "{run:?}");
+        assert!(!there.exists(), "{:?}", there.read_dir().unwrap().collect::<Vec<_>>());
+    }
     // And the place is as good as before.
     std::fs::write(&file, &bytes).unwrap();
     to.ok(&["restore", &text(&file)]);
@@ -141,6 +152,16 @@ fn restored_blobs_and_the_files_of_the_home_are_the_owners_alone() {
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .unwrap();
     assert_eq!(sound, "ok");
+}
+
+#[test]
+fn a_backup_without_a_name_is_named_after_its_day() {
+    let (world, _) = backed_up();
+    let made = world.ok(&["backup"]);
+    let name = made.split_whitespace().next().unwrap();
+    let date = name.strip_prefix("drawloom-").and_then(|rest| rest.strip_suffix(".backup")).unwrap();
+    assert!(date.starts_with("20") && date.len() == "2026-01-31-235959".len(), "{name}");
+    assert!(world.path("here").join(name).exists());
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn names_are_completed() {
     let world = World::new();
     let mut terminal = echo(&world);
     terminal.says("/sta\t\r");
-    terminal.shows("nothing was said yet");
+    terminal.shows("no message yet");
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
 }
@@ -111,7 +111,7 @@ fn ctrl_c_stops_the_answer_and_keeps_what_came() {
     terminal.types("go\r");
     terminal.shows("w1 ");
     terminal.signal(Signal::INT);
-    terminal.shows("stopped: what was received is kept as node");
+    terminal.shows("stopped: the part received is kept as");
     terminal.says("and now\r");
     terminal.shows("the second answer");
     // At the prompt it throws away what was typed, and nothing else.
@@ -193,7 +193,7 @@ fn what_joined_a_turn_that_is_stopped_is_said_next() {
     terminal.types("/queue later\rno, in French\r");
     terminal.shows("this joins the turn");
     terminal.types("/stop\r");
-    terminal.shows("stopped: what was received is kept");
+    terminal.shows("stopped: the part received is kept");
     terminal.shows("the second answer");
     terminal.shows("the third answer");
     terminal.at_prompt();
@@ -432,12 +432,15 @@ fn a_command_that_asks_no_model_needs_none() {
     assert_eq!((&status["model"], &status["named"]), (&Value::Null, &Value::Null));
     assert_eq!(status["exists"], false, "the home's own workspace is made when something is put there");
     let run = world.run(&["chat", "-m", "/status"]);
-    assert!(run.out.contains("none is named") && run.out.contains("none: there is no folder"), "{run:?}");
+    assert!(run.out.contains("none is chosen") && run.out.contains("not made yet"), "{run:?}");
     let (_, status) = world.json(&["--model", "script:echo", "chat", "-m", "/status"]);
     assert_eq!(status["named"], "script:echo");
     for line in ["hello", "/model", "//help"] {
         let run = world.run(&["chat", "-m", line]);
-        assert!(run.code == Some(2) && run.err.contains("no model is named"), "the control: {line}: {run:?}");
+        assert!(
+            run.code == Some(2) && run.err.contains("no model is chosen"),
+            "the control: {line}: {run:?}"
+        );
     }
     assert!(!world.home().join("spool").read_dir().is_ok_and(|mut found| found.next().is_some()));
 }

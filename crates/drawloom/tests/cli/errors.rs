@@ -42,6 +42,69 @@ fn each_kind_of_error_has_its_exit_code() {
 fn a_misspelt_command_is_met_with_the_right_one() {
     let run = World::new().run(&["tree", "lst"]);
     assert_eq!(one_line(&run.err), "error: unrecognized subcommand 'lst': did you mean list?");
+    let run = World::new().run(&["nosuch"]);
+    assert_eq!(one_line(&run.err), "error: unrecognized subcommand 'nosuch': see `drawloom --help`");
+}
+
+#[test]
+fn a_hint_names_the_help_of_its_own_command() {
+    let world = World::new();
+    for (arguments, said) in [
+        (&["tree"][..], "a command is missing: `drawloom tree --help` lists the commands"),
+        (&["sessions"], "a command is missing: `drawloom sessions --help` lists the commands"),
+        (&["chat", "hello"], "did you mean -m \"hello\"?"),
+        (&["tree", "append", "x"], "see `drawloom tree append --help`"),
+        (&["forget"], "not provided: <NODE or --text <TEXT>>"),
+    ] {
+        let run = world.run(arguments);
+        assert!(run.code == Some(2) && one_line(&run.err).contains(said), "{arguments:?}: {run:?}");
+    }
+}
+
+#[test]
+fn sampling_is_bounded_as_in_the_configuration() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "x", "--text", "Once"]);
+    for (flag, value, said) in [
+        ("--temperature", "900", "--temperature takes a number from 0 to 5"),
+        ("--temperature", "-1", "--temperature takes a number from 0 to 5"),
+        ("--temperature", "NaN", "--temperature takes a number from 0 to 5"),
+        ("--top-p", "7", "--top-p takes a number from 0 to 1"),
+        ("--min-p", "1.5", "--min-p takes a number from 0 to 1"),
+        ("--max-tokens", "0", "--max-tokens takes a whole number from 1"),
+        ("--logprobs", "99", "--logprobs takes a whole number from 0 to 20"),
+        ("--count", "65", "--count takes a whole number from 1 to 64"),
+    ] {
+        let run = world.run(&["--model", "script:echo", "tree", "generate", "x", flag, value]);
+        assert!(run.code == Some(2) && run.err.contains(said), "{flag}: {run:?}");
+    }
+    let fits = ["--temperature", "5", "--top-p", "1", "--min-p", "0", "--max-tokens", "1", "--logprobs", "0"];
+    let run = world.run(&[&["--model", "script:echo", "tree", "generate", "x"][..], &fits].concat());
+    assert!(!run.err.contains("takes a"), "the control: {run:?}");
+}
+
+#[test]
+fn what_is_not_there_is_named_plainly() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Story", "--text", "Once"]);
+    for (arguments, code, said) in [
+        (&["tree", "new", "--file", "no.txt"][..], 3, "there is no file no.txt"),
+        (&["tree", "export", "Story", "-o", "/no/where/a"], 3, "the folder /no/where does not exist"),
+        (&["tree", "show", "story"], 3, "did you mean \"Story\"?"),
+        (
+            &["--model", "mine/m", "tree", "generate", "Story"],
+            3,
+            "define it: `drawloom config set providers.mine.",
+        ),
+        (&["chat", "-m", "hi"], 2, "no model is chosen"),
+    ] {
+        let run = world.run(arguments);
+        assert!(run.code == Some(code) && one_line(&run.err).contains(said), "{arguments:?}: {run:?}");
+    }
+    let found = world.run(&["search", "zebra"]);
+    assert_eq!((found.code, found.out.as_str(), found.err.as_str()), (Some(0), "", "nothing found\n"));
+    let (code, found) = world.json(&["search", "zebra"]);
+    assert_eq!((code, &found["hits"]), (Some(0), &serde_json::json!([])));
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn the_catalogue_is_listed_with_window_price_place_and_abilities() {
     };
     let gpt = shown("openai/gpt-5.1");
     assert_eq!((&gpt["window"], &gpt["place"]), (&400_000.into(), &"remote".into()));
-    assert_eq!(gpt["price"], "$1.25 in, $10.00 out a million tokens");
+    assert_eq!(gpt["price"], "$1.25 in, $10.00 out per million tokens");
     assert_eq!(gpt["host"], "api.openai.com");
     assert!(gpt["abilities"].as_array().unwrap().contains(&"tools".into()));
     assert_eq!(shown("openai/gpt-5.4-pro")["price"], serde_json::Value::Null, "unknown is not nothing");
@@ -175,7 +175,8 @@ fn unattended_init_names_every_key_with_model_price_and_place() {
     let output = command.envs(keys).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(!text.contains("canary"), "{text}");
-    for said in ["ANTHROPIC_API_KEY", "api.anthropic.com", "a million tokens", "GROQ_API_KEY", "api.groq.com"]
+    for said in
+        ["ANTHROPIC_API_KEY", "api.anthropic.com", "per million tokens", "GROQ_API_KEY", "api.groq.com"]
     {
         assert!(text.contains(said), "{said}: {text}");
     }
@@ -214,7 +215,7 @@ fn a_name_that_looks_misspelt_is_asked_and_said() {
     );
     let ask = |name: &str| world.run(&["chat", "-m", "hi", "--model", name]);
     let run = ask("openai/gpt-5.1x");
-    let said = "unknown model openai/gpt-5.1x: did you mean openai/gpt-5.1? its window is assumed";
+    let said = "unknown model openai/gpt-5.1x: did you mean openai/gpt-5.1? Its window is assumed";
     assert_eq!((run.code, run.err.matches(said).count()), (Some(5), 1), "asked all the same: {run:?}");
     let run = ask("claude-sonet-4-5");
     assert!(run.err.contains("did you mean anthropic/claude-sonnet-4-5?"), "{run:?}");
@@ -230,4 +231,20 @@ fn a_name_that_looks_misspelt_is_asked_and_said() {
     world.ok(&["config", "set", "models.\"openai/gpt-5.1x\".window", "100000"]);
     let known = world.run(&["model", "list"]);
     assert!(!known.out.contains("did you mean") && known.out.contains("100000 tokens"), "{known:?}");
+}
+
+#[test]
+fn weights_on_this_machine_are_named_where_no_model_is_chosen() {
+    let world = World::new();
+    let absent = world.run(&["chat", "-m", "hi"]);
+    assert!(absent.err.contains("download the small demo model"), "the control: {absent:?}");
+    let models = world.home().join("models");
+    std::fs::create_dir_all(&models).unwrap();
+    std::fs::write(models.join("smollm2-q8_0.gguf"), "looked at when it is loaded").unwrap();
+    let run = world.run(&["chat", "-m", "hi"]);
+    let said = "no model is chosen. On this machine: smollm2: choose it with `drawloom model use smollm2`";
+    assert!(run.code == Some(2) && run.err.contains(said), "{run:?}");
+    let init = world.ok(&["init"]);
+    assert!(init.contains("`drawloom model use smollm2` makes it the default"), "{init}");
+    assert!(!init.contains("model pull"), "{init}");
 }

@@ -168,8 +168,8 @@ fn a_model_that_takes_none_is_asked_nothing_and_the_setting_is_named() {
     let picture = file(&world, "sea.png", encoded(&drawn(9, 9), ImageFormat::Png));
     let sound = file(&world, "gull.wav", wav());
     for (path, said) in [
-        (&picture, ["takes no pictures", "models.\"seer/m\".images = true", "nothing was said"]),
-        (&sound, ["takes no sounds", "models.\"seer/m\".audio = true", "nothing was said"]),
+        (&picture, ["takes no pictures", "models.\"seer/m\".images = true", "your message were not sent"]),
+        (&sound, ["takes no sounds", "models.\"seer/m\".audio = true", "your message were not sent"]),
     ] {
         let run = world.run(&["chat", "-m", "look", "--file", path]);
         refused(&run, &said);
@@ -355,11 +355,13 @@ fn at_a_terminal_files_go_along_with_what_is_said_next() {
     file(&world, "the sea.png", encoded(&drawn(60, 40), ImageFormat::Png));
     let mut terminal = Terminal::start(world.command(&["chat", "--color", "never"]));
     terminal.says("/file 'the sea.png'\r");
-    terminal.shows("Picture the sea.png, 60×40 goes along");
+    terminal.shows("Picture the sea.png, 60×40 will be sent");
     terminal.says("/file\r");
-    terminal.shows("files taken back: 1");
+    terminal.shows("files removed: 1");
+    terminal.says("/file\r");
+    terminal.shows("no file was waiting");
     terminal.says("/file nothing.png\r");
-    terminal.shows("cannot read");
+    terminal.shows("there is no file nothing.png");
     terminal.says("/file the sea.png\r");
     terminal.says("look\r");
     terminal.says("and now?\r");

@@ -21,7 +21,13 @@ fn collect(world: &World, path: &[String], out: &mut String) {
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{path:?}");
     let help = run.out.trim_end();
     // The flags of every command stand once, at the top.
-    let own = if path.is_empty() { help } else { help.split("\n\nEverywhere:").next().unwrap() };
+    let own = match help.split_once("\n\nEverywhere:") {
+        Some((own, rest)) if !path.is_empty() => {
+            let example = rest.rsplit_once("\n\nExample: ").map(|(_, line)| format!("\n\nExample: {line}"));
+            own.to_owned() + &example.unwrap_or_default()
+        }
+        _ => help.to_owned(),
+    };
     *out += &format!("──── drawloom {}\n\n{own}\n\n", path.join(" "));
     for command in commands(help) {
         collect(world, &[path, &[command]].concat(), out);

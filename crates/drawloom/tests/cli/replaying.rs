@@ -88,8 +88,8 @@ fn s10_a_private_conversation_is_not_sent_elsewhere_by_a_flag() {
     world.ok(&["config", "set", "model.replay", "[\"far/m\"]"]);
     let run = world.run(&replay);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.err.contains("encoded anew") && run.err.contains("text goes to 127.0.0.1"), "{run:?}");
-    assert!(run.out.contains("encoded anew for far/m"), "{run:?}");
+    assert!(run.err.contains("it is built again") && run.err.contains("text goes to 127.0.0.1"), "{run:?}");
+    assert!(run.out.contains("encoded for far/m"), "{run:?}");
     let asked = server.asked.lock().unwrap().pop().unwrap();
     let messages = asked["messages"].to_string();
     assert!(messages.contains("my secret plan") && messages.contains("and more of it"), "{asked}");
@@ -110,7 +110,7 @@ fn s10_whoever_sits_at_the_terminal_is_asked() {
         let words = ["context", "replay", &node, "--model", "far/m"];
         let (ended, shown) = at_terminal(&world, &world.path("here"), &words, answer);
         assert_eq!(ended, Some(code), "{answer:?}: {shown}");
-        assert!(shown.contains("send it there?"), "{shown}");
+        assert!(shown.contains("Send it there?"), "{shown}");
         assert_eq!(server.asked.lock().unwrap().len(), sent, "{answer:?}");
     }
 }

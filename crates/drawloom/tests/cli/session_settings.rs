@@ -41,7 +41,7 @@ fn model_thinking_and_waiting_files_are_there_for_the_next_process() {
     assert_eq!(think["thinking"], "high");
     let run = world.run(&["chat", "-m", "what now?"]);
     assert_eq!((run.code, run.out.as_str()), (Some(0), "from the other\n"), "{run:?}");
-    assert!(run.err.contains("note.txt waits from before"), "{run:?}");
+    assert!(run.err.contains("note.txt was attached before"), "{run:?}");
     assert_eq!(told(&world).matches("the tide table").count(), 1);
     // What went along waits no longer.
     let run = world.run(&["chat", "-m", "and now?"]);
@@ -65,7 +65,7 @@ fn what_cannot_be_had_any_more_is_named_and_the_conversation_goes_on() {
     std::fs::remove_file(world.path("here").join("note.txt")).unwrap();
     let run = world.run(&["chat", "-m", "are you there?"]);
     assert_eq!((run.code, run.out.as_str()), (Some(0), "are you there?\n"), "{run:?}");
-    assert!(run.err.contains("the model of this session, cannot be had"), "{run:?}");
+    assert!(run.err.contains("the model of this session, is not available"), "{run:?}");
     assert!(run.err.contains("script/echo is asked instead"), "{run:?}");
     assert!(run.err.contains("note.txt waited from before and is left out"), "{run:?}");
 }

@@ -77,7 +77,7 @@ fn what_is_said_to_a_local_model_never_goes_to_the_remote_one_of_another_process
     let went: Vec<String> = far.bodies().iter().map(Value::to_string).collect();
     assert!(!went.iter().any(|body| body.contains("private")), "{went:?}");
     assert_eq!(code, Some(6), "{err}");
-    assert!(err.contains("with another model") && err.contains("nothing was said"), "{err}");
+    assert!(err.contains("with another model") && err.contains("nothing was sent"), "{err}");
     drop(first);
     let Run { code, out, .. } = said(&[]);
     assert_eq!((code, out.as_str()), (Some(0), "private\n"), "the control: once the session is free");

@@ -113,7 +113,7 @@ fn s4_another_folder_at_a_trusted_path_is_not_trusted() {
     std::fs::rename(&trusted, world.path("here/moved")).unwrap();
     let replaced = clone(&world);
     let (sent, run) = said_in(&world, &replaced, &[]);
-    assert!(!sent.contains("OBEY") && run.err.contains("another folder stands"), "{}", run.err);
+    assert!(!sent.contains("OBEY") && run.err.contains("another folder is where"), "{}", run.err);
     let (sent, run) = said_in(&world, &world.path("here/moved"), &[]);
     assert!(!sent.contains("OBEY") && run.err.contains("was moved here"), "{}", run.err);
 }

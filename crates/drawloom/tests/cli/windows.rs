@@ -119,7 +119,7 @@ fn a_changed_file_is_sent_as_a_difference_and_its_cost_is_the_one_that_is_said()
     let world = World::new();
     workspace(&world, "inject");
     let run = in_workspace(&world, "And a shuttle?");
-    assert!(run.err.contains("AGENTS.md has changed: the difference goes along"), "{run:?}");
+    assert!(run.err.contains("AGENTS.md has changed: the difference is sent"), "{run:?}");
     let said = figure(&run, "would cost the cache about ");
     let shown = request(&world, &run);
     let text = shown["segments"].to_string();
@@ -129,7 +129,7 @@ fn a_changed_file_is_sent_as_a_difference_and_its_cost_is_the_one_that_is_said()
     let world = World::new();
     workspace(&world, "activate");
     let run = in_workspace(&world, "And a shuttle?");
-    let paid = figure(&run, "read anew: AGENTS.md; that costs the cache about ");
+    let paid = figure(&run, "read again: AGENTS.md; that costs the cache about ");
     let shown = request(&world, &run);
     assert!(!shown["segments"].to_string().contains("+Answer in one line."), "{shown}");
     let lost = lost(&shown);

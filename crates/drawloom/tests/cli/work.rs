@@ -89,13 +89,13 @@ fn ctrl_c_ends_a_wait_for_input() {
 }
 
 /// A server that has two models and answers every prompt; what it was sent is kept.
-struct Server {
-    port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     keys: Arc<Mutex<Vec<Option<String>>>>,
     _runtime: tokio::runtime::Runtime,
 }
 
-fn server() -> Server {
+pub(crate) fn server() -> Server {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let keys = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&keys);

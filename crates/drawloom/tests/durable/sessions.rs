@@ -88,7 +88,7 @@ fn a_sleeper_keeps_the_session_until_its_lease_is_past_and_is_refused_when_it_wa
     let before = conversation(&home);
 
     let refused = home.run(&["--model", model, "chat", "-m", "anybody there?"]);
-    refused.refused(6, &["busy", &format!("process {} (drawloom chat)", sleeper.id()), "nothing was said"]);
+    refused.refused(6, &["busy", &format!("process {} (drawloom chat)", sleeper.id()), "nothing was sent"]);
     assert_eq!(conversation(&home), before);
     assert_eq!(home.spools().len(), 1, "what a living process holds was taken");
 

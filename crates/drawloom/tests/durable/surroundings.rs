@@ -27,7 +27,7 @@ fn a_workspace_from_a_stranger_decides_nothing() {
     assert_eq!(paths["workspace"], workspace.canonicalize().unwrap().to_str().unwrap());
     let shown = at(&["config", "show"]);
     assert!(!shown.stdout.contains("evil"), "{shown:?}");
-    at(&["tree", "generate", "Tale"]).refused(2, &["no model is named"]);
+    at(&["tree", "generate", "Tale"]).refused(2, &["no model is chosen"]);
     at(&["--model", "evil/m", "tree", "generate", "Tale"]).refused(3, &["no provider"]);
     assert_eq!(home.text(), "It rained.");
     home.is_sound();
@@ -41,7 +41,7 @@ fn a_home_that_is_open_to_others_is_closed_again_and_said() {
     fs::set_permissions(home.database(), fs::Permissions::from_mode(0o644)).unwrap();
     let ran = home.run(&["tree", "text", "Tale"]);
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
-    assert_eq!(ran.stderr.matches("was open to others; it is not any more").count(), 2, "{ran:?}");
+    assert_eq!(ran.stderr.matches("was open to other users; it is closed now").count(), 2, "{ran:?}");
     assert_eq!((mode(&home.path()), mode(&home.database())), (0o700, 0o600));
     let again = home.run(&["tree", "text", "Tale"]);
     assert_eq!(again.stderr, "");

@@ -154,7 +154,7 @@ fn what_was_handed_to_a_process_that_is_killed_is_said_once() {
                 again += 1;
             }
             Some(5) => {
-                assert!(sender.stderr.contains("what you said is kept as node"), "{sender:?}");
+                assert!(sender.stderr.contains("your message is kept as node"), "{sender:?}");
                 kept += 1;
             }
             _ => panic!("kill {number}: {sender:?}"),

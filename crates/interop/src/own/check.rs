@@ -31,7 +31,7 @@ fn node(tree: &MemoryTree, id: NodeId) -> Result<NodeRow, Why> {
 pub(super) fn placed(tree: &MemoryTree, row: &TreeRow, record: &PositionRecord) -> Result<Position, Why> {
     let id = record.id;
     if tree.position(id).is_ok_and(|held| held.is_some()) {
-        return Err(format!("position {id} stands in the file twice"));
+        return Err(format!("position {id} is in the file twice"));
     }
     let mut made = Position {
         id,
@@ -57,7 +57,7 @@ pub(super) fn placed(tree: &MemoryTree, row: &TreeRow, record: &PositionRecord) 
         PositionKind::Annotation => true,
     };
     if !fits {
-        return Err(format!("position {id} cannot stand under {parent}"));
+        return Err(format!("position {id} cannot be under {parent}"));
     }
     let jump = position(tree, above.jump)?;
     let jump_jump = position(tree, jump.jump)?;
@@ -77,7 +77,7 @@ pub(super) fn read_node(
 ) -> Result<NodeRow, Why> {
     let id = record.id;
     if tree.node(id).is_ok_and(|held| held.is_some()) {
-        return Err(format!("node {id} stands in the file twice"));
+        return Err(format!("node {id} is in the file twice"));
     }
     if !loom::short_id::candidates(id.to_bytes()).any(|short| short == record.short_id) {
         return Err("its short id is not one of its id".into());

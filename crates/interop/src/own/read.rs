@@ -159,7 +159,7 @@ impl Reader {
 
     fn take(&mut self, bytes: &[u8]) {
         if self.end.is_some() {
-            self.report(false, "it stands behind the end of the file and was skipped");
+            self.report(false, "it follows the end of the file and was skipped");
             return;
         }
         let nesting = depth(bytes);
@@ -191,7 +191,7 @@ impl Reader {
     fn record(&mut self, record: Record) {
         let rank = rank(&record);
         if rank < self.rank {
-            self.report(rank <= STRUCTURE, "it stands out of order");
+            self.report(rank <= STRUCTURE, "it is out of order");
             return;
         }
         self.rank = rank;
@@ -234,7 +234,7 @@ impl Reader {
         self.tally.nodes += 1;
         let order = (record.seq, record.place);
         if record.seq == Seq(0) || self.last_node.is_some_and(|last| order <= last) {
-            return Err(format!("node {} stands out of order", record.id));
+            return Err(format!("node {} is out of order", record.id));
         }
         let here = match &waiting {
             Some(position) if position.id == record.position => position.clone(),

@@ -41,7 +41,7 @@ impl Route {
             ServerError::Url(format!("{error}: {why}"))
         })?;
         if config.get_password().is_some() {
-            let why = "a password stands in it: put it into DRAWLOOM_STORE_PASSWORD or keys.toml";
+            let why = "it contains a password: put it into DRAWLOOM_STORE_PASSWORD or keys.toml";
             return Err(ServerError::Url(why.to_owned()).into());
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {

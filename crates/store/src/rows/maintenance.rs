@@ -159,7 +159,7 @@ const QUESTIONS: [(&str, &str); 15] = [
             AND NOT EXISTS (SELECT 1 FROM positions p WHERE p.pk = n.pk)",
     ),
     (
-        "no position stands where this version says: node",
+        "no position is where this version says: node",
         "SELECT n.id FROM nodes n WHERE n.position = (n.pk & 4294967295) OR n.position IS NOT NULL
             AND NOT EXISTS (SELECT 1 FROM positions p WHERE p.pk = (n.pk & -4294967296) + n.position)",
     ),
@@ -175,7 +175,7 @@ const QUESTIONS: [(&str, &str); 15] = [
                 WHERE up.pk = (p.pk & -4294967296) + p.parent AND up.lane = p.lane))",
     ),
     (
-        "two positions stand at one place of a lane, one of them",
+        "two positions are at one place of a lane, one of them",
         "SELECT n.id FROM (SELECT max(pk) AS pk FROM positions GROUP BY pk >> 32, lane, depth HAVING count(*) > 1) twice
             JOIN nodes n ON n.pk = twice.pk",
     ),

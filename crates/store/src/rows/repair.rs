@@ -88,7 +88,7 @@ fn write(db: &Db<'_>, node: &Counted, below: &mut HashMap<i64, Sums>) -> Result<
     let above = match node.parent {
         None => Sums::default(),
         Some(parent) => *below.get(&parent).ok_or_else(|| {
-            StoreError::Damaged(format!("position {} stands before its parent", number_of(node.key)))
+            StoreError::Damaged(format!("position {} is before its parent", number_of(node.key)))
         })?,
     };
     below.insert(number_of(node.key), above.plus(node.own));

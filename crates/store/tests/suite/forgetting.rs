@@ -400,18 +400,18 @@ fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
         let (stays, gone): (Vec<_>, Vec<_>) = done.places.into_iter().partition(ForgottenPlace::stays);
         assert_eq!(stays, [ForgottenPlace::Name { name: view.to_string() }]);
         assert_eq!(gone.len(), 6, "{gone:?}");
-        let all = home.store.sessions(OWNER, SessionFilter::default()).await.unwrap();
+        let all = home.store.sessions(OWNER, SessionFilter::default(), None, 99).await.unwrap();
         let mut names: Vec<_> = all.iter().map(|one| (one.id.0.as_str(), one.name.as_str())).collect();
         names.sort_unstable();
         assert_eq!(names, [("a", "session-2"), ("b", "session-1"), ("c", "temp-marzipan"), ("d", "main")]);
         assert!(all.iter().all(|one| one.settings.is_empty()));
-        assert_eq!(home.store.open_questions(OWNER).await.unwrap(), [kept]);
+        assert_eq!(home.store.open_questions(OWNER, None, 99).await.unwrap(), [kept]);
         for id in [asked, by, answered] {
             let left = home.store.question(OWNER, id).await.unwrap();
             assert_eq!(left.answer.as_ref().unwrap().decision, Decision::Denied);
             assert!(!format!("{left:?}").contains("marzipan"), "{left:?}");
         }
-        let jobs = home.store.jobs(OWNER, JobFilter::All).await.unwrap();
+        let jobs = home.store.jobs(OWNER, JobFilter::All, None, 99).await.unwrap();
         assert_eq!((jobs[0].job.key.as_deref(), jobs[0].job.payload.as_str()), (None, ""));
         let again = home.store.forget(OWNER, &what, loom::Millis(9)).await.unwrap();
         assert_eq!(again.places, stays);

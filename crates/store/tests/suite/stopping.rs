@@ -34,7 +34,7 @@ fn an_answer_that_is_stopped_while_its_end_is_written_has_not_ended() {
         };
         let (ended, ()) = tokio::join!(try_answer(&page, &running, "too late"), stopping);
         assert!(matches!(ended, Err(StoreError::Fenced { .. })), "{ended:?}");
-        let all = page.home.store.generations(OWNER, GenerationFilter::default()).await.unwrap();
+        let all = page.home.store.generations(OWNER, GenerationFilter::default(), None, 99).await.unwrap();
         assert_eq!(all[0].state, GenerationState::Cancelled);
         assert_eq!(page.text().await, "asked");
     });

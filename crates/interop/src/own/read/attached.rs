@@ -18,7 +18,7 @@ impl Reader {
         };
         let last = self.file.injections.last().map(|last| (order(last.node), last.ordinal));
         if last.is_some_and(|last| last >= (Some(at), ordinal)) {
-            return Err(format!("what was shown with {node} stands out of order; it was skipped"));
+            return Err(format!("what was shown with {node} is out of order; it was skipped"));
         }
         if text.len() as u64 > self.limits.node {
             return Err(format!("what was shown with {node} is longer than a node; it was skipped"));
@@ -42,7 +42,7 @@ impl Reader {
             return Err(format!("generation {} names what is not in the tree; it was skipped", row.id));
         }
         if self.file.generations.contains_key(&row.id) {
-            return Err(format!("generation {} stands in the file twice", row.id));
+            return Err(format!("generation {} is in the file twice", row.id));
         }
         self.file.tree.add_generation(row.clone());
         self.file.generations.insert(row.id, StoredGeneration { row, response });

@@ -1,0 +1,187 @@
+//! What a person sees who writes with the program: each answer once, and where a command has led.
+
+use serde_json::{Value, json};
+
+use crate::terminal::Terminal;
+use crate::work::server;
+use crate::world::{World, text};
+
+fn story(world: &World) {
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
+}
+
+/// A script whose answers come in pieces.
+fn answers(world: &World) -> String {
+    let file = world.path("answers.jsonl");
+    let answer = |words: [&str; 3]| json!({"deltas": words, "delta_delay_ms": 20, "usage": {"input": 12, "cached": 0, "output": 25}});
+    let lines = [answer([" The", " boatman", " counted."]), answer([" Halfway", " it", " stopped."])];
+    std::fs::write(&file, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    format!("script:{}", text(&file))
+}
+
+fn shown(world: &World, more: &[&str]) -> String {
+    let model = answers(world);
+    let words = [&["--model", &model, "tree", "generate", "Rain", "--color", "never"][..], more].concat();
+    let mut terminal = Terminal::start(world.command(&words));
+    assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+    terminal.contents()
+}
+
+#[test]
+fn an_answer_is_shown_once_at_a_terminal() {
+    let world = World::new();
+    story(&world);
+    let contents = shown(&world, &[]);
+    assert_eq!(contents.matches("The boatman counted.").count(), 1, "{contents}");
+    let lines: Vec<&str> = contents.lines().collect();
+    let [answer, notice] = lines.as_slice() else { panic!("{contents}") };
+    assert!(answer.ends_with("The boatman counted."), "{contents}");
+    assert!(notice.starts_with('[') && notice.ends_with(", 12 in, 25 out]"), "{contents}");
+}
+
+#[test]
+fn of_siblings_each_is_shown_once_at_a_terminal() {
+    let world = World::new();
+    story(&world);
+    let contents = shown(&world, &["-n", "2"]);
+    for said in ["The boatman counted.", "Halfway it stopped."] {
+        assert_eq!(contents.matches(said).count(), 1, "{contents}");
+    }
+    assert_eq!(contents.matches("complete, shown above").count(), 1, "{contents}");
+}
+
+/// The control: where the answer goes to a pipe, nothing of it is taken away.
+#[test]
+fn in_a_pipe_the_answer_is_whole() {
+    let world = World::new();
+    story(&world);
+    let run = world.run(&["--verbose", "--model", &answers(&world), "tree", "generate", "Rain"]);
+    assert_eq!(run.out, " The boatman counted.\n");
+    assert!(run.err.contains(" The boatman counted.\n["), "the notice is a line of its own: {run:?}");
+}
+
+fn node(world: &World, index: usize) -> String {
+    let (_, shown) = world.json(&["tree", "show", "Rain", "--all"]);
+    shown["nodes"][index]["short_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn hiding_and_showing_say_where_the_view_ends() {
+    let world = World::new();
+    story(&world);
+    world.ok(&["tree", "append", "Rain", " It poured."]);
+    let (first, second) = (node(&world, 1), node(&world, 2));
+    let hidden = world.run(&["tree", "prune", "Rain", &second]);
+    assert_eq!(
+        (hidden.out.trim(), hidden.err.trim()),
+        (&*second, &*format!("hidden; main now ends at {first}"))
+    );
+    let again = world.run(&["tree", "restore", "Rain", &second]);
+    let go = format!("shown again; to go there: `drawloom tree switch Rain {second}`");
+    assert_eq!(again.err.trim(), go);
+    assert_eq!(world.ok(&["tree", "switch", "Rain", &second]).trim(), second, "a short id");
+    let shown = world.run(&["tree", "restore", "Rain", &first]);
+    assert_ne!(shown.err.trim(), go, "the control: what is on the path needs no way there: {shown:?}");
+}
+
+#[test]
+fn a_node_of_one_author_is_one_line_of_the_spans() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained. It poured."]);
+    world.ok(&["tree", "edit", "Rain", &node(&world, 1), "--text", "It rained hard. It poured a lot."]);
+    let shown = world.ok(&["tree", "text", "Rain", "--spans"]);
+    let lines: Vec<&str> = shown.lines().filter(|line| line.contains('–')).collect();
+    assert_eq!(lines.len(), 1, "{shown}");
+}
+
+#[test]
+fn what_will_be_forgotten_is_listed_by_name_beforehand() {
+    let world = World::new();
+    story(&world);
+    world.ok(&[
+        "tree",
+        "new",
+        "--title",
+        "Song",
+        "--text",
+        "It rained.\n\nAnd so on, for many more words than fit.",
+    ]);
+    let (_, list) = world.json(&["tree", "list"]);
+    let short = |title: &str| {
+        let trees = list["trees"].as_array().unwrap();
+        trees.iter().find(|tree| tree["title"] == title).unwrap()["short_id"].as_str().unwrap().to_owned()
+    };
+    let line = format!("  {}:{} \"It rained.\"", short("Rain"), node(&world, 1));
+    let preview = world.run(&["forget", "--text", "It rained", "--dry-run"]);
+    assert!(
+        preview.out.contains(&line) && preview.out.contains(&format!("  {}:", short("Song"))),
+        "{preview:?}"
+    );
+    let refused = world.run(&["forget", "--text", "It rained"]);
+    assert!(refused.code == Some(4) && refused.err.contains(&line), "{refused:?}");
+
+    let named = format!("Rain:{}", node(&world, 1));
+    let brief = world.run(&["forget", &named, "--dry-run"]);
+    assert!(brief.err.contains("shorter than 16 bytes"), "{brief:?}");
+    let tree = world.run(&["forget", "Rain"]);
+    assert!(tree.code == Some(3) && tree.err.contains("`drawloom tree purge Rain`"), "{tree:?}");
+    world.ok(&["tree", "purge", "Rain", "--yes", "--yes"]);
+    let again = world.run(&["tree", "purge", &short("Rain"), "--yes", "--yes"]);
+    assert!(again.code == Some(3) && again.err.contains("is already purged"), "{again:?}");
+}
+
+#[test]
+fn an_export_without_a_file_is_in_the_json_too() {
+    let world = World::new();
+    story(&world);
+    let (code, exported) = world.json(&["tree", "export", "Rain", "--format", "text"]);
+    assert_eq!((code, &exported["text"]), (Some(0), &json!("It rained.")));
+    let shared = world.run(&["tree", "export", "Rain", "--format", "html", "--share"]);
+    assert!(shared.err.contains("no known secret is in it"), "{shared:?}");
+    let file = text(&world.path("rain.txt"));
+    let (_, exported) = world.json(&["tree", "export", "Rain", "--format", "text", "-o", &file]);
+    assert_eq!(exported["text"], Value::Null, "the control: {exported}");
+}
+
+#[test]
+fn what_documents_cost_is_under_their_titles() {
+    let world = World::new();
+    story(&world);
+    let model = answers(&world);
+    world.ok(&["--model", &model, "tree", "generate", "Rain"]);
+    for folder in ["one", "two"] {
+        std::fs::create_dir(world.path(folder)).unwrap();
+        world.ok(&["--model", &model, "--workspace", &text(&world.path(folder)), "chat", "-m", "hi"]);
+    }
+    let (_, costs) = world.json(&["cost", "--by", "session"]);
+    let keys: Vec<&str> =
+        costs["rows"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect();
+    let main = |folder: &str| format!("main ({})", text(&world.path(folder)));
+    assert!(
+        keys.contains(&"Rain") && keys.contains(&&*main("one")) && keys.contains(&&*main("two")),
+        "{keys:?}"
+    );
+}
+
+#[test]
+fn models_of_a_configured_local_server_are_listed() {
+    let (world, server) = (World::new(), server());
+    world.ok(&["config", "set", "providers.box.base_url", &format!("http://127.0.0.1:{}", server.port)]);
+    let listed = world.ok(&["model", "list", "--detect"]);
+    assert!(listed.contains("box/small") && listed.contains("box/large"), "{listed}");
+    assert!(!world.ok(&["model", "list"]).contains("box/small"), "the control: nobody was asked");
+    let used = world.run(&["model", "use", "box/nosuch"]);
+    assert!(used.err.contains("the server does not list nosuch; it lists small, large"), "{used:?}");
+}
+
+#[test]
+fn of_a_file_that_cannot_be_read_only_that_is_said() {
+    let world = World::new();
+    world.write("keys.toml", "[providers.rem]\nkey = \"canary-0123456789\"\n");
+    world.write("config.toml", "[providers.rem\nbase_url = \"http://h\"\n");
+    let (code, found) = world.json(&["config", "check"]);
+    assert_eq!((code, found["problems"].as_array().unwrap().len()), (Some(1), 1), "{found}");
+    world.write("config.toml", "");
+    let (_, found) = world.json(&["config", "check"]);
+    assert!(found["problems"][0].as_str().unwrap().contains("base_url is missing"), "the control: {found}");
+}
