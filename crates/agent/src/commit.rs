@@ -83,10 +83,11 @@ pub(crate) async fn commit(
         Ok(heard) => heard,
         Err(error) => return unsent(runtime, &call.who, ask, &begun, error).await,
     };
-    let (raw, failure) = match &heard.result {
+    let (raw, failure) = match heard.result {
         Ok(raw) => (Some(raw), None),
-        Err(error) => (error.response(), Some(error)),
+        Err(mut error) => (error.take_response(), Some(error)),
     };
+    let failure = failure.as_ref();
     let received =
         raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
     let usage = received.as_ref().and_then(|reading| reading.usage);
@@ -165,13 +166,13 @@ impl ReceivedResponse {
     fn of(
         runtime: &Runtime,
         call: &Call,
-        raw: &RawResponse,
+        raw: RawResponse,
         failure: Option<&ModelError>,
         prepared: &PreparedRequest,
         ask: &GenerationRequest,
     ) -> Result<Self, AgentError> {
         let (manifest, info) = (&prepared.manifest, ask.model.info());
-        let mut meta = ResponseMeta::of(raw, &manifest.model.name, |usage| {
+        let mut meta = ResponseMeta::of(&raw, &manifest.model.name, |usage| {
             // A script reports what it likes.
             let (limit, choices) = (info.output_limit, ask.choices());
             info.kind == loom::SourceKind::Script
@@ -184,7 +185,8 @@ impl ReceivedResponse {
             call.note("the answer is longer than a node holds: its end stands in the stored response alone");
         }
         meta.interrupted = failure.map(|error| error.code().to_owned());
-        Self::new(runtime, raw.body.to_vec(), Some(raw.parsed.clone()), meta, &manifest.held)
+        // Without a copy: nobody else has it.
+        Self::new(runtime, raw.body.into(), Some(raw.parsed), meta, &manifest.held)
     }
 
     /// Reads a body, with known secrets masked in it. What was parsed while it arrived holds where nothing is masked.

@@ -32,7 +32,7 @@ use store::SessionId;
 use crate::event::{SayId, SessionEvent};
 use crate::session::TurnIdentity;
 
-pub use attached::{AttachedEvents, attach};
+pub use attached::{AttachedEvents, attach, stop};
 pub use link::{HandedOver, OutgoingSay, hand_over};
 pub use listener::{Listener, MAX_PEERS};
 pub(crate) use remote::RemoteInput;
@@ -48,6 +48,10 @@ const MAX_TEXTS: usize = 256;
 enum SteeringRequest {
     Say(Box<Message>),
     Follow(Follow),
+    /// Stops the turn under way.
+    Stop {
+        session: SessionId,
+    },
 }
 
 /// A wish for the events of a session, until nothing is under way there.
@@ -142,6 +146,8 @@ pub(crate) enum Reply {
     Differs,
     /// It is not taken in, and would not be elsewhere.
     Refused { why: String },
+    /// The turn under way is told to stop.
+    Stops,
     /// It was taken in and waits.
     Waits,
     /// What is said is about to be written as this node.

@@ -63,12 +63,20 @@ async fn one_line(
             "type it in `drawloom chat`; after `/compact` everything is read again too",
         ));
     }
+    if let Input::Command(command) = slash::parse(line)
+        && let Some(hint) = conversation.lasts_longer(app, asker, &command).await?
+    {
+        return Err(CommandError::usage(
+            "this command is for a conversation, and this call ends with it",
+            hint,
+        ));
+    }
     match conversation.take(app, asker, line).await? {
         Slashed::Done(outcome) => Ok(*outcome),
         Slashed::Turn => conversation.answer(app, asker).await.map(CommandOutcome::Chatted),
         // Nothing is under way that it could wait for.
         Slashed::Queue(text) => said(app, asker, conversation, text).await,
-        Slashed::Stop | Slashed::Quit => Ok(Done::outcome()),
+        Slashed::Quit => Ok(Done::outcome()),
         Slashed::Run(command) => Err(command.not_here()),
     }
 }

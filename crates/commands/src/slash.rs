@@ -358,7 +358,7 @@ const APPROVE: SlashSpec = SlashSpec {
     name: "approve",
     arguments: "[ID]",
     right: Right::Approve,
-    help: "say yes to a question of running work: to the one of this session, or to the one named",
+    help: "answer yes to the open question of this session, or to question ID",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Approve { id: word(rest)? }),
 };
@@ -366,7 +366,7 @@ const DENY: SlashSpec = SlashSpec {
     name: "deny",
     arguments: "[ID] [REASON]",
     right: Right::Approve,
-    help: "say no to a question of running work: to the one of this session, or to the one named",
+    help: "answer no to the open question of this session, or to question ID",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::Deny { id_and_reason: rest.to_owned() }),
 };

@@ -171,7 +171,6 @@ impl Repl<'_> {
             Ok(Slashed::Turn) => meanwhile.follow(conversation).await,
             // Nothing is under way: it is its turn.
             Ok(Slashed::Queue(text)) => next = Some(as_text(&text)),
-            Ok(Slashed::Stop) => self.person.notice("nothing is under way"),
             Ok(Slashed::Run(command)) => match self.run_here(*command) {
                 Ok(outcome) => self.show(&outcome)?,
                 Err(error) => self.failed(&error),

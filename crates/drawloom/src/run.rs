@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 opened.close();
                 return ended;
             }
-            return with_store(command, (&paths, config), model.as_deref(), person, output);
+            return with_store(command, (&paths, config), model.as_deref(), &person, output);
         }
     };
     output.outcome(&outcome)?;
@@ -162,7 +162,7 @@ fn with_store(
     command: Command,
     (paths, config): (&InvocationPaths, config::Config),
     model: Option<&str>,
-    person: Arc<Terminal>,
+    person: &Arc<Terminal>,
     output: &Output,
 ) -> Result<u8, CommandError> {
     let spec = command.spec();
@@ -178,7 +178,7 @@ fn with_store(
         _ => WorkspaceNeed::None,
     };
     let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model };
-    let opened = open::open(&invocation, config, Arc::clone(&person), cancel)?;
+    let opened = open::open(&invocation, config, Arc::clone(person), cancel)?;
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));

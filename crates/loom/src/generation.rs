@@ -59,7 +59,7 @@ pub struct Run {
 }
 
 /// The place in a tree that a request was made for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GenerationPlace {
     /// The view it was read in, whose tip follows its nodes.
     pub view: ViewName,
@@ -71,12 +71,12 @@ pub struct GenerationPlace {
 
 /// The row that is durable, with its manifest, before a request is sent (spec: loom §6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "PlainRow", into = "PlainRow")]
 pub struct GenerationRow {
     pub id: GenerationId,
     /// The tree in whose name it is sent.
     pub tree: TreeId,
     /// None for a request of a prompt that looked at no place.
-    #[serde(flatten)]
     pub place: Option<GenerationPlace>,
     pub purpose: Purpose,
     /// Digest of the manifest, which is stored under it.
@@ -87,6 +87,49 @@ pub struct GenerationRow {
     pub reserved: Vec<NodeId>,
     /// The runs of the path in its window.
     pub runs: Vec<Run>,
+}
+
+/// A row as JSON: fields of the place stand among the others, in the order they always had.
+#[derive(Clone, Serialize, Deserialize)]
+struct PlainRow {
+    id: GenerationId,
+    tree: TreeId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<ViewName>,
+    purpose: Purpose,
+    manifest: Digest,
+    profile: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<PositionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent_node: Option<NodeId>,
+    reserved: Vec<NodeId>,
+    runs: Vec<Run>,
+}
+
+impl From<PlainRow> for GenerationRow {
+    fn from(row: PlainRow) -> Self {
+        let PlainRow { id, tree, view, purpose, manifest, profile, parent, parent_node, reserved, runs } =
+            row;
+        let place = match (view, parent, parent_node) {
+            (Some(view), Some(parent), Some(parent_node)) => {
+                Some(GenerationPlace { view, parent, parent_node })
+            }
+            _ => None,
+        };
+        Self { id, tree, place, purpose, manifest, profile, reserved, runs }
+    }
+}
+
+impl From<GenerationRow> for PlainRow {
+    fn from(row: GenerationRow) -> Self {
+        let GenerationRow { id, tree, place, purpose, manifest, profile, reserved, runs } = row;
+        let (view, parent, parent_node) = match place {
+            Some(place) => (Some(place.view), Some(place.parent), Some(place.parent_node)),
+            None => (None, None, None),
+        };
+        Self { id, tree, view, purpose, manifest, profile, parent, parent_node, reserved, runs }
+    }
 }
 
 impl GenerationRow {

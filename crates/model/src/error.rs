@@ -120,7 +120,7 @@ impl ModelError {
             Self::Connect { refused: true, .. } => "start the server, or correct its base URL",
             Self::Connect { .. } => "check the base URL and the network",
             Self::FirstByteTimeout { .. } => "try again; a slow model may need a longer first-byte timeout",
-            Self::IdleTimeout { .. } | Self::Cut { .. } => "ask again to retry",
+            Self::IdleTimeout { .. } | Self::Cut { .. } | Self::Cancelled { .. } => "ask again to retry",
             Self::Garbage { .. } => "check that the base URL is that of the provider's API",
             Self::Server { failure, .. } => match failure.kind {
                 FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
@@ -130,11 +130,36 @@ impl ModelError {
                 FailureKind::NotFound => "check the model's name and the base URL",
                 FailureKind::Rejected => "read the server's message; the request is kept in its manifest",
             },
-            Self::Cancelled { .. } => "ask again to retry",
             Self::Spool { .. } => "free some space, or check that the home is writable",
             Self::Encode(error) => error.hint(),
             Self::ScriptExhausted { .. } => "add lines to the script, or set \"loop\": true in its last line",
             Self::ExpectFailed { .. } => "compare the line's `expect` with the request",
+        }
+    }
+
+    /// Takes the response out, as far as it came. Of one that always has a response an empty one stays.
+    pub fn take_response(&mut self) -> Option<RawResponse> {
+        match self {
+            Self::FirstByteTimeout { response, .. }
+            | Self::Cut { response, .. }
+            | Self::Cancelled { response } => response.take().map(|response| *response),
+            Self::IdleTimeout { response, .. }
+            | Self::Garbage { response, .. }
+            | Self::Server { response, .. }
+            | Self::Spool { response, .. } => {
+                let rest = RawResponse {
+                    headers: response.headers.clone(),
+                    removed_headers: response.removed_headers.clone(),
+                    body: bytes::Bytes::new(),
+                    parsed: crate::ParsedResponse::default(),
+                    ..**response
+                };
+                Some(std::mem::replace(response, rest))
+            }
+            Self::Connect { .. }
+            | Self::Encode(_)
+            | Self::ScriptExhausted { .. }
+            | Self::ExpectFailed { .. } => None,
         }
     }
 

@@ -91,6 +91,24 @@ impl AttachedEvents {
     }
 }
 
+/// Stops the turn of a session, whichever process runs it; what came of it is kept. Whether there was one that could
+/// be told.
+///
+/// # Errors
+/// As the store says; when the home's folder cannot be had.
+pub async fn stop(runtime: &Runtime, who: &Principal, session: &SessionId) -> Result<bool, AgentError> {
+    let holder = runtime.store.lease(who, &session.lease()).await?.and_then(|lease| lease.holder);
+    let Some(instance) = holder.as_ref().and_then(instance_of) else { return Ok(false) };
+    let Some(mut connection) = Connection::open(&runtime.home, instance).await? else { return Ok(false) };
+    let wish = SteeringRequest::Stop { session: session.clone() };
+    let told = timeout(TO_GREET, async {
+        send(&mut connection.write, &wish).await.ok()?;
+        connection.lines.next_line().await.ok()?
+    });
+    let told = told.await.ok().flatten();
+    Ok(told.is_some_and(|line| matches!(serde_json::from_str(&line), Ok(Reply::Stops))))
+}
+
 /// Attaches to the turn of a session, whichever process runs it, to hear its events from a number on: those of this
 /// `task`, if one is named. None where no turn runs, or that task has ended.
 ///

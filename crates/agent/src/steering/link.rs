@@ -186,7 +186,7 @@ impl Link<'_> {
     /// What a line says of the end, if it says that.
     fn heard(&mut self, line: &str) -> Result<Option<HandedOver>, AgentError> {
         match serde_json::from_str::<Reply>(line) {
-            Ok(Reply::Ready { .. } | Reply::Waits) => Ok(None),
+            Ok(Reply::Ready { .. } | Reply::Waits | Reply::Stops) => Ok(None),
             Ok(Reply::Attached { task, from }) => {
                 self.place.get_or_insert((task, from));
                 Ok(None)

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::{Follow, Message, RemoteInput, Reply, SteeringRequest, VERSION};
 use crate::error::AgentError;
 use crate::event::SessionEvent;
-use crate::session::{Handle, Numbered, Sessions};
+use crate::session::{Handle, Numbered, SessionOperation, Sessions};
 
 /// Processes that are listened to at once; others wait to be greeted.
 pub const MAX_PEERS: usize = 128;
@@ -153,6 +153,12 @@ async fn serve(stream: UnixStream, sessions: &Sessions) {
                     return;
                 }
                 None => Reply::Gone,
+            }
+        }
+        Ok(SteeringRequest::Stop { session }) => {
+            match sessions.get(&session).filter(|found| !found.is_idle()) {
+                Some(session) if session.send(SessionOperation::Stop).await.is_ok() => Reply::Stops,
+                _ => Reply::Gone,
             }
         }
         Err(error) => Reply::Refused { why: format!("not a message: {error}") },

@@ -11,6 +11,7 @@ use workspace::Accept;
 use super::attached::Attached;
 use super::position;
 use super::say::TurnShown;
+use super::session_settings::SeenSession;
 use super::sessions::{masked_name, session_name};
 use crate::app::App;
 use crate::args::chat::ChatArgs;
@@ -45,6 +46,8 @@ pub struct Conversation {
     pub(super) kept_model: Option<String>,
     /// How much a model is to think, as was said in the session.
     pub(super) kept_thinking: Option<Thinking>,
+    /// The session as it was last seen here; none before it has begun.
+    pub(super) seen: Option<SeenSession>,
 }
 
 impl Conversation {
@@ -80,6 +83,7 @@ impl Conversation {
             turn: None,
             kept_model: None,
             kept_thinking: None,
+            seen: None,
         };
         conversation.restore(app, asker).await?;
         Ok(conversation)

@@ -11,9 +11,28 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::SessionMoved;
 use crate::rights::Asker;
-use crate::slash::CompletionNames;
+use crate::slash::{CompletionNames, SlashCommand};
 
 impl Conversation {
+    /// What to do instead of a command that only changes where the conversation goes on; none for the others.
+    pub(super) async fn lasts_longer(
+        &self,
+        app: &App,
+        asker: &Asker,
+        command: &SlashCommand,
+    ) -> Result<Option<&'static str>, CommandError> {
+        Ok(match command {
+            SlashCommand::New { .. } => Some("`drawloom chat --new -m TEXT` starts a new conversation"),
+            SlashCommand::Switch { .. } => {
+                Some("`drawloom chat --session NAME -m TEXT` continues another session")
+            }
+            SlashCommand::Rename { .. } if self.entered_before(app, asker).await?.is_none() => {
+                Some("send a message first: a session has its name from then on")
+            }
+            _ => None,
+        })
+    }
+
     /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet.
     pub(crate) async fn begin(
         &mut self,
@@ -25,7 +44,7 @@ impl Conversation {
             self.keeps_a_name()?;
             let chosen = Chosen { name: session_name(app, name)?, ..self.chosen.clone() };
             self.is_free(app, asker, &chosen).await?;
-            self.chosen = chosen;
+            (self.chosen, self.seen) = (chosen, None);
         }
         self.view = ViewName::default();
         self.anew = true;
@@ -54,7 +73,7 @@ impl Conversation {
         (self.chosen, self.view, self.anew) = (chosen, view, false);
         if is_another {
             // What was set there holds there.
-            (self.config, self.think) = (None, None);
+            (self.config, self.think, self.seen) = (None, None, None);
             self.attached.clear();
             self.restore(app, asker).await?;
         }

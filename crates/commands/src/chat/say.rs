@@ -10,6 +10,7 @@ use context::Zone;
 use loom::Role;
 use loom::plan::NewText;
 
+use super::session_settings::SeenSession;
 use super::{Conversation, position};
 use crate::app::App;
 use crate::egress_notice;
@@ -47,6 +48,7 @@ impl Conversation {
     /// # Errors
     /// Whatever keeps it from being done. A command that is not known is no text: nothing is sent.
     pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<Slashed, CommandError> {
+        self.catch_up(app, asker).await?;
         match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
@@ -157,6 +159,11 @@ impl Conversation {
             attended: app.frontend.is_attended(),
         };
         session.send(SessionOperation::Say(Box::new(say))).await?;
+        let settings = match self.seen.take() {
+            Some(seen) => seen.settings,
+            None => self.settings()?,
+        };
+        self.seen = Some(SeenSession { id: entered.session.clone(), settings, tree: None });
         self.turn = Some(TurnShown { session, events, key, entered, is_over: false, is_stopped: false });
         Ok(())
     }
@@ -226,6 +233,9 @@ impl Conversation {
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
                     let entered = turn.entered.clone();
+                    if let Some(seen) = &mut self.seen {
+                        seen.tree = Some(outcome.tree);
+                    }
                     return Some(TurnStep::Done(Box::new(self.ended(app, asker, &entered, *outcome).await)));
                 }
                 SessionEvent::Rejected { say, error } => {

@@ -5,8 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use agent::session::Name;
+use loom::TreeId;
 use model::Thinking;
 use serde::{Deserialize, Serialize};
+use store::SessionId;
 use text::terminal::one_line;
 use workspace::Accept;
 
@@ -30,19 +33,29 @@ pub(super) struct SessionSettings {
     pub(super) files: Vec<PathBuf>,
 }
 
+/// A session as a conversation last saw it.
+#[derive(Debug, Clone)]
+pub(super) struct SeenSession {
+    pub(super) id: SessionId,
+    /// Its settings, as they are written.
+    pub(super) settings: String,
+    /// The tree it goes on in; none where a turn of this conversation may have begun another one.
+    pub(super) tree: Option<TreeId>,
+}
+
+fn read_settings(text: &str) -> Result<SessionSettings, serde_json::Error> {
+    if text.is_empty() { Ok(SessionSettings::default()) } else { serde_json::from_str(text) }
+}
+
 impl Conversation {
     /// Reads the settings of the session. What cannot be had any more is named, and left out.
     pub(super) async fn restore(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
         let session = app.runtime.session(&asker.principal, &self.chosen).await?;
         let text = session.map(|session| session.settings).unwrap_or_default();
-        let settings: SessionSettings = if text.is_empty() {
+        let settings = read_settings(&text).unwrap_or_else(|error| {
+            app.frontend.note(&format!("the settings of this session cannot be read: {error}"));
             SessionSettings::default()
-        } else {
-            serde_json::from_str(&text).unwrap_or_else(|error| {
-                app.frontend.note(&format!("the settings of this session cannot be read: {error}"));
-                SessionSettings::default()
-            })
-        };
+        });
         self.kept_thinking = settings.thinking;
         self.think = self.think.or(settings.thinking);
         self.kept_model = settings.model;
@@ -50,6 +63,64 @@ impl Conversation {
             self.attach_again(app, path);
         }
         Ok(())
+    }
+
+    /// Follows what other processes did to the session since it was last seen here, and tells of it: its name, its
+    /// settings, the tree it goes on in.
+    pub(super) async fn catch_up(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        if self.is_temporary() {
+            return Ok(());
+        }
+        let store = &app.runtime.store;
+        let found = match &self.seen {
+            Some(seen) => store.session(&asker.principal, &seen.id).await?,
+            None => app.runtime.session(&asker.principal, &self.chosen).await?,
+        };
+        let before = self.seen.take();
+        let Some(session) = found else { return Ok(()) };
+        if let Some(before) = before {
+            if session.archived {
+                app.frontend.note(&format!(
+                    "{} was archived by another process: your next message starts a new session of that name",
+                    session.name
+                ));
+                return Ok(());
+            }
+            if session.name != self.chosen.name.as_str() {
+                app.frontend.note(&format!("this session was renamed to {}", one_line(&session.name)));
+                self.chosen.name = Name::new(&session.name)?;
+            }
+            if session.settings != before.settings {
+                self.take_settings(app, &session.settings);
+            }
+            if before.tree.is_some() && before.tree != session.tree() && !self.anew {
+                app.frontend
+                    .note("another process started a new conversation in this session: it continues there");
+            }
+        }
+        let tree = session.tree();
+        self.seen = Some(SeenSession { id: session.id, settings: session.settings, tree });
+        Ok(())
+    }
+
+    /// Takes over settings that another process wrote.
+    fn take_settings(&mut self, app: &App, text: &str) {
+        let Ok(settings) = read_settings(text) else { return };
+        if settings.model != self.kept_model {
+            self.kept_model = settings.model;
+            self.config = None;
+            let name = self.kept_model.as_deref().map_or("its default model".into(), one_line);
+            app.frontend.note(&format!("this session now uses {name}, as another process set it"));
+        }
+        if settings.thinking != self.kept_thinking {
+            (self.think, self.kept_thinking, self.config) = (settings.thinking, settings.thinking, None);
+            app.frontend.note("how much the model thinks was set by another process");
+        }
+        self.attached.retain(|file| file.waits_as.as_ref().is_none_or(|path| settings.files.contains(path)));
+        let here: Vec<_> = self.attached.iter().filter_map(|file| file.waits_as.clone()).collect();
+        for path in settings.files.iter().filter(|path| !here.contains(path)) {
+            self.attach_again(app, path);
+        }
     }
 
     fn attach_again(&mut self, app: &App, path: &Path) {
@@ -67,22 +138,29 @@ impl Conversation {
         }
     }
 
-    /// Writes the settings with the session; before it has begun they wait until it does.
-    pub(crate) async fn keep_settings(&self, app: &App, asker: &Asker) -> Result<(), CommandError> {
-        let Some(session) = app.runtime.session(&asker.principal, &self.chosen).await? else { return Ok(()) };
+    /// The settings as they are written.
+    pub(super) fn settings(&self) -> Result<String, CommandError> {
         let settings = SessionSettings {
             model: self.kept_model.clone(),
             thinking: self.kept_thinking,
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
         };
-        let text = if settings == SessionSettings::default() {
-            String::new()
-        } else {
-            serde_json::to_string(&settings)
-                .map_err(|error| CommandError::new("json", 6, error.to_string(), "please report this"))?
-        };
+        if settings == SessionSettings::default() {
+            return Ok(String::new());
+        }
+        serde_json::to_string(&settings)
+            .map_err(|error| CommandError::new("json", 6, error.to_string(), "please report this"))
+    }
+
+    /// Writes the settings with the session; before it has begun they wait until it does.
+    pub(crate) async fn keep_settings(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        let Some(session) = app.runtime.session(&asker.principal, &self.chosen).await? else { return Ok(()) };
+        let text = self.settings()?;
         if text != session.settings {
             app.runtime.store.set_session_settings(&asker.principal, &session.id, &text).await?;
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.settings = text;
         }
         Ok(())
     }

@@ -27,8 +27,6 @@ pub enum Slashed {
     Turn,
     /// This is to be said once what is under way is done; now, if nothing is.
     Queue(String),
-    /// What is under way is to be stopped.
-    Stop,
     /// The surface is to run this: it holds the files.
     Run(Box<Command>),
     /// The conversation is to end.
@@ -111,7 +109,17 @@ impl App {
                 self.answer(asker, session.as_ref(), command).await?
             }
             SlashCommand::Queue { text } => return Ok(Slashed::Queue(self.masked(&text))),
-            SlashCommand::Stop => return Ok(Slashed::Stop),
+            SlashCommand::Stop => {
+                let session = conversation.entered_before(self, asker).await?.map(|entered| entered.session);
+                let stops = match session {
+                    Some(session) => agent::steering::stop(&self.runtime, &asker.principal, &session).await?,
+                    None => false,
+                };
+                let told =
+                    if stops { "the turn of another process is stopped" } else { "nothing is under way" };
+                self.frontend.note(told);
+                Done::outcome()
+            }
             SlashCommand::Quit => return Ok(Slashed::Quit),
         };
         Ok(Slashed::Done(Box::new(outcome)))

@@ -49,7 +49,7 @@ async fn a_model_is_not_believed_where_it_is_not_known_what_was_sent() {
         trusts(&there, &tree).await,
         expected.map(|(kind, trust)| (kind.to_owned(), trust.to_owned()))
     );
-    assert!(there.notes().iter().any(|note| note.contains("stay outside")));
+    assert!(there.notes().iter().any(|note| note.contains("keep the trust `outside`")));
 }
 
 #[tokio::test]

@@ -158,12 +158,16 @@ fn a_question_is_answered_by_a_slash_command_of_a_person_and_by_no_other_text() 
     terminal.at_prompt();
 
     terminal.types("hi again\r");
-    terminal.until("the second question", |terminal| terminal.contents().matches("go on? (or").count() == 2);
+    terminal.until("the second question", |terminal| {
+        terminal.contents().matches("(or `drawloom approve").count() == 2
+    });
     world.ok(&["chat", "-m", "/deny not today"]);
     terminal.shows("denied by process");
     terminal.at_prompt();
     terminal.types("and again\r");
-    terminal.until("the third question", |terminal| terminal.contents().matches("go on? (or").count() == 3);
+    terminal.until("the third question", |terminal| {
+        terminal.contents().matches("(or `drawloom approve").count() == 3
+    });
     let id = open(&world)[0]["short_id"].as_str().unwrap().to_owned();
     world.ok(&["chat", "--session", "other", "-m", &format!("/approve {id}")]);
     terminal.until("the second answer", |terminal| terminal.contents().matches("from afar").count() == 2);

@@ -81,3 +81,59 @@ fn what_is_set_before_anything_was_said_is_kept_once_something_is() {
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(world.ok(&["chat", "-m", "again"]), "from the other\n");
 }
+
+#[test]
+fn what_another_process_sets_in_a_session_is_followed_and_told() {
+    let world = world();
+    let model = other(&world);
+    let mut terminal = Terminal::start(world.command(&["chat", "--color", "never"]));
+    terminal.says("hello\r");
+    world.ok(&["chat", "-m", &format!("/model {model}")]);
+    terminal.types("which one?\r");
+    terminal.shows("as another process set it");
+    terminal.shows("from the other");
+    terminal.at_prompt();
+
+    world.ok(&["sessions", "rename", "main", "tides"]);
+    terminal.types("and now?\r");
+    terminal.shows("this session was renamed to tides");
+    terminal.shows("tides>");
+    terminal.at_prompt();
+    let (_, session) = world.json(&["sessions", "show", "tides"]);
+    let tree = session["tree"].as_str().unwrap();
+    assert!(world.ok(&["tree", "text", tree]).contains("and now?"));
+    assert_eq!(
+        world.run(&["sessions", "show", "main"]).code,
+        Some(3),
+        "no session was begun under the old name"
+    );
+
+    world.ok(&["chat", "--session", "tides", "--new", "-m", "a new beginning"]);
+    terminal.types("where am I?\r");
+    terminal.shows("another process started a new conversation in this session");
+    terminal.at_prompt();
+    world.ok(&["sessions", "archive", "tides"]);
+    terminal.types("still there?\r");
+    terminal.shows("was archived by another process");
+    terminal.at_prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn a_command_for_a_conversation_is_refused_where_the_call_ends_with_it() {
+    let world = world();
+    for (line, hint) in [
+        ("/new", "chat --new -m TEXT"),
+        ("/new tides", "chat --new -m TEXT"),
+        ("/switch tides", "--session NAME"),
+        ("/rename tides", "send a message first"),
+    ] {
+        let run = world.run(&["chat", "-m", line]);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.err.contains(hint), "{line}: {run:?}");
+    }
+    world.ok(&["chat", "-m", "hello"]);
+    world.ok(&["chat", "-m", "/rename tides"]);
+    world.ok(&["sessions", "show", "tides"]);
+}

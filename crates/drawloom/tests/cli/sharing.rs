@@ -189,3 +189,21 @@ fn five_processes_share_one_purse() {
     // The control: what was reserved is given back, and what was spent is little.
     world.ok(&["--model", "far/m", "chat", "--session", "s9", "-m", "hi"]);
 }
+
+#[test]
+fn a_turn_is_stopped_from_another_process() {
+    let world = World::new();
+    let model = script(&world, &[slowly(2000)]);
+    let first = piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"]));
+    until_streaming(&world);
+    let stop = world.run(&["chat", "-m", "/stop"]);
+    assert_eq!(stop.code, Some(0), "{stop:?}");
+    assert!(stop.err.contains("the turn of another process is stopped"), "{stop:?}");
+    let ended: Run = first.wait_with_output().unwrap().into();
+    assert!(ended.code == Some(5) && ended.err.contains("stopped"), "{ended:?}");
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let text = world.ok(&["tree", "text", session["tree"].as_str().unwrap()]);
+    assert!(text.contains("tale") && !text.contains("w1999"), "{text}");
+    let again = world.run(&["chat", "-m", "/stop"]);
+    assert!(again.err.contains("nothing is under way"), "{again:?}");
+}

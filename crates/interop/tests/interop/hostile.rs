@@ -325,7 +325,7 @@ fn what_stands_behind_the_end_is_skipped() {
     let bytes = rich().export(ExportVariant::Full);
     let twice = read_all(&[bytes.clone(), bytes.clone()].concat());
     assert!(twice.broken().is_none());
-    assert!(twice.problems.iter().all(|problem| problem.why.contains("behind the end")));
+    assert!(twice.problems.iter().all(|problem| problem.why.contains("follows the end")));
     assert!(!twice.problems.is_empty());
 }
 

@@ -100,7 +100,7 @@ fn a_backup_is_refused_and_names_what_makes_one() {
     block_on(async {
         let store = schema.open();
         let refused = store.backup(OWNER, std::path::Path::new("/nowhere")).await.unwrap_err();
-        assert!(refused.to_string().contains("pg_dump"), "{refused}");
+        assert!(refused.hint().contains("pg_dump"), "{refused}");
     });
 }
 

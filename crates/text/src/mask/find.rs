@@ -30,12 +30,14 @@ pub struct TextFinder {
     few: Vec<Finder<'static>>,
     /// By their first bytes.
     many: HashMap<[u8; KEY], Vec<Box<[u8]>>>,
+    /// Texts with percent signs, decoded once: an encoder that leaves `%` writes them so that decoding goes further.
+    decoded: Vec<Finder<'static>>,
 }
 
 impl TextFinder {
     /// Adds a text, in every form. The empty one is nowhere.
     pub fn add(&mut self, text: &str) {
-        self.add_form(text.as_bytes());
+        self.add_without_base64(text);
         if text.chars().count() < super::MIN_CHARS {
             return;
         }
@@ -50,6 +52,11 @@ impl TextFinder {
     /// Adds a text that is not looked for in base64: an id, or one of the many of a whole tree.
     pub fn add_without_base64(&mut self, text: &str) {
         self.add_form(text.as_bytes());
+        let decoded =
+            [false, true].into_iter().filter_map(|is_form| percent_decoded(text.as_bytes(), is_form));
+        // A short one would be found in what has nothing to do with it.
+        let told = decoded.filter(|decoded| decoded.len() >= KEY);
+        self.decoded.extend(told.map(|text| Finder::new(&text).into_owned()));
     }
 
     /// Whether there is nothing to be found.
@@ -94,9 +101,10 @@ impl TextFinder {
 
     fn stands_percent_encoded_in(&self, bytes: &[u8]) -> bool {
         // A form writes blanks as plus signs, everything else leaves plus signs as they are.
-        [false, true]
-            .into_iter()
-            .any(|is_form| percent_decoded(bytes, is_form).is_some_and(|decoded| self.stands_in(&decoded)))
+        let mut layers = [false, true].into_iter().filter_map(|is_form| percent_decoded(bytes, is_form));
+        layers.any(|layer| {
+            self.stands_in(&layer) || self.decoded.iter().any(|text| text.find(&layer).is_some())
+        })
     }
 
     fn stands_in(&self, bytes: &[u8]) -> bool {
@@ -248,6 +256,13 @@ mod tests {
         let written = forms::json_string(&text);
         assert!(finder(&text).occurs_in(written.as_bytes()));
         assert!(!finder(&text).occurs_in(&written.as_bytes()[..written.len() - 20]));
+    }
+
+    #[test]
+    fn a_text_with_percent_signs_is_found_behind_an_encoder_that_leaves_them() {
+        let finder = finder("%a0 A ఎਸ");
+        assert!(finder.occurs_in(b"q=%a0%20A%20%e0%b0%8e%e0%a8%b8"));
+        assert!(finder.occurs_in(b"q=%25a0%20A%20%e0%b0%8e%e0%a8%b8"));
     }
 
     proptest! {
