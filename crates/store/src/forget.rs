@@ -132,7 +132,8 @@ pub struct ForgottenBlob {
 }
 
 /// A text of a node shorter than this, in bytes, is not searched for in manifests, responses and bodies when the
-/// node is forgotten: words like "yes" stand in every one of them. What names the node itself goes all the same.
+/// node is forgotten: words like "yes" stand in every one of them. What names the node itself goes all the same, with
+/// the bodies of requests that sent it and, in its tree, titles and marks that say nothing else.
 pub const SHORTEST_TEXT: usize = 16;
 
 /// What is to go, worked out from a [`Forget`] or a purge.
@@ -150,6 +151,8 @@ pub(crate) struct Target {
     pub(crate) quoted: Option<String>,
     /// What is taken out of labels and drafts elsewhere.
     words: Words,
+    /// The text of the node that is forgotten, if it is short, and what is taken out of labels of its tree.
+    short: Option<(TextFinder, Words)>,
 }
 
 impl Target {
@@ -161,6 +164,7 @@ impl Target {
             in_nodes: TextFinder::default(),
             quoted: None,
             words: Words::These(Removed::default()),
+            short: None,
         }
     }
 
@@ -177,6 +181,10 @@ impl Target {
         let text = plain_text(content);
         if text.len() >= SHORTEST_TEXT {
             target.in_nodes.add(&text);
+        } else if !text.is_empty() {
+            let mut finder = TextFinder::default();
+            finder.add_without_base64(&text);
+            target.short = Some((finder, Words::These(Removed::alone(&text))));
         }
         target.quoted = Some(text.into_owned());
         target
@@ -224,6 +232,16 @@ impl Target {
         self.finder.occurs_in(bytes)
     }
 
+    /// Whether the body of a request that sent a node holds its text, which is short.
+    pub(crate) fn is_in_sent(&self, body: &[u8]) -> bool {
+        self.short.as_ref().is_some_and(|(finder, _)| finder.occurs_in(body))
+    }
+
+    /// Whether a node is forgotten whose text is short.
+    pub(crate) const fn is_short(&self) -> bool {
+        self.short.is_some()
+    }
+
     /// Whether a content holds the text that nodes are searched for.
     pub(crate) fn is_in(&self, content: &[Block]) -> bool {
         match content {
@@ -244,7 +262,11 @@ impl Target {
 
     /// What is taken out of the labels, drafts and operations of a tree.
     pub(crate) fn words_of(&self, tree: TreeId) -> &Words {
-        if self.tree == Some(tree) { &Words::All } else { &self.words }
+        match &self.short {
+            _ if self.tree == Some(tree) => &Words::All,
+            Some((_, words)) if self.named.iter().any(|(named, _)| *named == tree) => words,
+            _ => &self.words,
+        }
     }
 }
 

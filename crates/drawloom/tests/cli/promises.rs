@@ -48,3 +48,24 @@ fn a_preview_of_forgetting_waits_for_nobody_and_writes_nothing() {
     assert!(run.out.contains("nodes"), "{run:?}");
     writer.execute_batch("ROLLBACK").unwrap();
 }
+
+#[test]
+fn a_short_text_goes_with_its_requests_its_title_and_its_record() {
+    let world = World::new();
+    world.ok(&["--model", "script:echo", "chat", "-m", "PIN 47119"]);
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let (tree, title) = (session["tree"].as_str().unwrap(), session["title"].as_str().unwrap());
+    assert_eq!(title, "PIN 47119");
+    let (_, shown) = world.json(&["tree", "show", tree, "--all"]);
+    let nodes = shown["nodes"].as_array().unwrap();
+    // What the model answered says it too, and is a node of its own.
+    for node in nodes.iter().filter(|node| node["text"] == "PIN 47119") {
+        world.ok(&["forget", node["id"].as_str().unwrap(), "--yes", "--yes"]);
+    }
+    let told = world.ok(&["sessions", "list"]) + &world.ok(&["tree", "log", tree]);
+    assert!(!told.contains("47119"), "{told}");
+    let left = world.run(&["forget", "--text", "47119", "--dry-run"]);
+    assert_eq!(left.code, Some(3), "nothing holds it: {left:?}");
+    assert_ne!(world.json(&["tree", "verify", tree]).1["status"], "invalid");
+    world.ok(&["store", "check"]);
+}

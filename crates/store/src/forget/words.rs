@@ -16,9 +16,16 @@ pub(crate) enum Words {
 pub(crate) struct Removed {
     texts: Vec<String>,
     finder: TextFinder,
+    /// A text that goes only where it is all there is.
+    alone: Option<String>,
 }
 
 impl Removed {
+    /// A text that goes only where it is all there is: it is too short to be looked for within others.
+    pub(crate) fn alone(text: &str) -> Self {
+        Self { alone: Some(text.to_owned()), ..Self::default() }
+    }
+
     /// Adds a text, which is not empty.
     pub(crate) fn add(&mut self, text: &str) {
         self.finder.add(text);
@@ -34,6 +41,10 @@ impl Words {
             text.clear();
             return found;
         };
+        if words.alone.as_ref() == Some(text) {
+            text.clear();
+            return true;
+        }
         let mut found = false;
         // Taking words out can put the same words together anew.
         while let Some(word) = words.texts.iter().find(|word| text.contains(word.as_str())) {

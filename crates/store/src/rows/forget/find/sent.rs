@@ -59,8 +59,19 @@ impl Finder<'_, '_> {
     /// Manifests and bodies of the tree: those that hold what is searched for, and those of a purged tree that no
     /// other tree sent. What is being answered to one of them is stopped.
     pub(super) fn sent(&mut self) -> Result<(), StoreError> {
-        let manifests = self.going(MANIFESTS)?;
-        let bodies = self.going(BODIES)?;
+        let manifests = self.going(MANIFESTS, |bytes, _| self.target.is_in_bytes(bytes))?;
+        let mut cited = BTreeSet::new();
+        if self.target.is_short() {
+            self.each_looked_at(CITATIONS, &BTreeSet::new(), |row| {
+                if manifests.contains(&digest(row, 0)?) {
+                    cited.insert(digest(row, 1)?);
+                }
+                Ok(())
+            })?;
+        }
+        let bodies = self.going(BODIES, |bytes, of| {
+            self.target.is_in_bytes(bytes) || cited.contains(&of) && self.target.is_in_sent(bytes)
+        })?;
         let mut holding = manifests.clone();
         if !bodies.is_empty() {
             self.each_looked_at(CITATIONS, &BTreeSet::new(), |row| {
@@ -82,14 +93,18 @@ impl Finder<'_, '_> {
         Ok(())
     }
 
-    /// Those of some bytes that go.
-    fn going(&self, sql: &str) -> Result<BTreeSet<Digest>, StoreError> {
+    /// Those of some bytes that go: `holds` says it of bytes with a digest.
+    fn going(
+        &self,
+        sql: &str,
+        holds: impl Fn(&[u8], Digest) -> bool,
+    ) -> Result<BTreeSet<Digest>, StoreError> {
         let (mut looked_at, mut going) = (BTreeSet::new(), BTreeSet::new());
         self.each_looked_at(sql, &BTreeSet::new(), |row| {
             let of = digest(row, 0)?;
             let is_elsewhere: bool = get(row, 2)?;
             let goes = looked_at.insert(of)
-                && (self.is_whole() && !is_elsewhere || self.target.is_in_bytes(&unpack(bytes_of(row, 1)?)?));
+                && (self.is_whole() && !is_elsewhere || holds(&unpack(bytes_of(row, 1)?)?, of));
             if goes {
                 going.insert(of);
             }
