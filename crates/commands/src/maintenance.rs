@@ -3,6 +3,7 @@
 mod archive;
 mod backup;
 pub mod backups;
+mod input_history;
 pub(crate) mod leftovers;
 mod removal;
 mod restore;

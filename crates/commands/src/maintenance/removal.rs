@@ -7,6 +7,7 @@ use loom::content::plain_text;
 use loom::{NodeId, TreeId};
 use store::{Forget, ForgottenPlace, QuotedAs, SHORTEST_TEXT};
 
+use super::input_history::{self, Sought};
 use super::leftovers;
 use crate::app::{App, NamedNode};
 use crate::args::maintenance::ForgetArgs;
@@ -45,8 +46,17 @@ pub(crate) async fn forget(
             Forget::Node { tree: named.tree, node: named.node }
         }
     };
+    let sought = match &what {
+        Forget::Text(text) => Sought::text(text),
+        Forget::Node { tree, node } => {
+            let node = *node;
+            let row = app.read(asker, *tree, move |rows| rows.node(node)).await?;
+            Sought::of_node(&row.map(|row| plain_text(&row.node.content).into_owned()).unwrap_or_default())
+        }
+    };
+    let typed = input_history::count(&app.runtime.home, &sought).unwrap_or_default();
     let places = app.runtime.forget_preview(&asker.principal, &what).await?;
-    if places.iter().all(ForgottenPlace::stays) {
+    if typed == 0 && places.iter().all(ForgottenPlace::stays) {
         let hint = match names(&places).next() {
             Some(name) => format!("nothing was removed; it stands in a name that stays: {name}"),
             None => "nothing was removed".to_owned(),
@@ -56,7 +66,8 @@ pub(crate) async fn forget(
     if let Forget::Node { tree, node } = what {
         tell_short(app, asker, tree, node).await?;
     }
-    let preview = listed(app, asker, removed(app, &places, true), &places).await?;
+    let mut preview = listed(app, asker, removed(app, &places, true), &places).await?;
+    preview.removed.extend(typed_lines(typed));
     if args.dry_run {
         return Ok(CommandOutcome::Removed(preview));
     }
@@ -66,7 +77,17 @@ pub(crate) async fn forget(
     }
     confirm(app, args.yes, "forget")?;
     let forgotten = app.runtime.forget(&asker.principal, &what).await?;
-    Ok(finish(app, forgotten))
+    let typed = input_history::remove(&app.runtime.home, &sought).unwrap_or_else(|error| {
+        app.frontend.note(&format!("the input history could not be cleaned: {error}"));
+        0
+    });
+    Ok(finish(app, forgotten, typed))
+}
+
+/// Input lines that hold it, as a place; none if there are none.
+fn typed_lines(count: u64) -> Option<PlaceShown> {
+    let place = "lines of the input history".to_owned();
+    (count > 0).then_some(PlaceShown { place, count, nodes: Vec::new(), listed: Vec::new() })
 }
 
 /// `tree purge`.
@@ -95,7 +116,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Comma
         .note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge")?;
     let forgotten = app.runtime.purge(&asker.principal, tree).await?;
-    Ok(finish(app, forgotten))
+    Ok(finish(app, forgotten, 0))
 }
 
 /// The node that is named. Of a tree the command for a whole tree is named.
@@ -174,11 +195,12 @@ fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
 }
 
 /// Removes copies of the store that were left behind, and says what was done.
-fn finish(app: &App, done: RemovalOutcome) -> CommandOutcome {
+fn finish(app: &App, done: RemovalOutcome, typed: u64) -> CommandOutcome {
     if let Err(error) = leftovers::sweep(&app.runtime.home) {
         app.frontend.note(&format!("an old copy of the store could not be removed: {error}"));
     }
     let mut outcome = removed(app, &done.places, false);
+    outcome.removed.extend(typed_lines(typed));
     if done.blobs > 0 {
         outcome.removed.push(PlaceShown {
             place: "picture and sound files".to_owned(),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::terminal::Terminal;
 use crate::world::World;
 
 fn operations(world: &World) -> usize {
@@ -68,4 +69,23 @@ fn a_short_text_goes_with_its_requests_its_title_and_its_record() {
     assert_eq!(left.code, Some(3), "nothing holds it: {left:?}");
     assert_ne!(world.json(&["tree", "verify", tree]).1["status"], "invalid");
     world.ok(&["store", "check"]);
+}
+
+#[test]
+fn what_is_forgotten_goes_from_the_input_history_too() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    let mut terminal = Terminal::start(world.command(&["chat", "--color", "never"]));
+    terminal.says("the blue heron\r");
+    terminal.says("something else\r");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    let history = || std::fs::read_to_string(world.home().join("cache/history")).unwrap();
+    assert!(history().contains("the blue heron"));
+    let (_, dry) = world.json(&["forget", "--text", "blue heron", "--dry-run"]);
+    assert!(dry.to_string().contains("lines of the input history"), "{dry}");
+    assert!(history().contains("the blue heron"));
+    world.ok(&["forget", "--text", "blue heron", "--yes", "--yes"]);
+    assert_eq!(history(), "something else\n");
+    assert_eq!(world.run(&["forget", "--text", "blue heron", "--yes", "--yes"]).code, Some(3));
 }
