@@ -126,7 +126,8 @@ fn fit(blocks: &mut Vec<Block>) {
     let mut left = MAX_NODE_BYTES as usize;
     for block in blocks.iter_mut() {
         if let Block::Text { text } = block {
-            text.truncate(text.floor_char_boundary(left));
+            let end = (0..=left.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or_default());
             left -= text.len();
         }
     }

@@ -162,7 +162,7 @@ async fn known_secrets_are_masked_in_the_prompt_and_in_the_answer() {
     let secret = "sk-canary-0123456789";
     process.runtime.masker = Arc::new(Masker::new(&[Secret::new("KEY", secret).unwrap()]).unwrap());
     let tree = conversation(&process).await;
-    let model = script(&format!(r#"{{"for":"observe","deltas":["the key is sk-can","ary-0123456789"]}}"#));
+    let model = script(r#"{"for":"observe","deltas":["the key is sk-can","ary-0123456789"]}"#);
     let asked = ask(&model, tree, Purpose::Observe, work(&format!("my key is {secret}")));
     let prepared = asked.prepare(&process.runtime, &WHO).await.unwrap();
     assert!(!String::from_utf8_lossy(prepared.encoded.body()).contains("canary"));

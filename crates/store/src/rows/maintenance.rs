@@ -27,6 +27,10 @@ pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
         let line = |row: &Row<'_>| Ok(format!("{problem} {}", TreeId::from_bytes(id16(row, 0)?)));
         found(&mut problems, problem, db.all(sql, NONE, line));
     }
+    let strays = db.all(STRAY_IMPORTS, NONE, |row| {
+        Ok(format!("an import is of no tree: number {}", get::<i64>(row, 0)?))
+    });
+    found(&mut problems, "imports", strays);
     found(&mut problems, "short ids", short_ids(db));
     found(&mut problems, "kept authors", kept_authors(db));
     found(&mut problems, "what was sent", check::sent(db));
@@ -131,7 +135,7 @@ fn kept_authors(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
 }
 
 /// What is wrong, with a statement that finds the ids of trees and nodes of which it is.
-const QUESTIONS: [(&str, &str); 15] = [
+const QUESTIONS: [(&str, &str); 16] = [
     (
         "operations are missing in tree",
         "SELECT t.id FROM trees t WHERE t.seq <> (SELECT count(*) FROM operations o WHERE o.tree = t.pk)
@@ -198,6 +202,10 @@ const QUESTIONS: [(&str, &str); 15] = [
             WHERE i.first < 1 OR i.last < i.first OR i.last > t.seq OR octet_length(i.file) <> 32",
     ),
     (
+        "the session is of no known kind of tree",
+        "SELECT t.id FROM trees t JOIN sessions s ON s.id = t.session WHERE s.kind NOT IN (0, 1, 2)",
+    ),
+    (
         "what was shown goes with a node that is missing in tree",
         "SELECT t.id FROM injections i JOIN trees t ON t.pk = i.tree WHERE i.ordinal < 0
             OR NOT EXISTS (SELECT 1 FROM nodes n WHERE n.pk = (i.tree << 32) + i.node)",
@@ -213,6 +221,10 @@ const QUESTIONS: [(&str, &str); 15] = [
             (SELECT 1 FROM generations g WHERE g.id = n.generation AND g.tree = n.pk >> 32)",
     ),
 ];
+
+/// Imports that name no tree.
+const STRAY_IMPORTS: &str =
+    "SELECT i.tree FROM imports i WHERE NOT EXISTS (SELECT 1 FROM trees t WHERE t.pk = i.tree)";
 
 /// As [`crate::Store::identity`].
 pub(crate) fn identity(db: &Db<'_>) -> Result<Identity, StoreError> {
