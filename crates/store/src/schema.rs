@@ -143,7 +143,8 @@ CREATE TABLE usage (
     generation BLOB PRIMARY KEY, tree INTEGER NOT NULL, at INTEGER NOT NULL, calls INTEGER NOT NULL,
     prompt INTEGER NOT NULL, completion INTEGER NOT NULL, cached INTEGER NOT NULL, cost INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX usage_at ON usage (at);
+-- What a budget is compared with is read from it alone.
+CREATE INDEX usage_at ON usage (at, cost, prompt, completion);
 
 CREATE TABLE blobs (digest BLOB NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (digest, node)) WITHOUT ROWID;
 CREATE INDEX blobs_node ON blobs (node);

@@ -15,7 +15,7 @@ fn damages(column: &str, kind: &str) -> Vec<String> {
             format!("set_byte({column}, length({column}) / 2, get_byte({column}, length({column}) / 2) # 4)"),
             format!("substr({column}, 1, length({column}) / 2)"),
         ],
-        "text" => vec![format!("{column} || 'x'")],
+        "text" => vec![format!("{column} || '~'")],
         "tsvector" => vec![format!("ts_delete({column}, (tsvector_to_array({column}))[1])")],
         _ => Vec::new(),
     }

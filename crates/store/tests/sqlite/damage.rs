@@ -25,7 +25,7 @@ fn damaged(value: &Value) -> Vec<Value> {
             *byte ^= 4;
             vec![Value::Blob(flipped), Value::Blob(bytes[..bytes.len() / 2].to_vec())]
         }
-        Value::Text(text) if !text.is_empty() => vec![Value::Text(format!("{text}x"))],
+        Value::Text(text) if !text.is_empty() => vec![Value::Text(format!("{text}~"))],
         _ => vec![Value::Integer(1)],
     }
 }
