@@ -18,7 +18,7 @@ use crate::generation::GenerationState;
 use crate::import_tree::{Import, ImportNote, ImportedGeneration, ImportedTree, check_imported};
 use crate::principal::{Principal, only_owner};
 
-/// As [`crate::Store::adopt`].
+/// As [`crate::Store::import_tree`].
 pub(crate) fn import_tree(db: &Db<'_>, who: &Principal, adopted: &ImportedTree) -> Result<(), StoreError> {
     only_owner(who, "import")?;
     adopted.check()?;

@@ -13,7 +13,7 @@ use crate::principal::{Principal, only_owner};
 
 const JOB: &str = "j.pk, j.kind, j.key, t.id, j.payload, j.due, j.state, j.owner, j.fence, j.result";
 
-/// Jobs a principal sees, of the states up to a last one; more conditions may follow.
+/// Jobs a principal sees; more conditions may follow.
 fn jobs_sql(who: &Principal) -> (String, Value<'static>) {
     let (seen, param) = seen(who);
     (format!("SELECT {JOB} FROM jobs j LEFT JOIN trees t ON t.pk = j.tree WHERE {seen}"), param)

@@ -60,7 +60,8 @@ impl Store {
         self.read(move |db| leases::lease(db, &who, &name)).await
     }
 
-    /// Enqueues a job. One with the same key that was ever enqueued is returned instead, with `false`.
+    /// Enqueues a job. One with the same key that is still kept (30 days after its end) is returned instead, with
+    /// `false`.
     pub async fn enqueue(&self, who: &Principal, job: NewJob) -> Result<(JobId, bool), StoreError> {
         let who = who.clone();
         self.write(move |db| jobs::enqueue(db, &who, &job)).await
