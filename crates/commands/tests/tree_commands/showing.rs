@@ -218,3 +218,28 @@ async fn what_is_chosen_elsewhere_costs_a_show_no_step() {
         assert!(show_cost(&home, tree).await.steps > before.steps);
     }
 }
+
+/// The steps of a show in a tree whose path grew to this length while beside each passage of it another way was tried
+/// for three passages first.
+async fn cost_beside_branches(home: &TestHome, length: usize) -> u64 {
+    let tree: TreeId = home.tree("buffer", "It rained.").await.parse().unwrap();
+    let append = || Op::Append(NewText::owner("And it rained.", None));
+    let mut end = change(home, tree, append()).await.nodes[0].0.as_position();
+    for _ in 0..length {
+        let next = change(home, tree, append()).await.nodes[0].0.as_position();
+        change(home, tree, Op::Move(end)).await;
+        for _ in 0..3 {
+            change(home, tree, append()).await;
+        }
+        change(home, tree, Op::Move(next)).await;
+        end = next;
+    }
+    show_cost(home, tree).await.steps
+}
+
+#[tokio::test]
+async fn a_show_costs_the_same_however_many_branches_grew_beside_its_path() {
+    let [home, _] = homes();
+    let (short, long) = (cost_beside_branches(&home, 60).await, cost_beside_branches(&home, 240).await);
+    assert!(long * 10 < short * 11, "{short} steps beside 60 branches, {long} beside 240");
+}

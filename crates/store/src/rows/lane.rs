@@ -3,63 +3,138 @@
 //! One child of a position goes on with its lane, every other begins one, named by its number. A path is some lanes
 //! down to where it leaves each; in a lane one position stands at a depth. A choice names the lane and the depth of its
 //! position, and those on a path are asked for lane by lane ([`super::cell::choices`]), whatever was chosen elsewhere.
-//! A position that was first to be continued takes the lane of a sibling that nobody continued, so that who goes on
-//! from the third of three answers, turn by turn, stays in one lane. Lanes are derived, no hash binds them.
+//!
+//! Where a path grows on from what began a lane, and that is soon twice as long as what the lane above goes on with
+//! beside it, it takes that lane over. So of a path's end each lane it left is at least a part as long as what followed,
+//! and a path in a tree of n positions crosses some √n lanes, however branches were grown. Lanes are derived, no hash
+//! binds them.
 
-use crate::db::{Db, TreeKey, get, number_of};
+use crate::db::{Db, TreeKey, get};
 use crate::error::StoreError;
+
+/// At each so many depths a path is looked at.
+const STRIDE: i64 = 8;
+
+/// How far up it is looked at, in positions. A lane that is longer is left as it is: so many rows are written, at most.
+const LONGEST: i64 = 1_024;
+
+/// The number of the position that goes on with lane `$lane` below the position numbered `$parent`, in the tree whose
+/// keys are between ?1 and ?2. A child that comes right behind its parent is found by its number.
+macro_rules! next {
+    ($parent:literal, $lane:literal) => {
+        concat!(
+            "coalesce((SELECT pk & 4294967295 FROM positions WHERE pk = ?1 + ",
+            $parent,
+            " + 1 AND parent = ",
+            $parent,
+            " AND lane = ",
+            $lane,
+            "), (SELECT pk & 4294967295 FROM positions WHERE parent = ",
+            $parent,
+            " AND parent <> (pk & 4294967295) - 1 AND pk > ?1 AND pk < ?2 AND lane = ",
+            $lane,
+            " LIMIT 1))"
+        )
+    };
+}
+
+/// Positions that go on with lane ?4 below the one numbered ?3, at most ?5.
+macro_rules! tail {
+    () => {
+        concat!(
+            "WITH RECURSIVE tail (n, step) AS (SELECT ",
+            next!("?3", "?4"),
+            ", 1 UNION ALL SELECT ",
+            next!("tail.n", "?4"),
+            ", step + 1 FROM tail WHERE n IS NOT NULL AND step < ?5) "
+        )
+    };
+}
+
+/// Where a position stands.
+struct Place {
+    lane: i64,
+    depth: i64,
+    /// The number of the position above that its lane begins with; none for the lane of the genesis.
+    fork: Option<i64>,
+}
+
+impl Place {
+    fn of(db: &Db<'_>, tree: TreeKey, position: i64) -> Result<Self, StoreError> {
+        let sql = "SELECT p.lane, p.depth, head.parent FROM positions p JOIN positions head ON head.pk = ?2 + p.lane
+            WHERE p.pk = ?1";
+        let place = db.one(sql, (tree.node(position), tree.first()), |row| {
+            Ok(Self { lane: get(row, 0)?, depth: get(row, 1)?, fork: get(row, 2)? })
+        })?;
+        place.ok_or_else(|| StoreError::Damaged(format!("position {position} or its lane is missing")))
+    }
+}
 
 /// The lane that a new child of a position goes on with; none if it begins its own.
 pub(super) fn below(db: &Db<'_>, tree: TreeKey, parent: i64) -> Result<Option<i64>, StoreError> {
-    let sql = "SELECT lane, coalesce(parent, 0), depth FROM positions WHERE pk = ?1";
-    let found = db.one(sql, [tree.node(parent)], |row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))?;
-    let (lane, up, depth): (i64, i64, i64) =
-        found.ok_or_else(|| StoreError::Damaged(format!("position {parent} is missing")))?;
-    if continued(db, tree, parent, lane)?.is_some() {
+    let place = Place::of(db, tree, parent)?;
+    let sql = concat!("SELECT ", next!("?3", "?4"));
+    let next =
+        db.one(sql, (tree.first(), tree.last(), parent, place.lane), |row| get::<Option<i64>>(row, 0))?;
+    if next.flatten().is_some() {
         return Ok(None);
     }
-    if lane != parent || up == 0 {
-        return Ok(Some(lane));
-    }
-    // The first child of what began a lane: the lane above is free if nobody went on from its end.
-    let above =
-        db.one("SELECT lane FROM positions WHERE pk = ?1", [tree.node(up)], |row| get::<i64>(row, 0))?;
-    let above = above.ok_or_else(|| StoreError::Damaged(format!("position {up} is missing")))?;
-    match continued(db, tree, up, above)? {
-        Some(sibling) if continued(db, tree, sibling, above)?.is_none() => {
-            change(db, tree, sibling, (above, depth), sibling)?;
-            change(db, tree, parent, (lane, depth), above)?;
-            Ok(Some(above))
-        }
-        _ => Ok(Some(lane)),
-    }
+    if place.depth % STRIDE == 0 { straighten(db, tree, place).map(Some) } else { Ok(Some(place.lane)) }
 }
 
-/// The child of a position that goes on with a lane.
-fn continued(db: &Db<'_>, tree: TreeKey, parent: i64, lane: i64) -> Result<Option<i64>, StoreError> {
-    let next = "SELECT pk FROM positions WHERE pk = ?1 AND parent = ?2 AND lane = ?3";
-    let next = db.one(next, (tree.node(parent + 1), parent, lane), |row| get::<i64>(row, 0))?;
-    let found = match next {
-        Some(next) => Some(next),
-        None => {
-            let sql = "SELECT pk FROM positions WHERE parent = ?1 AND parent <> (pk & 4294967295) - 1
-                AND pk > ?2 AND pk < ?3 AND lane = ?4 LIMIT 1";
-            db.one(sql, (parent, tree.first(), tree.last(), lane), |row| get::<i64>(row, 0))?
+/// Lets the path to the end of a lane cross fewer of them. Returns the lane that the end is in then.
+fn straighten(db: &Db<'_>, tree: TreeKey, end: Place) -> Result<i64, StoreError> {
+    let (mut lane, mut here) = (end.lane, Place { ..end });
+    while let Some(fork) = here.fork {
+        let above = Place::of(db, tree, fork)?;
+        let below = end.depth - above.depth;
+        if below > LONGEST {
+            break;
         }
-    };
-    Ok(found.map(number_of))
+        // What stood apart when last looked at is looked at again when the path has doubled.
+        let before = below - STRIDE;
+        let doubled = before < 1 || below.ilog2() > before.ilog2();
+        if doubled && take_over(db, tree, (fork, &above), here.lane, below / 2)? && lane == here.lane {
+            lane = above.lane;
+        }
+        here = above;
+    }
+    Ok(lane)
 }
 
-/// Gives a position another lane, with what was chosen there.
-fn change(
+/// Gives a lane that begins below `fork` the place of the one that `fork` is in, if that goes on for at most `most`
+/// positions, and says whether it did.
+fn take_over(
     db: &Db<'_>,
     tree: TreeKey,
-    position: i64,
-    (from, depth): (i64, i64),
-    to: i64,
-) -> Result<(), StoreError> {
-    db.run("UPDATE positions SET lane = ?2 WHERE pk = ?1", (tree.node(position), to))?;
-    let sql = "UPDATE cells SET lane = ?4 WHERE tree = ?1 AND lane = ?2 AND depth = ?3";
-    db.run(sql, (tree.0, from, depth, to))?;
-    Ok(())
+    (fork, above): (i64, &Place),
+    lane: i64,
+    most: i64,
+) -> Result<bool, StoreError> {
+    let length = |below: i64, lane: i64, limit: i64| {
+        let sql = concat!(tail!(), "SELECT count(n), min(CASE step WHEN 1 THEN n END) FROM tail");
+        let keys = (tree.first(), tree.last(), below, lane, limit);
+        let found = db.one(sql, keys, |row| Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?)))?;
+        Ok::<_, StoreError>(found.unwrap_or_default())
+    };
+    let rename = |below: i64, from: i64, limit: i64, to: i64| {
+        let sql = concat!(
+            tail!(),
+            "UPDATE positions SET lane = ?6 WHERE pk IN (SELECT ?1 + n FROM tail WHERE n IS NOT NULL)"
+        );
+        db.run(sql, (tree.first(), tree.last(), below, from, limit, to))
+    };
+    let (beside, first) = length(fork, above.lane, most + 1)?;
+    if beside > most || length(lane, lane, LONGEST)?.0 >= LONGEST {
+        return Ok(false);
+    }
+    if let Some(first) = first {
+        rename(fork, above.lane, beside, first)?;
+        let sql = "UPDATE cells SET lane = ?4 WHERE tree = ?1 AND lane = ?2 AND depth > ?3";
+        db.run(sql, (tree.0, above.lane, above.depth, first))?;
+    }
+    rename(lane, lane, LONGEST, above.lane)?;
+    db.run("UPDATE positions SET lane = ?2 WHERE pk = ?1", (tree.node(lane), above.lane))?;
+    db.run("UPDATE cells SET lane = ?3 WHERE tree = ?1 AND lane = ?2", (tree.0, lane, above.lane))?;
+    Ok(true)
 }

@@ -1,7 +1,7 @@
 //! Plans: all or nothing, numbers without gaps, conflicts by name.
 
 use loom::plan::Request;
-use loom::{CellKey, Mode, Op, OpKind, OpTarget, Seq, ViewName};
+use loom::{CellKey, Mode, Op, OpKind, OpTarget, PositionId, Seq, ViewName};
 use store::{AttachedWrites, Fence, Guard, LeaseOwner, PreparedChange, StaleRead, StoreError, prepare, read};
 
 use super::both::each;
@@ -216,6 +216,55 @@ fn a_plan_whose_basis_stands_is_applied_after_others() {
     });
 }
 
+/// The text a view shows, without what is left out.
+async fn shown(page: &Page) -> String {
+    let text = read(&page.home.store, OWNER, page.tree, |rows| {
+        let show = loom::render::Show { drafts: false, spans: false };
+        loom::render::render(rows, &ViewName::default(), show)
+    });
+    text.await.unwrap().text
+}
+
+#[test]
+fn choices_are_found_on_their_paths_however_branches_grew() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let leave_out = async |at: PositionId| {
+            page.change(Op::Exclude(OpTarget::Position(at))).await;
+        };
+        let mut end = page.append("0 ").await.as_position();
+        let (mut path, mut tips) = ("0 ".to_owned(), Vec::new());
+        // Beside each passage of the path another way is tried first, and every so often a way that is long.
+        for level in 1..48 {
+            let next = page.append(&format!("{level} ")).await.as_position();
+            page.change(Op::Move(end)).await;
+            let (mut branch, mut tip) = (path.clone(), end);
+            for step in 0..if level % 12 == 0 { 20 } else { level % 4 } {
+                tip = page.append(&format!("{level}.{step} ")).await.as_position();
+                if step == 1 {
+                    leave_out(tip).await;
+                } else {
+                    branch += &format!("{level}.{step} ");
+                }
+            }
+            tips.push((tip, branch));
+            page.change(Op::Move(next)).await;
+            end = next;
+            if level % 5 == 0 {
+                leave_out(next).await;
+            } else {
+                path += &format!("{level} ");
+            }
+        }
+        tips.push((end, path));
+        assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
+        for (tip, expected) in tips {
+            page.change(Op::Move(tip)).await;
+            assert_eq!(shown(&page).await, expected);
+        }
+    });
+}
+
 #[test]
 fn a_choice_is_found_on_its_path_whichever_sibling_is_continued() {
     each(|home| async move {
@@ -226,19 +275,11 @@ fn a_choice_is_found_on_its_path_whichever_sibling_is_continued() {
         page.change(Op::Move(top)).await;
         let second = page.append("second ").await.as_position();
         page.edit(second, "edited ").await;
-        // The lane of the first, which nobody continued, goes on with what is said to the second.
         page.append("end").await;
-        let shown = async || {
-            let show = loom::render::Show { drafts: false, spans: false };
-            let text = read(&page.home.store, OWNER, page.tree, move |rows| {
-                loom::render::render(rows, &ViewName::default(), show)
-            });
-            text.await.unwrap().text
-        };
-        assert_eq!(shown().await, "top edited end");
+        assert_eq!(shown(&page).await, "top edited end");
         page.change(Op::Move(first)).await;
-        assert_eq!(shown().await, "top ");
+        assert_eq!(shown(&page).await, "top ");
         page.append("after").await;
-        assert_eq!(shown().await, "top after");
+        assert_eq!(shown(&page).await, "top after");
     });
 }

@@ -1,6 +1,6 @@
 //! What the steps share: the old tables set aside while new ones are filled from them, and lanes told from positions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 
@@ -44,8 +44,8 @@ fn strings(conn: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
     rows.collect::<Result<_, _>>().map_err(failure)
 }
 
-/// Gives each position its lane: of the children of a position the first that was continued goes on with its lane,
-/// else the first. Each has one of its own before.
+/// Gives each position its lane: the child that the longest path goes on from goes on with its parent's. Each has one
+/// of its own before.
 pub(super) fn number_lanes(conn: &Connection) -> Result<(), StoreError> {
     let sql = "SELECT pk, (pk & -4294967296) + parent FROM positions
         WHERE kind = 0 AND parent IS NOT NULL ORDER BY pk";
@@ -54,18 +54,19 @@ pub(super) fn number_lanes(conn: &Connection) -> Result<(), StoreError> {
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failure)?;
         rows.collect::<Result<_, _>>().map_err(failure)?
     };
-    let parents: HashSet<i64> = children.iter().map(|(_, parent)| *parent).collect();
-    let mut heirs: HashMap<i64, i64> = HashMap::new();
-    for (child, parent) in &children {
-        let heir = heirs.entry(*parent).or_insert(*child);
-        if !parents.contains(heir) && parents.contains(child) {
-            *heir = *child;
+    // By position: how many stand below it on its longest path, and the child that path begins with.
+    let mut heirs: HashMap<i64, (u32, i64)> = HashMap::new();
+    for (child, parent) in children.iter().rev() {
+        let below = heirs.get(child).map_or(0, |(below, _)| below + 1);
+        let heir = heirs.entry(*parent).or_insert((below, *child));
+        if below >= heir.0 {
+            *heir = (below, *child);
         }
     }
     let mut lanes: HashMap<i64, i64> = HashMap::new();
     let mut set = conn.prepare("UPDATE positions SET lane = ?2 WHERE pk = ?1").map_err(failure)?;
     for (child, parent) in &children {
-        if heirs.get(parent) == Some(child) {
+        if heirs.get(parent).is_some_and(|(_, heir)| heir == child) {
             let lane = lanes.get(parent).copied().unwrap_or(number_of(*parent));
             lanes.insert(*child, lane);
             set.execute((child, lane)).map_err(failure)?;
