@@ -82,16 +82,18 @@ async fn screen_and_append(
 
 /// Prunes positions off the path and selects at others; how many of each.
 async fn choose_elsewhere(harness: &Harness, fixture: &FixtureTree) -> Result<usize, CommandError> {
-    let trunk: HashSet<PositionId> = fixture.trunk.iter().copied().collect();
     let wanted = 2 * ELSEWHERE;
+    let view = ViewName::default();
     let elsewhere = harness.read(fixture.tree, move |rows| {
+        let path = rows.upwards(loom::render::tip(rows, &view)?, usize::MAX)?;
+        let path: HashSet<PositionId> = path.into_iter().map(|position| position.id).collect();
         let (mut found, mut after) = (Vec::new(), None);
         while found.len() < wanted {
             let page = rows.nodes_in_order(after, CELLS)?;
             let Some(last) = page.last() else { break };
             after = Some((last.seq, last.place));
             let originals = page.iter().filter(|row| row.node.is_original() && !row.node.origins.is_empty());
-            found.extend(originals.map(|row| row.node.position).filter(|at| !trunk.contains(at)));
+            found.extend(originals.map(|row| row.node.position).filter(|at| !path.contains(at)));
         }
         Ok(found)
     });
