@@ -16,7 +16,7 @@ use crate::node::{Node, NodeRow};
 use crate::operation::{OpRecord, Operation, Timeline};
 use crate::plan::{DraftChange, Plan};
 use crate::position::{Position, PositionKind};
-use crate::reader::{Injection, Order, RowError, TreeReader};
+use crate::reader::{Injection, Order, RowError, StoredResponse, TreeReader};
 use crate::seal::Seal;
 use crate::short_id;
 use crate::tree::TreeRow;
@@ -412,6 +412,34 @@ impl TreeReader for MemoryTree {
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
         Ok(self.generations.get(&id).cloned())
+    }
+
+    fn generations(
+        &self,
+        after: Option<GenerationId>,
+        limit: usize,
+    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
+        let later =
+            self.generations.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
+        Ok(later.take(limit).map(|(_, row)| (row.clone(), None)).collect())
+    }
+
+    // What was sent and received is not held.
+
+    fn answer(&self, _: GenerationId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(None)
+    }
+
+    fn manifest(&self, _: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(None)
+    }
+
+    fn body(&self, _: Digest) -> Result<Option<Vec<u8>>, RowError> {
+        Ok(None)
+    }
+
+    fn response(&self, _: NodeId) -> Result<Option<StoredResponse>, RowError> {
+        Ok(None)
     }
 
     fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {

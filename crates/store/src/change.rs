@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loom::id::Entropy;
 use loom::plan::plan;
-use loom::{IdSource, Op, Plan, PlanError, ReadSet, RowError, TreeReader};
+use loom::{IdSource, Op, Plan, PlanError, ReadSet, TreeReader};
 
 use crate::apply::{Applied, AttachedWrites};
 use crate::error::StoreError;
@@ -107,7 +107,7 @@ fn planned(
     for _ in 0..ROUNDS {
         match ids.with(|entropy| plan(request, &slice, entropy))? {
             Err(PlanError::Needs(needs)) => {
-                slice.load(&needs, rows).map_err(|error: RowError| StoreError::from_row_error(error))?;
+                slice.load(&needs, rows)?;
                 asked.extend(needs.0);
             }
             done => {
