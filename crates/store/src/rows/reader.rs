@@ -13,7 +13,7 @@ use super::ahead::{Ahead, Count};
 use super::trees::TreeRef;
 use super::{attributions, cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
-use crate::engine::{Value, params};
+use crate::engine::params;
 use crate::error::StoreError;
 use crate::principal::Principal;
 
@@ -90,9 +90,8 @@ impl StoredTree<'_, '_> {
         let read = |ids: &[PositionId]| {
             let sql = "SELECT id, pk FROM nodes WHERE id = ?1 AND pk BETWEEN ?2 AND ?3";
             let key = self.tree.key;
-            let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
-            let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-            self.db.all_of(sql, &sets, |row| {
+            let sets = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]);
+            self.db.all_of(sql, sets, |row| {
                 Ok((PositionId::from_bytes(id16(row, 0)?), Some(number_of(get(row, 1)?))))
             })
         };
@@ -108,11 +107,9 @@ impl StoredTree<'_, '_> {
             return Ok(known);
         }
         let (numbers, key) = (self.numbers_ahead(ahead, id)?, self.tree.key);
-        let sets: Vec<_> =
-            numbers.iter().map(|(_, number)| params![*number, key.first(), key.last()]).collect();
-        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+        let sets = numbers.iter().map(|(_, number)| params![*number, key.first(), key.last()]);
         // Each counts to one row.
-        let counts = self.db.all_of(sql, &sets, |row| unsigned(row, 0))?;
+        let counts = self.db.all_of(sql, sets, |row| unsigned(row, 0))?;
         ahead.counts.keep(numbers.iter().map(|(id, _)| (count, *id)).zip(counts));
         Ok(ahead.counts.get(&(count, id)).unwrap_or_default())
     }
@@ -194,17 +191,15 @@ impl StoredTree<'_, '_> {
             node::TABLES
         );
         let key = self.tree.key;
-        let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
-        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-        self.db.all_of(&sql, &sets, |row| node::read(self.db, self.tree, row))
+        let sets = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]);
+        self.db.all_of(&sql, sets, |row| node::read(self.db, self.tree, row))
     }
 
     /// The generations of the tree with these ids, in their order.
     fn find_generations(&self, ids: &[GenerationId]) -> Result<Vec<GenerationRow>, StoreError> {
         let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
-        let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), self.tree.key.0]).collect();
-        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-        self.db.all_of(sql, &sets, |row| trees::json(&get::<String>(row, 0)?))
+        let sets = ids.iter().map(|id| params![id.to_bytes(), self.tree.key.0]);
+        self.db.all_of(sql, sets, |row| trees::json(&get::<String>(row, 0)?))
     }
 }
 
