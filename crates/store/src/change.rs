@@ -9,9 +9,10 @@ use loom::{IdSource, Op, Plan, PlanError, ReadSet, TreeReader};
 
 use crate::apply::{Applied, AttachedWrites};
 use crate::error::StoreError;
+use crate::identity::random;
 use crate::preconditions::Preconditions;
 use crate::principal::Principal;
-use crate::store::{Store, random, read};
+use crate::store::{Store, read};
 
 /// Ids of one process, each greater than the one before.
 #[derive(Debug, Default)]

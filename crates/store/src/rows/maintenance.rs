@@ -10,9 +10,9 @@ use super::{attributions, check, events, generations};
 use crate::db::{Db, bytes_of, get, id16, number_of};
 use crate::engine::{NONE, Row};
 use crate::error::StoreError;
+use crate::identity::{Identity, StoreId};
 use crate::principal::Principal;
 use crate::schema::VERSION;
-use crate::store::{Identity, StoreId};
 
 const PROBLEMS: usize = 100;
 
