@@ -15,7 +15,6 @@ use crate::engine::Time;
 use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::import_tree::{Import, ImportedTree};
-use crate::limits::StoreLimits;
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::principal::{Principal, only_owner};
 use crate::rows::{
@@ -136,11 +135,6 @@ forward! {
 }
 
 impl Store {
-    /// The limits it was opened with.
-    pub fn limits(&self) -> StoreLimits {
-        self.limits
-    }
-
     /// Applies a plan and the rows that go with it, in one transaction. An empty plan with rows is allowed.
     ///
     /// # Errors
