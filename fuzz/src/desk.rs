@@ -2,26 +2,22 @@
 
 use arbitrary::Arbitrary;
 use interop::own::{ArchivedResponse, ExportSource, FileBody, StoredGeneration};
-use loom::id::Entropy;
 use loom::memory::MemoryTree;
-use loom::plan::{DraftChange, EditAs, NewText, NewTree, Request, plan};
+use loom::plan::{DraftChange, EditAs, NewText, NewTree};
 use loom::reader::RowError;
 use loom::render::{Show, render, tip};
 use loom::verify::{Evidence, Gap, Reread, Status, verify};
 use loom::{
-    Author, AuthorKind, Block, Digest, Draft, GenerationId, IdSource, KeepScope, Millis, Mode, ModelSource,
-    NodeId, NodeRow, Op, OpTarget, PlanError, PositionId, ReadSet, Role, Slot, TextOffset, ToolStatus,
-    TreeId, TreeReader, Trust, ViewName,
+    Author, AuthorKind, Block, Digest, Draft, GenerationId, KeepScope, Mode, ModelSource, NodeId, NodeRow,
+    Op, OpTarget, PositionId, Role, Slot, TextOffset, ToolStatus, TreeReader, Trust, ViewName,
 };
+use loom_testing::{Planner, WriteRows};
 
 /// Actions of one run.
 pub const MOST_ACTIONS: usize = 40;
 
 /// Bytes of one text.
 const MOST_TEXT: usize = 200;
-
-/// Nothing that is planned reads its rows in as many rounds.
-const MOST_ROUNDS: usize = 200;
 
 /// One action. Numbers name nodes, positions and views there are, by their order.
 #[derive(Arbitrary, Debug, Clone)]
@@ -131,15 +127,12 @@ impl Part {
 pub struct Desk {
     /// The tree.
     pub tree: MemoryTree,
-    ids: IdSource,
-    now: i64,
+    planner: Planner,
     view: ViewName,
     views: Vec<ViewName>,
     nodes: Vec<NodeId>,
     positions: Vec<PositionId>,
 }
-
-const TREE: TreeId = TreeId::from_bytes([7; 16]);
 
 /// The moment a desk begins, in the middle of what importers take for honest times.
 pub const START: i64 = 1_790_000_000_000;
@@ -149,8 +142,7 @@ impl Desk {
     pub fn new(dialogue: bool, title: &str) -> Self {
         let mut desk = Self {
             tree: MemoryTree::default(),
-            ids: IdSource::default(),
-            now: START,
+            planner: Planner::at(START),
             view: ViewName::default(),
             views: vec![ViewName::default()],
             nodes: Vec::new(),
@@ -172,33 +164,18 @@ impl Desk {
 
     /// Plans and applies; whether the change was not refused.
     pub fn run(&mut self, op: Op) -> bool {
-        self.now += 1;
-        let request = Request {
-            tree: TREE,
-            view: self.view.clone(),
-            author: Author::owner(),
-            trust: Trust::Owner,
-            now: Millis(self.now),
-            op,
-        };
-        let mut slice = ReadSet::default();
-        for _ in 0..MOST_ROUNDS {
-            let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
-            match plan(&request, &slice, &mut entropy) {
-                Ok(plan) => {
-                    self.nodes.extend(plan.nodes.iter().map(|node| node.id));
-                    self.positions.extend(plan.positions.iter().map(|position| position.id));
-                    self.tree.apply(plan).expect("a fresh plan applies");
-                    return true;
-                }
-                Err(PlanError::Refused(refusal)) => {
-                    assert!(!refusal.to_string().is_empty());
-                    return false;
-                }
-                Err(PlanError::Needs(needs)) => slice.load(&needs, &self.tree).expect("rows are there"),
+        match self.planner.plan(&self.tree, &self.view, op) {
+            Ok((plan, _)) => {
+                self.nodes.extend(plan.nodes.iter().map(|node| node.id));
+                self.positions.extend(plan.positions.iter().map(|position| position.id));
+                self.tree.apply(plan).expect("a fresh plan applies");
+                true
+            }
+            Err(refusal) => {
+                assert!(!refusal.to_string().is_empty());
+                false
             }
         }
-        panic!("a plan that never ends: {request:?}");
     }
 
     fn act(&mut self, action: Action) {

@@ -14,7 +14,7 @@ use context::Pictures;
 use loom::Digest;
 use media::MediaKind;
 use model::Media;
-use store::blobs::{BlobError, BlobId, Blobs};
+use store::blobs::{BlobError, Blobs};
 use store::home::{Home, HomeDir};
 use store::{LIST_PAGE, Principal, all_pages};
 
@@ -45,12 +45,12 @@ impl StoredMedia {
 
 impl Pictures for StoredMedia {
     fn size(&self, blob: Digest) -> Option<u64> {
-        self.ask(blob, |blobs| blobs.size(blob.0.into())).flatten()
+        self.ask(blob, |blobs| blobs.size(blob)).flatten()
     }
 
     /// The media type is told anew: that of the node may be a stranger's or a model's word.
     fn media(&self, blob: Digest) -> Option<Media> {
-        let bytes = self.ask(blob, |blobs| blobs.get(blob.0.into()))?;
+        let bytes = self.ask(blob, |blobs| blobs.get(blob))?;
         let kind = media::detect(&bytes)?;
         let (kind, bytes) = if kind.is_sound() {
             (kind, Some(bytes).filter(|bytes| bytes.len() <= media::MAX_SOUND_BYTES)?)
@@ -112,7 +112,7 @@ impl Runtime {
             return Ok(MediaHold { _lock: None });
         }
         let lock = self.locked(File::try_lock_shared).await?;
-        let named: Vec<BlobId> = all.iter().map(|blob| blob.0.into()).collect();
+        let named = all.to_vec();
         let look = move |blobs: &Blobs| -> Result<bool, BlobError> {
             for blob in named {
                 if blobs.size(blob)?.is_none() {
@@ -146,10 +146,10 @@ impl Runtime {
             return Ok(0);
         }
         let _lock = self.locked(File::try_lock).await?;
-        let mut unshown: Vec<BlobId> = Vec::new();
+        let mut unshown: Vec<Digest> = Vec::new();
         for blob in all {
             if !self.store.shows_blob(who, *blob).await? {
-                unshown.push(blob.0.into());
+                unshown.push(*blob);
             }
         }
         self.with_blobs(move |blobs| remove_all(blobs, unshown)).await
@@ -162,12 +162,8 @@ impl Runtime {
     /// As [`Runtime::remove_blobs`].
     pub(crate) async fn sweep_blobs(&self, who: &Principal) -> Result<(), AgentError> {
         let _lock = self.locked(File::try_lock).await?;
-        let shown: BTreeSet<BlobId> =
-            all_pages(|blob: &Digest| *blob, |after| self.store.blobs(who, after, LIST_PAGE))
-                .await?
-                .into_iter()
-                .map(|blob| blob.0.into())
-                .collect();
+        let page = |after| self.store.blobs(who, after, LIST_PAGE);
+        let shown: BTreeSet<Digest> = all_pages(|blob: &Digest| *blob, page).await?.into_iter().collect();
         let sweep = move |blobs: &Blobs| {
             let mut all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
             all.retain(|blob| !shown.contains(blob));
@@ -179,13 +175,13 @@ impl Runtime {
     /// What a blob is; none if it is not there.
     pub fn shown(&self, blob: Digest) -> Option<MediaFacts> {
         let blobs = blobs(&self.home).ok()?;
-        let bytes = blobs.get(blob.0.into()).ok()?;
+        let bytes = blobs.get(blob).ok()?;
         let measured = media::dimensions(&bytes).ok();
         Some(MediaFacts {
             kind: media::detect(&bytes),
             measure: measured.map(|(_, measure)| measure),
             bytes: bytes.len() as u64,
-            path: blobs.path_of(blob.0.into()),
+            path: blobs.path_of(blob),
         })
     }
 
@@ -204,8 +200,9 @@ impl Runtime {
     }
 }
 
-/// Removes blobs. Returns how many were there.
-fn remove_all(blobs: &Blobs, all: Vec<BlobId>) -> Result<u64, BlobError> {
+/// Removes blobs, and what processes that died while they kept one left. Returns how many blobs were there.
+fn remove_all(blobs: &Blobs, all: Vec<Digest>) -> Result<u64, BlobError> {
+    blobs.sweep()?;
     let mut removed = 0;
     for blob in all {
         match blobs.remove(blob) {

@@ -10,6 +10,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use loom::Millis;
 use model::{ModelPlace, Money};
 use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
@@ -264,17 +266,12 @@ pub const fn start_of_day(now: Millis) -> Millis {
 }
 
 /// When the month began, by UTC.
-pub const fn start_of_month(now: Millis) -> Millis {
-    let days = now.0.div_euclid(DAY);
-    // The day of the month by the proleptic Gregorian calendar; years are counted from March, so that the odd day
-    // of a leap year is the last one.
-    let shifted = days + 719_468;
-    let of_era = shifted.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5;
-    Millis((days - of_month) * DAY)
+pub fn start_of_month(now: Millis) -> Millis {
+    let first =
+        Timestamp::from_millisecond(now.0).map(|now| Offset::UTC.to_datetime(now).first_of_month().date());
+    let began = first.and_then(|first| Offset::UTC.to_timestamp(first.into()));
+    // A time beyond the calendar is of no month but its own.
+    began.map_or(now, |began| Millis(began.as_millisecond()))
 }
 
 #[cfg(test)]

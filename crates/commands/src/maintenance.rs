@@ -43,7 +43,7 @@ async fn shown_blobs(store: &Store, who: &Principal) -> Result<Vec<Digest>, Stor
 fn missing_blobs(dir: &Path, shown: &[Digest]) -> Vec<String> {
     let blobs = Blobs::open(dir, u64::MAX);
     let problem = |blob: &Digest| match &blobs {
-        Ok(blobs) => blobs.get(blob.0.into()).err().map(|error| error.to_string()),
+        Ok(blobs) => blobs.get(*blob).err().map(|error| error.to_string()),
         Err(_) => Some(format!("blob {blob} is not there: restore it from a backup")),
     };
     shown.iter().filter_map(problem).collect()

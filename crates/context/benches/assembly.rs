@@ -17,14 +17,10 @@ use drawloom_context::{
     BootFile, Bootstrap, Estimator, Previous, SkillEntry, SkillsIndex, TargetModel, TokenBudget, ToolSpec,
     cover, reuse,
 };
-use loom::id::Entropy;
-use loom::memory::MemoryTree;
-use loom::plan::{NewText, NewTree, Request, plan};
+use loom::plan::NewText;
 use loom::reader::Injection;
-use loom::{
-    Author, Block, CellKey, Digest, IdSource, Millis, Mode, NodeId, Op, PlanError, ReadSet, Role, TreeId,
-    TreeReader, Trust, ViewName,
-};
+use loom::{Author, Block, Digest, Mode, NodeId, Op, Role, Trust, ViewName};
+use loom_testing::{Fixture, WriteRows};
 use model::script::ScriptOptions;
 use model::{DialectName, Model, Params, ScriptModel};
 
@@ -45,11 +41,14 @@ fn main() {
 }
 
 fn measure(window: u64, nodes: usize) {
-    let mut tree = Tree::new();
+    let mut tree = Fixture::new(Mode::Dialogue);
     for node in 0..nodes {
         let role = if node % 2 == 0 { Role::User } else { Role::Assistant };
-        let last = tree
-            .say(role, &format!("Turn {node}: the rain fell all night on the roofs of the town. ").repeat(3));
+        let last = say(
+            &mut tree,
+            role,
+            &format!("Turn {node}: the rain fell all night on the roofs of the town. ").repeat(3),
+        );
         if role == Role::User && node + 60 > nodes {
             let shown = Injection {
                 node: last,
@@ -58,10 +57,10 @@ fn measure(window: u64, nodes: usize) {
                 trust: Trust::Workspace,
                 text: "A card: what is to be done when it rains. ".repeat(5),
             };
-            tree.rows.add_injection(shown);
+            tree.tree.add_injection(shown);
         }
     }
-    tree.say(Role::User, "and now?");
+    say(&mut tree, Role::User, "and now?");
     let target = TargetModel {
         provider: "p".into(),
         dialect: DialectName::OpenAiChat,
@@ -77,9 +76,9 @@ fn measure(window: u64, nodes: usize) {
     let estimator = Estimator::default();
     let model = ScriptModel::echo(ScriptOptions::default());
     // The first request trims; those behind it begin where it did.
-    let first = dialogue(&tree.rows, &request, &estimator).unwrap();
+    let first = dialogue(&tree.tree, &request, &estimator).unwrap();
     if let Some(start) = first.new_start {
-        tree.run(Op::Compact { to: Some(start), by_hand: false });
+        tree.run(Op::Compact { to: Some(start), by_hand: false }).unwrap();
     }
     let before = model.encode(&first.prompt, &Params::default()).unwrap().body().to_vec();
     request.previous = Previous { prefix: first.prefix, used: Some(first.tokens), ..Previous::default() };
@@ -87,7 +86,7 @@ fn measure(window: u64, nodes: usize) {
     let mut times: Vec<Duration> = (0..TIMES)
         .map(|_| {
             let begun = Instant::now();
-            let assembled = dialogue(&tree.rows, &request, &estimator).unwrap();
+            let assembled = dialogue(&tree.tree, &request, &estimator).unwrap();
             let put_together = begun.elapsed();
             let encoded = model.encode(&assembled.prompt, &Params::default()).unwrap();
             let begun = Instant::now();
@@ -127,53 +126,9 @@ fn workspace() -> Bootstrap {
     }
 }
 
-/// A dialogue in memory.
-struct Tree {
-    rows: MemoryTree,
-    ids: IdSource,
-    now: i64,
-}
-
-impl Tree {
-    fn new() -> Self {
-        let mut tree = Self { rows: MemoryTree::default(), ids: IdSource::default(), now: 1_700_000_000_000 };
-        tree.run(Op::Create(NewTree { mode: Mode::Dialogue, title: String::new(), origin: None }));
-        tree
-    }
-
-    fn say(&mut self, role: Role, text: &str) -> NodeId {
-        let content = vec![Block::text(text)];
-        self.run(Op::Append(NewText {
-            content,
-            author: Author::owner(),
-            role: Some(role),
-            trust: Trust::Owner,
-        }));
-        let tip = self.rows.cell(&CellKey::Tip { view: ViewName::default() }).unwrap();
-        tip.value.as_position().unwrap().original()
-    }
-
-    fn run(&mut self, op: Op) {
-        self.now += 1;
-        let request = Request {
-            tree: TreeId::from_bytes([1; 16]),
-            view: ViewName::default(),
-            author: Author::owner(),
-            trust: Trust::Owner,
-            now: Millis(self.now),
-            op,
-        };
-        let mut slice = ReadSet::default();
-        loop {
-            let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
-            match plan(&request, &slice, &mut entropy) {
-                Ok(made) => {
-                    self.rows.apply(made).unwrap();
-                    return;
-                }
-                Err(PlanError::Needs(needs)) => slice.load(&needs, &self.rows).unwrap(),
-                Err(PlanError::Refused(refusal)) => unreachable!("{refusal}"),
-            }
-        }
-    }
+/// Says something in a dialogue; the node of it.
+fn say(tree: &mut Fixture, role: Role, text: &str) -> NodeId {
+    let content = vec![Block::text(text)];
+    tree.made(Op::Append(NewText { content, author: Author::owner(), role: Some(role), trust: Trust::Owner }))
+        [0]
 }

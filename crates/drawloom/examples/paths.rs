@@ -10,16 +10,13 @@ use std::hint::black_box;
 
 use context::document::{DocumentRequest, document};
 use context::{ContinuationForm, Estimator, TokenBudget};
-use loom::id::Entropy;
 use loom::memory::MemoryTree;
-use loom::plan::{EditAs, NewText, NewTree, Request, plan};
+use loom::plan::{EditAs, NewText, NewTree};
 use loom::reader::RowError;
 use loom::render::{Show, render};
 use loom::verify::{Evidence, Gap, Reread, Status, verify};
-use loom::{
-    Author, Digest, IdSource, Millis, Mode, ModelSource, NodeRow, Op, PlanError, PositionId, ReadSet, TreeId,
-    Trust, ViewName,
-};
+use loom::{Digest, Mode, ModelSource, NodeRow, Op, PositionId, ViewName};
+use loom_testing::{Planner, WriteRows};
 use model::script::ScriptOptions;
 use model::{DialectName, Model, Params, ScriptModel};
 
@@ -57,20 +54,21 @@ fn measured<T>(work: impl FnOnce() -> T) -> T {
 
 /// A hundred appends to a tree of ten thousand nodes.
 fn append() -> Done {
-    let mut desk = Desk::of(10_000)?;
-    measured(|| (0..100).try_for_each(|_| desk.append()))
+    let mut document = Passages::of(10_000)?;
+    measured(|| (0..100).try_for_each(|_| document.append()))
 }
 
 /// The text of a path of ten thousand passages, with who wrote what.
 fn rendering() -> Done {
-    let desk = Desk::of(10_000)?;
-    let shown = measured(|| render(&desk.tree, &ViewName::default(), Show { drafts: true, spans: true }))?;
+    let document = Passages::of(10_000)?;
+    let shown =
+        measured(|| render(&document.tree, &ViewName::default(), Show { drafts: true, spans: true }))?;
     if shown.text.is_empty() { Err("nothing was rendered".into()) } else { Ok(()) }
 }
 
 /// The request for a document that is longer than the window: assembled, encoded, covered.
 fn assembly() -> Done {
-    let desk = Desk::of(3_000)?;
+    let passages = Passages::of(3_000)?;
     let script = ScriptModel::echo(ScriptOptions::default());
     let request = DocumentRequest {
         view: ViewName::default(),
@@ -83,7 +81,7 @@ fn assembly() -> Done {
         again: None,
     };
     measured(|| -> Done {
-        let assembled = document(&desk.tree, &request, &Estimator::default())?;
+        let assembled = document(&passages.tree, &request, &Estimator::default())?;
         black_box(script.encode(&assembled.prompt, &Params::default())?);
         Ok(())
     })
@@ -91,12 +89,12 @@ fn assembly() -> Done {
 
 /// The proof over a tree of a thousand nodes, a tenth of them edits.
 fn verification() -> Done {
-    let mut desk = Desk::of(900)?;
+    let mut document = Passages::of(900)?;
     for number in 0..100 {
-        let position = desk.positions[number * 9 + 1];
-        desk.run(Op::Edit { position, text: format!("Edit {number}."), edit_as: EditAs::Version })?;
+        let position = document.positions[number * 9 + 1];
+        document.run(Op::Edit { position, text: format!("Edit {number}."), edit_as: EditAs::Version })?;
     }
-    let report = measured(|| verify(&desk.tree, &Nothing))?;
+    let report = measured(|| verify(&document.tree, &Nothing))?;
     if report.status == Status::Valid { Ok(()) } else { Err(format!("{:?}", report.problems).into()) }
 }
 
@@ -138,26 +136,24 @@ const PROSE: [&str; 5] = [
     "One more word.\n",
 ];
 
-/// Someone at a tree, as a store drives the planner.
-struct Desk {
+/// A document in memory, with the positions of its passages.
+struct Passages {
     tree: MemoryTree,
-    ids: IdSource,
-    now: i64,
+    planner: Planner,
     positions: Vec<PositionId>,
 }
 
-impl Desk {
+impl Passages {
     /// A document of so many passages.
     fn of(passages: usize) -> Result<Self, Box<dyn Error>> {
-        let mut desk = Self {
+        let mut document = Self {
             tree: MemoryTree::default(),
-            ids: IdSource::default(),
-            now: 1_790_000_000_000,
+            planner: Planner::at(1_790_000_000_000),
             positions: Vec::new(),
         };
-        desk.run(Op::Create(NewTree { mode: Mode::Buffer, title: "A tale".into(), origin: None }))?;
-        (0..passages).try_for_each(|_| desk.append())?;
-        Ok(desk)
+        document.run(Op::Create(NewTree { mode: Mode::Buffer, title: "A tale".into(), origin: None }))?;
+        (0..passages).try_for_each(|_| document.append())?;
+        Ok(document)
     }
 
     fn append(&mut self) -> Done {
@@ -166,24 +162,7 @@ impl Desk {
     }
 
     fn run(&mut self, op: Op) -> Done {
-        self.now += 1;
-        let request = Request {
-            tree: TreeId::from_bytes([7; 16]),
-            view: ViewName::default(),
-            author: Author::owner(),
-            trust: Trust::Owner,
-            now: Millis(self.now),
-            op,
-        };
-        let mut slice = ReadSet::default();
-        let plan = loop {
-            let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
-            match plan(&request, &slice, &mut entropy) {
-                Ok(plan) => break plan,
-                Err(PlanError::Needs(needs)) => slice.load(&needs, &self.tree)?,
-                Err(PlanError::Refused(refusal)) => return Err(refusal.into()),
-            }
-        };
+        let (plan, _) = self.planner.plan(&self.tree, &ViewName::default(), op)?;
         self.positions.extend(plan.positions.iter().map(|position| position.id));
         self.tree.apply(plan)?;
         Ok(())

@@ -30,7 +30,7 @@ impl MetadataValue {
     }
 
     /// The value as a finite floating-point number.
-    pub fn float(&self) -> Option<f64> {
+    pub(crate) fn float(&self) -> Option<f64> {
         match self {
             Self::Float(number) => Some(*number).filter(|number| number.is_finite()),
             _ => None,
@@ -62,7 +62,7 @@ impl MetadataValue {
     }
 
     /// The value as a list of whole numbers.
-    pub fn integers(&self) -> Option<&[i64]> {
+    pub(crate) fn integers(&self) -> Option<&[i64]> {
         match self {
             Self::Integers(numbers) => Some(numbers),
             _ => None,
@@ -70,7 +70,7 @@ impl MetadataValue {
     }
 
     /// The value as a list of floating-point numbers.
-    pub fn floats(&self) -> Option<&[f32]> {
+    pub(crate) fn floats(&self) -> Option<&[f32]> {
         match self {
             Self::Floats(numbers) => Some(numbers),
             _ => None,

@@ -45,7 +45,7 @@ impl TensorType {
     ];
 
     /// The type with a number of the file format.
-    pub fn from_number(number: u32) -> Option<Self> {
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
@@ -58,13 +58,13 @@ impl TensorType {
         self.candle().block_size() as u64
     }
 
-    pub fn block_bytes(self) -> u64 {
+    pub(crate) fn block_bytes(self) -> u64 {
         self.candle().type_size() as u64
     }
 
     /// Whether computing with it is fast on common processors. Types without a vector kernel are about
     /// five times slower than [`TensorType::Q8_0`], to which [`crate::requantise`] converts them.
-    pub fn is_fast(self) -> bool {
+    pub(crate) fn is_fast(self) -> bool {
         !matches!(self, Self::Q4_1 | Self::Q5_0 | Self::Q5_1)
     }
 

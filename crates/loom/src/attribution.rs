@@ -14,7 +14,7 @@ use crate::id::NodeId;
 use crate::node::{AuthorKind, NodeRow};
 use crate::reader::{RowError, TreeReader};
 
-pub use diff::{MAX_STEPS, Stretch, stretches};
+pub use diff::{Stretch, stretches};
 
 /// A stretch of a node's text by one author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

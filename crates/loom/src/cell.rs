@@ -146,7 +146,7 @@ pub struct CellChange {
 impl CellChange {
     /// The change that takes this one back.
     #[must_use]
-    pub fn swapped(&self) -> Self {
+    pub(crate) fn swapped(&self) -> Self {
         Self { key: self.key.clone(), old: self.new.clone(), new: self.old.clone() }
     }
 }

@@ -23,7 +23,7 @@ impl Digest {
     }
 
     /// SHA-256 over length-prefixed parts behind a domain, so that no two lists of parts share an input.
-    pub fn of_parts(domain: &str, parts: &[&[u8]]) -> Self {
+    pub(crate) fn of_parts(domain: &str, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in std::iter::once(domain.as_bytes()).chain(parts.iter().copied()) {
             hasher.update((part.len() as u64).to_be_bytes());
@@ -136,6 +136,15 @@ mod tests {
     fn parts_are_kept_apart_by_their_lengths() {
         assert_ne!(Digest::of_parts("d", &[b"ab", b"c"]), Digest::of_parts("d", &[b"a", b"bc"]));
         assert_ne!(Digest::of_parts("d", &[b"ab"]), Digest::of_parts("e", &[b"ab"]));
+    }
+
+    #[test]
+    fn only_full_lower_case_digits_are_read() {
+        let good = Digest::of(b"").to_string();
+        assert_eq!(good.parse(), Ok(Digest::of(b"")));
+        for bad in ["", "ab", &good[1..], &good.to_uppercase(), &format!("{good}00"), "../../../etc/passwd"] {
+            assert_eq!(bad.parse::<Digest>(), Err(NotADigest), "{bad}");
+        }
     }
 
     #[test]

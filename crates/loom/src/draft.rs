@@ -60,7 +60,7 @@ impl SpliceError {
 }
 
 /// Splices kept before the oldest are folded into the base.
-pub const MAX_SPLICES: usize = 256;
+pub(crate) const MAX_SPLICES: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
@@ -164,12 +164,12 @@ impl Draft {
     }
 
     /// The tick of the newest splice made at `depth`.
-    pub fn newest_at(&self, depth: u32) -> Option<u64> {
+    pub(crate) fn newest_at(&self, depth: u32) -> Option<u64> {
         self.splices.last().filter(|splice| splice.depth == depth).map(|splice| splice.tick)
     }
 
     /// The tick of the latest undone splice made at `depth`.
-    pub fn undone_at(&self, depth: u32) -> Option<u64> {
+    pub(crate) fn undone_at(&self, depth: u32) -> Option<u64> {
         self.undone.last().filter(|splice| splice.depth == depth).map(|splice| splice.tick)
     }
 

@@ -1,45 +1,10 @@
 //! Drift: model text whose basis has changed since (spec: loom §3 *Drift*).
 
-use std::collections::BTreeMap;
-
-use crate::cell::{Cell, CellKey, CellValue, KeepScope};
 use crate::id::{PositionId, Seq};
 use crate::node::NodeRow;
-use crate::path::ViewOverrides;
+use crate::path::{Keeps, ViewOverrides};
 use crate::position::Position;
 use crate::reader::{RowError, TreeReader};
-
-/// Where a view's owner accepted what stands above.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Keeps(BTreeMap<PositionId, (KeepScope, Seq)>);
-
-impl Keeps {
-    /// Those among the choices on a path.
-    pub(crate) fn of(choices: &[(CellKey, Cell)]) -> Self {
-        let keeps = choices.iter().filter_map(|(key, cell)| match (key, &cell.value) {
-            (CellKey::Keep { position, .. }, CellValue::Keep(scope)) => Some((*position, (*scope, cell.seq))),
-            _ => None,
-        });
-        Self(keeps.collect())
-    }
-
-    /// The newest keep that covers a position.
-    fn covering(
-        &self,
-        rows: &dyn TreeReader,
-        path: &ViewOverrides,
-        at: PositionId,
-    ) -> Result<Option<Seq>, RowError> {
-        let mut newest = None;
-        for (kept, (scope, seq)) in &self.0 {
-            let covers = *kept == at || *scope == KeepScope::Below && path.is_above(rows, *kept, at)?;
-            if covers {
-                newest = newest.max(Some(*seq));
-            }
-        }
-        Ok(newest)
-    }
-}
 
 /// The newest keep that covers a position, on the path or off it.
 fn newest_keep(rows: &dyn TreeReader, path: &ViewOverrides, at: PositionId) -> Result<Option<Seq>, RowError> {

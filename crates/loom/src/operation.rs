@@ -164,7 +164,7 @@ struct Hashed<'a> {
 }
 
 /// The version of the record that is hashed.
-pub const RECORD_FORMAT: u32 = 1;
+pub(crate) const RECORD_FORMAT: u32 = 1;
 
 impl OpRecord {
     /// Binds an operation to its number and to the record before it.

@@ -4,6 +4,7 @@
 //! a few positions, its [`ViewOverrides`]; with them a sum over what is shown costs O(log e) and no read, and an
 //! ancestor O(log depth) reads (spec: loom §3 *Windowed access*).
 
+mod keeps;
 mod overrides;
 
 use crate::cell::{CellKey, OpTarget};
@@ -11,6 +12,7 @@ use crate::id::PositionId;
 use crate::position::{Position, PositionKind};
 use crate::reader::{Order, RowError, TreeReader};
 
+pub(crate) use keeps::Keeps;
 pub use overrides::{Exception, ViewOverrides};
 
 /// A position that must exist.
@@ -123,7 +125,7 @@ pub fn is_hidden(rows: &dyn TreeReader, at: PositionId) -> Result<bool, RowError
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn is_hidden_but(
+pub(crate) fn is_hidden_but(
     rows: &dyn TreeReader,
     at: PositionId,
     but: Option<PositionId>,

@@ -169,33 +169,21 @@ pub trait TreeReader {
     /// its response, if it got one.
     fn generations(
         &self,
-        _after: Option<GenerationId>,
-        _limit: usize,
-    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
-        Ok(Vec::new())
-    }
+        after: Option<GenerationId>,
+        limit: usize,
+    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError>;
     /// What came back for a generation of the tree; none where the reader has none or may not see it.
-    fn answer(&self, _generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
-        Ok(None)
-    }
+    fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError>;
     /// What was shown with nodes of the tree that are not older than `from` and older than `before`, by node and
     /// place; none where the reader has none or may not see it.
-    fn injections(&self, _from: NodeId, _before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
-        Ok(Vec::new())
-    }
+    fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError>;
     /// What is kept of the authors of nodes, of this program's [`crate::attribution::VERSION`]; nodes of which nothing
     /// is kept are left out. In any order.
     fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError>;
     /// A manifest by its digest; none where the reader has none or may not see it.
-    fn manifest(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
-        Ok(None)
-    }
+    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// A body that a manifest names, by its digest; none where the reader has none or may not see it.
-    fn body(&self, _digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
-        Ok(None)
-    }
+    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// The response a node was made of; none where the reader has none or may not see it.
-    fn response(&self, _node: NodeId) -> Result<Option<StoredResponse>, RowError> {
-        Ok(None)
-    }
+    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError>;
 }

@@ -20,7 +20,7 @@ pub fn shown(rows: &dyn TreeReader, view: &ViewName, position: PositionId) -> Re
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn visible_or_newest(
+pub(crate) fn visible_or_newest(
     rows: &dyn TreeReader,
     position: PositionId,
     wanted: NodeId,
@@ -35,7 +35,7 @@ pub fn visible_or_newest(
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
-pub fn newest_visible(
+pub(crate) fn newest_visible(
     rows: &dyn TreeReader,
     position: PositionId,
     except: Option<NodeId>,

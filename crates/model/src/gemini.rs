@@ -10,6 +10,7 @@
 //!
 //! The key belongs into the header `x-goog-api-key`, never into the URL.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,6 +22,9 @@ use crate::parts::Parts;
 use crate::prompt::{ChatPart, Params, Prompt};
 use crate::quirks::Quirks;
 use crate::{gemini_error, gemini_parse};
+
+/// What is not written as it is in a segment of a path (RFC 3986).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The Gemini dialect with what differs between servers and models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -102,17 +106,5 @@ fn path(model: &str, stream: bool) -> String {
         _ => ("models", model),
     };
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
-    format!("{collection}/{}:{method}", segment(name))
-}
-
-fn segment(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+    format!("{collection}/{}:{method}", utf8_percent_encode(name, RESERVED))
 }

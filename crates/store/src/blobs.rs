@@ -7,8 +7,6 @@
 //! Who refers to a blob is the store's knowledge: it decides when one is removed, and that no `put` of the
 //! same bytes runs at that moment.
 
-mod id;
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,24 +16,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use data_encoding::HEXLOWER;
+use loom::Digest;
 use rustix::io::Errno;
 
 use crate::disk::{self, Disk, Locked, fd};
-
-pub use id::{BadBlobId, BlobId};
 
 /// Why a blob could not be kept, read or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
     #[error("blob {id} is not there")]
-    Missing { id: BlobId },
+    Missing { id: Digest },
     /// Its bytes are not those of its name.
     #[error("blob {id} is damaged, its bytes hash to {found}")]
     Damaged {
-        id: BlobId,
+        id: Digest,
         /// What the bytes hash to.
-        found: BlobId,
+        found: Digest,
     },
     #[error("a body of {bytes} bytes is over the limit of {max}")]
     TooLarge {
@@ -130,11 +128,11 @@ impl Blobs {
     ///
     /// # Errors
     /// [`BlobError::TooLarge`], [`BlobError::Full`], [`BlobError::NotAFile`], [`BlobError::Io`].
-    pub fn put(&self, bytes: &[u8]) -> Result<BlobId, BlobError> {
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
         if bytes.len() as u64 > self.max_bytes {
             return Err(BlobError::TooLarge { bytes: bytes.len() as u64, max: self.max_bytes });
         }
-        let id = BlobId::of(bytes);
+        let id = Digest::of(bytes);
         let path = self.path_of(id);
         let shard = self.shard(id, true)?;
         match self.open_blob(&shard, id, false) {
@@ -155,7 +153,7 @@ impl Blobs {
     /// # Errors
     /// [`BlobError::Missing`], [`BlobError::Damaged`], [`BlobError::TooLarge`], [`BlobError::NotAFile`],
     /// [`BlobError::Io`].
-    pub fn get(&self, id: BlobId) -> Result<Vec<u8>, BlobError> {
+    pub fn get(&self, id: Digest) -> Result<Vec<u8>, BlobError> {
         let file = self.open_blob(&self.shard(id, false)?, id, false)?;
         self.verify(id, &file)
     }
@@ -164,7 +162,7 @@ impl Blobs {
     ///
     /// # Errors
     /// [`BlobError::NotAFile`], [`BlobError::Io`].
-    pub fn contains(&self, id: BlobId) -> Result<bool, BlobError> {
+    pub fn contains(&self, id: Digest) -> Result<bool, BlobError> {
         Ok(self.size(id)?.is_some())
     }
 
@@ -172,7 +170,7 @@ impl Blobs {
     ///
     /// # Errors
     /// [`BlobError::NotAFile`], [`BlobError::Io`].
-    pub fn size(&self, id: BlobId) -> Result<Option<u64>, BlobError> {
+    pub fn size(&self, id: Digest) -> Result<Option<u64>, BlobError> {
         match self.shard(id, false).and_then(|shard| self.open_blob(&shard, id, false)) {
             Ok(file) => {
                 let path = self.path_of(id);
@@ -188,7 +186,7 @@ impl Blobs {
     ///
     /// # Errors
     /// [`BlobError::Missing`], [`BlobError::NotAFile`], [`BlobError::Io`].
-    pub fn remove(&self, id: BlobId) -> Result<Removal, BlobError> {
+    pub fn remove(&self, id: Digest) -> Result<Removal, BlobError> {
         let path = self.path_of(id);
         let shard = self.shard(id, false)?;
         let file = self.open_blob(&shard, id, true)?;
@@ -204,7 +202,7 @@ impl Blobs {
             }
             names => Removal::OtherNames { left: names - 1 },
         };
-        disk::unlink(fd(&shard), &id.file_name()).map_err(error_at("removed", &path))?;
+        disk::unlink(fd(&shard), &file_name(id)).map_err(error_at("removed", &path))?;
         disk::sync_dir(&*self.disk, fd(&shard)).map_err(error_at("removed", &path))?;
         Ok(removal)
     }
@@ -213,7 +211,7 @@ impl Blobs {
     ///
     /// # Errors
     /// [`BlobError::Io`] for a folder that cannot be read; the next call goes on with the next folder.
-    pub fn ids(&self) -> impl Iterator<Item = Result<BlobId, BlobError>> + '_ {
+    pub fn ids(&self) -> impl Iterator<Item = Result<Digest, BlobError>> + '_ {
         (0..=u8::MAX).flat_map(move |first| match self.ids_in(first) {
             Ok(ids) => ids.into_iter().map(Ok).collect::<Vec<_>>(),
             Err(error) => vec![Err(error)],
@@ -228,7 +226,7 @@ impl Blobs {
     pub fn sweep(&self) -> Result<usize, BlobError> {
         let mut swept = 0;
         for first in 0..=u8::MAX {
-            let name = id::shard_name(first);
+            let name = shard_name(first);
             let path = self.path.join(&name);
             let Some(shard) = self.existing_shard(&name)? else { continue };
             swept += self.sweep_shard(&shard).map_err(error_at("cleaned", &path))?;
@@ -237,12 +235,12 @@ impl Blobs {
     }
 
     #[must_use]
-    pub fn path_of(&self, id: BlobId) -> PathBuf {
-        self.path.join(id.shard_name()).join(id.file_name())
+    pub fn path_of(&self, id: Digest) -> PathBuf {
+        self.path.join(shard_name(id.0[0])).join(file_name(id))
     }
 
-    fn shard(&self, id: BlobId, create: bool) -> Result<OwnedFd, BlobError> {
-        let name = id.shard_name();
+    fn shard(&self, id: Digest, create: bool) -> Result<OwnedFd, BlobError> {
+        let name = shard_name(id.0[0]);
         disk::open_dir_at(fd(&self.dir), &name, create).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => BlobError::Missing { id },
             _ => error_at("opened", &self.path.join(&name))(error),
@@ -257,14 +255,14 @@ impl Blobs {
         }
     }
 
-    fn open_blob(&self, shard: &OwnedFd, id: BlobId, write: bool) -> Result<File, BlobError> {
-        disk::open_file_at(fd(shard), &id.file_name(), write).map_err(|error| match error.kind() {
+    fn open_blob(&self, shard: &OwnedFd, id: Digest, write: bool) -> Result<File, BlobError> {
+        disk::open_file_at(fd(shard), &file_name(id), write).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => BlobError::Missing { id },
             _ => error_at("opened", &self.path_of(id))(error),
         })
     }
 
-    fn verify(&self, id: BlobId, file: &File) -> Result<Vec<u8>, BlobError> {
+    fn verify(&self, id: Digest, file: &File) -> Result<Vec<u8>, BlobError> {
         let path = self.path_of(id);
         let length = file.metadata().map_err(error_at("examined", &path))?.len();
         if length > self.max_bytes {
@@ -272,15 +270,15 @@ impl Blobs {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
         file.take(self.max_bytes).read_to_end(&mut bytes).map_err(error_at("read", &path))?;
-        match BlobId::of(&bytes) {
+        match Digest::of(&bytes) {
             found if found == id => Ok(bytes),
             found => Err(BlobError::Damaged { id, found }),
         }
     }
 
     /// Temporary, locked file; write; fsync; rename. The directory is the caller's to fsync.
-    fn write(&self, shard: &OwnedFd, id: BlobId, bytes: &[u8]) -> Result<(), BlobError> {
-        let (path, name) = (self.path_of(id), id.file_name());
+    fn write(&self, shard: &OwnedFd, id: Digest, bytes: &[u8]) -> Result<(), BlobError> {
+        let (path, name) = (self.path_of(id), file_name(id));
         let (hidden, file) = disk::create_hidden(fd(shard), &name).map_err(error_at("created", &path))?;
         let saved = disk::write_all(&*self.disk, &file, bytes)
             .map_err(|(_, error)| error_at("written", &path)(error))
@@ -297,8 +295,8 @@ impl Blobs {
         saved
     }
 
-    fn sync_shard_entry(&self, id: BlobId) -> Result<(), BlobError> {
-        let Some(synced) = self.synced_shards.get(usize::from(id.first())) else { return Ok(()) };
+    fn sync_shard_entry(&self, id: Digest) -> Result<(), BlobError> {
+        let Some(synced) = self.synced_shards.get(usize::from(id.0[0])) else { return Ok(()) };
         if !synced.load(Ordering::Acquire) {
             disk::sync_dir(&*self.disk, fd(&self.dir))
                 .map_err(error_at("brought to the device", &self.path))?;
@@ -325,8 +323,8 @@ impl Blobs {
         self.disk.sync(file)
     }
 
-    fn ids_in(&self, first: u8) -> Result<Vec<BlobId>, BlobError> {
-        let name = id::shard_name(first);
+    fn ids_in(&self, first: u8) -> Result<Vec<Digest>, BlobError> {
+        let name = shard_name(first);
         let Some(shard) = self.existing_shard(&name)? else { return Ok(Vec::new()) };
         let names = disk::entries(fd(&shard)).map_err(error_at("listed", &self.path.join(&name)))?;
         Ok(names.iter().filter_map(|rest| format!("{name}{rest}").parse().ok()).collect())
@@ -349,6 +347,15 @@ impl Blobs {
     }
 }
 
+/// The folder of the blobs whose digest begins with this byte.
+fn shard_name(first: u8) -> String {
+    HEXLOWER.encode(&[first])
+}
+
+fn file_name(id: Digest) -> String {
+    HEXLOWER.encode(id.0.get(1..).unwrap_or_default())
+}
+
 fn error_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BlobError {
     move |source| {
         let path = path.to_owned();
@@ -369,7 +376,7 @@ fn error_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Blob
 mod tests;
 
 /// Blobs that a content shows, those within tool results included.
-pub(crate) fn shown_in(content: &[loom::Block]) -> BTreeSet<loom::Digest> {
+pub(crate) fn shown_in(content: &[loom::Block]) -> BTreeSet<Digest> {
     let mut found = BTreeSet::new();
     for block in content {
         match block {

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loom::id::Entropy;
 use loom::plan::plan;
-use loom::{IdSource, Op, Plan, PlanError, ReadSet, RowError, TreeReader};
+use loom::{IdSource, Op, Plan, PlanError, ReadSet, TreeReader};
 
 use crate::apply::{Applied, AttachedWrites};
 use crate::error::StoreError;
+use crate::identity::random;
 use crate::preconditions::Preconditions;
 use crate::principal::Principal;
-use crate::store::{Store, random, read};
+use crate::store::{Store, read};
 
 /// Ids of one process, each greater than the one before.
 #[derive(Debug, Default)]
@@ -107,7 +108,7 @@ fn planned(
     for _ in 0..ROUNDS {
         match ids.with(|entropy| plan(request, &slice, entropy))? {
             Err(PlanError::Needs(needs)) => {
-                slice.load(&needs, rows).map_err(|error: RowError| StoreError::from_row_error(error))?;
+                slice.load(&needs, rows)?;
                 asked.extend(needs.0);
             }
             done => {

@@ -145,14 +145,16 @@ impl<'c> Db<'c> {
     }
 
     /// The rows of one statement asked with each of many keys, in one go.
-    pub(crate) fn all_of<T>(
+    pub(crate) fn all_of<'v, T, const N: usize>(
         &self,
         sql: &str,
-        sets: &[&[Value<'_>]],
+        sets: impl IntoIterator<Item = [Value<'v>; N]>,
         mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
+        let sets: Vec<[Value<'v>; N]> = sets.into_iter().collect();
+        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
         let mut found = Vec::with_capacity(sets.len());
-        self.transaction.query_each(sql, sets, &mut |row| {
+        self.transaction.query_each(sql, &sets, &mut |row| {
             found.push(read(row)?);
             Ok(true)
         })?;

@@ -10,14 +10,14 @@
 //! holds nothing that was ever acknowledged: [`sweep_hidden`] removes it.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// How often a temporary may be swept away by another process before we give up.
@@ -105,7 +105,7 @@ pub(crate) struct Locked(File);
 impl Locked {
     /// Takes the lock if it is free. `None`: another open file description holds one.
     pub(crate) fn take(file: File) -> io::Result<Option<Self>> {
-        Ok(flock(&file, FlockOperation::NonBlockingLockExclusive)?.then_some(Self(file)))
+        Ok(is_taken(file.try_lock())?.then_some(Self(file)))
     }
 }
 
@@ -121,7 +121,7 @@ impl Drop for Locked {
     /// Closing would free it too, but not while a child that another thread just forked still has a copy of
     /// the descriptor, before its `exec`.
     fn drop(&mut self) {
-        if let Err(error) = rustix::fs::flock(&self.0, FlockOperation::Unlock) {
+        if let Err(error) = self.0.unlock() {
             tracing::debug!(%error, "a lock is left to the closing of its file");
         }
     }
@@ -130,21 +130,18 @@ impl Drop for Locked {
 /// Whether someone holds the exclusive lock. Asks with a shared lock, so that two who ask at once do not
 /// take each other for the holder.
 pub(crate) fn is_locked(file: &File) -> io::Result<bool> {
-    let free = flock(file, FlockOperation::NonBlockingLockShared)?;
+    let free = is_taken(file.try_lock_shared())?;
     if free {
-        rustix::fs::flock(file, FlockOperation::Unlock)?;
+        file.unlock()?;
     }
     Ok(!free)
 }
 
-fn flock(file: &File, operation: FlockOperation) -> io::Result<bool> {
-    loop {
-        match rustix::fs::flock(file, operation) {
-            Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK) => return Ok(false),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+fn is_taken(tried: Result<(), TryLockError>) -> io::Result<bool> {
+    match tried {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

@@ -8,6 +8,8 @@ mod counter;
 mod traffic;
 mod value;
 
+use std::pin::Pin;
+
 use loom::Millis;
 use text::bigrams::Query;
 
@@ -17,6 +19,18 @@ pub(crate) use counter::StatementCounter;
 pub use counter::StatementCounts;
 pub(crate) use traffic::Traffic;
 pub(crate) use value::{FromValue, NONE, Params, Row, Value, ValueRef, params};
+
+/// An answer of the store to come, on the heap: plans and imports are large, and futures hold futures.
+pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Whether a read may take as long as it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// It ends within [`crate::StoreLimits::read`].
+    Bounded,
+    /// An integrity check or a copy of everything: where others are not waited for.
+    Unbounded,
+}
 
 /// Called with each row; returns whether the next one is wanted.
 pub(crate) type Visit<'v> = &'v mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>;

@@ -54,7 +54,7 @@ pub enum StoreError {
     Malformed(String),
     /// Rows of the tree do not fit together, or a reader failed.
     #[error(transparent)]
-    Rows(#[from] RowError),
+    Rows(RowError),
     /// Another process writes and does not end.
     #[error("the store is busy")]
     Busy,
@@ -218,17 +218,21 @@ impl StoreError {
         }
         Self::Io { what: what.into(), source }
     }
+}
 
-    /// As a failure of a reader.
-    pub(crate) fn into_row_error(self) -> RowError {
-        match self {
-            Self::Rows(error) => error,
-            other => RowError::Store(Box::new(other)),
+/// As a failure of a reader.
+impl From<StoreError> for RowError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Rows(error) => error,
+            other => Self::Store(Box::new(other)),
         }
     }
+}
 
-    /// A failure of a reader, unwrapped again if it was one of ours.
-    pub(crate) fn from_row_error(error: RowError) -> Self {
+/// A failure of a reader, unwrapped again if it was one of ours.
+impl From<RowError> for StoreError {
+    fn from(error: RowError) -> Self {
         match error {
             RowError::Store(source) => match source.downcast::<Self>() {
                 Ok(own) => *own,

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use loom::reader::{Injection, StoredResponse};
 use loom::seal::Seal;
 use loom::{
-    CellKey, CellValue, Digest, GenerationRow, Millis, NodeId, NodeRow, OpRecord, Position, Seq, TreeRow,
+    CellKey, CellValue, Digest, GenerationRow, Millis, NodeId, NodeRow, OpRecord, Position, Seq, TreeId,
+    TreeRow,
 };
 
 use crate::apply::is_stored;
@@ -130,7 +131,7 @@ impl ImportedTree {
             return malformed("positions and originals do not fit together".to_owned());
         }
         for seal in &self.seals {
-            crate::store::check_seal(id, self.last(), seal)?;
+            check_seal(id, self.last(), seal)?;
         }
         self.check_bytes()
     }
@@ -181,4 +182,14 @@ pub(crate) fn check_imported(imports: &[Import], node: NodeId, seq: Seq) -> Resu
         return Ok(());
     }
     Err(StoreError::Malformed(format!("node {node} was brought in by no import")))
+}
+
+/// Refuses a seal that does not fit its tree, whose newest operation is `last`.
+pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), StoreError> {
+    if seal.seq > last || !loom::seal::is_signed(seal, tree) {
+        return Err(StoreError::Malformed(
+            "a seal of other operations or without its key's signature".to_owned(),
+        ));
+    }
+    Ok(())
 }

@@ -21,6 +21,7 @@ mod follow;
 mod forget;
 mod generation;
 pub mod home;
+mod identity;
 mod import_tree;
 pub mod instance;
 mod job;
@@ -56,6 +57,7 @@ pub use generation::{
     Generation, GenerationCost, GenerationEnd, GenerationFilter, GenerationState, HashedBytes, LimitUse,
     NewGeneration, Received, Reservation, SpendLimits, Spending, SpentAfter, SpentRow, UsageRow,
 };
+pub use identity::{Backup, Identity, StoreId};
 pub use import_tree::{Import, ImportNote, ImportedGeneration, ImportedManifest, ImportedTree};
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::StoreLimits;
@@ -70,5 +72,5 @@ pub use search::{Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
 pub use session::{NewSession, OWN_WORKSPACE, Session, SessionFilter, SessionId, SessionKind};
 pub use sqlite::{Faults, Options};
-pub use store::{Backup, Identity, Store, StoreId, read};
+pub use store::{Store, read};
 pub use workspace::WorkspaceRecord;

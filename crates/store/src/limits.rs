@@ -20,8 +20,6 @@ pub struct StoreLimits {
     /// `node`: bytes of text a node may hold. What plans changes has its own, [`loom::plan::MAX_NODE_BYTES`]: a
     /// greater value here has no effect.
     pub node: u64,
-    /// `show_all`: rows of a page at most.
-    pub page: usize,
 }
 
 impl Default for StoreLimits {
@@ -31,7 +29,6 @@ impl Default for StoreLimits {
             read: Duration::from_secs(5),
             search: Duration::from_secs(2),
             node: loom::plan::MAX_NODE_BYTES,
-            page: 1_000,
         }
     }
 }

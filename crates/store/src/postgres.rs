@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 use crate::db::Db;
+use crate::engine::{Answer, Time};
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::server::ServerOptions;
-use crate::store::{Answer, Time};
 use listener::Listener;
 use pool::Pool;
 use session::Link;

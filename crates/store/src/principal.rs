@@ -27,12 +27,12 @@ pub enum Principal {
 }
 
 impl Principal {
-    pub const fn sees_all(&self) -> bool {
+    pub(crate) const fn sees_all(&self) -> bool {
         matches!(self, Self::Owner | Self::Token { scope: Scope::Full, .. })
     }
 
     /// Whether a tree, bound to `session` if to any, is visible.
-    pub fn sees(&self, tree: TreeId, session: Option<&str>) -> bool {
+    pub(crate) fn sees(&self, tree: TreeId, session: Option<&str>) -> bool {
         match self {
             Self::Owner | Self::Token { scope: Scope::Full, .. } => true,
             Self::Token { scope: Scope::ChatSession(own), .. } => session == Some(own),
@@ -62,7 +62,7 @@ impl Principal {
     }
 
     /// Whether manifests and responses of visible trees are shown.
-    pub const fn sees_context(&self) -> bool {
+    pub(crate) const fn sees_context(&self) -> bool {
         !matches!(self, Self::Token { scope: Scope::ReadTree { with_context: false, .. }, .. })
     }
 
@@ -75,7 +75,7 @@ impl Principal {
     }
 
     /// Whether a lease of this name is this principal's business: a chat session's token has its own turn only.
-    pub fn may_lease(&self, name: &str) -> bool {
+    pub(crate) fn may_lease(&self, name: &str) -> bool {
         self.sees_all() || self.session().is_some_and(|own| name.strip_prefix("session/") == Some(own))
     }
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::StoreError;
+use crate::identity::StoreId;
 use crate::limits::StoreLimits;
-use crate::store::StoreId;
 
 /// Where a store on PostgreSQL is, and who asks.
 #[derive(Clone)]

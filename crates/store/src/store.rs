@@ -3,29 +3,42 @@
 //! Several processes may use it at once. Each write is one transaction in which numbers are given and cells
 //! compared, so that the order of a tree is one for all of them. A commit is durable before it is acknowledged.
 
-mod content;
-mod upkeep;
-mod work;
-
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use loom::seal::Seal;
-use loom::{RowError, Seq, TreeId, TreeReader};
+use loom::{RowError, TreeId, TreeReader};
 
 use crate::db::Db;
-use crate::engine::StatementCounts;
+use crate::engine::{Answer, StatementCounts, Time};
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::follow::{SharedEvents, SharedPage};
 use crate::limits::StoreLimits;
 use crate::principal::Principal;
-use crate::rows::events;
+use crate::rows::{events, reader};
 use crate::server::ServerOptions;
 use crate::sqlite;
 use crate::sqlite::Options;
+
+/// Methods of [`Store`] that are one rule of the store (`rows`), in a transaction (`write`) or a snapshot (`read`) of
+/// its own: `fn method(arguments) -> answer = rule(arguments)`. A rule has the transaction and the principal first.
+macro_rules! forward {
+    ($($(#[$doc:meta])* $how:ident fn $method:ident($($name:ident: $of:ty),*) -> $answer:ty
+        = $($rule:ident)::+($($given:expr),*);)*) => {
+        impl Store {$(
+            $(#[$doc])*
+            pub async fn $method(&self, who: &Principal, $($name: $of),*) -> Result<$answer, StoreError> {
+                let (who, $($name,)*) = (who.clone(), $($name.to_owned(),)*);
+                self.$how(move |db| $($rule)::+(db, &who, $($given),*)).await
+            }
+        )*}
+    };
+}
+
+mod content;
+mod upkeep;
+mod work;
 
 /// A store in one SQLite file, in memory, or in a PostgreSQL database.
 ///
@@ -45,18 +58,6 @@ enum Engine {
     Sqlite(Box<sqlite::Database>),
     #[cfg(feature = "postgres")]
     Postgres(crate::postgres::Database),
-}
-
-/// An answer of the store to come, on the heap: plans and imports are large, and futures hold futures.
-pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
-
-/// Whether a read may take as long as it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Time {
-    /// It ends within [`StoreLimits::read`].
-    Bounded,
-    /// An integrity check or a copy of everything: where others are not waited for.
-    Unbounded,
 }
 
 impl std::fmt::Debug for Store {
@@ -134,19 +135,6 @@ impl Store {
     pub fn advance_clock(&self, by: Duration) {
         let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.ahead.fetch_add(by, Ordering::Relaxed);
-    }
-
-    /// The bytes of the write-ahead log, if they are more than [`StoreLimits::wal`]: a read that does not end holds it.
-    /// A server looks after its own.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the log cannot be looked at.
-    pub fn long_log(&self) -> Result<Option<u64>, StoreError> {
-        match &self.engine {
-            Engine::Sqlite(database) => database.long_log(self.limits.wal),
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => Ok(None),
-        }
     }
 
     pub fn is_read_only(&self) -> bool {
@@ -253,71 +241,14 @@ impl Store {
 /// Runs a function over the rows of a tree, within one snapshot, on a thread of the store.
 ///
 /// # Errors
-/// As [`Store::read_rows`].
+/// What the function returns; [`StoreError::TooLong`] after [`StoreLimits::read`].
 pub async fn read<T, F>(store: &Store, who: &Principal, tree: TreeId, f: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: FnOnce(&dyn TreeReader) -> Result<T, RowError> + Send + 'static,
 {
-    store.read_rows(who, tree, f).await
-}
-
-/// The id of a store: another one after each restore.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StoreId(pub [u8; 16]);
-
-impl StoreId {
-    /// A new one, at random.
-    pub(crate) fn random() -> Result<Self, StoreError> {
-        random().map(Self)
-    }
-}
-
-impl std::fmt::Display for StoreId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&data_encoding::HEXLOWER.encode(&self.0))
-    }
-}
-
-impl std::fmt::Debug for StoreId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "StoreId({self})")
-    }
-}
-
-/// Which store this is, and how far it has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    pub store: StoreId,
-    /// The version of its schema.
-    pub version: u32,
-    pub cursor: Cursor,
-}
-
-/// A backup that was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backup {
-    pub identity: Identity,
-    /// Its size in bytes.
-    pub bytes: u64,
-}
-
-/// Refuses a seal that does not fit its tree, whose newest operation is `last`.
-pub(crate) fn check_seal(tree: TreeId, last: Seq, seal: &Seal) -> Result<(), StoreError> {
-    if seal.seq > last || !loom::seal::is_signed(seal, tree) {
-        return Err(StoreError::Malformed(
-            "a seal of other operations or without its key's signature".to_owned(),
-        ));
-    }
-    Ok(())
-}
-
-/// 16 random bytes.
-pub(crate) fn random() -> Result<[u8; 16], StoreError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::io("random bytes", std::io::Error::other(error.to_string())))?;
-    Ok(bytes)
+    let who = who.clone();
+    store.read(move |db| reader::run(db, &who, tree, f)).await
 }
 
 #[cfg(test)]

@@ -193,7 +193,7 @@ fn an_owner_is_alive_while_stopped_or_hidden_and_dead_once_killed() {
     assert!(alive(), "stopped is not dead");
     assert!(instances.remove_dead(|_| true).unwrap().is_empty());
 
-    std::fs::remove_file(home.instance_lock(id)).unwrap();
+    std::fs::remove_file(home.root().join(format!("run/{id}.lock"))).unwrap();
     assert!(alive(), "without its file in run/ it lives all the same");
     kill_process(owner.pid(), Signal::CONT).unwrap();
 

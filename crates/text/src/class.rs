@@ -272,7 +272,7 @@ pub fn is_cjk(c: char) -> bool {
 /// Whether a character reorders the text around it on display: U+202A–202E, U+2066–2069, U+200E, U+200F, U+061C
 /// (spec: security §26).
 #[must_use]
-pub fn is_bidi_control(c: char) -> bool {
+pub(crate) fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 

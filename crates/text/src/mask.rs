@@ -32,11 +32,11 @@ pub use find::TextFinder;
 pub use stream::{MaskStream, MaskTextStream, Tail};
 
 /// Shortest value that is masked, in characters: a shorter one would be found in honest text.
-pub const MIN_CHARS: usize = 8;
+pub(crate) const MIN_CHARS: usize = 8;
 /// Longest value that is masked, in bytes.
 pub const MAX_BYTES: usize = 8 * 1024;
 /// Longest name, in characters.
-pub const NAME_CHARS: usize = 64;
+pub(crate) const NAME_CHARS: usize = 64;
 
 /// Error of making a masker.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -55,7 +55,7 @@ pub struct Weights {
 
 impl Weights {
     /// Name of the converted file in `<home>/models`.
-    pub fn converted_name(&self) -> String {
+    pub(crate) fn converted_name(&self) -> String {
         format!("{}-q8_0.gguf", self.name)
     }
 }

@@ -47,10 +47,21 @@ fn what_is_missing_damaged_or_no_picture_is_not_there() {
     let text = put(&home, b"<html>not a picture</html>");
     let cut = put(&home, &png(2_000, 2_000)[..200]);
     let damaged = put(&home, &png(4, 4));
-    let path = blobs(&home).unwrap().path_of(BlobId::from(damaged.0));
+    let path = blobs(&home).unwrap().path_of(damaged);
     std::fs::write(path, b"other bytes").unwrap();
     let gallery = StoredMedia::of(home);
     for blob in [text, cut, damaged, Digest::of(b"never kept")] {
         assert_eq!(gallery.media(blob), None, "{blob}");
     }
+}
+
+#[test]
+fn what_a_killed_process_left_goes_with_what_is_removed() {
+    let (_folder, home) = home();
+    let blob = put(&home, b"a picture");
+    let blobs = blobs(&home).unwrap();
+    let left = blobs.path_of(blob).with_file_name(".orphan.0123456789abcdef");
+    std::fs::write(&left, b"half a picture").unwrap();
+    assert_eq!(remove_all(&blobs, vec![blob]).unwrap(), 1);
+    assert!(!left.exists());
 }

@@ -103,7 +103,7 @@ pub(super) fn socket(home: &Home, instance: InstanceId) -> Result<(ShortSocketPa
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(&dir, flags, Mode::empty())
         .map_err(|error| AgentError::socket(&std::io::Error::from(error)))?;
-    let name = format!("{instance}.sock");
+    let name = instance.socket_name();
     let path = dir.join(&name);
     Ok((ShortSocketPath { folder, name }, path))
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use interop::import::Provenance;
 use loom::attribution::Attribution;
 use loom::cell::CellScope;
-use loom::reader::{Order, OriginalText, StoredResponse};
+use loom::reader::{Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
@@ -61,6 +61,15 @@ impl NamedAuthors<'_> {
     }
 }
 
+/// Methods that answer as the rows do.
+macro_rules! unchanged {
+    ($(fn $method:ident($($name:ident: $of:ty),*) -> $found:ty;)*) => {
+        $(fn $method(&self, $($name: $of),*) -> Result<$found, RowError> {
+            self.rows.$method($($name),*)
+        })*
+    };
+}
+
 impl TreeReader for NamedAuthors<'_> {
     fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
         let mut kept = self.rows.attributions(nodes)?;
@@ -98,114 +107,31 @@ impl TreeReader for NamedAuthors<'_> {
         Ok(self.all(self.rows.nodes_in_order(after, limit)?))
     }
 
-    // The rest is as it is.
-
-    fn tables(&self) -> Result<u32, RowError> {
-        self.rows.tables()
-    }
-
-    fn tree(&self) -> Result<TreeRow, RowError> {
-        self.rows.tree()
-    }
-
-    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
-        self.rows.position(id)
-    }
-
-    fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
-        self.rows.cell(key)
-    }
-
-    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        self.rows.cells(scope)
-    }
-
-    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        self.rows.choices(view, end)
-    }
-
-    fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
-        self.rows.count_versions(position)
-    }
-
-    fn version_with_content(
-        &self,
-        position: PositionId,
-        content: Digest,
-    ) -> Result<Option<NodeId>, RowError> {
-        self.rows.version_with_content(position, content)
-    }
-
-    fn children(
-        &self,
-        position: PositionId,
-        before: Option<Order>,
-        limit: usize,
-    ) -> Result<Vec<Position>, RowError> {
-        self.rows.children(position, before, limit)
-    }
-
-    fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
-        self.rows.count_children(position)
-    }
-
-    fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
-        self.rows.upwards(from, limit)
-    }
-
-    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
-        self.rows.original_texts(from, limit)
-    }
-
-    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
-        self.rows.operation(seq)
-    }
-
-    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
-        self.rows.operations(after, limit)
-    }
-
-    fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {
-        self.rows.timeline(view)
-    }
-
-    fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError> {
-        self.rows.draft(view, slot)
-    }
-
-    fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError> {
-        self.rows.drafts(view)
-    }
-
-    fn seals(&self) -> Result<Vec<Seal>, RowError> {
-        self.rows.seals()
-    }
-
-    fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
-        self.rows.generation(id)
-    }
-
-    fn generations(
-        &self,
-        after: Option<GenerationId>,
-        limit: usize,
-    ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
-        self.rows.generations(after, limit)
-    }
-
-    fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
-        self.rows.answer(generation)
-    }
-
-    fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
-        self.rows.manifest(digest)
-    }
-
-    fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
-        self.rows.body(digest)
-    }
-
-    fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
-        self.rows.response(node)
+    unchanged! {
+        fn tables() -> u32;
+        fn tree() -> TreeRow;
+        fn position(id: PositionId) -> Option<Position>;
+        fn cell(key: &CellKey) -> Cell;
+        fn cells(scope: &CellScope) -> Vec<(CellKey, Cell)>;
+        fn choices(view: Option<&ViewName>, end: PositionId) -> Vec<(CellKey, Cell)>;
+        fn count_versions(position: PositionId) -> u64;
+        fn version_with_content(position: PositionId, content: Digest) -> Option<NodeId>;
+        fn children(position: PositionId, before: Option<Order>, limit: usize) -> Vec<Position>;
+        fn count_children(position: PositionId) -> u64;
+        fn upwards(from: PositionId, limit: usize) -> Vec<Position>;
+        fn original_texts(from: PositionId, limit: usize) -> Vec<OriginalText>;
+        fn operation(seq: Seq) -> Option<OpRecord>;
+        fn operations(after: Seq, limit: usize) -> Vec<OpRecord>;
+        fn timeline(view: &ViewName) -> Timeline;
+        fn draft(view: &ViewName, slot: Slot) -> Option<Draft>;
+        fn drafts(view: &ViewName) -> Vec<(Slot, Draft)>;
+        fn seals() -> Vec<Seal>;
+        fn generation(id: GenerationId) -> Option<GenerationRow>;
+        fn generations(after: Option<GenerationId>, limit: usize) -> Vec<(GenerationRow, Option<Digest>)>;
+        fn answer(generation: GenerationId) -> Option<StoredResponse>;
+        fn injections(from: NodeId, before: Option<NodeId>) -> Vec<Injection>;
+        fn manifest(digest: Digest) -> Option<Vec<u8>>;
+        fn body(digest: Digest) -> Option<Vec<u8>>;
+        fn response(node: NodeId) -> Option<StoredResponse>;
     }
 }

@@ -67,7 +67,7 @@ impl ExportSource for StoreSource<'_> {
     }
 
     fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
-        match self.blobs.get(digest.0.into()) {
+        match self.blobs.get(digest) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(BlobError::Missing { .. }) => Ok(None),
             Err(error) => Err(RowError::Store(Box::new(error))),

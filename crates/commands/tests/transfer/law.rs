@@ -98,7 +98,7 @@ async fn a_picture_travels_with_its_node() {
         let dir = home.app.runtime.home.dir(store::home::HomeDir::Blobs).unwrap();
         store::blobs::Blobs::open(&dir, 1 << 20).unwrap()
     };
-    let blob = loom::Digest(*kept(&here).put(&bytes).unwrap().as_bytes());
+    let blob = kept(&here).put(&bytes).unwrap();
     let picture = loom::plan::NewText {
         content: vec![loom::Block::Image { blob, mime: "image/png".into() }],
         ..loom::plan::NewText::owner("", None)
@@ -109,7 +109,7 @@ async fn a_picture_travels_with_its_node() {
     let file = here.exported(&[&tree]).await;
     let there = TestHome::new();
     there.import(&file, &[]).await.unwrap();
-    assert_eq!(kept(&there).get(blob.0.into()).unwrap(), bytes);
+    assert_eq!(kept(&there).get(blob).unwrap(), bytes);
     assert!(file == there.exported(&[&tree]).await, "the export differs");
 }
 

@@ -8,6 +8,7 @@ use drawloom_context::{
     SegmentOutcome, SkillEntry, SkillsIndex, TargetModel, TokenBudget, ToolSpec, Zone,
 };
 use loom::{Block, Digest, Mode, Role, Trust, ViewName};
+use loom_testing::WriteRows;
 use model::{DialectName, Model, Params, Prompt};
 use serde_json::json;
 

@@ -7,6 +7,7 @@ use drawloom_context::{
     Assembled, Bootstrap, ContextError, Estimator, Previous, Strategy, TokenBudget, Zone, cover, reuse,
 };
 use loom::{Block, Mode, Op, Role, ToolStatus, ViewName};
+use loom_testing::WriteRows;
 use model::{ChatPart, Model, Params, Prompt};
 use proptest::prelude::*;
 use serde_json::json;

@@ -1,21 +1,32 @@
 //! A tree at a desk: changes planned and applied in memory, and a model to encode for.
 
-use loom::id::Entropy;
-use loom::memory::MemoryTree;
-use loom::plan::{DraftChange, EditAs, NewText, NewTree, Request, plan};
+use loom::plan::{DraftChange, EditAs, NewText};
 use loom::reader::Injection;
 use loom::{
-    Author, Block, Digest, Draft, IdSource, Millis, Mode, ModelSource, NodeId, Op, PlanError, ReadSet,
-    ResponsePart, Role, Slot, SourceKind, TreeId, TreeReader, Trust, ViewName,
+    Author, Block, Digest, Draft, Mode, ModelSource, NodeId, Op, ResponsePart, Role, Slot, SourceKind,
+    TreeReader, Trust, ViewName,
 };
+use loom_testing::{Fixture, WriteRows};
 use model::script::ScriptOptions;
 use model::{ChatPart, DialectName, Prompt, ScriptModel};
 
 /// Someone at a tree.
 pub(crate) struct Desk {
-    pub(crate) tree: MemoryTree,
-    ids: IdSource,
-    now: i64,
+    fixture: Fixture,
+}
+
+impl std::ops::Deref for Desk {
+    type Target = Fixture;
+
+    fn deref(&self) -> &Fixture {
+        &self.fixture
+    }
+}
+
+impl std::ops::DerefMut for Desk {
+    fn deref_mut(&mut self) -> &mut Fixture {
+        &mut self.fixture
+    }
 }
 
 impl Desk {
@@ -25,34 +36,12 @@ impl Desk {
     }
 
     pub(crate) fn of(mode: Mode) -> Self {
-        let mut desk = Self { tree: MemoryTree::default(), ids: IdSource::default(), now: 1_700_000_000_000 };
-        desk.run(Op::Create(NewTree { mode, title: String::new(), origin: None }));
-        desk
+        Self { fixture: Fixture::new(mode) }
     }
 
     /// Makes a change. Returns the newest node, if it made one.
     pub(crate) fn run(&mut self, op: Op) -> Option<NodeId> {
-        self.now += 1;
-        let request = Request {
-            tree: TreeId::from_bytes([1; 16]),
-            view: ViewName::default(),
-            author: Author::owner(),
-            trust: Trust::Owner,
-            now: Millis(self.now),
-            op,
-        };
-        let mut slice = ReadSet::default();
-        let made = loop {
-            let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
-            match plan(&request, &slice, &mut entropy) {
-                Ok(plan) => break plan,
-                Err(PlanError::Needs(needs)) => slice.load(&needs, &self.tree).unwrap(),
-                Err(PlanError::Refused(refusal)) => panic!("{refusal}"),
-            }
-        };
-        let node = made.nodes.last().map(|node| node.id);
-        self.tree.apply(made).unwrap();
-        node
+        self.fixture.run(op).unwrap().nodes.last().map(|node| node.id)
     }
 
     pub(crate) fn append(&mut self, text: &str) -> NodeId {

@@ -4,11 +4,11 @@ use interop::own::{
     ArchivedResponse, ExportOptions, ExportVariant, FileBody, FileHeader, ImportedFile, Materials,
     ResponseParser, StoredGeneration, export, read,
 };
-use loom::id::{Entropy, Millis};
 use loom::memory::MemoryTree;
-use loom::plan::{Answer, NewText, NewTree, PlanError, Refusal, Request, plan};
+use loom::plan::{Answer, NewText, NewTree, Refusal};
 use loom::verify::Gap;
 use loom::*;
+use loom_testing::{Planner, TREE, WriteRows};
 use proptest::prelude::*;
 
 pub const START: i64 = 1_790_000_000_000;
@@ -26,18 +26,14 @@ impl ResponseParser for JsonText {
 #[derive(Clone, Debug)]
 pub struct Home {
     pub file: ImportedFile,
-    pub tree_id: TreeId,
-    ids: IdSource,
-    now: i64,
-    random: u128,
+    planner: Planner,
     pub nodes: Vec<NodeId>,
 }
 
 impl Home {
     pub fn new(mode: Mode) -> Self {
-        let tree_id = TreeId::from_bytes([7; 16]);
         let row = TreeRow {
-            id: tree_id,
+            id: TREE,
             mode,
             root: PositionId::from_bytes([0; 16]),
             created_at: Millis(START),
@@ -63,10 +59,7 @@ impl Home {
                 digest: Digest::ZERO,
                 withheld: Default::default(),
             },
-            tree_id,
-            ids: IdSource::default(),
-            now: START,
-            random: 1,
+            planner: Planner::at(START),
             nodes: Vec::new(),
         };
         home.run(Op::Create(NewTree { mode, title: "A walk".into(), origin: None })).unwrap();
@@ -83,29 +76,10 @@ impl Home {
     }
 
     pub fn run_in(&mut self, view: &str, op: Op) -> Result<(), Refusal> {
-        self.now += 1000;
-        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
-        let request = Request {
-            tree: self.tree_id,
-            view: view.parse().unwrap(),
-            author: Author::owner(),
-            trust: Trust::Owner,
-            now: Millis(self.now),
-            op,
-        };
-        let mut slice = ReadSet::default();
-        loop {
-            let mut entropy = Entropy { ids: &mut self.ids, random: self.random };
-            match plan(&request, &slice, &mut entropy) {
-                Err(PlanError::Needs(needs)) => slice.load(&needs, &self.file.tree).unwrap(),
-                Err(PlanError::Refused(refusal)) => return Err(refusal),
-                Ok(plan) => {
-                    self.nodes.extend(plan.nodes.iter().map(|node| node.id));
-                    self.file.tree.apply(plan).unwrap();
-                    return Ok(());
-                }
-            }
-        }
+        let (plan, _) = self.planner.plan(&self.file.tree, &view.parse().unwrap(), op)?;
+        self.nodes.extend(plan.nodes.iter().map(|node| node.id));
+        self.file.tree.apply(plan).unwrap();
+        Ok(())
     }
 
     pub fn role(&self, role: Role) -> Option<Role> {
@@ -138,8 +112,9 @@ impl Home {
     /// A model's answer under the tip, with manifest, file body and response.
     pub fn answer(&mut self, text: &str) {
         let parent = self.tip();
-        let id: NodeId = self.ids.next(Millis(self.now), self.random);
-        let generation: GenerationId = self.ids.next(Millis(self.now), self.random);
+        let now = self.planner.tick();
+        let mut entropy = self.planner.entropy();
+        let (id, generation): (NodeId, GenerationId) = (entropy.next(now), entropy.next(now));
         let body = format!("body of {text}").into_bytes();
         let manifest =
             format!("{{\"n\":{},\"body\":\"{}\"}}", self.nodes.len(), Digest::of(&body)).into_bytes();
@@ -149,7 +124,7 @@ impl Home {
         self.show(shown);
         let row = GenerationRow {
             id: generation,
-            tree: self.tree_id,
+            tree: TREE,
             purpose: Purpose::Turn,
             manifest: sent,
             profile: None,
@@ -357,11 +332,9 @@ pub fn rich() -> Home {
 /// Seals the newest operation.
 pub fn seal(home: &mut Home) {
     let records = home.tree().operations(Seq(0), usize::MAX).unwrap();
-    let head = records
-        .iter()
-        .fold(seal::first_head(home.tree_id), |head, record| seal::next_head(head, record.hash));
+    let head = records.iter().fold(seal::first_head(TREE), |head, record| seal::next_head(head, record.hash));
     let seq = records.last().unwrap().seq;
-    let signed = seal::sign(&[3; 32], home.tree_id, seq, head, Millis(START));
+    let signed = seal::sign(&[3; 32], TREE, seq, head, Millis(START));
     home.file.tree.add_seal(signed);
 }
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use interop::own::{ExportVariant, ImportedFile, ReadError, ReadLimits, read};
+use loom::memory::MemoryTree;
 use loom::verify::Status;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -296,7 +297,7 @@ fn a_quote_outside_its_texts_is_named_even_with_mended_hashes() {
         let mut home = Home::new(loom::Mode::Buffer);
         home.say("é and more");
         home.run(loom::Op::BranchAt { node: home.newest(), at: 5, token: None }).unwrap();
-        let (nodes, _, operations) = home.file.tree.parts_mut();
+        let MemoryTree { nodes, operations, .. } = &mut home.file.tree;
         let row = nodes.values_mut().find(|row| row.node.quote.is_some()).expect("branches quote");
         change(row.node.quote.as_mut().unwrap());
         row.node.chain_hash = loom::record::chain_hash(&row.node, loom::record::Links::default());

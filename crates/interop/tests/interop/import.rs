@@ -7,6 +7,7 @@ use loom::memory::MemoryTree;
 use loom::plan::EditAs;
 use loom::verify::Status;
 use loom::*;
+use loom_testing::WriteRows;
 use proptest::prelude::*;
 
 use crate::driver::*;
@@ -89,7 +90,7 @@ proptest! {
         let models = read.tree.nodes_in_order(None, usize::MAX).unwrap();
         let models = models.iter().filter(|row| row.node.source.is_some()).count();
         prop_assert_eq!(report.unattested, models as u64);
-        prop_assert_eq!(whole.header.tree.origin.unwrap().tree, home.tree_id);
+        prop_assert_eq!(whole.header.tree.origin.unwrap().tree, loom_testing::TREE);
         prop_assert!(copied.ids.iter().all(|(old, new)| old != new));
     }
 }
@@ -115,7 +116,7 @@ fn a_version_dated_2099_is_flagged_and_not_shown() {
     // The forger dates the version and mends every hash over it.
     let forged = there.newest();
     let dated = Millis(4_070_908_800_000);
-    let (nodes, _, operations) = there.file.tree.parts_mut();
+    let MemoryTree { nodes, operations, .. } = &mut there.file.tree;
     let original = nodes[&place.original()].node.chain_hash;
     let row = nodes.get_mut(&forged).unwrap();
     row.node.created_at = dated;
@@ -172,7 +173,7 @@ fn a_differing_record_refuses_the_whole_file_by_name() {
     let mut there = here.clone();
     let id = there.newest();
     // The same id, another text, all hashes mended.
-    let (nodes, positions, operations) = there.file.tree.parts_mut();
+    let MemoryTree { nodes, positions, operations, .. } = &mut there.file.tree;
     let row = nodes.get_mut(&id).unwrap();
     row.node.content = vec![Block::text("Two.")];
     row.node.content_hash = content::content_hash(&row.node.content).unwrap();
@@ -195,7 +196,7 @@ fn a_differing_record_refuses_the_whole_file_by_name() {
 fn what_was_forgotten_here_stays_forgotten() {
     let mut here = rich();
     let whole = read_all(&here.export(ExportVariant::Full));
-    let (nodes, ..) = here.file.tree.parts_mut();
+    let MemoryTree { nodes, .. } = &mut here.file.tree;
     let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
     row.node.content.clear();
     row.purged = true;

@@ -1,8 +1,10 @@
 //! The own format: what goes out comes back.
 
 use interop::own::{ExportPart, ExportVariant, Record, Unparsed, survey};
+use loom::memory::MemoryTree;
 use loom::verify::{Assurance, Gap, Status};
 use loom::*;
+use loom_testing::WriteRows;
 use proptest::prelude::*;
 
 use crate::driver::*;
@@ -133,7 +135,7 @@ fn drafts_and_trust_are_not_in_a_file() {
 #[test]
 fn a_forgotten_node_stays_forgotten_and_the_rest_checkable() {
     let mut home = rich();
-    let (nodes, ..) = home.file.tree.parts_mut();
+    let MemoryTree { nodes, .. } = &mut home.file.tree;
     let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
     row.node.content.clear();
     row.purged = true;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Diff steps a node may cost; beyond them the changed region is one.
-pub const MAX_STEPS: usize = 2_000_000;
+const MAX_STEPS: usize = 2_000_000;
 
 /// Clusters a run inside a changed region must have to count as kept.
 const SHORTEST_RUN: usize = 3;

@@ -6,9 +6,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{climb, position};
+use super::{Keeps, climb, position};
 use crate::cell::{Cell, CellKey, OpTarget};
-use crate::drift::Keeps;
 use crate::id::{NodeId, PositionId, Seq, ViewName};
 use crate::position::{Position, PositionKind, Sums};
 use crate::reader::{RowError, TreeReader};

@@ -7,8 +7,8 @@ use drawloom_loom::{NodeId, Op, Slot, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;
-use crate::support::desk::{Desk, main_view};
 use crate::support::pair::{Pair, actions};
+use loom_testing::{Fixture, main_view};
 
 /// Clusters of several characters, some of which words would split.
 const HARD: &str = "[ab \n\u{e01}\u{e33}\u{600}e\u{301}🦀🇵🇱]{0,8}";
@@ -41,7 +41,7 @@ proptest! {
     #[test]
     fn text_around_a_change_keeps_its_authors(first in HARD, edits in prop::collection::vec(HARD, 1..6)) {
         prop_assume!(!first.is_empty());
-        let mut desk = Desk::buffer();
+        let mut desk = Fixture::buffer();
         let position = desk.generate(&[&first])[0].as_position();
         let mut before = (first, desk.shown(&main_view(), position));
         for text in edits {
@@ -124,7 +124,7 @@ fn a_word_boundary_inside_a_cluster_is_no_boundary() {
 
 #[test]
 fn new_text_in_a_pending_edit_is_the_owners() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let position = desk.generate(&["rain"])[0].as_position();
     desk.typed_in(&main_view(), Slot::Edit(position), "rainy");
     let shown = render(&desk.tree, &main_view(), Show { drafts: true, spans: true }).unwrap();
@@ -135,7 +135,7 @@ fn new_text_in_a_pending_edit_is_the_owners() {
 
 #[test]
 fn a_branch_inside_a_passage_keeps_the_authors_of_what_it_quotes() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let position = desk.generate(&["the rain fell"])[0].as_position();
     let edited = desk.edit(position, "the snow fell").unwrap();
     let made = desk.made(Op::BranchAt { node: edited, at: 9, token: None });
@@ -147,7 +147,7 @@ fn a_branch_inside_a_passage_keeps_the_authors_of_what_it_quotes() {
 #[test]
 fn control_authors_carried_over_another_text_lose_the_law() {
     // Without the text before, nothing is known to have stayed: the law above is not true of every diff.
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let position = desk.generate(&["rain fell"])[0].as_position();
     let edited = desk.edit(position, "rain falls").unwrap();
     let row = desk.tree.node(edited).unwrap().unwrap();

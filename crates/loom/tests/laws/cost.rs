@@ -8,19 +8,19 @@ use drawloom_loom::render::window;
 use drawloom_loom::{Op, OpTarget, PositionId, Slot};
 
 use crate::support::counted::Counted;
-use crate::support::desk::{Desk, main_view};
+use loom_testing::{Fixture, main_view};
 
 const DEPTHS: [usize; 4] = [10, 100, 1_000, 10_000];
 
 /// A document of many passages, and its places from the top.
-fn long(depth: usize) -> (Desk, Vec<PositionId>) {
-    let mut desk = Desk::buffer();
+fn long(depth: usize) -> (Fixture, Vec<PositionId>) {
+    let mut desk = Fixture::buffer();
     let places = (0..depth).map(|index| desk.append(if index % 2 == 0 { "a" } else { "b" })).collect();
     (desk, places)
 }
 
 /// Rows written, rounds and reads of one operation that is planned but not applied.
-fn cost(desk: &mut Desk, op: Op) -> (usize, usize, u64) {
+fn cost(desk: &mut Fixture, op: Op) -> (usize, usize, u64) {
     let tree = std::mem::take(&mut desk.tree);
     let rows = Counted::new(&tree);
     let (plan, rounds) = desk.plan_over(&rows, &main_view(), op).unwrap();
@@ -34,7 +34,7 @@ fn edit(position: PositionId) -> Op {
     Op::Edit { position, text: "changed".into(), edit_as: EditAs::Version }
 }
 
-type Make = fn(&mut Desk, &[PositionId]) -> Op;
+type Make = fn(&mut Fixture, &[PositionId]) -> Op;
 
 /// One of each kind, at a place in the middle.
 const OPERATIONS: [(&str, Make); 10] = [

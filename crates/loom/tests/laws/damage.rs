@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::support::desk::{Desk, main_view};
+use loom_testing::{Fixture, main_view};
 
 /// A tree with some of everything: versions, branches with quotes, answers, flags, views, undo.
-fn rich() -> Desk {
-    let mut desk = Desk::buffer();
+fn rich() -> Fixture {
+    let mut desk = Fixture::buffer();
     desk.typed("One day ");
     let answers = desk.generate(&["the rain fell.", "the sun rose."]);
     desk.append(" Then");
@@ -88,12 +88,12 @@ fn variants<R: Serialize + DeserializeOwned + PartialEq>(row: &R) -> Vec<(String
         .collect()
 }
 
-fn status(desk: &Desk, tree: &MemoryTree) -> Status {
+fn status(desk: &Fixture, tree: &MemoryTree) -> Status {
     verify(tree, &desk.evidence).unwrap().status
 }
 
 /// Damages a copy of the tree and asks that it shows.
-fn shows(desk: &Desk, what: &str, damage: impl FnOnce(&mut MemoryTree)) {
+fn shows(desk: &Fixture, what: &str, damage: impl FnOnce(&mut MemoryTree)) {
     let mut tree = desk.tree.clone();
     damage(&mut tree);
     assert_eq!(status(desk, &tree), Status::Invalid, "{what}");
@@ -119,7 +119,7 @@ fn every_leaf_of_every_node_is_covered() {
             }
             seen += 1;
             shows(&desk, &format!("{leaf} of {row:?}"), |tree| {
-                tree.parts_mut().0.insert(row.node.id, changed);
+                tree.nodes.insert(row.node.id, changed);
             });
         }
     }
@@ -129,20 +129,20 @@ fn every_leaf_of_every_node_is_covered() {
 #[test]
 fn every_leaf_of_every_position_is_covered() {
     let mut desk = rich();
-    for id in desk.tree.clone().parts_mut().1.keys().copied().collect::<Vec<_>>() {
+    for id in desk.tree.clone().positions.keys().copied().collect::<Vec<_>>() {
         let row = desk.tree.position(id).unwrap().unwrap();
         for (leaf, changed) in variants(&row) {
             shows(&desk, &format!("{leaf} of {row:?}"), |tree| {
-                tree.parts_mut().1.insert(id, changed);
+                tree.positions.insert(id, changed);
             });
         }
         let other = desk.root();
         if row.parent.is_some_and(|parent| parent != other) {
             shows(&desk, "another parent", |tree| {
-                tree.parts_mut().1.get_mut(&id).unwrap().parent = Some(other);
+                tree.positions.get_mut(&id).unwrap().parent = Some(other);
             });
         }
-        shows(&desk, "no position", |tree| assert!(tree.parts_mut().1.remove(&id).is_some()));
+        shows(&desk, "no position", |tree| assert!(tree.positions.remove(&id).is_some()));
     }
     let root = desk.tip();
     let mut row = desk.tree.tree().unwrap();
@@ -156,11 +156,11 @@ fn every_leaf_of_every_operation_is_covered() {
     let desk = rich();
     let count = desk.tree.operations(drawloom_loom::Seq(0), 100).unwrap().len();
     for index in 0..count {
-        let row = desk.tree.clone().parts_mut().2[index].clone();
+        let row = desk.tree.clone().operations[index].clone();
         for (leaf, changed) in variants(&row) {
-            shows(&desk, &format!("{leaf} of {row:?}"), |tree| tree.parts_mut().2[index] = changed);
+            shows(&desk, &format!("{leaf} of {row:?}"), |tree| tree.operations[index] = changed);
         }
-        shows(&desk, "no operation", |tree| drop(tree.parts_mut().2.remove(index)));
+        shows(&desk, "no operation", |tree| drop(tree.operations.remove(index)));
     }
 }
 
@@ -168,7 +168,7 @@ fn every_leaf_of_every_operation_is_covered() {
 fn a_missing_node_is_found() {
     let desk = rich();
     for row in desk.tree.nodes_in_order(None, 100).unwrap() {
-        shows(&desk, "no node", |tree| drop(tree.parts_mut().0.remove(&row.node.id)));
+        shows(&desk, "no node", |tree| drop(tree.nodes.remove(&row.node.id)));
     }
 }
 
@@ -186,7 +186,7 @@ fn a_changed_response_or_manifest_is_found_and_a_missing_one_is_named() {
     let desk = rich();
     let (response, manifest) =
         (*desk.evidence.responses.keys().next().unwrap(), *desk.evidence.manifests.keys().next().unwrap());
-    let with = |change: &dyn Fn(&mut crate::support::desk::Stored)| {
+    let with = |change: &dyn Fn(&mut loom_testing::Stored)| {
         let mut evidence = desk.evidence.clone();
         change(&mut evidence);
         verify(&desk.tree, &evidence).unwrap()
@@ -209,9 +209,9 @@ fn a_tombstone_is_incomplete_and_the_rest_stays_checkable() {
     let desk = rich();
     let mut tree = desk.tree.clone();
     let id = desk.tip().original();
-    let row = tree.parts_mut().0.get_mut(&id).unwrap();
+    let row = tree.nodes.get_mut(&id).unwrap();
     (row.node.content, row.purged) = (Vec::new(), true);
     assert_eq!(status(&desk, &tree), Status::Incomplete);
-    tree.parts_mut().0.get_mut(&id).unwrap().node.content_hash = Digest::ZERO;
+    tree.nodes.get_mut(&id).unwrap().node.content_hash = Digest::ZERO;
     assert_eq!(status(&desk, &tree), Status::Invalid, "its hashes are still checked");
 }

@@ -8,9 +8,9 @@ use drawloom_loom::{CellKey, Op, OpTarget, Refusal, Slot, TreeReader, ViewName};
 use proptest::prelude::*;
 
 use crate::support::cases;
-use crate::support::desk::{Desk, main_view};
 use crate::support::model_ops::Do;
 use crate::support::pair::{Kind, Pair, actions};
+use loom_testing::{Fixture, main_view};
 
 /// Renderings on the way, the first and the last included.
 fn all_the_way(pair: &mut Pair, op: &Op) -> Vec<String> {
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-fn other(desk: &mut Desk) -> ViewName {
+fn other(desk: &mut Fixture) -> ViewName {
     let name: ViewName = "other".parse().unwrap();
     desk.run(Op::NewView { name: name.clone(), agent: "reader".into() }).unwrap();
     name
@@ -103,7 +103,7 @@ fn other(desk: &mut Desk) -> ViewName {
 
 #[test]
 fn a_buffer_followed_by_append_gets_a_plan() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     desk.typed("a ");
     desk.append("b");
     assert_eq!(desk.text(), "a b");
@@ -111,7 +111,7 @@ fn a_buffer_followed_by_append_gets_a_plan() {
 
 #[test]
 fn undo_of_prune_goes_back_to_where_the_view_was() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let first = desk.append("a");
     desk.append("b");
     desk.run(Op::Prune(OpTarget::Position(first))).unwrap();
@@ -122,7 +122,7 @@ fn undo_of_prune_goes_back_to_where_the_view_was() {
 
 #[test]
 fn redo_of_prune_takes_along_a_view_that_came_there_meanwhile() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let first = desk.append("a");
     let reader = other(&mut desk);
     desk.run(Op::Prune(OpTarget::Position(first))).unwrap();
@@ -137,7 +137,7 @@ fn redo_of_prune_takes_along_a_view_that_came_there_meanwhile() {
 
 #[test]
 fn undo_never_hides_the_last_visible_version() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
     desk.run(Op::Prune(OpTarget::Version(b))).unwrap();
@@ -151,7 +151,7 @@ fn undo_never_hides_the_last_visible_version() {
 
 #[test]
 fn keystrokes_in_several_drafts_are_done_again_in_their_order() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("x");
     desk.typed("1");
     desk.typed_in(&main_view(), Slot::Edit(at), "y");
@@ -174,7 +174,7 @@ fn keystrokes_in_several_drafts_are_done_again_in_their_order() {
 
 #[test]
 fn typing_elsewhere_ends_what_could_be_done_again() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("x");
     desk.typed_in(&main_view(), Slot::Edit(at), "y");
     desk.run(Op::Undo).unwrap();
@@ -184,7 +184,7 @@ fn typing_elsewhere_ends_what_could_be_done_again() {
 
 #[test]
 fn an_operation_ends_what_could_be_done_again() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("x");
     desk.typed("1");
     desk.run(Op::Undo).unwrap();
@@ -196,7 +196,7 @@ fn an_operation_ends_what_could_be_done_again() {
 
 #[test]
 fn keystrokes_undone_before_an_undone_commit_come_back() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     desk.typed("a");
     desk.run(Op::Commit).unwrap();
     desk.typed("b");
@@ -212,7 +212,7 @@ fn keystrokes_undone_before_an_undone_commit_come_back() {
 
 #[test]
 fn a_pending_edit_taken_back_is_not_shown_over_a_choice() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("one");
     desk.run(Op::Edit { position: at, text: "two".into(), edit_as: EditAs::Version }).unwrap();
     desk.typed_in(&main_view(), Slot::Edit(at), "two!");
@@ -226,7 +226,7 @@ fn a_pending_edit_taken_back_is_not_shown_over_a_choice() {
 
 #[test]
 fn a_keystroke_after_an_edit_that_took_another_draft_is_done_again() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     desk.typed_in(&main_view(), Slot::Edit(at), "b");
     desk.edit(at, "c");
@@ -241,7 +241,7 @@ fn a_keystroke_after_an_edit_that_took_another_draft_is_done_again() {
 
 #[test]
 fn a_keystroke_waits_while_another_draft_of_its_position_comes_and_goes() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     desk.typed_in(&main_view(), Slot::Edit(at), "b");
     desk.append("c");
@@ -257,7 +257,7 @@ fn a_keystroke_waits_while_another_draft_of_its_position_comes_and_goes() {
 
 #[test]
 fn undo_of_an_operation_by_another_view_is_not_offered() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let reader = other(&mut desk);
     desk.append("a");
     assert_eq!(desk.run_in(&reader, Op::Undo), Err(Refusal::NothingToUndo));
@@ -265,7 +265,7 @@ fn undo_of_an_operation_by_another_view_is_not_offered() {
 
 #[test]
 fn a_draft_being_typed_is_not_overwritten_by_undo() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     desk.typed("a");
     desk.run(Op::Commit).unwrap();
     // More keystrokes than a draft keeps: the oldest cannot be taken back one by one.
@@ -282,7 +282,7 @@ fn a_draft_being_typed_is_not_overwritten_by_undo() {
 
 #[test]
 fn a_draft_given_back_keeps_its_base_though_that_is_pruned() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.generate(&["0"])[0].as_position();
     desk.typed_in(&main_view(), Slot::Edit(at), "");
     desk.run(Op::Move(desk.root())).unwrap();

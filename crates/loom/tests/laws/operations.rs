@@ -6,9 +6,9 @@ use drawloom_loom::{
     ViewName,
 };
 
-use crate::support::desk::{Desk, main_view};
+use loom_testing::{Fixture, main_view};
 
-fn last(desk: &Desk) -> OpRecord {
+fn last(desk: &Fixture) -> OpRecord {
     desk.tree.operations(Seq(0), usize::MAX).unwrap().pop().unwrap()
 }
 
@@ -18,11 +18,11 @@ fn node(id: NodeId) -> drawloom_loom::PositionId {
 
 #[test]
 fn an_empty_version_is_made_and_an_empty_original_never() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     assert!(desk.edit(at, "").is_some());
     assert_eq!(desk.text(), "");
-    let empty = |desk: &mut Desk, op| assert_eq!(desk.run(op), Err(Refusal::Empty));
+    let empty = |desk: &mut Fixture, op| assert_eq!(desk.run(op), Err(Refusal::Empty));
     empty(&mut desk, Op::Append(NewText::owner("", None)));
     let two = vec![Block::text(""), Block::text("")];
     empty(&mut desk, Op::Append(NewText { content: two, ..NewText::owner("", None) }));
@@ -35,7 +35,7 @@ fn an_empty_version_is_made_and_an_empty_original_never() {
 
 #[test]
 fn an_edit_equal_to_what_is_shown_is_dropped() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     assert!(
         desk.run(Op::Edit { position: at, text: "a".into(), edit_as: EditAs::Version }).unwrap().is_empty()
@@ -50,7 +50,7 @@ fn an_edit_equal_to_what_is_shown_is_dropped() {
 
 #[test]
 fn an_edit_equal_to_another_version_selects_it_again() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
     assert_eq!(desk.edit(at, "a"), None);
@@ -62,7 +62,7 @@ fn an_edit_equal_to_another_version_selects_it_again() {
 
 #[test]
 fn an_edit_back_to_an_original_with_more_than_text_selects_it_again() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let thinking = Block::Thinking { text: "hm".into(), opaque: Some(1.into()) };
     let content = vec![thinking, Block::text("a")];
     let at = node(desk.made(Op::Append(NewText { content, ..NewText::owner("", None) }))[0]);
@@ -79,11 +79,11 @@ fn an_edit_back_to_an_original_with_more_than_text_selects_it_again() {
 
 #[test]
 fn an_edit_back_to_a_forgotten_text_writes_it_anew() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
     desk.edit(at, "c");
-    let row = desk.tree.parts_mut().0.get_mut(&b).unwrap();
+    let row = desk.tree.nodes.get_mut(&b).unwrap();
     (row.node.content, row.purged) = (Vec::new(), true);
     assert!(desk.edit(at, "b").is_some_and(|new| new != b));
     assert_eq!(desk.text(), "b");
@@ -91,7 +91,7 @@ fn an_edit_back_to_a_forgotten_text_writes_it_anew() {
 
 #[test]
 fn white_space_is_kept_byte_for_byte() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let text = " \t\r\n\u{a0} a \n\n";
     desk.typed(text);
     desk.generate(&["  b \n "]);
@@ -100,7 +100,7 @@ fn white_space_is_kept_byte_for_byte() {
 
 #[test]
 fn commit_makes_versions_from_the_root_and_then_the_buffer_in_one_operation() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let (first, second) = (desk.append("a"), desk.append("b"));
     desk.typed("c");
     desk.typed_in(&main_view(), Slot::Edit(second), "B");
@@ -114,7 +114,7 @@ fn commit_makes_versions_from_the_root_and_then_the_buffer_in_one_operation() {
 
 #[test]
 fn an_edit_of_a_dialogue_is_a_branch_with_the_same_role() {
-    let mut desk = Desk::new(Mode::Dialogue);
+    let mut desk = Fixture::new(Mode::Dialogue);
     let first = desk.append("hello");
     desk.append("more");
     let made = desk.made(Op::Edit { position: first, text: "hi".into(), edit_as: EditAs::Default });
@@ -128,7 +128,7 @@ fn an_edit_of_a_dialogue_is_a_branch_with_the_same_role() {
 
 #[test]
 fn a_branch_inside_keeps_the_text_before_and_switch_comes_back() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("one two");
     desk.append(" three");
     desk.run(Op::BranchAt { node: at.original(), at: 3, token: None }).unwrap();
@@ -141,7 +141,7 @@ fn a_branch_inside_keeps_the_text_before_and_switch_comes_back() {
 
 #[test]
 fn a_branch_at_the_end_of_a_version_not_shown_holds_that_version() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     desk.edit(at, "bb");
     desk.run(Op::BranchAt { node: at.original(), at: 1, token: None }).unwrap();
@@ -150,7 +150,7 @@ fn a_branch_at_the_end_of_a_version_not_shown_holds_that_version() {
 
 #[test]
 fn a_view_is_never_moved_to_a_hidden_place() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let first = desk.append("a");
     let second = desk.append("b");
     desk.run(Op::Prune(OpTarget::Position(first))).unwrap();
@@ -164,7 +164,7 @@ fn a_view_is_never_moved_to_a_hidden_place() {
 
 #[test]
 fn prune_moves_the_tips_of_all_views_to_the_parent() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let first = desk.append("a");
     let second = desk.append("b");
     let reader: ViewName = "reader".parse().unwrap();
@@ -177,7 +177,7 @@ fn prune_moves_the_tips_of_all_views_to_the_parent() {
 
 #[test]
 fn the_last_visible_version_is_not_pruned() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let only = at.original();
     assert_eq!(desk.run(Op::Prune(OpTarget::Version(only))), Err(Refusal::LastVersion(only)));
@@ -188,7 +188,7 @@ fn the_last_visible_version_is_not_pruned() {
 
 #[test]
 fn undo_of_generate_gives_back_the_buffer_and_keeps_the_siblings() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     desk.append("Once ");
     desk.typed("upon ");
     let answers = desk.generate(&["a time", "a hill"]);
@@ -202,7 +202,7 @@ fn undo_of_generate_gives_back_the_buffer_and_keeps_the_siblings() {
 
 #[test]
 fn an_append_by_command_takes_no_draft_and_leaves_none() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     desk.append("a");
     desk.run(Op::Undo).unwrap();
     assert_eq!((desk.text().as_str(), desk.tree.drafts(&main_view()).unwrap().len()), ("", 0));
@@ -210,7 +210,7 @@ fn an_append_by_command_takes_no_draft_and_leaves_none() {
 
 #[test]
 fn an_answer_whose_view_went_elsewhere_does_not_move_it() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     desk.append("a");
     let (row, part_of, _) = desk.asked(&main_view(), 1);
     desk.append("b");
@@ -222,7 +222,7 @@ fn an_answer_whose_view_went_elsewhere_does_not_move_it() {
 
 #[test]
 fn bookmarks_tags_titles_and_remarks_are_no_steps_of_the_timeline() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     desk.run(Op::Bookmark { position: at, title: Some("here".into()) }).unwrap();
     desk.run(Op::Tag { position: at, tag: "good".into(), on: true }).unwrap();
@@ -236,7 +236,7 @@ fn bookmarks_tags_titles_and_remarks_are_no_steps_of_the_timeline() {
 
 #[test]
 fn the_window_starts_only_on_the_path() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let first = desk.append("a");
     desk.run(Op::Move(desk.root())).unwrap();
     desk.append("b");
@@ -248,7 +248,7 @@ fn the_window_starts_only_on_the_path() {
 
 #[test]
 fn the_genesis_is_never_touched() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let root = desk.root();
     for op in [
         Op::Edit { position: root, text: "x".into(), edit_as: EditAs::Version },

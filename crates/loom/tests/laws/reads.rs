@@ -9,9 +9,9 @@ use drawloom_loom::{Op, OpTarget, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;
-use crate::support::desk::{Desk, main_view};
 use crate::support::model::{Place, View};
 use crate::support::pair::{Pair, actions};
+use loom_testing::{Fixture, main_view};
 
 fn grown(actions: &[crate::support::pair::Action]) -> Pair {
     let mut pair = Pair::new();
@@ -124,10 +124,10 @@ proptest! {
 
 #[test]
 fn a_caret_at_the_beginning_is_in_the_first_passage_with_text() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let first = desk.append("gone");
     let second = desk.append("here");
-    let at = |desk: &Desk, offset| {
+    let at = |desk: &Fixture, offset| {
         let found = desk.path(&main_view()).locate(&desk.tree, offset).unwrap();
         found.map(|(position, inside)| (position.id, inside))
     };
@@ -140,7 +140,7 @@ fn a_caret_at_the_beginning_is_in_the_first_passage_with_text() {
 
 #[test]
 fn the_newest_leaf_is_found_behind_many_pruned_siblings() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let first = desk.append("0");
     for index in 1..40 {
         desk.run(Op::Move(desk.root())).unwrap();

@@ -1,15 +1,16 @@
 //! Which version is shown, what a view copies, when drift shows (spec: loom §3), and what a seal finds (§6).
 
 use drawloom_loom::drift::is_drifted;
+use drawloom_loom::memory::MemoryTree;
 use drawloom_loom::seal::sign;
 use drawloom_loom::verify::{Assurance, Status};
 use drawloom_loom::{
     AuthorKind, KeepScope, Millis, NodeId, Op, OpTarget, PositionId, Seq, SourceKind, TreeReader, ViewName,
 };
 
-use crate::support::desk::{Desk, TREE, main_view};
+use loom_testing::{Fixture, TREE, main_view};
 
-fn drifts(desk: &Desk, node: NodeId) -> bool {
+fn drifts(desk: &Fixture, node: NodeId) -> bool {
     let row = desk.tree.node(node).unwrap().unwrap();
     let at = desk.tree.position(row.node.position).unwrap().unwrap();
     is_drifted(&desk.tree, &desk.path(&main_view()), &at, &row).unwrap()
@@ -21,7 +22,7 @@ fn select(position: PositionId, version: NodeId) -> Op {
 
 #[test]
 fn adjacent_edits_combine_in_every_way() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let (five, six) = (desk.append("5"), desk.append("6"));
     let (five_, six_) = (desk.edit(five, "5'").unwrap(), desk.edit(six, "6'").unwrap());
     let mut seen = Vec::new();
@@ -37,7 +38,7 @@ fn adjacent_edits_combine_in_every_way() {
 
 #[test]
 fn a_child_is_seen_from_every_version_and_remembers_the_one_it_followed() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let five = desk.append("5");
     let five_ = desk.edit(five, "5'").unwrap();
     let child = desk.append("6");
@@ -51,7 +52,7 @@ fn a_child_is_seen_from_every_version_and_remembers_the_one_it_followed() {
 
 #[test]
 fn a_selection_that_is_pruned_resolves_to_the_newest_visible_version() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
     let c = desk.edit(at, "c").unwrap();
@@ -65,7 +66,7 @@ fn a_selection_that_is_pruned_resolves_to_the_newest_visible_version() {
 
 #[test]
 fn selecting_what_is_shown_for_another_writes_the_choice_down() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
     desk.run(select(at, at.original())).unwrap();
@@ -78,7 +79,7 @@ fn selecting_what_is_shown_for_another_writes_the_choice_down() {
 
 #[test]
 fn versions_of_another_view_are_offered_and_not_shown() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let reader: ViewName = "reader".parse().unwrap();
     desk.run(Op::NewView { name: reader.clone(), agent: "reader".into() }).unwrap();
@@ -89,7 +90,7 @@ fn versions_of_another_view_are_offered_and_not_shown() {
 
 #[test]
 fn a_new_view_copies_selections_and_then_goes_its_own_way() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     desk.edit(at, "b");
     let reader: ViewName = "reader".parse().unwrap();
@@ -101,7 +102,7 @@ fn a_new_view_copies_selections_and_then_goes_its_own_way() {
 
 #[test]
 fn an_edit_that_changes_the_words_drifts_what_was_written_below() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("The rain");
     let answer = desk.generate(&[" fell"])[0];
     desk.edit(at, "the  RAIN\n");
@@ -114,7 +115,7 @@ fn an_edit_that_changes_the_words_drifts_what_was_written_below() {
 
 #[test]
 fn keep_clears_drift_here_or_below_until_the_next_choice() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let at = desk.append("a");
     let first = desk.generate(&["b"])[0];
     let second = desk.generate(&["c"])[0];
@@ -129,9 +130,9 @@ fn keep_clears_drift_here_or_below_until_the_next_choice() {
 }
 
 /// A sealed document, and the same without its seal.
-fn sealed() -> (Desk, Desk) {
+fn sealed() -> (Fixture, Fixture) {
     let build = || {
-        let mut desk = Desk::buffer();
+        let mut desk = Fixture::buffer();
         desk.append("a");
         desk.generate(&["b"]);
         desk
@@ -145,8 +146,8 @@ fn sealed() -> (Desk, Desk) {
 }
 
 /// Rewrites the newest node and every hash that names it, as someone who can write the database would.
-fn forge(desk: &mut Desk, change: impl FnOnce(&mut drawloom_loom::Node)) {
-    let (nodes, _, operations) = desk.tree.parts_mut();
+fn forge(desk: &mut Fixture, change: impl FnOnce(&mut drawloom_loom::Node)) {
+    let MemoryTree { nodes, operations, .. } = &mut desk.tree;
     let record = operations.last_mut().unwrap();
     let node = &mut nodes.get_mut(&record.op.nodes[0].0).unwrap().node;
     change(node);
@@ -168,7 +169,7 @@ fn a_rewritten_whole_is_found_by_a_seal_and_by_nothing_else() {
 #[test]
 fn a_removed_newest_leaf_is_found_in_a_sealed_tree() {
     let (mut desk, _) = sealed();
-    let (nodes, positions, operations) = desk.tree.parts_mut();
+    let MemoryTree { nodes, positions, operations, .. } = &mut desk.tree;
     let id = operations.pop().unwrap().op.nodes[0].0;
     nodes.remove(&id);
     positions.remove(&id.as_position());

@@ -1,14 +1,13 @@
 //! Plans made from stale slices either apply unchanged or conflict (spec: loom §10.9).
 
-use drawloom_loom::memory::ApplyError;
 use drawloom_loom::plan::NewText;
 use drawloom_loom::verify::Status;
 use drawloom_loom::{Digest, Op, OpRecord, Seq, Timeline, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;
-use crate::support::desk::{Desk, main_view};
 use crate::support::pair::{Action, Pair, actions};
+use loom_testing::{ApplyError, Fixture, WriteRows, main_view};
 
 proptest! {
     #![proptest_config(cases(128))]
@@ -56,7 +55,7 @@ proptest! {
 
 #[test]
 fn two_appends_from_one_slice_are_a_conflict() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let append = |text: &str| Op::Append(NewText::owner(text, None));
     let late = desk.plan_in(&main_view(), append("late")).unwrap();
     desk.run(append("first")).unwrap();
@@ -66,7 +65,7 @@ fn two_appends_from_one_slice_are_a_conflict() {
 
 #[test]
 fn typing_meanwhile_is_a_conflict_for_a_commit() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     desk.typed("a");
     let commit = desk.plan_in(&main_view(), Op::Commit).unwrap();
     desk.typed("ab");
@@ -76,7 +75,7 @@ fn typing_meanwhile_is_a_conflict_for_a_commit() {
 
 #[test]
 fn control_a_store_that_does_not_compare_breaks_the_log() {
-    let mut desk = Desk::buffer();
+    let mut desk = Fixture::buffer();
     let append = |text: &str| Op::Append(NewText::owner(text, None));
     let late = desk.plan_in(&main_view(), append("late")).unwrap();
     desk.run(append("first")).unwrap();

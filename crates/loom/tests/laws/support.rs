@@ -1,7 +1,6 @@
-//! What every law stands on: a desk that plans and applies, a naive model, and counted rows.
+//! What every law stands on: a naive model, and counted rows.
 
 pub(crate) mod counted;
-pub(crate) mod desk;
 pub(crate) mod model;
 pub(crate) mod model_history;
 pub(crate) mod model_ops;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::Home;
-use crate::instance::InstanceId;
 
 /// A folder of the home. Each is created when it is first needed, by [`Home::dir`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,31 +136,9 @@ impl Home {
         self.root.join(APPROVALS)
     }
 
-    /// The one-time login link of the gateway.
-    #[must_use]
-    pub fn login(&self) -> PathBuf {
-        self.root.join(LOGIN)
-    }
-
     /// The bytes held back for a full disk.
     #[must_use]
     pub fn reserve_file(&self) -> PathBuf {
         self.root.join(RESERVE)
-    }
-
-    #[must_use]
-    pub fn gateway_socket(&self) -> PathBuf {
-        self.root.join(HomeDir::Run.name()).join("drawloom.sock")
-    }
-
-    /// An instance's socket, over which others hand it messages.
-    #[must_use]
-    pub fn instance_socket(&self, instance: InstanceId) -> PathBuf {
-        self.root.join(HomeDir::Run.name()).join(instance.socket_name())
-    }
-
-    #[must_use]
-    pub fn instance_lock(&self, instance: InstanceId) -> PathBuf {
-        self.root.join(HomeDir::Run.name()).join(instance.lock_name())
     }
 }

@@ -30,7 +30,7 @@ impl InstanceId {
     }
 
     /// The file whose lock says that it lives.
-    pub(crate) fn lock_name(self) -> String {
+    pub(super) fn lock_name(self) -> String {
         format!("{self}.lock")
     }
 
@@ -39,7 +39,8 @@ impl InstanceId {
         format!("{self}.instance")
     }
 
-    pub(crate) fn socket_name(self) -> String {
+    /// Its socket in `run`, over which others hand it messages.
+    pub fn socket_name(self) -> String {
         format!("{self}.sock")
     }
 

@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
@@ -15,6 +16,10 @@ fn instances() -> (TempDir, Home, Instances) {
 fn start(instances: &Instances) -> Instance {
     let about = About::this_process("up", "0.1.0", 1);
     instances.start(InstanceId::generate(1).unwrap(), &about).unwrap()
+}
+
+fn lock_of(home: &Home, id: InstanceId) -> PathBuf {
+    home.root().join("run").join(id.lock_name())
 }
 
 #[test]
@@ -37,7 +42,7 @@ fn an_instance_lives_until_it_is_dropped_and_leaves_nothing() {
 fn a_lock_file_that_is_removed_does_not_make_a_living_owner_dead() {
     let (_tmp, home, instances) = instances();
     let instance = start(&instances);
-    fs::remove_file(home.instance_lock(instance.id())).unwrap();
+    fs::remove_file(lock_of(&home, instance.id())).unwrap();
     assert!(instances.is_alive(instance.id()).unwrap());
     assert!(instances.remove_dead(|_| true).unwrap().is_empty());
     assert_eq!(instances.list().unwrap()[0].about.as_ref().unwrap().command, "up");
@@ -47,7 +52,7 @@ fn a_lock_file_that_is_removed_does_not_make_a_living_owner_dead() {
 fn a_lock_file_that_is_replaced_does_not_make_a_living_owner_dead() {
     let (_tmp, home, instances) = instances();
     let instance = start(&instances);
-    let path = home.instance_lock(instance.id());
+    let path = lock_of(&home, instance.id());
     fs::remove_file(&path).unwrap();
     fs::write(&path, "{}").unwrap();
     assert!(instances.is_alive(instance.id()).unwrap());
@@ -60,14 +65,14 @@ fn the_dead_are_removed_once_their_work_is_recovered_and_the_living_are_not() {
     let (_tmp, home, instances) = instances();
     let living = start(&instances);
     let dead = InstanceId::generate(2).unwrap();
-    fs::write(home.instance_lock(dead), r#"{"pid":1,"command":"chat","started":2,"version":"0"}"#).unwrap();
-    fs::write(home.instance_socket(dead), "").unwrap();
+    fs::write(lock_of(&home, dead), r#"{"pid":1,"command":"chat","started":2,"version":"0"}"#).unwrap();
+    fs::write(home.root().join("run").join(dead.socket_name()), "").unwrap();
     assert!(!instances.is_alive(dead).unwrap());
 
     assert!(instances.remove_dead(|_| false).unwrap().is_empty());
-    assert!(home.instance_lock(dead).exists(), "its work may still be there");
+    assert!(lock_of(&home, dead).exists(), "its work may still be there");
     assert_eq!(instances.remove_dead(|found| found.id == dead).unwrap(), [dead]);
-    assert!(!home.instance_lock(dead).exists() && !home.instance_socket(dead).exists());
+    assert!(!lock_of(&home, dead).exists() && !home.root().join("run").join(dead.socket_name()).exists());
     assert!(instances.is_alive(living.id()).unwrap());
 }
 
@@ -75,9 +80,9 @@ fn the_dead_are_removed_once_their_work_is_recovered_and_the_living_are_not() {
 fn two_who_ask_at_once_do_not_take_each_other_for_the_owner() {
     let (_tmp, home, instances) = instances();
     let dead = InstanceId::generate(2).unwrap();
-    fs::write(home.instance_lock(dead), "{}").unwrap();
-    let asking = File::open(home.instance_lock(dead)).unwrap();
-    rustix::fs::flock(&asking, rustix::fs::FlockOperation::LockShared).unwrap();
+    fs::write(lock_of(&home, dead), "{}").unwrap();
+    let asking = File::open(lock_of(&home, dead)).unwrap();
+    asking.lock_shared().unwrap();
     assert!(!instances.is_alive(dead).unwrap());
     // Nobody is removed whose lock someone else holds in any way.
     assert!(instances.remove_dead(|_| true).unwrap().is_empty());
@@ -89,7 +94,7 @@ fn two_who_ask_at_once_do_not_take_each_other_for_the_owner() {
 fn a_damaged_lock_file_still_names_an_instance_and_other_files_are_none() {
     let (_tmp, home, instances) = instances();
     let id = InstanceId::generate(3).unwrap();
-    fs::write(home.instance_lock(id), [0xFF; 9000]).unwrap();
+    fs::write(lock_of(&home, id), [0xFF; 9000]).unwrap();
     fs::write(home.root().join("run/drawloom.sock"), "").unwrap();
     fs::write(home.root().join("run/other.lock"), "").unwrap();
     let [found] = &instances.list().unwrap()[..] else { panic!("one instance") };
@@ -103,7 +108,7 @@ fn a_symlink_in_place_of_a_lock_is_an_error_not_an_answer() {
     let id = InstanceId::generate(3).unwrap();
     let target = tmp.path().join("target");
     fs::write(&target, "").unwrap();
-    std::os::unix::fs::symlink(&target, home.instance_lock(id)).unwrap();
+    std::os::unix::fs::symlink(&target, lock_of(&home, id)).unwrap();
     assert!(matches!(instances.is_alive(id), Err(InstanceError::Io { .. })));
 }
 

@@ -15,8 +15,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::connection::PgTransaction;
 use super::session::{Link, Session, failure, is_race};
 use crate::db::{Caches, Db};
+use crate::engine::Time;
 use crate::error::{ServerError, StoreError};
-use crate::store::{StoreId, Time};
+use crate::identity::StoreId;
 
 /// How long a caller waits for a thread.
 const WAIT: Duration = Duration::from_secs(5);

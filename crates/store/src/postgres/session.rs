@@ -18,8 +18,8 @@ use super::tls::Route;
 use super::value::{check, type_of};
 use crate::engine::{Traffic, Value};
 use crate::error::{ServerError, StoreError};
+use crate::identity::StoreId;
 use crate::server::ServerOptions;
-use crate::store::StoreId;
 
 /// The oldest version whose SQL the rules are written in.
 const OLDEST: u32 = 15;

@@ -4,8 +4,8 @@ use tokio_postgres::Client;
 
 use super::search;
 use crate::error::{ServerError, StoreError};
+use crate::identity::StoreId;
 use crate::schema::{TABLES, VERSION};
-use crate::store::StoreId;
 
 /// What the store says about itself: its id, and the version of its tables as text.
 const META: &str = r#"CREATE TABLE meta (key TEXT COLLATE "C" PRIMARY KEY, value BYTEA NOT NULL);"#;

@@ -135,7 +135,7 @@ fn connector(file: Option<&str>) -> Result<MakeRustlsConnect, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StoreId;
+    use crate::identity::StoreId;
 
     fn route(url: &str) -> Result<Route, StoreError> {
         Route::new(&ServerOptions::new(url, StoreId([0; 16])))

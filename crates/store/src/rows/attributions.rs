@@ -10,7 +10,7 @@ use super::bytes::{In, Out};
 use super::events;
 use super::trees::{TreeRef, find_mut};
 use crate::db::{Db, TreeKey, bytes_of, digest, get, id16, number_of};
-use crate::engine::{NONE, Value, params};
+use crate::engine::{NONE, params};
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::principal::Principal;
@@ -21,10 +21,8 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, nodes: &[NodeId]) -> Result<Vec<A
         "SELECT n.id, a.node, a.version, a.spans, a.digest FROM nodes n JOIN attributions a ON a.node = n.pk
         WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3 AND a.version = ?4";
     let (key, version) = (tree.key, version());
-    let sets: Vec<_> =
-        nodes.iter().map(|id| params![id.to_bytes(), key.first(), key.last(), version]).collect();
-    let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-    let found = db.all_of(sql, &sets, |row| {
+    let sets = nodes.iter().map(|id| params![id.to_bytes(), key.first(), key.last(), version]);
+    let found = db.all_of(sql, sets, |row| {
         let id = NodeId::from_bytes(id16(row, 0)?);
         let bytes = bytes_of(row, 3)?;
         if digest(row, 4)? != digest_of(get(row, 1)?, get(row, 2)?, bytes) {
@@ -63,10 +61,9 @@ pub(crate) fn keep(
     }
     let named: BTreeSet<NodeId> =
         found.iter().flat_map(|one| one.spans.iter().map(|span| span.node).chain([one.node])).collect();
-    let sets: Vec<[Value<'_>; 1]> = named.iter().map(|id| [id.to_bytes().to_vec().into()]).collect();
-    let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+    let sets = named.iter().map(|id| params![id.to_bytes()]);
     let keys: BTreeMap<NodeId, i64> = db
-        .all_of("SELECT id, pk FROM nodes WHERE id = ?1", &sets, |row| {
+        .all_of("SELECT id, pk FROM nodes WHERE id = ?1", sets, |row| {
             Ok((NodeId::from_bytes(id16(row, 0)?), get(row, 1)?))
         })?
         .into_iter()
@@ -83,10 +80,9 @@ pub(crate) fn keep(
         let digest = digest_of(node, version(), &out.0);
         rows.push(params![node, version(), out.0, digest.0]);
     }
-    let sets: Vec<&[Value<'_>]> = rows.iter().map(|set| &set[..]).collect();
     let sql = "INSERT INTO attributions (node, version, spans, digest) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (node) DO UPDATE SET version = excluded.version, spans = excluded.spans, digest = excluded.digest";
-    db.all_of(sql, &sets, |_| Ok(())).map(drop)
+    db.all_of(sql, rows, |_| Ok(())).map(drop)
 }
 
 /// Drops what is kept of a tree.
@@ -151,9 +147,8 @@ fn authors(
     tree: TreeKey,
     numbers: &BTreeSet<i64>,
 ) -> Result<BTreeMap<i64, (NodeId, Author)>, StoreError> {
-    let sets: Vec<[Value<'_>; 1]> = numbers.iter().map(|number| [tree.node(*number).into()]).collect();
-    let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-    let found = db.all_of("SELECT pk, id, author FROM nodes WHERE pk = ?1", &sets, |row| {
+    let sets = numbers.iter().map(|number| params![tree.node(*number)]);
+    let found = db.all_of("SELECT pk, id, author FROM nodes WHERE pk = ?1", sets, |row| {
         let author = db.author(tree, get(row, 2)?)?;
         Ok((number_of(get(row, 0)?), (NodeId::from_bytes(id16(row, 1)?), author)))
     })?;

@@ -1,6 +1,6 @@
 //! A cell as a row, and back.
 
-use crate::engine::{Row, Value, params};
+use crate::engine::{Row, params};
 use loom::cell::{CellScope, TextOffset};
 use loom::{Cell, CellKey, CellValue, KeepScope, NodeId, OpTarget, PositionId, Seq, Slot, ViewName};
 
@@ -143,10 +143,8 @@ pub(crate) fn bookmarks(
 ) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let sql =
         format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = 0 AND c.target = ?3 AND c.tag = ''");
-    let sets: Vec<_> =
-        positions.iter().map(|(_, number)| params![tree.0, kind::BOOKMARK, number << 1]).collect();
-    let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-    db.all_of(&sql, &sets, |row| read_pair(db, tree, row))
+    let sets = positions.iter().map(|(_, number)| params![tree.0, kind::BOOKMARK, number << 1]);
+    db.all_of(&sql, sets, |row| read_pair(db, tree, row))
 }
 
 pub(crate) fn set(

@@ -58,7 +58,7 @@ pub(crate) fn beside(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreErr
         }
     }
     let rows = StoredTree::new(db, tree, &Principal::Owner);
-    let root = rows.tree().map_err(StoreError::from_row_error)?.root;
+    let root = rows.tree()?.root;
     injections::between(db, tree, root.original(), None)?;
     Ok(wrong)
 }

@@ -47,8 +47,7 @@ pub(crate) fn apply(
     };
     leases::check_guards(db, who, &with.guards)?;
     if let Some(preconditions) = &with.preconditions {
-        let changed =
-            preconditions.changed(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)?;
+        let changed = preconditions.changed(&StoredTree::new(db, tree, who))?;
         if !changed.is_empty() {
             return Err(StoreError::Conflict(changed));
         }
@@ -257,7 +256,7 @@ pub(crate) fn edit_draft(
     let rows = StoredTree::new(db, tree, who);
     let base = match edit {
         DraftEdit::Set { base: Some(base), .. } => {
-            let row = loom::TreeReader::node(&rows, *base).map_err(StoreError::from_row_error)?;
+            let row = loom::TreeReader::node(&rows, *base)?;
             Some((*base, row.ok_or(StoreError::NotFound("node"))?.node.text().into_owned()))
         }
         _ => None,

@@ -7,7 +7,7 @@ use super::cell::view_name;
 use super::codes::Code;
 use super::trees::seen;
 use crate::db::{Db, TreeKey, bytes_of, get, signed, unsigned};
-use crate::engine::{Lock, NONE, Value, params};
+use crate::engine::{Lock, NONE, params};
 use crate::error::StoreError;
 use crate::event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 use crate::follow::{SharedEvent, SharedPage};
@@ -32,10 +32,8 @@ pub(crate) fn number(db: &Db<'_>) -> Result<Cursor, StoreError> {
     }
     db.engine().lock(Lock::Events)?;
     let before = signed(last(db)?.0)?;
-    let numbered: Vec<_> =
-        (before + 1..).zip(&happened).map(|(number, (tree, what))| params![number, tree.0, what]).collect();
-    let sets: Vec<&[Value<'_>]> = numbered.iter().map(|set| &set[..]).collect();
-    db.all_of("INSERT INTO events (pk, tree, what) VALUES (?1, ?2, ?3)", &sets, |_| Ok(()))?;
+    let sets = (before + 1..).zip(&happened).map(|(number, (tree, what))| params![number, tree.0, what]);
+    db.all_of("INSERT INTO events (pk, tree, what) VALUES (?1, ?2, ?3)", sets, |_| Ok(()))?;
     let newest = before + happened.len() as i64;
     if newest / SWEEP > before / SWEEP {
         db.run("DELETE FROM events WHERE pk <= ?1", [newest - EVENT_RETENTION as i64])?;
@@ -68,7 +66,7 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
         "SELECT e.pk, t.id, e.what, e.tree FROM events e JOIN trees t ON t.pk = e.tree
          WHERE e.pk > ?2 AND {seen} ORDER BY e.pk LIMIT ?3"
     );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = super::reader::limit_of(limit);
     let events = db.all(&sql, (param, from, limit), |row| {
         Ok(StoreEvent {
             cursor: Cursor(unsigned(row, 0)?),

@@ -310,7 +310,7 @@ pub(crate) fn spent(
          WHERE {seen} AND u.at >= ?2 AND ((u.at, g.id) > (?3, ?4) OR ?3 IS NULL) ORDER BY u.at, g.id LIMIT ?5"
     );
     let (at, id) = after.map_or((None, None), |(at, id)| (Some(at.0), Some(id.to_bytes())));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = super::reader::limit_of(limit);
     db.all(&sql, (param, since.0, at, id, limit), |row| {
         let generation: GenerationRow = json(&get::<String>(row, 8)?)?;
         let metadata: Option<String> = get(row, 9)?;

@@ -10,9 +10,9 @@ use super::{attributions, check, events, generations};
 use crate::db::{Db, bytes_of, get, id16, number_of};
 use crate::engine::{NONE, Row};
 use crate::error::StoreError;
+use crate::identity::{Identity, StoreId};
 use crate::principal::Principal;
 use crate::schema::VERSION;
-use crate::store::{Identity, StoreId};
 
 const PROBLEMS: usize = 100;
 
@@ -60,7 +60,7 @@ fn found(problems: &mut Vec<String>, of: &str, lines: Result<Vec<String>, StoreE
 /// What of a tree disagrees with its hashes, and of its generations.
 fn verify_tree(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreError> {
     let rows = StoredTree::new(db, tree, &Principal::Owner);
-    let report = verify::verify(&rows, &Kept(db)).map_err(StoreError::from_row_error)?;
+    let report = verify::verify(&rows, &Kept(db))?;
     let wrong = report.problems.into_iter().filter(|problem| problem.gap.is_none());
     let mut lines: Vec<String> = wrong
         .map(|problem| match problem.node {
@@ -70,10 +70,10 @@ fn verify_tree(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreError> {
         .collect();
     let mut last = None;
     loop {
-        let page = rows.generations(last, PAGE).map_err(StoreError::from_row_error)?;
+        let page = rows.generations(last, PAGE)?;
         last = page.last().map(|(row, _)| row.id);
         for (row, digest) in &page {
-            let answer = rows.answer(row.id).map_err(StoreError::from_row_error)?;
+            let answer = rows.answer(row.id)?;
             if answer.is_some_and(|answer| {
                 !answer.purged
                     && (Some(answer.digest) != *digest || Digest::of(&answer.bytes) != answer.digest)
@@ -95,7 +95,7 @@ impl Evidence for Kept<'_, '_> {
         match generations::manifest(self.0, &Principal::Owner, digest) {
             Ok(bytes) => Ok(Ok(Digest::of(&bytes))),
             Err(StoreError::NotFound(_)) => Ok(Err(Gap::Missing)),
-            Err(error) => Err(error.into_row_error()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -105,7 +105,7 @@ impl Evidence for Kept<'_, '_> {
             Ok(response) if response.purged => gap(None, Gap::Purged),
             Ok(response) => gap(Some(Digest::of(&response.bytes)), Gap::Parser),
             Err(StoreError::NotFound(_)) => gap(None, Gap::Missing),
-            Err(error) => Err(error.into_row_error()),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::engine::{Row, Value, params};
+use crate::engine::{Row, params};
 use loom::content::plain_text;
 use loom::reader::OriginalText;
 use loom::{Block, Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
@@ -123,10 +123,8 @@ pub(crate) fn many(
          LEFT JOIN nodes up ON up.pk = ?2 + p.parent JOIN nodes j ON j.pk = ?2 + p.jump
          WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3"
     );
-    let sets: Vec<_> =
-        ids.iter().map(|id| params![id.to_bytes(), tree.key.first(), tree.key.last()]).collect();
-    let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-    db.all_of(&sql, &sets, |row| Ok((read_whole(tree, row)?, number_of(get(row, 0)?))))
+    let sets = ids.iter().map(|id| params![id.to_bytes(), tree.key.first(), tree.key.last()]);
+    db.all_of(&sql, sets, |row| Ok((read_whole(tree, row)?, number_of(get(row, 0)?))))
 }
 
 /// A position, at most `limit` from it upwards, and all that their jump pointers lead to; with their numbers.
@@ -214,9 +212,8 @@ pub(crate) fn upwards(
     further.extend(halves.last().and_then(|half| half.parent));
     further.retain(|number| !ids.contains_key(number));
     further.dedup();
-    let keys: Vec<[Value<'_>; 1]> = further.iter().map(|number| [tree.key.node(*number).into()]).collect();
-    let sets: Vec<&[Value<'_>]> = keys.iter().map(|set| &set[..]).collect();
-    ids.extend(db.all_of("SELECT pk, id FROM nodes WHERE pk = ?1", &sets, |row| {
+    let sets = further.iter().map(|number| params![tree.key.node(*number)]);
+    ids.extend(db.all_of("SELECT pk, id FROM nodes WHERE pk = ?1", sets, |row| {
         Ok((number_of(get(row, 0)?), PositionId::from_bytes(id16(row, 1)?)))
     })?);
     let id = |number: i64| ids.get(&number).copied().ok_or_else(|| missing(number));

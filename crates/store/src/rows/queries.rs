@@ -10,7 +10,7 @@ use super::node::read_content;
 use super::reader::limit_of;
 use super::trees::{ENTRY, find, read_entry, seen};
 use crate::db::{Db, TreeKey, get, id16, optional_id16, unsigned};
-use crate::engine::{Row, Value};
+use crate::engine::{Row, params};
 use crate::error::StoreError;
 use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
 use crate::principal::Principal;
@@ -228,10 +228,9 @@ impl Search<'_, '_> {
         if Instant::now() >= self.end {
             return Ok(Progress::OutOfTime);
         }
-        let sets: Vec<[Value<'_>; 1]> = keys.iter().map(|key| [(*key).into()]).collect();
-        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+        let sets = keys.iter().map(|key| params![*key]);
         let sql = "SELECT n.pk, n.content, n.flags FROM nodes n WHERE n.pk = ?1";
-        let contents = self.db.all_of(sql, &sets, |row| {
+        let contents = self.db.all_of(sql, sets, |row| {
             let content = read_content(row, 1, get(row, 2)?)?;
             Ok((get(row, 0)?, Occurrences::count(self.query, &content)))
         })?;

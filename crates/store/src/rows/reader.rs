@@ -13,7 +13,7 @@ use super::ahead::{Ahead, Count};
 use super::trees::TreeRef;
 use super::{attributions, cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
-use crate::engine::{Value, params};
+use crate::engine::params;
 use crate::error::StoreError;
 use crate::principal::Principal;
 
@@ -35,7 +35,7 @@ pub(crate) fn run<T>(
     f: impl FnOnce(&dyn TreeReader) -> Result<T, RowError>,
 ) -> Result<T, StoreError> {
     let tree = trees::find(db, who, tree)?;
-    f(&StoredTree::new(db, tree, who)).map_err(StoreError::from_row_error)
+    Ok(f(&StoredTree::new(db, tree, who))?)
 }
 
 /// What is not there, or not for this reader, as nothing.
@@ -43,7 +43,7 @@ fn optional<T>(found: Result<T, StoreError>) -> Result<Option<T>, RowError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(StoreError::NotFound(_)) => Ok(None),
-        Err(error) => Err(error.into_row_error()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -90,9 +90,8 @@ impl StoredTree<'_, '_> {
         let read = |ids: &[PositionId]| {
             let sql = "SELECT id, pk FROM nodes WHERE id = ?1 AND pk BETWEEN ?2 AND ?3";
             let key = self.tree.key;
-            let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
-            let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-            self.db.all_of(sql, &sets, |row| {
+            let sets = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]);
+            self.db.all_of(sql, sets, |row| {
                 Ok((PositionId::from_bytes(id16(row, 0)?), Some(number_of(get(row, 1)?))))
             })
         };
@@ -108,11 +107,9 @@ impl StoredTree<'_, '_> {
             return Ok(known);
         }
         let (numbers, key) = (self.numbers_ahead(ahead, id)?, self.tree.key);
-        let sets: Vec<_> =
-            numbers.iter().map(|(_, number)| params![*number, key.first(), key.last()]).collect();
-        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
+        let sets = numbers.iter().map(|(_, number)| params![*number, key.first(), key.last()]);
         // Each counts to one row.
-        let counts = self.db.all_of(sql, &sets, |row| unsigned(row, 0))?;
+        let counts = self.db.all_of(sql, sets, |row| unsigned(row, 0))?;
         ahead.counts.keep(numbers.iter().map(|(id, _)| (count, *id)).zip(counts));
         Ok(ahead.counts.get(&(count, id)).unwrap_or_default())
     }
@@ -143,11 +140,8 @@ impl StoredTree<'_, '_> {
             || ahead.beside_generation(id),
             &None,
             |ids| {
-                let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
-                let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), self.tree.key.0]).collect();
-                let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-                let rows = self.db.all_of(sql, &sets, |row| trees::json(&get::<String>(row, 0)?))?;
-                Ok(rows.into_iter().map(|row: GenerationRow| (row.id, Some(row))).collect())
+                let found = self.find_generations(ids)?;
+                Ok(found.into_iter().map(|row| (row.id, Some(row))).collect())
             },
         )
     }
@@ -179,12 +173,96 @@ impl StoredTree<'_, '_> {
         self.db.node_number(self.tree.key, id.original())
     }
 
-    fn read_versions(
+    /// Counts the rows of one table that name a position.
+    fn count(&self, count: Count, sql: &str, position: PositionId) -> Result<u64, StoreError> {
+        if let Some(ahead) = &self.ahead {
+            return self.count_ahead(ahead, count, sql, position);
+        }
+        let (Some(number), key) = (self.number(position)?, self.tree.key) else { return Ok(0) };
+        let found = self.db.one(sql, (number, key.first(), key.last()), |row| unsigned(row, 0))?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// The nodes of the tree with these ids, in their order.
+    fn find_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+        let sql = format!(
+            "SELECT {} FROM {} WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3",
+            node::COLUMNS,
+            node::TABLES
+        );
+        let key = self.tree.key;
+        let sets = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]);
+        self.db.all_of(&sql, sets, |row| node::read(self.db, self.tree, row))
+    }
+
+    /// The generations of the tree with these ids, in their order.
+    fn find_generations(&self, ids: &[GenerationId]) -> Result<Vec<GenerationRow>, StoreError> {
+        let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
+        let sets = ids.iter().map(|id| params![id.to_bytes(), self.tree.key.0]);
+        self.db.all_of(sql, sets, |row| trees::json(&get::<String>(row, 0)?))
+    }
+}
+
+impl TreeReader for StoredTree<'_, '_> {
+    fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
+        Ok(attributions::read(self.db, self.tree, nodes)?)
+    }
+
+    fn tree(&self) -> Result<TreeRow, RowError> {
+        Ok(trees::read(self.db, self.tree.key)?)
+    }
+
+    fn tables(&self) -> Result<u32, RowError> {
+        let sql = "SELECT tables FROM trees WHERE pk = ?1";
+        let found = self.db.one(sql, [self.tree.key.0], |row| get(row, 0));
+        Ok(found?.unwrap_or_default())
+    }
+
+    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
+        if let Some(ahead) = &self.ahead {
+            return Ok(self.position_ahead(ahead, id)?);
+        }
+        let Some(number) = self.number(id)? else { return Ok(None) };
+        Ok(position::one(self.db, self.tree, number)?)
+    }
+
+    fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
+        match &self.ahead {
+            Some(ahead) => Ok(self.node_ahead(ahead, id)?),
+            None => Ok(self.find_nodes(&[id])?.pop()),
+        }
+    }
+
+    fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
+        Ok(match (&self.ahead, key) {
+            (Some(ahead), CellKey::Bookmark { position }) => self.bookmark_ahead(ahead, *position)?,
+            _ => cell::one(self.db, self.tree.key, key)?,
+        })
+    }
+
+    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        let found = cell::all(self.db, self.tree.key, scope)?;
+        if let Some(ahead) = &self.ahead {
+            ahead.chosen(&found);
+        }
+        Ok(found)
+    }
+
+    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
+        let number = self.number(end)?.ok_or_else(|| RowError::missing("position", end))?;
+        let found = cell::choices(self.db, self.tree.key, view, number)?;
+        if let Some(ahead) = &self.ahead {
+            ahead.chosen(&found);
+        }
+        Ok(found)
+    }
+
+    fn versions(
         &self,
         position: PositionId,
         before: Option<Order>,
         limit: usize,
-    ) -> Result<Vec<NodeRow>, StoreError> {
+    ) -> Result<Vec<NodeRow>, RowError> {
         let Some(original) = self.number(position)? else { return Ok(Vec::new()) };
         let (bound, key) = (self.bound(before)?, self.tree.key);
         let sql = format!(
@@ -201,11 +279,16 @@ impl StoredTree<'_, '_> {
         Ok(found)
     }
 
-    fn read_version_with_content(
+    fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
+        let sql = "SELECT 1 + count(*) FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3";
+        Ok(self.count(Count::Versions, sql, position)?)
+    }
+
+    fn version_with_content(
         &self,
         position: PositionId,
         content: Digest,
-    ) -> Result<Option<NodeId>, StoreError> {
+    ) -> Result<Option<NodeId>, RowError> {
         let (Some(original), key) = (self.number(position)?, self.tree.key) else { return Ok(None) };
         let version = self.db.one(
             "SELECT id FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3 AND content_hash = ?4
@@ -222,28 +305,26 @@ impl StoredTree<'_, '_> {
         }
     }
 
-    fn read_children(
+    fn children(
         &self,
         position: PositionId,
         before: Option<Order>,
         limit: usize,
-    ) -> Result<Vec<Position>, StoreError> {
+    ) -> Result<Vec<Position>, RowError> {
         let (Some(parent), key) = (self.number(position)?, self.tree.key) else { return Ok(Vec::new()) };
         let bound = key.node(self.bound(before)?);
-        position::children(self.db, self.tree, parent, bound, limit)
+        Ok(position::children(self.db, self.tree, parent, bound, limit)?)
     }
 
-    /// Counts the rows of one table that name a position.
-    fn count(&self, count: Count, sql: &str, position: PositionId) -> Result<u64, StoreError> {
-        if let Some(ahead) = &self.ahead {
-            return self.count_ahead(ahead, count, sql, position);
-        }
-        let (Some(number), key) = (self.number(position)?, self.tree.key) else { return Ok(0) };
-        let found = self.db.one(sql, (number, key.first(), key.last()), |row| unsigned(row, 0))?;
-        Ok(found.unwrap_or_default())
+    fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
+        let sql = "SELECT (SELECT count(*) FROM positions
+                WHERE parent = ?1 AND parent <> (pk & 4294967295) - 1 AND pk > ?2 AND pk < ?3)
+            + (SELECT count(*) FROM positions WHERE pk = ?2 + ?1 + 1 AND parent = ?1)
+            - (SELECT count(*) FROM positions WHERE parent = ?1 AND kind <> 0 AND pk > ?2 AND pk < ?3)";
+        Ok(self.count(Count::Children, sql, position)?)
     }
 
-    fn read_upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, StoreError> {
+    fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -255,42 +336,34 @@ impl StoredTree<'_, '_> {
         Ok(found)
     }
 
-    /// The nodes of the tree with these ids, in their order.
-    fn find_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
-        let sql = format!(
-            "SELECT {} FROM {} WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3",
-            node::COLUMNS,
-            node::TABLES
-        );
-        let key = self.tree.key;
-        let sets: Vec<_> = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]).collect();
-        let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-        self.db.all_of(&sql, &sets, |row| node::read(self.db, self.tree, row))
+    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
+        let Some(from) = self.number(from)? else { return Ok(Vec::new()) };
+        Ok(position::texts(self.db, self.tree, from, limit)?)
     }
 
-    fn read_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
         let found = self.find_nodes(ids)?;
         if let Some(ahead) = &self.ahead {
             ahead.keep_nodes(&found);
         }
         let missing = ids.iter().zip(&found).find(|(id, row)| row.node.id != **id).map(|(id, _)| *id);
         match missing.or_else(|| ids.get(found.len()).copied()) {
-            Some(id) => Err(RowError::missing("node", id).into()),
+            Some(id) => Err(RowError::missing("node", id)),
             None => Ok(found),
         }
     }
 
-    fn read_node(&self, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
-        let sql = format!(
-            "SELECT {} FROM {} WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3",
-            node::COLUMNS,
-            node::TABLES
-        );
-        let keys = (id.to_bytes(), self.tree.key.first(), self.tree.key.last());
-        self.db.one(&sql, keys, |row| node::read(self.db, self.tree, row))
+    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
+        let Some(before) = seq.0.checked_sub(1) else { return Ok(None) };
+        let found = operation::after(self.db, self.tree, Seq(before), 1)?;
+        Ok(found.into_iter().find(|record| record.seq == seq))
     }
 
-    fn read_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, StoreError> {
+    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
+        Ok(operation::after(self.db, self.tree, after, limit)?)
+    }
+
+    fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
         let bound = match after {
             None => 0,
             Some((seq, place)) => self.bound(Some((seq, place.saturating_add(1))))?,
@@ -301,169 +374,31 @@ impl StoredTree<'_, '_> {
             node::TABLES
         );
         let keys = (self.tree.key.node(bound), self.tree.key.last(), limit_of(limit));
-        self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))
-    }
-
-    fn read_generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, StoreError> {
-        let sql = "SELECT row FROM generations WHERE id = ?1 AND tree = ?2";
-        self.db.one(sql, (id.to_bytes(), self.tree.key.0), |row| trees::json(&get::<String>(row, 0)?))
-    }
-}
-
-impl TreeReader for StoredTree<'_, '_> {
-    fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
-        attributions::read(self.db, self.tree, nodes).map_err(StoreError::into_row_error)
-    }
-
-    fn tree(&self) -> Result<TreeRow, RowError> {
-        trees::read(self.db, self.tree.key).map_err(StoreError::into_row_error)
-    }
-
-    fn tables(&self) -> Result<u32, RowError> {
-        let sql = "SELECT tables FROM trees WHERE pk = ?1";
-        let found = self.db.one(sql, [self.tree.key.0], |row| get(row, 0));
-        Ok(found.map_err(StoreError::into_row_error)?.unwrap_or_default())
-    }
-
-    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
-        let read = || match (&self.ahead, self.ahead.is_none().then(|| self.number(id)).transpose()?) {
-            (Some(ahead), _) => self.position_ahead(ahead, id),
-            (None, Some(Some(number))) => position::one(self.db, self.tree, number),
-            (None, _) => Ok(None),
-        };
-        read().map_err(StoreError::into_row_error)
-    }
-
-    fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
-        let read = match &self.ahead {
-            Some(ahead) => self.node_ahead(ahead, id),
-            None => self.read_node(id),
-        };
-        read.map_err(StoreError::into_row_error)
-    }
-
-    fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
-        let read = match (&self.ahead, key) {
-            (Some(ahead), CellKey::Bookmark { position }) => self.bookmark_ahead(ahead, *position),
-            _ => cell::one(self.db, self.tree.key, key),
-        };
-        read.map_err(StoreError::into_row_error)
-    }
-
-    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        let found = cell::all(self.db, self.tree.key, scope).map_err(StoreError::into_row_error)?;
-        if let Some(ahead) = &self.ahead {
-            ahead.chosen(&found);
-        }
-        Ok(found)
-    }
-
-    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        let read = || {
-            let number = self.number(end)?.ok_or_else(|| RowError::missing("position", end))?;
-            cell::choices(self.db, self.tree.key, view, number)
-        };
-        let found = read().map_err(StoreError::into_row_error)?;
-        if let Some(ahead) = &self.ahead {
-            ahead.chosen(&found);
-        }
-        Ok(found)
-    }
-
-    fn versions(
-        &self,
-        position: PositionId,
-        before: Option<Order>,
-        limit: usize,
-    ) -> Result<Vec<NodeRow>, RowError> {
-        self.read_versions(position, before, limit).map_err(StoreError::into_row_error)
-    }
-
-    fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
-        let sql = "SELECT 1 + count(*) FROM nodes WHERE position = ?1 AND pk > ?2 AND pk < ?3";
-        self.count(Count::Versions, sql, position).map_err(StoreError::into_row_error)
-    }
-
-    fn version_with_content(
-        &self,
-        position: PositionId,
-        content: Digest,
-    ) -> Result<Option<NodeId>, RowError> {
-        self.read_version_with_content(position, content).map_err(StoreError::into_row_error)
-    }
-
-    fn children(
-        &self,
-        position: PositionId,
-        before: Option<Order>,
-        limit: usize,
-    ) -> Result<Vec<Position>, RowError> {
-        self.read_children(position, before, limit).map_err(StoreError::into_row_error)
-    }
-
-    fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
-        let sql = "SELECT (SELECT count(*) FROM positions
-                WHERE parent = ?1 AND parent <> (pk & 4294967295) - 1 AND pk > ?2 AND pk < ?3)
-            + (SELECT count(*) FROM positions WHERE pk = ?2 + ?1 + 1 AND parent = ?1)
-            - (SELECT count(*) FROM positions WHERE parent = ?1 AND kind <> 0 AND pk > ?2 AND pk < ?3)";
-        self.count(Count::Children, sql, position).map_err(StoreError::into_row_error)
-    }
-
-    fn upwards(&self, from: PositionId, limit: usize) -> Result<Vec<Position>, RowError> {
-        self.read_upwards(from, limit).map_err(StoreError::into_row_error)
-    }
-
-    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
-        let read = || {
-            let Some(from) = self.number(from)? else { return Ok(Vec::new()) };
-            position::texts(self.db, self.tree, from, limit)
-        };
-        read().map_err(StoreError::into_row_error)
-    }
-
-    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {
-        self.read_nodes(ids).map_err(StoreError::into_row_error)
-    }
-
-    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
-        let Some(before) = seq.0.checked_sub(1) else { return Ok(None) };
-        let found = operation::after(self.db, self.tree, Seq(before), 1);
-        let found = found.map_err(StoreError::into_row_error)?;
-        Ok(found.into_iter().find(|record| record.seq == seq))
-    }
-
-    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
-        operation::after(self.db, self.tree, after, limit).map_err(StoreError::into_row_error)
-    }
-
-    fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
-        self.read_in_order(after, limit).map_err(StoreError::into_row_error)
+        Ok(self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?)
     }
 
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {
-        trees::timeline(self.db, self.tree.key, view).map_err(StoreError::into_row_error)
+        Ok(trees::timeline(self.db, self.tree.key, view)?)
     }
 
     fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError> {
-        draft::one(self.db, self.tree.key, view, slot).map_err(StoreError::into_row_error)
+        Ok(draft::one(self.db, self.tree.key, view, slot)?)
     }
 
     fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError> {
-        draft::all(self.db, self.tree.key, view).map_err(StoreError::into_row_error)
+        Ok(draft::all(self.db, self.tree.key, view)?)
     }
 
     fn seals(&self) -> Result<Vec<Seal>, RowError> {
         let sql = "SELECT seal FROM seals WHERE tree = ?1 ORDER BY n";
-        let read = self.db.all(sql, [self.tree.key.0], |row| trees::json(&get::<String>(row, 0)?));
-        read.map_err(StoreError::into_row_error)
+        Ok(self.db.all(sql, [self.tree.key.0], |row| trees::json(&get::<String>(row, 0)?))?)
     }
 
     fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
-        let read = match &self.ahead {
-            Some(ahead) => self.generation_ahead(ahead, id),
-            None => self.read_generation(id),
-        };
-        read.map_err(StoreError::into_row_error)
+        match &self.ahead {
+            Some(ahead) => Ok(self.generation_ahead(ahead, id)?),
+            None => Ok(self.find_generations(&[id])?.pop()),
+        }
     }
 
     fn generations(
@@ -471,7 +406,7 @@ impl TreeReader for StoredTree<'_, '_> {
         after: Option<GenerationId>,
         limit: usize,
     ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError> {
-        generations::of_tree(self.db, self.tree, after, limit_of(limit)).map_err(StoreError::into_row_error)
+        Ok(generations::of_tree(self.db, self.tree, after, limit_of(limit))?)
     }
 
     fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError> {
@@ -482,7 +417,7 @@ impl TreeReader for StoredTree<'_, '_> {
         if !self.who.sees_context() {
             return Ok(Vec::new());
         }
-        injections::between(self.db, self.tree, from, before).map_err(StoreError::into_row_error)
+        Ok(injections::between(self.db, self.tree, from, before)?)
     }
 
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use super::codes::Code;
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::error::StoreError;
+use crate::import_tree::check_seal;
 use crate::listing::TreeEntry;
 use crate::principal::{Principal, Scope};
-use crate::store::check_seal;
 
 /// A tree that was looked up for someone who may see it.
 #[derive(Debug, Clone, Copy)]

@@ -12,8 +12,8 @@ use super::faults::Faults;
 use crate::db::{Caches, Db};
 use crate::engine::{Lock, Row, StatementCounter, Transaction, Value, ValueRef, Visit};
 use crate::error::StoreError;
+use crate::identity::random;
 use crate::rows::check::pair_hash;
-use crate::store::random;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
 pub(crate) fn failure(error: rusqlite::Error) -> StoreError {

@@ -15,9 +15,10 @@ use super::watcher::Watcher;
 use super::writer::{WriteConnection, Writer};
 use crate::db::Db;
 use crate::engine::StatementCounts;
+use crate::engine::{Answer, Time};
 use crate::error::StoreError;
 use crate::event::Cursor;
-use crate::store::{Answer, Backup, Time};
+use crate::identity::Backup;
 
 pub(crate) struct Database {
     found: Found,
@@ -84,17 +85,6 @@ impl Database {
 
     pub(crate) fn statement_counts(&self) -> StatementCounts {
         self.found.counter.counts()
-    }
-
-    /// As [`crate::Store::long_log`].
-    pub(crate) fn long_log(&self, limit: u64) -> Result<Option<u64>, StoreError> {
-        let mut name = self.found.path.clone().into_os_string();
-        name.push("-wal");
-        match std::fs::symlink_metadata(&name) {
-            Ok(metadata) => Ok(Some(metadata.len()).filter(|bytes| *bytes > limit)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::io("look at the store's log", error)),
-        }
     }
 
     /// Runs a read on a thread that reads; in memory, where there is one connection, on that which writes.

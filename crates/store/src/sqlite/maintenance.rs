@@ -9,8 +9,8 @@ use super::migrate::copy_to;
 use super::open::{Found, reader};
 use crate::db::{Caches, Db};
 use crate::error::StoreError;
+use crate::identity::Backup;
 use crate::rows::maintenance::identity;
-use crate::store::Backup;
 
 /// Writes a copy, of the moment it is written in: one file, without a log beside it.
 pub(crate) fn copy(found: &Found, to: &Path) -> Result<Backup, StoreError> {

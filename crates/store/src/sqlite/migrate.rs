@@ -13,7 +13,7 @@ use super::connection::failure;
 use super::open::raw;
 use super::versions::{APPLICATION_ID, Step, create};
 use crate::error::StoreError;
-use crate::store::StoreId;
+use crate::identity::StoreId;
 
 /// Copies that are kept beside the file.
 const COPIES: usize = 2;

@@ -13,9 +13,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
 use crate::db::{Caches, Db};
+use crate::engine::Time;
 use crate::engine::{StatementCounter, Traffic};
 use crate::error::StoreError;
-use crate::store::Time;
 
 /// Reads that wait for a thread (channel `store.reads`); callers wait for a place.
 const QUEUE: usize = 256;

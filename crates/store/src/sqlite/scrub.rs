@@ -13,8 +13,8 @@ use super::database::Database;
 use super::open::{self, BUSY, Found};
 use super::pages;
 use crate::db::{Db, bytes_of, get};
+use crate::engine::Time;
 use crate::error::StoreError;
-use crate::store::Time;
 
 /// Pages that one transaction cleans.
 const PAGES: usize = 128;
@@ -175,7 +175,7 @@ mod tests {
     fn a_note_that_another_process_made_while_pages_were_merged_stays() {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch("CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL)").unwrap();
-        let note = || conn.execute(NOTE_BORDERS, (BORDERS, crate::store::random().unwrap())).unwrap();
+        let note = || conn.execute(NOTE_BORDERS, (BORDERS, crate::identity::random().unwrap())).unwrap();
         note();
         let noted = noted_borders(&conn).unwrap().unwrap();
         note();

@@ -48,7 +48,7 @@ async fn numbers_of_other_tables_are_counted_anew() {
     };
     store.write(old).await.unwrap();
     let status = async || {
-        let found = store.read_rows(who, tree, |rows| loom::verify::verify(rows, &Nothing)).await.unwrap();
+        let found = read(&store, who, tree, |rows| loom::verify::verify(rows, &Nothing)).await.unwrap();
         found.status
     };
     assert_eq!(status().await, loom::verify::Status::Invalid, "by the same tables it is damage");

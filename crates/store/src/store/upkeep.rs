@@ -5,11 +5,13 @@ use std::path::Path;
 
 use loom::{GenerationId, Millis, TreeId};
 
-use super::{Backup, Engine, Identity, Store, StoreId, Time};
+use super::{Engine, Store};
 use crate::db::Db;
+use crate::engine::Time;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::forget::{Forget, Forgotten, ForgottenBlob, ForgottenPlace, UnfinishedRemoval};
+use crate::identity::{Backup, Identity, StoreId};
 use crate::principal::{Principal, only_owner};
 use crate::rows::forget::Forgetting;
 use crate::rows::{attributions, events, forget, maintenance, repair};
@@ -22,15 +24,6 @@ impl Store {
         what: &Forget,
     ) -> Result<Vec<ForgottenPlace>, StoreError> {
         Ok(self.begin_forgetting(who, what).await?.places())
-    }
-
-    /// Every place [`Store::purge`] would remove something from.
-    pub async fn purge_preview(
-        &self,
-        who: &Principal,
-        tree: TreeId,
-    ) -> Result<Vec<ForgottenPlace>, StoreError> {
-        Ok(self.begin_purge(who, tree).await?.places())
     }
 
     /// Removes a node's content with what quotes it, or every occurrence of a text, for good, in small transactions,

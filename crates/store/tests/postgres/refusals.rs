@@ -121,7 +121,7 @@ fn a_caller_does_not_wait_for_a_place_forever() {
                 wait.recv().ok();
                 Ok(())
             };
-            store.read_rows(OWNER, page.tree, read).await
+            store::read(&store, OWNER, page.tree, read).await
         });
         begins.await.unwrap();
         assert!(matches!(home.store.identity(OWNER).await, Err(StoreError::Busy)));

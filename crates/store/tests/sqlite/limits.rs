@@ -48,18 +48,6 @@ fn a_read_out_of_time_is_ended_and_the_next_one_is_not() {
 }
 
 #[test]
-fn a_log_above_its_limit_is_reported() {
-    for (wal, long) in [(4096, true), (StoreLimits::default().wal, false)] {
-        let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path(), StoreLimits { wal, ..StoreLimits::default() });
-        block_on(async {
-            Home::new(Arc::<Store>::clone(&store)).create(Mode::Buffer, "").await.append("a").await;
-        });
-        assert_eq!(store.long_log().unwrap().is_some(), long);
-    }
-}
-
-#[test]
 fn a_node_above_its_limit_is_refused_by_every_store() {
     let folder = tempfile::tempdir().unwrap();
     let limits = StoreLimits { node: 8, ..StoreLimits::default() };

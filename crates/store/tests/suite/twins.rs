@@ -9,6 +9,7 @@ use loom::{
     CellKey, KeepScope, Mode, NodeId, NodeRow, Op, OpTarget, Plan, PlanError, PositionId, ReadSet, RowError,
     Seq, Slot, TreeReader, ViewName,
 };
+use loom_testing::WriteRows;
 use proptest::prelude::*;
 use store::{AttachedWrites, DraftEdit, DraftName, Store, read};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use loom::plan::{NewText, NewTree, Request};
 use loom::render::{Show, render};
-use loom::{Author, Millis, Mode, Op, TreeId, Trust, ViewName};
-use store::blobs::{BlobError, BlobId, Blobs};
+use loom::{Author, Digest, Millis, Mode, Op, TreeId, Trust, ViewName};
+use store::blobs::{BlobError, Blobs};
 use store::home::{Home, HomeOptions};
 use store::{AttachedWrites, Ids, Principal, Store, StoreError, TreeFilter};
 use workspace::{
@@ -175,7 +175,7 @@ impl Kept {
         }
         for round in 0..self.blobs {
             let found = blobs(folder).map_err(|error| error.to_string())?;
-            let id = BlobId::of(&body(round));
+            let id = Digest::of(&body(round));
             if found.get(id).map_err(|error| error.to_string())? != body(round) {
                 return Err(format!("blob {round} is another one"));
             }

@@ -6,7 +6,7 @@ use drawloom_loom::attribution::Attribution;
 use drawloom_loom::cell::CellScope;
 use drawloom_loom::generation::GenerationRow;
 use drawloom_loom::operation::Timeline;
-use drawloom_loom::reader::{Order, RowError};
+use drawloom_loom::reader::{Injection, Order, RowError, StoredResponse};
 use drawloom_loom::seal::Seal;
 use drawloom_loom::{
     Cell, CellKey, Digest, Draft, GenerationId, NodeId, NodeRow, OpRecord, Position, PositionId, Seq, Slot,
@@ -40,78 +40,42 @@ impl<'a> Counted<'a> {
     }
 }
 
+macro_rules! counted {
+    ($($count:ident: fn $method:ident($($name:ident: $of:ty),*) -> $found:ty;)*) => {
+        $(fn $method(&self, $($name: $of),*) -> Result<$found, RowError> {
+            self.$count(self.rows.$method($($name),*))
+        })*
+    };
+}
+
 impl TreeReader for Counted<'_> {
-    fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
-        self.many(self.rows.attributions(nodes))
-    }
-    fn tree(&self) -> Result<TreeRow, RowError> {
-        self.one(self.rows.tree())
-    }
-    fn tables(&self) -> Result<u32, RowError> {
-        self.one(self.rows.tables())
-    }
-    fn position(&self, id: PositionId) -> Result<Option<Position>, RowError> {
-        self.one(self.rows.position(id))
-    }
-    fn node(&self, id: NodeId) -> Result<Option<NodeRow>, RowError> {
-        self.one(self.rows.node(id))
-    }
-    fn cell(&self, key: &CellKey) -> Result<Cell, RowError> {
-        self.one(self.rows.cell(key))
-    }
-    fn cells(&self, scope: &CellScope) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        self.many(self.rows.cells(scope))
-    }
-    fn choices(&self, view: Option<&ViewName>, end: PositionId) -> Result<Vec<(CellKey, Cell)>, RowError> {
-        self.many(self.rows.choices(view, end))
-    }
-    fn versions(
-        &self,
-        at: PositionId,
-        before: Option<Order>,
-        limit: usize,
-    ) -> Result<Vec<NodeRow>, RowError> {
-        self.many(self.rows.versions(at, before, limit))
-    }
-    fn count_versions(&self, position: PositionId) -> Result<u64, RowError> {
-        self.one(self.rows.count_versions(position))
-    }
-    fn version_with_content(&self, at: PositionId, content: Digest) -> Result<Option<NodeId>, RowError> {
-        self.one(self.rows.version_with_content(at, content))
-    }
-    fn children(
-        &self,
-        at: PositionId,
-        before: Option<Order>,
-        limit: usize,
-    ) -> Result<Vec<Position>, RowError> {
-        self.many(self.rows.children(at, before, limit))
-    }
-    fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
-        self.one(self.rows.count_children(position))
-    }
-    fn operation(&self, seq: Seq) -> Result<Option<OpRecord>, RowError> {
-        self.one(self.rows.operation(seq))
-    }
-    fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError> {
-        self.many(self.rows.operations(after, limit))
-    }
-    fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
-        self.many(self.rows.nodes_in_order(after, limit))
-    }
-    fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {
-        self.one(self.rows.timeline(view))
-    }
-    fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError> {
-        self.one(self.rows.draft(view, slot))
-    }
-    fn drafts(&self, view: &ViewName) -> Result<Vec<(Slot, Draft)>, RowError> {
-        self.many(self.rows.drafts(view))
-    }
-    fn seals(&self) -> Result<Vec<Seal>, RowError> {
-        self.many(self.rows.seals())
-    }
-    fn generation(&self, id: GenerationId) -> Result<Option<GenerationRow>, RowError> {
-        self.one(self.rows.generation(id))
+    counted! {
+        many: fn attributions(nodes: &[NodeId]) -> Vec<Attribution>;
+        one: fn tree() -> TreeRow;
+        one: fn tables() -> u32;
+        one: fn position(id: PositionId) -> Option<Position>;
+        one: fn node(id: NodeId) -> Option<NodeRow>;
+        one: fn cell(key: &CellKey) -> Cell;
+        many: fn cells(scope: &CellScope) -> Vec<(CellKey, Cell)>;
+        many: fn choices(view: Option<&ViewName>, end: PositionId) -> Vec<(CellKey, Cell)>;
+        many: fn versions(at: PositionId, before: Option<Order>, limit: usize) -> Vec<NodeRow>;
+        one: fn count_versions(position: PositionId) -> u64;
+        one: fn version_with_content(at: PositionId, content: Digest) -> Option<NodeId>;
+        many: fn children(at: PositionId, before: Option<Order>, limit: usize) -> Vec<Position>;
+        one: fn count_children(position: PositionId) -> u64;
+        one: fn operation(seq: Seq) -> Option<OpRecord>;
+        many: fn operations(after: Seq, limit: usize) -> Vec<OpRecord>;
+        many: fn nodes_in_order(after: Option<Order>, limit: usize) -> Vec<NodeRow>;
+        one: fn timeline(view: &ViewName) -> Timeline;
+        one: fn draft(view: &ViewName, slot: Slot) -> Option<Draft>;
+        many: fn drafts(view: &ViewName) -> Vec<(Slot, Draft)>;
+        many: fn seals() -> Vec<Seal>;
+        one: fn generation(id: GenerationId) -> Option<GenerationRow>;
+        many: fn generations(after: Option<GenerationId>, limit: usize) -> Vec<(GenerationRow, Option<Digest>)>;
+        one: fn answer(generation: GenerationId) -> Option<StoredResponse>;
+        many: fn injections(from: NodeId, before: Option<NodeId>) -> Vec<Injection>;
+        one: fn manifest(digest: Digest) -> Option<Vec<u8>>;
+        one: fn body(digest: Digest) -> Option<Vec<u8>>;
+        one: fn response(node: NodeId) -> Option<StoredResponse>;
     }
 }

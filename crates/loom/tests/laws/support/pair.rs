@@ -8,9 +8,9 @@ use drawloom_loom::{
 };
 use proptest::prelude::*;
 
-use super::desk::Desk;
 use super::model::{Choice, DraftAt, Model, Place, Step, View};
 use super::model_ops::Do;
+use loom_testing::Fixture;
 
 /// An action before it is known what there is to act on: numbers are taken modulo what is there.
 #[derive(Clone)]
@@ -77,7 +77,7 @@ pub(crate) fn actions(most: usize) -> impl Strategy<Value = Vec<Action>> {
 }
 
 pub(crate) struct Pair {
-    pub(crate) desk: Desk,
+    pub(crate) desk: Fixture,
     pub(crate) model: Model,
     /// The ids of each place and its versions.
     pub(crate) ids: Vec<Vec<NodeId>>,
@@ -87,7 +87,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        let desk = Desk::buffer();
+        let desk = Fixture::buffer();
         let ids = vec![vec![desk.root().original()]];
         Self { desk, model: Model::new(), ids, stored: Vec::new() }
     }

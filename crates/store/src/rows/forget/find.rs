@@ -132,7 +132,7 @@ pub(super) fn content_of(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Opt
 
 fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, StoreError> {
     let rows = StoredTree::new(db, tree, &Principal::Owner);
-    loom::TreeReader::node(&rows, node).map_err(StoreError::from_row_error)
+    Ok(loom::TreeReader::node(&rows, node)?)
 }
 
 struct Going {

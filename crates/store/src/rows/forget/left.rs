@@ -8,7 +8,7 @@ use crate::db::{Db, bytes_of, get};
 use crate::engine::NONE;
 use crate::error::StoreError;
 use crate::forget::{ForgottenBlob, UnfinishedRemoval};
-use crate::store::random;
+use crate::identity::random;
 
 /// The key in `meta` of the note that the engine's files hold what was removed.
 const SCRUB: &str = "scrub";

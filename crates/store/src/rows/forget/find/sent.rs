@@ -8,7 +8,7 @@ use super::super::super::bytes::unpack;
 use super::super::Removal;
 use super::Finder;
 use crate::db::{bytes_of, digest, get, id16};
-use crate::engine::{Row, Value, params};
+use crate::engine::{Row, params};
 use crate::error::StoreError;
 
 /// Generations that one round asks for.
@@ -30,9 +30,8 @@ impl Finder<'_, '_> {
         let sql = sql.replace("{}", "AND g.id = ?2");
         let looked_at: Vec<_> = these.union(more).collect();
         for some in looked_at.chunks(ROUND) {
-            let sets: Vec<_> = some.iter().map(|id| params![tree, id.to_bytes()]).collect();
-            let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
-            self.db.all_of(&sql, &sets, &mut visit)?;
+            let sets = some.iter().map(|id| params![tree, id.to_bytes()]);
+            self.db.all_of(&sql, sets, &mut visit)?;
         }
         Ok(())
     }

@@ -1,35 +1,35 @@
-//! A tree in memory with someone working at it: plans over slices, applies, types, asks a made-up model.
+//! A tree in memory with a writer at it: plans over slices, applies, types, asks a made-up model.
 
 use std::collections::BTreeMap;
 
-use drawloom_loom::content::content_hash;
-use drawloom_loom::id::Entropy;
-use drawloom_loom::memory::MemoryTree;
-use drawloom_loom::path::ViewOverrides;
-use drawloom_loom::plan::{Answer, DraftChange, EditAs, NewText, NewTree, Request, plan};
-use drawloom_loom::reader::RowError;
-use drawloom_loom::render::{Show, render, tip};
-use drawloom_loom::verify::{Evidence, Gap, Report, Reread, verify};
-use drawloom_loom::{
-    Author, AuthorKind, Block, Digest, Draft, Finish, GenerationId, GenerationPlace, GenerationRow, IdSource,
-    Millis, Mode, ModelSource, NodeId, NodeRow, Op, Plan, PlanError, PositionId, Purpose, ReadSet, Refusal,
-    ResponsePart, Role, Run, Seq, Slot, SourceKind, TreeId, TreeReader, Trust, ViewName,
+use loom::content::content_hash;
+use loom::memory::MemoryTree;
+use loom::path::ViewOverrides;
+use loom::plan::{Answer, DraftChange, EditAs, NewText, NewTree};
+use loom::reader::RowError;
+use loom::render::{Show, render, tip};
+use loom::verify::{Evidence, Gap, Report, Reread, verify};
+use loom::{
+    Author, AuthorKind, Block, Digest, Draft, Finish, GenerationId, GenerationPlace, GenerationRow, Mode,
+    ModelSource, NodeId, NodeRow, Op, Plan, PositionId, Purpose, Refusal, ResponsePart, Role, Run, Seq, Slot,
+    SourceKind, TreeReader, Trust, ViewName,
 };
 
-/// Someone working at one tree.
-pub(crate) struct Desk {
-    pub(crate) tree: MemoryTree,
-    pub(crate) mode: Mode,
-    pub(crate) evidence: Stored,
-    ids: IdSource,
-    now: i64,
+use crate::{Planner, TREE, WriteRows};
+
+/// A tree in memory with a writer at it.
+pub struct Fixture {
+    pub tree: MemoryTree,
+    pub mode: Mode,
+    pub evidence: Stored,
+    planner: Planner,
 }
 
 /// Responses and manifests as they were received.
 #[derive(Default, Clone)]
-pub(crate) struct Stored {
-    pub(crate) responses: BTreeMap<Digest, Vec<Block>>,
-    pub(crate) manifests: BTreeMap<Digest, Vec<u8>>,
+pub struct Stored {
+    pub responses: BTreeMap<Digest, Vec<Block>>,
+    pub manifests: BTreeMap<Digest, Vec<u8>>,
 }
 
 impl Evidence for Stored {
@@ -45,63 +45,37 @@ impl Evidence for Stored {
     }
 }
 
-pub(crate) const TREE: TreeId = TreeId::from_bytes([7; 16]);
-
-pub(crate) fn main_view() -> ViewName {
+pub fn main_view() -> ViewName {
     ViewName::default()
 }
 
-impl Desk {
-    pub(crate) fn new(mode: Mode) -> Self {
-        let mut desk = Self {
+impl Fixture {
+    pub fn new(mode: Mode) -> Self {
+        let mut fixture = Self {
             tree: MemoryTree::default(),
             mode,
             evidence: Stored::default(),
-            ids: IdSource::default(),
-            now: 1_700_000_000_000,
+            planner: Planner::at(1_700_000_000_000),
         };
-        desk.run(Op::Create(NewTree { mode, title: "a tree".into(), origin: None })).unwrap();
-        desk
+        fixture.run(Op::Create(NewTree { mode, title: "a tree".into(), origin: None })).unwrap();
+        fixture
     }
 
-    pub(crate) fn buffer() -> Self {
+    pub fn buffer() -> Self {
         Self::new(Mode::Buffer)
     }
 
-    pub(crate) fn request(&mut self, view: &ViewName, op: Op) -> Request {
-        self.now += 1;
-        Request {
-            tree: TREE,
-            view: view.clone(),
-            author: Author::owner(),
-            trust: Trust::Owner,
-            now: Millis(self.now),
-            op,
-        }
-    }
-
     /// A plan over rows read as it asks for them, and the number of rounds that took.
-    pub(crate) fn plan_over(
+    pub fn plan_over(
         &mut self,
         rows: &dyn TreeReader,
         view: &ViewName,
         op: Op,
     ) -> Result<(Plan, usize), Refusal> {
-        let request = self.request(view, op);
-        let (mut slice, mut rounds) = (ReadSet::default(), 0);
-        loop {
-            let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
-            match plan(&request, &slice, &mut entropy) {
-                Ok(plan) => return Ok((plan, rounds)),
-                Err(PlanError::Refused(refusal)) => return Err(refusal),
-                Err(PlanError::Needs(needs)) => slice.load(&needs, rows).unwrap(),
-            }
-            rounds += 1;
-            assert!(rounds < 200, "a plan that never ends");
-        }
+        self.planner.plan(rows, view, op)
     }
 
-    pub(crate) fn plan_in(&mut self, view: &ViewName, op: Op) -> Result<Plan, Refusal> {
+    pub fn plan_in(&mut self, view: &ViewName, op: Op) -> Result<Plan, Refusal> {
         let tree = std::mem::take(&mut self.tree);
         let planned = self.plan_over(&tree, view, op);
         self.tree = tree;
@@ -109,37 +83,37 @@ impl Desk {
     }
 
     /// Plans and applies; returns the plan.
-    pub(crate) fn run_in(&mut self, view: &ViewName, op: Op) -> Result<Plan, Refusal> {
+    pub fn run_in(&mut self, view: &ViewName, op: Op) -> Result<Plan, Refusal> {
         let plan = self.plan_in(view, op)?;
         self.tree.apply(plan.clone()).unwrap();
         Ok(plan)
     }
 
-    pub(crate) fn run(&mut self, op: Op) -> Result<Plan, Refusal> {
+    pub fn run(&mut self, op: Op) -> Result<Plan, Refusal> {
         self.run_in(&main_view(), op)
     }
 
     /// The nodes an operation made in `main`.
-    pub(crate) fn made(&mut self, op: Op) -> Vec<NodeId> {
+    pub fn made(&mut self, op: Op) -> Vec<NodeId> {
         self.run(op).unwrap().nodes.iter().map(|node| node.id).collect()
     }
 
-    pub(crate) fn role(&self) -> Option<Role> {
+    pub fn role(&self) -> Option<Role> {
         (self.mode == Mode::Dialogue).then_some(Role::User)
     }
 
-    pub(crate) fn append(&mut self, text: &str) -> PositionId {
+    pub fn append(&mut self, text: &str) -> PositionId {
         let role = self.role();
         self.made(Op::Append(NewText::owner(text, role)))[0].as_position()
     }
 
-    pub(crate) fn edit(&mut self, position: PositionId, text: &str) -> Option<NodeId> {
+    pub fn edit(&mut self, position: PositionId, text: &str) -> Option<NodeId> {
         let edit = Op::Edit { position, text: text.into(), edit_as: EditAs::Version };
         self.made(edit).first().copied()
     }
 
     /// Types as a client does: what is in a slot becomes `wanted`.
-    pub(crate) fn typed_in(&mut self, view: &ViewName, slot: Slot, wanted: &str) {
+    pub fn typed_in(&mut self, view: &ViewName, slot: Slot, wanted: &str) {
         let timeline = self.tree.timeline(view).unwrap();
         let held = self.tree.draft(view, slot).unwrap();
         let expected = held.as_ref().map(|draft| draft.revision);
@@ -165,58 +139,57 @@ impl Desk {
         self.tree.set_draft(change).unwrap();
     }
 
-    pub(crate) fn typed(&mut self, wanted: &str) {
+    pub fn typed(&mut self, wanted: &str) {
         self.typed_in(&main_view(), Slot::Buffer, wanted);
     }
 
-    pub(crate) fn shown(&self, view: &ViewName, position: PositionId) -> NodeId {
-        drawloom_loom::resolve::shown(&self.tree, view, position).unwrap()
+    pub fn shown(&self, view: &ViewName, position: PositionId) -> NodeId {
+        loom::resolve::shown(&self.tree, view, position).unwrap()
     }
 
-    pub(crate) fn tip_of(&self, view: &ViewName) -> PositionId {
+    pub fn tip_of(&self, view: &ViewName) -> PositionId {
         tip(&self.tree, view).unwrap()
     }
 
-    pub(crate) fn tip(&self) -> PositionId {
+    pub fn tip(&self) -> PositionId {
         self.tip_of(&main_view())
     }
 
-    pub(crate) fn root(&self) -> PositionId {
+    pub fn root(&self) -> PositionId {
         self.tree.tree().unwrap().root
     }
 
-    pub(crate) fn text_of(&self, view: &ViewName) -> String {
+    pub fn text_of(&self, view: &ViewName) -> String {
         render(&self.tree, view, Show { drafts: true, spans: false }).unwrap().text
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.text_of(&main_view())
     }
 
-    pub(crate) fn committed(&self) -> String {
+    pub fn committed(&self) -> String {
         render(&self.tree, &main_view(), Show { drafts: false, spans: false }).unwrap().text
     }
 
-    pub(crate) fn path(&self, view: &ViewName) -> ViewOverrides {
+    pub fn path(&self, view: &ViewName) -> ViewOverrides {
         ViewOverrides::read(&self.tree, view, self.tip_of(view)).unwrap()
     }
 
-    pub(crate) fn verify(&self) -> Report {
+    pub fn verify(&self) -> Report {
         verify(&self.tree, &self.evidence).unwrap()
     }
 
     /// A generation as a store begins it: drafts committed, the row with the whole path as its one run.
-    pub(crate) fn asked(&mut self, view: &ViewName, count: usize) -> (GenerationRow, Option<Seq>, Plan) {
+    pub fn asked(&mut self, view: &ViewName, count: usize) -> (GenerationRow, Option<Seq>, Plan) {
         let plan = self.plan_in(view, Op::Generate).unwrap();
         let part_of = self.tree.apply(plan.clone()).unwrap();
         let path = self.path(view);
-        let root = drawloom_loom::path::position(&self.tree, self.root()).unwrap();
-        self.now += 1;
-        let manifest = format!("manifest {}", self.now).into_bytes();
+        let root = loom::path::position(&self.tree, self.root()).unwrap();
+        let now = self.planner.tick();
+        let manifest = format!("manifest {}", now.0).into_bytes();
         let digest = Digest::of(&manifest);
         self.evidence.manifests.insert(digest, manifest);
-        let mut entropy = Entropy { ids: &mut self.ids, random: self.now as u128 };
-        let now = Millis(self.now);
+        let mut entropy = self.planner.entropy();
         let id: GenerationId = entropy.next(now);
         let row = GenerationRow {
             id,
@@ -227,7 +200,7 @@ impl Desk {
             place: Some(GenerationPlace {
                 view: view.clone(),
                 parent: path.tip.id,
-                parent_node: drawloom_loom::resolve::shown(&self.tree, view, path.tip.id).unwrap(),
+                parent_node: loom::resolve::shown(&self.tree, view, path.tip.id).unwrap(),
             }),
             reserved: (0..count).map(|_| entropy.next(now)).collect(),
             runs: vec![Run { from: root.id, to: path.tip.id, digest: path.digest(&root, &path.tip) }],
@@ -237,7 +210,7 @@ impl Desk {
     }
 
     /// The answer to one choice of a generation.
-    pub(crate) fn answer(
+    pub fn answer(
         &mut self,
         row: &GenerationRow,
         choice: usize,
@@ -271,7 +244,7 @@ impl Desk {
     }
 
     /// Asks for as many siblings as there are texts; the view follows the first.
-    pub(crate) fn generate(&mut self, texts: &[&str]) -> Vec<NodeId> {
+    pub fn generate(&mut self, texts: &[&str]) -> Vec<NodeId> {
         let view = main_view();
         let (row, part_of, _) = self.asked(&view, texts.len());
         for (choice, text) in texts.iter().enumerate() {

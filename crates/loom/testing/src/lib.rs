@@ -1,0 +1,19 @@
+//! What the tests of several crates stand on: a tree in memory that takes plans ([`WriteRows`]), who plans for it
+//! ([`Planner`]), and both as one ([`Fixture`]).
+//!
+//! Nothing of it is in the program: only development dependencies lead here (`xtask/tests/floors.rs`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a fixture fails by panicking"
+)]
+
+mod fixture;
+mod planner;
+mod write_rows;
+
+pub use fixture::{Fixture, Stored, main_view};
+pub use planner::{Planner, TREE};
+pub use write_rows::{ApplyError, WriteRows};
