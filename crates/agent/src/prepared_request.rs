@@ -171,8 +171,8 @@ impl PreparedRequest {
         })
     }
 
-    /// Makes the request durable under a generation of its own, once what it may come to is reserved with it: as a
-    /// part of the request's turn, else of the siblings of a `group`.
+    /// Makes the request durable under a generation of its own, once what it may come to is reserved with it, as a part
+    /// of a turn.
     ///
     /// # Errors
     /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
@@ -181,11 +181,11 @@ impl PreparedRequest {
         runtime: &Runtime,
         call: &Call,
         ask: &GenerationRequest,
-        group: &str,
+        turn: &str,
         like: GenerationRow,
     ) -> Result<StartedGeneration, AgentError> {
         loop {
-            let reservation = runtime.spend.admit(runtime, call, ask, self, group).await?;
+            let reservation = runtime.spend.admit(runtime, call, ask, self, turn).await?;
             let begun = self.durable(runtime, &call.who, like.clone(), &ask.guards, reservation).await;
             match begun {
                 // Another request was first.
@@ -241,11 +241,11 @@ impl PreparedRequest {
         runtime: &Runtime,
         call: &Call,
         ask: &GenerationRequest,
-        group: &str,
+        turn: &str,
     ) -> Result<StartedGeneration, AgentError> {
         if let (Some(start), Some(place)) = (self.assembled.new_start, &self.place) {
             // What is refused changes nothing.
-            runtime.spend.admit(runtime, call, ask, self, group).await?;
+            runtime.spend.admit(runtime, call, ask, self, turn).await?;
             let op = Op::Compact { to: Some(start), by_hand: false };
             let with = AttachedWrites { guards: ask.guards.clone(), ..AttachedWrites::nothing() };
             runtime.change_as(call.writer(), ask.tree, &place.view, op, with).await?;
@@ -264,7 +264,7 @@ impl PreparedRequest {
             reserved,
             runs: self.assembled.loom_runs(),
         };
-        let begun = self.begin_like(runtime, call, ask, group, like).await?;
+        let begun = self.begin_like(runtime, call, ask, turn, like).await?;
         for notice in &self.assembled.notices {
             call.note(notice);
         }

@@ -41,7 +41,7 @@ pub struct GenerationRequest {
     /// As which agent: the author of the answer.
     pub agent: String,
     pub params: Params,
-    /// The operation that committed the drafts before it.
+    /// The operation that wrote the drafts or the message before it: the answer is undone together with it.
     pub part_of: Option<Seq>,
     /// Leases the work depends on: nothing is written once one is lost.
     pub guards: Vec<Guard>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::Request;
-use loom::{Author, Millis, Op, RowError, TreeId, TreeReader, Trust, ViewName};
+use loom::{Author, GenerationId, Millis, Op, RowError, TreeId, TreeReader, Trust, ViewName};
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
@@ -81,6 +81,14 @@ impl Runtime {
     pub fn new_id<I: From<ulid::Ulid>>(&self) -> Result<I, AgentError> {
         let now = self.now();
         Ok(self.ids.with(|entropy| entropy.next(now))?)
+    }
+
+    /// A name for a turn: the model calls under it share `budget.turn`.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn new_turn(&self) -> Result<String, AgentError> {
+        Ok(self.new_id::<GenerationId>()?.to_string())
     }
 
     /// Makes a change of a tree, with rows that go with it, in the name of a principal.
