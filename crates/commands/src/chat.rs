@@ -71,7 +71,7 @@ async fn one_line(
             hint,
         ));
     }
-    match conversation.take(app, asker, line).await? {
+    match conversation.take_at_once(app, asker, line).await? {
         Slashed::Done(outcome) => Ok(*outcome),
         Slashed::Turn => conversation.answer(app, asker).await.map(CommandOutcome::Chatted),
         // Nothing is under way that it could wait for.
