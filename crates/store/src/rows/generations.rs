@@ -310,22 +310,26 @@ pub(crate) fn spent(
          WHERE {seen} AND u.at >= ?2 AND ((u.at, g.id) > (?3, ?4) OR ?3 IS NULL) ORDER BY u.at, g.id LIMIT ?5"
     );
     let (at, id) = after.map_or((None, None), |(at, id)| (Some(at.0), Some(id.to_bytes())));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    db.all(&sql, (param, since.0, at, id, limit), |row| {
+    db.all(&sql, (param, since.0, at, id, super::reader::limit_of(limit)), |row| {
         let generation: GenerationRow = json(&get::<String>(row, 8)?)?;
         let metadata: Option<String> = get(row, 9)?;
         Ok(SpentRow {
             row: usage_row(row)?,
             purpose: generation.purpose,
             manifest: generation.manifest,
-            cache_write: metadata.as_deref().and_then(cache_write),
+            cache_write: metadata.as_deref().map(cache_write).transpose()?.flatten(),
         })
     })
 }
 
 /// Tokens written to the provider's cache, as the metadata of a response says.
-fn cache_write(metadata: &str) -> Option<u64> {
-    serde_json::from_str::<serde_json::Value>(metadata).ok()?.get("usage")?.get("cache_write")?.as_u64()
+fn cache_write(metadata: &str) -> Result<Option<u64>, StoreError> {
+    // It is gone with the response.
+    if metadata.is_empty() {
+        return Ok(None);
+    }
+    let metadata: serde_json::Value = json(metadata)?;
+    Ok(metadata.get("usage").and_then(|usage| usage.get("cache_write")?.as_u64()))
 }
 
 /// The first eight columns of a query for usage.
