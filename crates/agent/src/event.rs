@@ -8,7 +8,8 @@ use model::{ModelPlace, TokenUsage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::commit::CommittedNode;
-use crate::error::{AgentError, Failure};
+use crate::error::AgentError;
+use crate::failure::Failure;
 use crate::questions::{AskedQuestion, Decision, QuestionId};
 
 /// Idempotency key of something said: what comes twice under one key is said once.

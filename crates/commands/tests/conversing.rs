@@ -240,7 +240,7 @@ async fn status_and_context_say_what_was_sent() {
         assert_eq!(next["sha256"], context["next"]["sha256"], "main is the session that is meant");
         assert_eq!(home.ok(&["context", "show", "--next", "--session", "main", "--map"]).await, next);
         let unknown = home.err(&["context", "show", "--next", "--session", "other"]).await;
-        assert_eq!((unknown.code, unknown.exit), ("not_found", 3));
+        assert_eq!((unknown.code.as_ref(), unknown.exit), ("not_found", 3));
     }
 }
 
@@ -314,7 +314,7 @@ async fn an_export_is_a_new_file_of_what_the_conversation_shows() {
         }
         let before = read("a.md");
         let refused = talk.err(&format!("/export html {}", to("a.md"))).await;
-        assert_eq!((refused.code, refused.exit), ("exists", 2), "it was not even asked for");
+        assert_eq!((refused.code.as_ref(), refused.exit), ("exists", 2), "it was not even asked for");
         assert_eq!(read("a.md"), before);
         assert_eq!(talk.err("/export pdf").await.exit, 2);
     }

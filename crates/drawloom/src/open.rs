@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use agent::steering::Listener;
-use agent::{Runtime, SpendLimiter};
+use agent::{Runtime, SpendLimiter, size};
 use commands::app::{Models, Workspace, fallbacks};
-use commands::settings::{Settings, size};
+use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, SpaceLimits};

@@ -12,8 +12,8 @@ use drawloom_agent::{
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
 use model::{
-    CallOrigin, Cancel, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace, Money,
-    Params, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind,
+    CallOrigin, Cancel, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace,
+    Money, Params, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind,
 };
 use store::{Principal, SessionKind, UsageRow};
 
@@ -157,6 +157,16 @@ async fn what_joins_a_turn_shares_its_budget() {
     let asked = requests.recv().await.unwrap();
     talk.steer("two").await;
     drop(asked);
+    // Whoever types a line is there to be asked.
+    let mut events = talk.session.events(1);
+    let question = loop {
+        if let SessionEvent::Question { question } = events.next().await.unwrap().event {
+            break question;
+        }
+    };
+    assert!(question.text.contains("the limit of one turn is $4.10, of which"), "{}", question.text);
+    let no = Decision::Denied;
+    process.runtime.answer_question(&WHO, question.id, no, (None, None)).await.unwrap();
     let ended = talk.until_it_ends(Cancel::never()).await;
     let [(_, first), (texts, second)] = ended.try_into().unwrap();
     assert!(first.unwrap().reply.unwrap().error.is_none());
