@@ -2,7 +2,6 @@
 //! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
 
 use agent::{GenerationRequest, PathRequest, RequestVariant};
-use loom::plan::Request;
 use loom::render::Passage;
 use loom::{Mode, NodeRow, Op, Purpose, Role, TreeId, ViewName};
 
@@ -84,16 +83,9 @@ pub(crate) async fn unsaid(
             "leave out -m: drafts are part of what is shown; `drawloom tree draft` sets one",
         ));
     }
-    let request = Request {
-        tree,
-        view: view.clone(),
-        author: asker.author.clone(),
-        trust: asker.trust,
-        now: app.now(),
-        op: Op::Append(asker.text(text.clone(), Some(Role::User))),
-    };
-    let planned =
-        store::prepare(app.runtime.store.as_ref(), &asker.principal, request, &app.runtime.ids).await?.plan;
+    let op = Op::Append(asker.text(text.clone(), Some(Role::User)));
+    let writer = (&asker.principal, &asker.author, asker.trust);
+    let planned = app.runtime.plan_as(writer, tree, view, op).await?;
     let (Some(position), Some(node)) = (planned.positions.last(), planned.nodes.last()) else {
         return Err(loom::Refusal::Empty.into());
     };

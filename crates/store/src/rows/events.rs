@@ -68,15 +68,14 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
         "SELECT e.pk, t.id, e.what, e.tree FROM events e JOIN trees t ON t.pk = e.tree
          WHERE e.pk > ?2 AND {seen} ORDER BY e.pk LIMIT ?3"
     );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let events = db.all(&sql, (param, from, limit), |row| {
+    let events = db.all(&sql, (param, from, super::reader::limit_of(limit)), |row| {
         Ok(StoreEvent {
             cursor: Cursor(unsigned(row, 0)?),
             tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
             what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
         })
     })?;
-    let full = events.len() as i64 == limit;
+    let full = events.len() == limit;
     let next = events.last().filter(|_| full).map_or(end, |last| last.cursor);
     Ok(Events { events, next: next.max(after), missed: from + 1 < first })
 }

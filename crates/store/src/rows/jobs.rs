@@ -142,12 +142,12 @@ pub(crate) fn finish(
         "UPDATE jobs SET state = ?2, result = ?3, ended = ?4 WHERE pk = ?1",
         (id.0, state, result, ended),
     )?;
-    db.run("DELETE FROM jobs WHERE ended < ?1", [now - KEPT_JOBS])?;
+    db.run("DELETE FROM jobs WHERE ended < ?1", [now - DONE_RETENTION])?;
     Ok(())
 }
 
-/// How long ended jobs are kept, in ms: 30 days.
-const KEPT_JOBS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How long ended jobs and answered questions are kept, in ms: 30 days.
+pub(super) const DONE_RETENTION: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// As [`crate::Store::jobs`].
 pub(crate) fn jobs(

@@ -3,6 +3,7 @@
 use loom::{Millis, TreeId};
 
 use super::events;
+use super::jobs::DONE_RETENTION;
 use super::leases::check_guards;
 use super::reader::limit_of;
 use super::trees::{find_mut, json, seen, to_json};
@@ -16,9 +17,6 @@ use crate::question::{
     Decision, MAX_OPEN_QUESTIONS, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId,
 };
 use crate::session::SessionId;
-
-/// How long answered questions are kept, in ms: 30 days.
-const KEPT: i64 = 30 * 24 * 60 * 60 * 1000;
 
 const QUESTION: &str = "q.id, t.id, t.session, q.kind, q.asker, q.payload, q.answers, q.created, q.expires,
     q.owner, q.fence, q.decision, q.word, q.reason, q.answered_by, q.answered";
@@ -204,6 +202,6 @@ fn write(db: &Db<'_>, tree: TreeKey, id: QuestionId, answer: &QuestionAnswer) ->
             answer.at.0,
         ],
     )?;
-    db.run("DELETE FROM questions WHERE answered < ?1", [answer.at.0 - KEPT])?;
+    db.run("DELETE FROM questions WHERE answered < ?1", [answer.at.0 - DONE_RETENTION])?;
     events::append(db, tree, &EventKind::Question { id })
 }
