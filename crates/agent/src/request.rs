@@ -153,10 +153,9 @@ impl GenerationRequest {
                 let (path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
                 let target = TargetModel::of(self.model.info());
                 let way = ContinuationForm::of(self.model.info());
-                let gallery = StoredMedia::of(Arc::clone(&runtime.home));
-                let read = move |rows: &dyn TreeReader| {
-                    path.read(rows, (target, way), budget, now, (&fit, &gallery))
-                };
+                let stored = StoredMedia::of(Arc::clone(&runtime.home));
+                let read =
+                    move |rows: &dyn TreeReader| path.read(rows, (target, way), budget, now, (&fit, &stored));
                 let read = runtime.read(who, self.tree, read).await?;
                 let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
                 Ok(AssembledRequest { assembled, place, base })

@@ -87,7 +87,8 @@ impl GenerationRequest {
         call: &Call,
         turn: String,
     ) -> Result<GenerationOutcome, AgentError> {
-        fallback::send_with_fallback(self, runtime, call, SiblingSlot::alone(turn), PassedGate::default()).await
+        fallback::send_with_fallback(self, runtime, call, SiblingSlot::alone(turn), PassedGate::default())
+            .await
     }
 }
 

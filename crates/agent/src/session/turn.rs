@@ -364,7 +364,8 @@ impl Turn<'_> {
             cancel: held.cancel(),
             attended,
         };
-        let generated = self.named(held, request.send_in_turn(self.runtime, &call, turn.to_owned()).await).await;
+        let generated =
+            self.named(held, request.send_in_turn(self.runtime, &call, turn.to_owned()).await).await;
         if let Err(AgentError::TakenOver { .. }) = &generated {
             self.runtime.recover_own().await;
         }

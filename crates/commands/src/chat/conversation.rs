@@ -141,7 +141,7 @@ impl Conversation {
     pub async fn zone(&self, app: &App, asker: &Asker) -> Result<Option<Zone>, CommandError> {
         let Some(entered) = self.entered(app, asker).await? else { return Ok(None) };
         let view = entered.view;
-        let last = app.read(asker, entered.tree, move |rows| Ok(position::stand(rows, &view)?.last));
+        let last = app.read(asker, entered.tree, move |rows| Ok(position::view_position(rows, &view)?.last));
         Ok(last.await?.map(|last| last.zone()))
     }
 

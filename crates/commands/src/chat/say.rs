@@ -192,7 +192,7 @@ impl Conversation {
         }
         let (view, provider) = (entered.view.clone(), info.provider.clone());
         let before = app.read(asker, entered.tree, move |rows| {
-            let last = position::stand(rows, &view)?.last.map(|last| last.manifest.model);
+            let last = position::view_position(rows, &view)?.last.map(|last| last.manifest.model);
             Ok(last
                 .is_some_and(|model| model.place == model::ModelPlace::Remote && model.provider == provider))
         });
@@ -287,7 +287,7 @@ impl Conversation {
         let is_here = !outcome.elsewhere;
         let done = self.chatted(app, outcome)?;
         if is_here {
-            self.heed(app, asker, &place).await;
+            self.note_zone(app, asker, &place).await;
         }
         Ok(done)
     }
