@@ -24,15 +24,6 @@ impl Store {
         Ok(self.begin_forgetting(who, what).await?.places())
     }
 
-    /// Every place [`Store::purge`] would remove something from.
-    pub async fn purge_preview(
-        &self,
-        who: &Principal,
-        tree: TreeId,
-    ) -> Result<Vec<ForgottenPlace>, StoreError> {
-        Ok(self.begin_purge(who, tree).await?.places())
-    }
-
     /// Removes a node's content with what quotes it, or every occurrence of a text, for good, in small transactions,
     /// then takes it out of the engine's files. Nodes leave tombstones with their hashes. Answers under way whose
     /// requests held it are stopped; a plan made before is refused from then on.
