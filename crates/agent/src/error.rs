@@ -9,8 +9,8 @@ use store::instance::InstanceId;
 use store::{Decision, StoreError};
 use text::mask::Masker;
 
-use crate::failure::Failure;
-use crate::spend::Limit;
+use crate::budget::Limit;
+use crate::failure::{Failure, exit_of_model, size};
 
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +127,73 @@ pub enum AgentError {
 /// A moment as people write it, by UTC.
 fn time(at: Millis) -> String {
     jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| format!("{} ms", at.0), |at| format!("{at:.0}"))
+}
+
+impl From<&AgentError> for Failure {
+    fn from(error: &AgentError) -> Self {
+        let (code, exit, hint) = match error {
+            AgentError::Remote(failure) => return failure.clone(),
+            AgentError::Store(error) => return error.into(),
+            AgentError::Context(error) => return error.into(),
+            AgentError::Encode(error) => return error.into(),
+            AgentError::Model { code, hint, .. } => {
+                return Self::of((code, exit_of_model(code)), error, hint);
+            }
+            AgentError::Budget { limit, .. } => {
+                let hint =
+                    format!("nothing was sent; raise {} in config.toml, or ask a local model", limit.key());
+                return Self::of(("budget_spent", 4), error, hint);
+            }
+            AgentError::DiskFull { free, minimum } => {
+                let hint = format!(
+                    "free some; {} are left, limits.free_space is {}, and what was written is safe",
+                    size(*free),
+                    size(*minimum)
+                );
+                return Self::of(("disk_full", 6), error, hint);
+            }
+            AgentError::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
+            AgentError::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),
+            AgentError::Blobs(BlobError::Full { .. }) => {
+                ("disk_full", 6, "free some space and send it again; nothing was sent")
+            }
+            AgentError::Blobs(error) => ("blobs", 6, error.hint()),
+            AgentError::Home(_) => ("home", 6, "run `drawloom doctor`"),
+            AgentError::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
+            AgentError::Forgotten => ("forgotten", 5, "ask again; the answer was not kept"),
+            AgentError::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was sent"),
+            AgentError::Differs { .. } => {
+                ("busy", 6, "wait for it, or use the same model and settings; nothing was sent")
+            }
+            AgentError::NotWaitedFor { .. } => (
+                "cancelled",
+                130,
+                "your message may still be answered there; `drawloom tree show` shows it then",
+            ),
+            AgentError::Cut { .. } => {
+                ("interrupted", 5, "send it again, or continue: the part of the answer that came is kept too")
+            }
+            AgentError::TakenOver { .. } => {
+                ("fenced", 6, "the next command keeps it as a node; send it again, or continue")
+            }
+            AgentError::Refused(_) => ("busy", 6, "try again in a moment"),
+            AgentError::Closed => ("busy", 6, "say it again"),
+            AgentError::Socket(_) => ("home", 6, "check the home's folder"),
+            AgentError::Name(_) => {
+                ("usage", 2, "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot")
+            }
+            AgentError::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows the open ones"),
+            AgentError::Answered { .. } => ("answered", 2, "the first answer counts"),
+            AgentError::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
+        };
+        Self::of((code, exit), error, hint)
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        (&error).into()
+    }
 }
 
 impl AgentError {

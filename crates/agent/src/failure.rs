@@ -9,9 +9,6 @@ use loom::{Refusal, RowError};
 use model::{EncodeError, ModelError};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
-use store::blobs::BlobError;
-
-use crate::error::AgentError;
 
 /// An error as a person or a program is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +23,11 @@ pub struct Failure {
 
 impl Failure {
     /// An error whose text may hold names and words of others.
-    fn of((code, exit): (&'static str, u8), error: &dyn std::error::Error, hint: impl Into<String>) -> Self {
+    pub(crate) fn of(
+        (code, exit): (&'static str, u8),
+        error: &dyn std::error::Error,
+        hint: impl Into<String>,
+    ) -> Self {
         let message = text::terminal::visible(&error.to_string()).into_owned();
         Self { code: code.into(), message, hint: hint.into(), exit }
     }
@@ -113,67 +114,6 @@ impl From<&ModelError> for Failure {
     }
 }
 
-impl From<&AgentError> for Failure {
-    fn from(error: &AgentError) -> Self {
-        let (code, exit, hint) = match error {
-            AgentError::Remote(failure) => return failure.clone(),
-            AgentError::Store(error) => return error.into(),
-            AgentError::Context(error) => return error.into(),
-            AgentError::Encode(error) => return error.into(),
-            AgentError::Model { code, hint, .. } => {
-                return Self::of((code, exit_of_model(code)), error, hint);
-            }
-            AgentError::Budget { limit, .. } => {
-                let hint =
-                    format!("nothing was sent; raise {} in config.toml, or ask a local model", limit.key());
-                return Self::of(("budget_spent", 4), error, hint);
-            }
-            AgentError::DiskFull { free, minimum } => {
-                let hint = format!(
-                    "free some; {} are left, limits.free_space is {}, and what was written is safe",
-                    size(*free),
-                    size(*minimum)
-                );
-                return Self::of(("disk_full", 6), error, hint);
-            }
-            AgentError::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
-            AgentError::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),
-            AgentError::Blobs(BlobError::Full { .. }) => {
-                ("disk_full", 6, "free some space and send it again; nothing was sent")
-            }
-            AgentError::Blobs(error) => ("blobs", 6, error.hint()),
-            AgentError::Home(_) => ("home", 6, "run `drawloom doctor`"),
-            AgentError::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
-            AgentError::Forgotten => ("forgotten", 5, "ask again; the answer was not kept"),
-            AgentError::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was sent"),
-            AgentError::Differs { .. } => {
-                ("busy", 6, "wait for it, or use the same model and settings; nothing was sent")
-            }
-            AgentError::NotWaitedFor { .. } => (
-                "cancelled",
-                130,
-                "your message may still be answered there; `drawloom tree show` shows it then",
-            ),
-            AgentError::Cut { .. } => {
-                ("interrupted", 5, "send it again, or continue: the part of the answer that came is kept too")
-            }
-            AgentError::TakenOver { .. } => {
-                ("fenced", 6, "the next command keeps it as a node; send it again, or continue")
-            }
-            AgentError::Refused(_) => ("busy", 6, "try again in a moment"),
-            AgentError::Closed => ("busy", 6, "say it again"),
-            AgentError::Socket(_) => ("home", 6, "check the home's folder"),
-            AgentError::Name(_) => {
-                ("usage", 2, "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot")
-            }
-            AgentError::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows the open ones"),
-            AgentError::Answered { .. } => ("answered", 2, "the first answer counts"),
-            AgentError::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
-        };
-        Self::of((code, exit), error, hint)
-    }
-}
-
 macro_rules! from_owned {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
@@ -183,10 +123,10 @@ macro_rules! from_owned {
         }
     )*};
 }
-from_owned!(Refusal, StoreError, ContextError, EncodeError, AgentError);
+from_owned!(Refusal, StoreError, ContextError, EncodeError);
 
 /// Exit code of a call that failed, by the code of [`ModelError`]: 5, or 6 where the disk of the home failed it.
-fn exit_of_model(code: &str) -> u8 {
+pub(crate) fn exit_of_model(code: &str) -> u8 {
     if code == "spool_failed" { 6 } else { 5 }
 }
 

@@ -19,10 +19,8 @@ use loom::{
 use model::{Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
 use store::{Guard, Principal};
 
-use crate::calibration;
 use crate::error::AgentError;
 use crate::media::StoredMedia;
-use crate::prepared_request::PreparedRequest;
 use crate::previous_request::PreviousRequest;
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
@@ -116,32 +114,7 @@ impl RequestSource {
 }
 
 impl GenerationRequest {
-    /// Assembles and encodes the request. Nothing is written.
-    ///
-    /// # Errors
-    /// When it does not fit, there is nothing to continue, or the model cannot take it.
-    pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<PreparedRequest, AgentError> {
-        self.prepare_within(runtime, who, None).await
-    }
-
-    /// The same, for a window that has refused a request of so many tokens by this estimate.
-    pub(crate) async fn prepare_within(
-        &self,
-        runtime: &Runtime,
-        who: &Principal,
-        refused: Option<u64>,
-    ) -> Result<PreparedRequest, AgentError> {
-        let info = self.model.info();
-        let at = runtime.store.cursor().await?;
-        let asked = self.params.max_tokens.map(u64::from);
-        let budget = TokenBudget::new(u64::from(info.window), u64::from(info.output_limit), asked);
-        let budget = refused.map_or(budget, |tokens| budget.without(tokens));
-        let estimator = calibration::known(&runtime.home, info).estimator();
-        let assembled = self.assemble(runtime, who, budget, &estimator).await?;
-        PreparedRequest::encode(self, assembled, budget, &estimator, at)
-    }
-
-    async fn assemble(
+    pub(crate) async fn assemble(
         &self,
         runtime: &Runtime,
         who: &Principal,

@@ -13,10 +13,12 @@ use text::mask::Masker;
 
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
-use crate::lease::LEASE;
 use crate::session::Sessions;
 use crate::spend::SpendLimiter;
 use crate::steering::RemoteInput;
+
+/// How long a lease lasts that is not renewed, unless the runtime says otherwise.
+pub const LEASE: Duration = Duration::from_secs(30);
 
 /// Services of one open home, shared by every session of the process. Cheap to clone.
 #[derive(Clone)]
@@ -31,7 +33,7 @@ pub struct Runtime {
     pub masker: Arc<Masker>,
     /// Free space below which no turn begins.
     pub space: SpaceLimits,
-    /// How long a turn's lease lasts that is not renewed ([`crate::LEASE`]).
+    /// How long a turn's lease lasts that is not renewed ([`LEASE`]).
     pub lease: Duration,
     pub spend: Arc<SpendLimiter>,
     /// Sessions whose tasks run in this process.

@@ -7,17 +7,18 @@
 //! a number of tokens a day instead.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loom::{Millis, TreeId};
 use model::{ModelPlace, Money};
 use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
 
+use crate::budget::{Budget, Limit};
 use crate::call::Call;
 use crate::error::AgentError;
+use crate::event::QuestionKind;
 use crate::prepared_request::PreparedRequest;
-use crate::questions::{Decision, QuestionContext, QuestionKind};
+use crate::questions::{Decision, QuestionContext};
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 
@@ -30,79 +31,6 @@ pub const EXPECTED_OUTPUT: u64 = 4_096;
 const DAY: i64 = 86_400_000;
 const NANOS: u64 = 1_000;
 const CENT: u64 = 10_000_000;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
-    /// In a turn: by its model calls together.
-    pub turn: Money,
-    /// In a day, by UTC.
-    pub day: Money,
-    /// In a month, by UTC.
-    pub month: Money,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { turn: Money(1_000_000_000), day: Money(5_000_000_000), month: Money(50_000_000_000) }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Limit {
-    /// `budget.turn`.
-    Turn,
-    /// `budget.day`.
-    Day,
-    /// `budget.month`.
-    Month,
-    /// [`UNPRICED_TOKENS`].
-    Unpriced,
-}
-
-impl Limit {
-    /// In the order in which the store compares them.
-    const ALL: [Self; 4] = [Self::Turn, Self::Day, Self::Month, Self::Unpriced];
-
-    /// The requests it is counted over.
-    fn period(self, reservation: &Reservation) -> Period {
-        match self {
-            Self::Turn => Period::Turn(reservation.turn.clone()),
-            Self::Day | Self::Unpriced => Period::Since(reservation.limits.day_began),
-            Self::Month => Period::Since(reservation.limits.month_began),
-        }
-    }
-
-    /// What it limits.
-    const fn of(self) -> &'static str {
-        match self {
-            Self::Turn => "one turn",
-            Self::Day => "a day",
-            Self::Month => "a month",
-            Self::Unpriced => "a day for models of unknown price",
-        }
-    }
-
-    /// The key of the configuration that sets it.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Turn => "budget.turn",
-            Self::Day => "budget.day",
-            Self::Month => "budget.month",
-            Self::Unpriced => "models.\"PROVIDER/NAME\".price_input and price_output",
-        }
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Turn => "the turn's budget",
-            Self::Day => "the day's budget",
-            Self::Month => "the month's budget",
-            Self::Unpriced => "the day's tokens for models without a known price",
-        })
-    }
-}
 
 /// Spending of a home, as this process limits it.
 #[derive(Debug, Default)]
@@ -118,6 +46,17 @@ enum Period {
     Turn(String),
     /// Those of a day or a month, by when it began.
     Since(Millis),
+}
+
+impl Period {
+    /// The requests that a limit is counted over for one of them.
+    fn of(limit: Limit, reservation: &Reservation) -> Self {
+        match limit {
+            Limit::Turn => Self::Turn(reservation.turn.clone()),
+            Limit::Day | Limit::Unpriced => Self::Since(reservation.limits.day_began),
+            Limit::Month => Self::Since(reservation.limits.month_began),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -216,7 +155,7 @@ impl SpendLimiter {
         let plain = Reservation { turn: turn.to_owned(), micro_dollars, tokens, limits };
         let state = self.state();
         let raised = |limit: Limit, most: u64| {
-            let raised = state.raised.get(&(tree, limit, limit.period(&plain)));
+            let raised = state.raised.get(&(tree, limit, Period::of(limit, &plain)));
             most.saturating_add(raised.copied().unwrap_or_default())
         };
         let limits = SpendLimits {
@@ -241,7 +180,7 @@ impl SpendLimiter {
 
     /// Raises a limit for the turn, day or month of a request, in its tree.
     fn raise(&self, tree: TreeId, reservation: &Reservation, over: &Excess) {
-        let period = over.limit.period(reservation);
+        let period = Period::of(over.limit, reservation);
         let mut state = self.state();
         let raised = state.raised.entry((tree, over.limit, period)).or_default();
         *raised = raised.saturating_add(over.raise);
@@ -262,7 +201,7 @@ impl SpendLimiter {
             // A fifth of it is left, or less.
             let reached = beside.used.saturating_add(beside.asked);
             if beside.asked > 0 && reached >= beside.most / 5 * 4 {
-                let period = limit.period(reservation);
+                let period = Period::of(limit, reservation);
                 let earlier = self.state().told.insert(limit, period.clone());
                 if earlier.as_ref() != Some(&period) {
                     told.push(limit);

@@ -24,6 +24,7 @@ use crate::rights::Asker;
 use crate::slash::{self, Input, SlashCommand, Slashed};
 
 pub use conversation::Conversation;
+pub(crate) use next_request::unsaid;
 pub use say::TurnStep;
 pub(crate) use sessions::sessions;
 pub use steering::{Steered, Steering};
