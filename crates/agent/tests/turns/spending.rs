@@ -160,7 +160,11 @@ async fn what_joins_a_turn_shares_its_budget() {
     // Whoever types a line is there to be asked.
     let mut events = talk.session.events(1);
     let question = loop {
-        if let SessionEvent::Question { question } = events.next().await.unwrap().event {
+        let event = tokio::select! {
+            event = events.next() => event.unwrap().event,
+            _ = requests.recv() => panic!("it is sent, and nobody was asked"),
+        };
+        if let SessionEvent::Question { question } = event {
             break question;
         }
     };
