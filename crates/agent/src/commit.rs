@@ -3,14 +3,13 @@
 use context::Features;
 use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
 use model::{FinishReason, ModelError, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage};
-use serde::{Deserialize, Serialize};
 use store::spool::Spool;
 use store::{AttachedWrites, GenerationEnd, GenerationState, HashedBytes, Principal, Received, StoreError};
 
 use crate::calibration;
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::event::SessionEvent;
+use crate::event::{CommittedNode, SessionEvent};
 use crate::exchange::ReceivedStream;
 use crate::masking::MaskedResponse;
 use crate::prepared_request::{PreparedRequest, StartedGeneration};
@@ -47,17 +46,6 @@ impl GenerationOutcome {
     pub(crate) fn is_too_long(&self) -> bool {
         matches!(self.error, Some(AgentError::Model { code: "context_too_long", .. }))
     }
-}
-
-/// A node a model made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommittedNode {
-    pub id: NodeId,
-    pub short_id: String,
-    pub text: String,
-    /// The pictures and sounds it shows.
-    pub media: Vec<Digest>,
-    pub finish: Finish,
 }
 
 /// An answer that is no node.

@@ -1,19 +1,16 @@
 //! Why work was not done.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use context::ContextError;
 use loom::content::NotCanonical;
 use loom::{Millis, NodeId, Refusal, RowError};
 use model::EncodeError;
-use serde::{Deserialize, Serialize};
 use store::blobs::BlobError;
 use store::instance::InstanceId;
 use store::{Decision, StoreError};
 use text::mask::Masker;
 
-use crate::spend::Limit;
+use crate::budget::Limit;
+use crate::failure::{Failure, exit_of_model, size};
 
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]
@@ -127,94 +124,82 @@ pub enum AgentError {
     NotCanonical(#[from] NotCanonical),
 }
 
-/// An error as a person or a program is told of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    pub code: Cow<'static, str>,
-    pub message: String,
-    /// What to do; may be empty.
-    pub hint: String,
-    /// Exit code of a program that ends with it.
-    pub exit: u8,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
 /// A moment as people write it, by UTC.
 fn time(at: Millis) -> String {
     jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| format!("{} ms", at.0), |at| format!("{at:.0}"))
 }
 
-impl AgentError {
-    /// The error as a person or a program is told of it.
-    pub fn failure(&self) -> Failure {
-        let (code, exit, hint) = match self {
-            Self::Remote(failure) => return failure.clone(),
-            Self::Model { code, hint, .. } => (*code, exit_of_model(code), hint.clone()),
-            Self::Budget { limit, .. } => {
+impl From<&AgentError> for Failure {
+    fn from(error: &AgentError) -> Self {
+        let (code, exit, hint) = match error {
+            AgentError::Remote(failure) => return failure.clone(),
+            AgentError::Store(error) => return error.into(),
+            AgentError::Context(error) => return error.into(),
+            AgentError::Encode(error) => return error.into(),
+            AgentError::Model { code, hint, .. } => {
+                return Self::of((code, exit_of_model(code)), error, hint);
+            }
+            AgentError::Budget { limit, .. } => {
                 let hint =
                     format!("nothing was sent; raise {} in config.toml, or ask a local model", limit.key());
-                ("budget_spent", 4, hint)
+                return Self::of(("budget_spent", 4), error, hint);
             }
-            Self::Store(error) => ("store", 6, error.hint().into_owned()),
-            other => {
-                let (code, exit, hint) = other.plain();
-                (code, exit, hint.to_owned())
+            AgentError::DiskFull { free, minimum } => {
+                let hint = format!(
+                    "free some; {} are left, limits.free_space is {}, and what was written is safe",
+                    size(*free),
+                    size(*minimum)
+                );
+                return Self::of(("disk_full", 6), error, hint);
             }
-        };
-        Failure { code: code.into(), message: self.to_string(), hint, exit }
-    }
-
-    /// Code, exit code and hint of an error whose hint is always the same.
-    fn plain(&self) -> (&'static str, u8, &'static str) {
-        match self {
-            Self::Context(error @ ContextError::TooLong { .. }) => {
-                (error.code(), 5, "send less at once, or start a new conversation with --new")
-            }
-            Self::Context(error) => (error.code(), 5, error.hint()),
-            Self::Encode(error) => (error.code(), 5, error.hint()),
-            Self::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
-            Self::DiskFull { .. } => {
-                ("disk_full", 6, "free some, or lower limits.free_space; what was written is safe")
-            }
-            Self::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),
-            Self::Blobs(BlobError::Full { .. }) => {
+            AgentError::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
+            AgentError::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),
+            AgentError::Blobs(BlobError::Full { .. }) => {
                 ("disk_full", 6, "free some space and send it again; nothing was sent")
             }
-            Self::Blobs(error) => ("blobs", 6, error.hint()),
-            Self::Home(_) => ("home", 6, "run `drawloom doctor`"),
-            Self::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
-            Self::Forgotten => ("forgotten", 5, "ask again; the answer was not kept"),
-            Self::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was sent"),
-            Self::Differs { .. } => {
+            AgentError::Blobs(error) => ("blobs", 6, error.hint()),
+            AgentError::Home(_) => ("home", 6, "run `drawloom doctor`"),
+            AgentError::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
+            AgentError::Forgotten => ("forgotten", 5, "ask again; the answer was not kept"),
+            AgentError::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was sent"),
+            AgentError::Differs { .. } => {
                 ("busy", 6, "wait for it, or use the same model and settings; nothing was sent")
             }
-            Self::NotWaitedFor { .. } => (
+            AgentError::NotWaitedFor { .. } => (
                 "cancelled",
                 130,
                 "your message may still be answered there; `drawloom tree show` shows it then",
             ),
-            Self::Cut { .. } => {
+            AgentError::Cut { .. } => {
                 ("interrupted", 5, "send it again, or continue: the part of the answer that came is kept too")
             }
-            Self::TakenOver { .. } => {
+            AgentError::TakenOver { .. } => {
                 ("fenced", 6, "the next command keeps it as a node; send it again, or continue")
             }
-            Self::Refused(_) => ("busy", 6, "try again in a moment"),
-            Self::Closed => ("busy", 6, "say it again"),
-            Self::Socket(_) => ("home", 6, "check the home's folder"),
-            Self::Name(_) => {
+            AgentError::Refused(_) => ("busy", 6, "try again in a moment"),
+            AgentError::Closed => ("busy", 6, "say it again"),
+            AgentError::Socket(_) => ("home", 6, "check the home's folder"),
+            AgentError::Name(_) => {
                 ("usage", 2, "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot")
             }
-            Self::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows the open ones"),
-            Self::Answered { .. } => ("answered", 2, "the first answer counts"),
-            Self::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
-            _ => ("store", 6, "run `drawloom store check`"),
-        }
+            AgentError::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows the open ones"),
+            AgentError::Answered { .. } => ("answered", 2, "the first answer counts"),
+            AgentError::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
+        };
+        Self::of((code, exit), error, hint)
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        (&error).into()
+    }
+}
+
+impl AgentError {
+    /// The error as a person or a program is told of it.
+    pub fn failure(&self) -> Failure {
+        self.into()
     }
 
     pub(crate) fn socket(error: &std::io::Error) -> Self {
@@ -256,9 +241,4 @@ impl From<&model::ModelError> for AgentError {
             elsewhere: error.is_of_the_model(),
         }
     }
-}
-
-/// Exit code of a call that failed, by the code of [`model::ModelError`]: 5, or 6 where the disk of the home failed it.
-pub fn exit_of_model(code: &str) -> u8 {
-    if code == "spool_failed" { 6 } else { 5 }
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use loom::{Digest, GenerationId, NodeId, TreeId};
+use loom::{Digest, Finish, GenerationId, Millis, NodeId, TreeId};
 use model::{ModelPlace, TokenUsage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use store::{Decision, QuestionId};
 
-use crate::commit::CommittedNode;
-use crate::error::{AgentError, Failure};
-use crate::questions::{AskedQuestion, Decision, QuestionId};
+use crate::error::AgentError;
+use crate::failure::Failure;
 
 /// Idempotency key of something said: what comes twice under one key is said once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -104,6 +104,45 @@ pub trait EventSink: Send + Sync {
 
 impl EventSink for () {
     fn emit(&self, _: SessionEvent) {}
+}
+
+/// A node a model made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedNode {
+    pub id: NodeId,
+    pub short_id: String,
+    pub text: String,
+    /// The pictures and sounds it shows.
+    pub media: Vec<Digest>,
+    pub finish: Finish,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// A request would go over a budget.
+    Budget,
+}
+
+impl QuestionKind {
+    /// The name in the store.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+        }
+    }
+}
+
+/// A question that stands, as its listeners hear of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedQuestion {
+    pub id: QuestionId,
+    pub kind: QuestionKind,
+    /// What is asked, in one line.
+    pub text: String,
+    /// When it is denied unless it was answered, in ms since 1970.
+    pub expires: Millis,
 }
 
 /// What came of something said.

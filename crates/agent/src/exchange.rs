@@ -23,7 +23,9 @@ pub enum CacheGate<'a> {
     Waits(watch::Receiver<bool>),
 }
 
-/// A gate that has been passed; opens it for the others when dropped, whatever happened.
+/// Held by one of several sibling requests once it may be sent. The first's opens the gate for the others when it is
+/// dropped, whatever happened; a request without siblings has no gate.
+#[derive(Default)]
 pub(crate) struct PassedGate<'a>(Option<&'a watch::Sender<bool>>);
 
 impl<'a> CacheGate<'a> {

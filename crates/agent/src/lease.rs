@@ -4,8 +4,6 @@
 //! out because its process sleeps may be taken over, and what the sleeper then writes is refused by its number. It
 //! finds that out at its next renewal, which comes at once when it wakes, and stops what it asks a model for.
 
-use std::time::Duration;
-
 use model::{Cancel, CancelHandle};
 use store::instance::{InstanceId, Instances};
 use store::{Fence, Guard, Lease, LeaseOwner, Principal, SessionId, StoreError};
@@ -14,8 +12,6 @@ use tokio::task::JoinHandle;
 use crate::error::AgentError;
 use crate::runtime::Runtime;
 
-/// How long a lease lasts that is not renewed, unless the runtime says otherwise.
-pub const LEASE: Duration = Duration::from_secs(30);
 /// A lease is renewed this often in its time.
 const RENEWALS: u32 = 3;
 /// A renewal that failed is tried again this often in the time of a lease.

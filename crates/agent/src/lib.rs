@@ -10,12 +10,14 @@
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
 pub mod bootstrap;
+mod budget;
 pub mod calibration;
 pub mod call;
 pub mod commit;
 pub mod error;
 pub mod event;
 pub mod exchange;
+mod failure;
 pub mod fallback;
 mod forget;
 mod lease;
@@ -36,18 +38,19 @@ pub mod stored;
 pub mod variant;
 
 pub use self::media::{MediaFacts, MediaHold};
+pub use budget::{Budget, Limit};
 pub use call::Call;
-pub use commit::{CommittedNode, GenerationOutcome, TextReply};
-pub use error::{AgentError, Failure, exit_of_model};
-pub use event::{EventSink, SayId, SessionEvent, TurnOutcome};
+pub use commit::{GenerationOutcome, TextReply};
+pub use error::AgentError;
+pub use event::{CommittedNode, EventSink, SayId, SessionEvent, TurnOutcome};
 pub use exchange::CacheGate;
+pub use failure::{Failure, size};
 pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;
-pub use lease::LEASE;
 pub use prepared_request::PreparedRequest;
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
-pub use runtime::Runtime;
+pub use runtime::{LEASE, Runtime};
 pub use send::resend;
 pub use session::{Chosen, OpenedSession, TurnConfig};
-pub use spend::{Budget, Limit, SpendLimiter};
+pub use spend::SpendLimiter;
 pub use variant::RequestVariant;

@@ -141,7 +141,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`AgentError::Blobs`]; as the store says. Asked again, it goes on.
-    pub async fn remove_blobs(&self, who: &Principal, all: &[Digest]) -> Result<u64, AgentError> {
+    pub(crate) async fn remove_blobs(&self, who: &Principal, all: &[Digest]) -> Result<u64, AgentError> {
         if all.is_empty() {
             return Ok(0);
         }

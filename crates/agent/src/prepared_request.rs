@@ -12,6 +12,7 @@ use store::{
     Reservation, StoreError,
 };
 
+use crate::calibration;
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource};
@@ -171,8 +172,8 @@ impl PreparedRequest {
         })
     }
 
-    /// Makes the request durable under a generation of its own, once what it may come to is reserved with it: as a
-    /// part of the request's turn, else of the siblings of a `group`.
+    /// Makes the request durable under a generation of its own, once what it may come to is reserved with it, as a part
+    /// of a turn.
     ///
     /// # Errors
     /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
@@ -181,11 +182,11 @@ impl PreparedRequest {
         runtime: &Runtime,
         call: &Call,
         ask: &GenerationRequest,
-        group: &str,
+        turn: &str,
         like: GenerationRow,
     ) -> Result<StartedGeneration, AgentError> {
         loop {
-            let reservation = runtime.spend.admit(runtime, call, ask, self, group).await?;
+            let reservation = runtime.spend.admit(runtime, call, ask, self, turn).await?;
             let begun = self.durable(runtime, &call.who, like.clone(), &ask.guards, reservation).await;
             match begun {
                 // Another request was first.
@@ -241,11 +242,11 @@ impl PreparedRequest {
         runtime: &Runtime,
         call: &Call,
         ask: &GenerationRequest,
-        group: &str,
+        turn: &str,
     ) -> Result<StartedGeneration, AgentError> {
         if let (Some(start), Some(place)) = (self.assembled.new_start, &self.place) {
             // What is refused changes nothing.
-            runtime.spend.admit(runtime, call, ask, self, group).await?;
+            runtime.spend.admit(runtime, call, ask, self, turn).await?;
             let op = Op::Compact { to: Some(start), by_hand: false };
             let with = AttachedWrites { guards: ask.guards.clone(), ..AttachedWrites::nothing() };
             runtime.change_as(call.writer(), ask.tree, &place.view, op, with).await?;
@@ -264,11 +265,38 @@ impl PreparedRequest {
             reserved,
             runs: self.assembled.loom_runs(),
         };
-        let begun = self.begin_like(runtime, call, ask, group, like).await?;
+        let begun = self.begin_like(runtime, call, ask, turn, like).await?;
         for notice in &self.assembled.notices {
             call.note(notice);
         }
         Ok(begun)
+    }
+}
+
+impl GenerationRequest {
+    /// Assembles and encodes the request. Nothing is written.
+    ///
+    /// # Errors
+    /// When it does not fit, there is nothing to continue, or the model cannot take it.
+    pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<PreparedRequest, AgentError> {
+        self.prepare_within(runtime, who, None).await
+    }
+
+    /// The same, for a window that has refused a request of so many tokens by this estimate.
+    pub(crate) async fn prepare_within(
+        &self,
+        runtime: &Runtime,
+        who: &Principal,
+        refused: Option<u64>,
+    ) -> Result<PreparedRequest, AgentError> {
+        let info = self.model.info();
+        let at = runtime.store.cursor().await?;
+        let asked = self.params.max_tokens.map(u64::from);
+        let budget = TokenBudget::new(u64::from(info.window), u64::from(info.output_limit), asked);
+        let budget = refused.map_or(budget, |tokens| budget.without(tokens));
+        let estimator = calibration::known(&runtime.home, info).estimator();
+        let assembled = self.assemble(runtime, who, budget, &estimator).await?;
+        PreparedRequest::encode(self, assembled, budget, &estimator, at)
     }
 }
 

@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use loom::{Millis, TreeId};
-use serde::{Deserialize, Serialize};
+use loom::TreeId;
 use store::instance::InstanceId;
 use store::{
     Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal, QuestionAnswer,
@@ -18,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::event::SessionEvent;
+use crate::event::{AskedQuestion, QuestionKind, SessionEvent};
 use crate::runtime::Runtime;
 
 pub use store::{Decision, QuestionId};
@@ -30,34 +29,6 @@ pub const STOPPED: &str = "the work was stopped";
 pub const DEADLINE: Duration = Duration::from_secs(10 * 60);
 /// How often it is looked whether a question is past its deadline by the store's clock, once it is by this process's.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// What a question is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QuestionKind {
-    /// A request would go over a budget.
-    Budget,
-}
-
-impl QuestionKind {
-    /// The name in the store.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Budget => "budget",
-        }
-    }
-}
-
-/// A question that stands, as its listeners hear of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedQuestion {
-    pub id: QuestionId,
-    pub kind: QuestionKind,
-    /// What is asked, in one line.
-    pub text: String,
-    /// When it is denied unless it was answered, in ms since 1970.
-    pub expires: Millis,
-}
 
 pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,

@@ -9,15 +9,14 @@
 use std::sync::Arc;
 
 use context::Manifest;
-use loom::{GenerationId, GenerationRow, NodeId, OriginRole};
+use loom::{GenerationRow, NodeId, OriginRole};
 use model::{DialectName, Model, Params, SiblingSlot};
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
-use crate::exchange::CacheGate;
+use crate::exchange::PassedGate;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
@@ -72,11 +71,8 @@ impl GenerationRequest {
     /// When nothing was sent, nothing came, or the answer was empty.
     pub async fn of_this_one(&self, runtime: &Runtime, call: &Call) -> Result<NodeId, AgentError> {
         runtime.require_space()?;
-        let group = runtime.new_id::<GenerationId>()?.to_string();
-        let (warm, _) = watch::channel(false);
-        let gate = CacheGate::Opens(&warm).pass().await;
-        let slot = SiblingSlot { group, index: 0, count: 1 };
-        node_of(self.send_to_one(runtime, call, slot, &gate).await?)
+        let slot = SiblingSlot::alone(runtime.new_turn()?);
+        node_of(self.send_to_one(runtime, call, slot, &PassedGate::default()).await?)
     }
 }
 

@@ -19,10 +19,8 @@ use loom::{
 use model::{Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
 use store::{Guard, Principal};
 
-use crate::calibration;
 use crate::error::AgentError;
 use crate::media::StoredMedia;
-use crate::prepared_request::PreparedRequest;
 use crate::previous_request::PreviousRequest;
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
@@ -41,7 +39,7 @@ pub struct GenerationRequest {
     /// As which agent: the author of the answer.
     pub agent: String,
     pub params: Params,
-    /// The operation that committed the drafts before it.
+    /// The operation that wrote the drafts or the message before it: the answer is undone together with it.
     pub part_of: Option<Seq>,
     /// Leases the work depends on: nothing is written once one is lost.
     pub guards: Vec<Guard>,
@@ -116,32 +114,7 @@ impl RequestSource {
 }
 
 impl GenerationRequest {
-    /// Assembles and encodes the request. Nothing is written.
-    ///
-    /// # Errors
-    /// When it does not fit, there is nothing to continue, or the model cannot take it.
-    pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<PreparedRequest, AgentError> {
-        self.prepare_within(runtime, who, None).await
-    }
-
-    /// The same, for a window that has refused a request of so many tokens by this estimate.
-    pub(crate) async fn prepare_within(
-        &self,
-        runtime: &Runtime,
-        who: &Principal,
-        refused: Option<u64>,
-    ) -> Result<PreparedRequest, AgentError> {
-        let info = self.model.info();
-        let at = runtime.store.cursor().await?;
-        let asked = self.params.max_tokens.map(u64::from);
-        let budget = TokenBudget::new(u64::from(info.window), u64::from(info.output_limit), asked);
-        let budget = refused.map_or(budget, |tokens| budget.without(tokens));
-        let estimator = calibration::known(&runtime.home, info).estimator();
-        let assembled = self.assemble(runtime, who, budget, &estimator).await?;
-        PreparedRequest::encode(self, assembled, budget, &estimator, at)
-    }
-
-    async fn assemble(
+    pub(crate) async fn assemble(
         &self,
         runtime: &Runtime,
         who: &Principal,
@@ -153,10 +126,9 @@ impl GenerationRequest {
                 let (path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
                 let target = TargetModel::of(self.model.info());
                 let way = ContinuationForm::of(self.model.info());
-                let gallery = StoredMedia::of(Arc::clone(&runtime.home));
-                let read = move |rows: &dyn TreeReader| {
-                    path.read(rows, (target, way), budget, now, (&fit, &gallery))
-                };
+                let stored = StoredMedia::of(Arc::clone(&runtime.home));
+                let read =
+                    move |rows: &dyn TreeReader| path.read(rows, (target, way), budget, now, (&fit, &stored));
                 let read = runtime.read(who, self.tree, read).await?;
                 let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
                 Ok(AssembledRequest { assembled, place, base })

@@ -4,23 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::Request;
-use loom::{Author, Millis, Op, RowError, TreeId, TreeReader, Trust, ViewName};
+use loom::{Author, GenerationId, Millis, Op, Plan, RowError, TreeId, TreeReader, Trust, ViewName};
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
-use store::{Applied, AttachedWrites, Ids, PreparedChange, Principal, Store, StoreError};
+use store::{Applied, AttachedWrites, Ids, Principal, Store};
 use text::mask::Masker;
 
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
-use crate::lease::LEASE;
 use crate::session::Sessions;
 use crate::spend::SpendLimiter;
 use crate::steering::RemoteInput;
 
-/// How often an announced change is planned again when something else was first: the turn holds its session, so that
-/// hardly anything is.
-const TRIES: usize = 64;
+/// How long a lease lasts that is not renewed, unless the runtime says otherwise.
+pub const LEASE: Duration = Duration::from_secs(30);
 
 /// Services of one open home, shared by every session of the process. Cheap to clone.
 #[derive(Clone)]
@@ -35,7 +33,7 @@ pub struct Runtime {
     pub masker: Arc<Masker>,
     /// Free space below which no turn begins.
     pub space: SpaceLimits,
-    /// How long a turn's lease lasts that is not renewed ([`crate::LEASE`]).
+    /// How long a turn's lease lasts that is not renewed ([`LEASE`]).
     pub lease: Duration,
     pub spend: Arc<SpendLimiter>,
     /// Sessions whose tasks run in this process.
@@ -83,6 +81,14 @@ impl Runtime {
         Ok(self.ids.with(|entropy| entropy.next(now))?)
     }
 
+    /// A name for a turn: the model calls under it share `budget.turn`.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn new_turn(&self) -> Result<String, AgentError> {
+        Ok(self.new_id::<GenerationId>()?.to_string())
+    }
+
     /// Makes a change of a tree, with rows that go with it, in the name of a principal.
     ///
     /// # Errors
@@ -102,7 +108,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store and the plan say.
-    pub(crate) async fn change_as(
+    pub async fn change_as(
         &self,
         (who, author, trust): (&Principal, &Author, Trust),
         tree: TreeId,
@@ -126,21 +132,24 @@ impl Runtime {
         with: AttachedWrites,
         remote: &RemoteInput,
     ) -> Result<Applied, AgentError> {
-        let mut tries = 1;
-        loop {
-            let request = self.request((author, trust), tree, view, op.clone());
-            let PreparedChange { plan, preconditions } =
-                store::prepare(self.store.as_ref(), who, request, &self.ids).await?;
-            // The last: all of them are written, or none.
-            if let Some(node) = plan.nodes.last() {
-                remote.announce(node.id).await;
-            }
-            let with = AttachedWrites { preconditions: Some(preconditions), ..with.clone() };
-            match self.store.apply(who, tree, plan, with).await {
-                Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
-                done => return Ok(done?),
-            }
-        }
+        let request = self.request((author, trust), tree, view, op);
+        let announce = |node| remote.announce(node);
+        Ok(store::change_announced(self.store.as_ref(), who, request, with, &self.ids, announce).await?)
+    }
+
+    /// Plans a change of a tree that is not made.
+    ///
+    /// # Errors
+    /// As the store and the plan say.
+    pub async fn plan_as(
+        &self,
+        (who, author, trust): (&Principal, &Author, Trust),
+        tree: TreeId,
+        view: &ViewName,
+        op: Op,
+    ) -> Result<Plan, AgentError> {
+        let request = self.request((author, trust), tree, view, op);
+        Ok(store::prepare(self.store.as_ref(), who, request, &self.ids).await?.plan)
     }
 
     fn request(&self, (author, trust): (&Author, Trust), tree: TreeId, view: &ViewName, op: Op) -> Request {
@@ -170,7 +179,7 @@ impl Runtime {
         tree: TreeId,
         with: AttachedWrites,
     ) -> Result<(), AgentError> {
-        self.store.apply(who, tree, loom::Plan::default(), with).await?;
+        self.store.apply(who, tree, Plan::default(), with).await?;
         Ok(())
     }
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use context::{ContextError, Manifest};
-use loom::{GenerationId, GenerationRow, NodeId};
+use loom::{GenerationRow, NodeId};
 use model::{EncodedRequest, Model, Params, SiblingSlot};
-use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::commit::{self, GenerationOutcome};
@@ -62,7 +61,7 @@ impl GenerationRequest {
         refused: Option<u64>,
     ) -> Result<GenerationOutcome, AgentError> {
         let prepared = self.prepare_within(runtime, &call.who, refused).await?;
-        let begun = prepared.begin(runtime, call, self, &slot.group).await?;
+        let begun = prepared.begin(runtime, call, self, &slot.turn).await?;
         if let Some(tokens) = refused {
             call.note(format!(
                 "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \
@@ -73,14 +72,22 @@ impl GenerationRequest {
         commit::commit(runtime, call, self, &prepared, begun, heard).await
     }
 
-    /// Asks alone, with no siblings.
+    /// Asks alone, with no siblings, in a turn of its own.
     ///
     /// # Errors
     /// As [`GenerationRequest::send_among`].
     pub async fn send(&self, runtime: &Runtime, call: &Call) -> Result<GenerationOutcome, AgentError> {
-        let group = runtime.new_id::<GenerationId>()?.to_string();
-        let (warm, _) = watch::channel(false);
-        self.send_among(runtime, call, SiblingSlot { group, index: 0, count: 1 }, CacheGate::Opens(&warm))
+        self.send_in_turn(runtime, call, runtime.new_turn()?).await
+    }
+
+    /// Asks alone, as one of the model calls of a turn.
+    pub(crate) async fn send_in_turn(
+        &self,
+        runtime: &Runtime,
+        call: &Call,
+        turn: String,
+    ) -> Result<GenerationOutcome, AgentError> {
+        fallback::send_with_fallback(self, runtime, call, SiblingSlot::alone(turn), PassedGate::default())
             .await
     }
 }
@@ -111,11 +118,9 @@ pub async fn resend(
         guards: Vec::new(),
     };
     let prepared = PreparedRequest::of_recorded(runtime, &call.who, encoded, &earlier, manifest).await?;
-    let group = runtime.new_id::<GenerationId>()?.to_string();
-    let begun = prepared.begin_like(runtime, call, &ask, &group, earlier).await?;
-    let (warm, _) = watch::channel(false);
-    let gate = CacheGate::Opens(&warm).pass().await;
-    let slot = SiblingSlot { group, index: 0, count: 1 };
+    let slot = SiblingSlot::alone(runtime.new_turn()?);
+    let begun = prepared.begin_like(runtime, call, &ask, &slot.turn, earlier).await?;
+    let gate = PassedGate::default();
     let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;
     node_of(commit::commit(runtime, call, &ask, &prepared, begun, heard).await?)
 }

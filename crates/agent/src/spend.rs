@@ -2,24 +2,25 @@
 //!
 //! What a request may come to is reserved in its generation's row, in the transaction that begins it, if it still
 //! fits beside what was spent and what runs in the home: several requests at once, of whichever processes, cannot each
-//! take the last of it. At the limit whoever is there is asked; with nobody there the request is refused, and nothing
-//! was sent. Local models cost nothing; a remote one whose price is not known has
-//! a number of tokens a day instead.
+//! take the last of it. At the limit whoever is there is asked; a yes holds for the turn, or for the tree in that day
+//! or month, and for nothing else of the process. With nobody there the request is refused, and nothing was sent.
+//! Local models cost nothing; a remote one whose price is not known has a number of tokens a day instead.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use loom::Millis;
+use loom::{Millis, TreeId};
 use model::{ModelPlace, Money};
 use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
 
+use crate::budget::{Budget, Limit};
 use crate::call::Call;
 use crate::error::AgentError;
+use crate::event::QuestionKind;
 use crate::prepared_request::PreparedRequest;
-use crate::questions::{Decision, QuestionContext, QuestionKind};
+use crate::questions::{Decision, QuestionContext};
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 
@@ -33,70 +34,6 @@ const DAY: i64 = 86_400_000;
 const NANOS: u64 = 1_000;
 const CENT: u64 = 10_000_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
-    /// In a turn: by its model calls together.
-    pub turn: Money,
-    /// In a day, by UTC.
-    pub day: Money,
-    /// In a month, by UTC.
-    pub month: Money,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { turn: Money(1_000_000_000), day: Money(5_000_000_000), month: Money(50_000_000_000) }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Limit {
-    /// `budget.turn`.
-    Turn,
-    /// `budget.day`.
-    Day,
-    /// `budget.month`.
-    Month,
-    /// [`UNPRICED_TOKENS`].
-    Unpriced,
-}
-
-impl Limit {
-    /// In the order in which the store compares them.
-    const ALL: [Self; 4] = [Self::Turn, Self::Day, Self::Month, Self::Unpriced];
-
-    /// What it limits.
-    const fn of(self) -> &'static str {
-        match self {
-            Self::Turn => "one turn",
-            Self::Day => "a day",
-            Self::Month => "a month",
-            Self::Unpriced => "a day for models of unknown price",
-        }
-    }
-
-    /// The key of the configuration that sets it.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Turn => "budget.turn",
-            Self::Day => "budget.day",
-            Self::Month => "budget.month",
-            Self::Unpriced => "models.\"PROVIDER/NAME\".price_input and price_output",
-        }
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Turn => "the turn's budget",
-            Self::Day => "the day's budget",
-            Self::Month => "the month's budget",
-            Self::Unpriced => "the day's tokens for models without a known price",
-        })
-    }
-}
-
 /// Spending of a home, as this process limits it.
 #[derive(Debug, Default)]
 pub struct SpendLimiter {
@@ -104,12 +41,33 @@ pub struct SpendLimiter {
     state: Mutex<State>,
 }
 
+/// Requests that a limit is counted over.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Period {
+    /// Those of one turn.
+    Turn(String),
+    /// Those of a day or a month, by when it began.
+    Since(Millis),
+}
+
+impl Period {
+    /// The requests that a limit is counted over for one of them.
+    fn of(limit: Limit, reservation: &Reservation) -> Self {
+        match limit {
+            Limit::Turn => Self::Turn(reservation.turn.clone()),
+            Limit::Day | Limit::Unpriced => Self::Since(reservation.limits.day_began),
+            Limit::Month => Self::Since(reservation.limits.month_began),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
-    /// How often a limit was lifted by its own amount, each time after a yes.
-    lifted: HashMap<Limit, u64>,
-    /// Limits of which it was said that most of it is spent.
-    told: HashSet<Limit>,
+    /// By how much a limit was raised by a yes: for one tree, and there for one turn, day or month. Micro-dollars or
+    /// tokens.
+    raised: HashMap<(TreeId, Limit, Period), u64>,
+    /// The newest period of each limit of which it was said that most of it is spent.
+    told: HashMap<Limit, Period>,
 }
 
 /// A request that does not fit in a limit.
@@ -117,6 +75,8 @@ struct State {
 struct Excess {
     limit: Limit,
     beside: LimitUse,
+    /// The amount that a yes adds to the limit, so that the request fits: a multiple of the configured one.
+    raise: u64,
 }
 
 impl SpendLimiter {
@@ -144,7 +104,7 @@ impl SpendLimiter {
         call: &Call,
         ask: &GenerationRequest,
         prepared: &PreparedRequest,
-        group: &str,
+        turn: &str,
     ) -> Result<Option<Reservation>, AgentError> {
         let info = ask.model.info();
         let output = u64::from(ask.choices()) * expected_output(ask, prepared);
@@ -157,11 +117,9 @@ impl SpendLimiter {
             return Ok(None);
         }
         let micro_dollars = money.0.div_ceil(NANOS);
-        let turn = ask.part_of.map_or_else(|| group.to_owned(), |seq| seq.to_string());
         let mut is_recovered = false;
         loop {
-            let limits = self.limits(runtime.now());
-            let reservation = Reservation { turn: turn.clone(), micro_dollars, tokens, limits };
+            let reservation = self.reservation((ask.tree, turn), (micro_dollars, tokens), runtime.now());
             let spending = runtime.store.spending(&Principal::Owner, ask.tree, &reservation).await?;
             let (over, most_spent) = self.look(&reservation, &spending);
             for limit in most_spent {
@@ -177,37 +135,79 @@ impl SpendLimiter {
             if runtime.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
                 return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
             }
-            *self.state().lifted.entry(over.limit).or_default() += over.steps();
+            self.raise(ask.tree, &reservation, &over);
         }
     }
 
-    /// The limits as of now, with what was lifted.
-    fn limits(&self, now: Millis) -> SpendLimits {
-        let state = self.state();
-        let most =
-            |limit, most: u64| most.saturating_mul(1 + state.lifted.get(&limit).copied().unwrap_or_default());
-        let micro = |limit, money: Money| most(limit, money.0 / NANOS);
-        SpendLimits {
-            turn: micro(Limit::Turn, self.budget.turn),
-            day: micro(Limit::Day, self.budget.day),
-            month: micro(Limit::Month, self.budget.month),
-            tokens: most(Limit::Unpriced, UNPRICED_TOKENS),
+    /// A reservation with the limits of its turn as of now, raised where that was allowed.
+    fn reservation(
+        &self,
+        (tree, turn): (TreeId, &str),
+        (micro_dollars, tokens): (u64, u64),
+        now: Millis,
+    ) -> Reservation {
+        let limits = SpendLimits {
+            turn: self.configured(Limit::Turn),
+            day: self.configured(Limit::Day),
+            month: self.configured(Limit::Month),
+            tokens: self.configured(Limit::Unpriced),
             day_began: start_of_day(now),
             month_began: start_of_month(now),
+        };
+        let plain = Reservation { turn: turn.to_owned(), micro_dollars, tokens, limits };
+        let state = self.state();
+        let raised = |limit: Limit, most: u64| {
+            let raised = state.raised.get(&(tree, limit, Period::of(limit, &plain)));
+            most.saturating_add(raised.copied().unwrap_or_default())
+        };
+        let limits = SpendLimits {
+            turn: raised(Limit::Turn, limits.turn),
+            day: raised(Limit::Day, limits.day),
+            month: raised(Limit::Month, limits.month),
+            tokens: raised(Limit::Unpriced, limits.tokens),
+            ..limits
+        };
+        Reservation { limits, ..plain }
+    }
+
+    /// The limit as it is configured, in micro-dollars or tokens.
+    const fn configured(&self, limit: Limit) -> u64 {
+        match limit {
+            Limit::Turn => self.budget.turn.0 / NANOS,
+            Limit::Day => self.budget.day.0 / NANOS,
+            Limit::Month => self.budget.month.0 / NANOS,
+            Limit::Unpriced => UNPRICED_TOKENS,
         }
     }
 
-    /// The first limit a request does not fit in. Also limits most of which are spent with it, once each.
+    /// Raises a limit for the turn, day or month of a request, in its tree.
+    fn raise(&self, tree: TreeId, reservation: &Reservation, over: &Excess) {
+        let period = Period::of(over.limit, reservation);
+        let mut state = self.state();
+        let raised = state.raised.entry((tree, over.limit, period)).or_default();
+        *raised = raised.saturating_add(over.raise);
+    }
+
+    /// The first limit a request does not fit in. Also limits most of which are spent with it, once in each turn, day
+    /// or month.
     fn look(&self, reservation: &Reservation, spending: &Spending) -> (Option<Excess>, Vec<Limit>) {
         let mut told = Vec::new();
         for (limit, beside) in Limit::ALL.into_iter().zip(reservation.beside(spending)) {
             if beside.is_over() {
-                return (Some(Excess { limit, beside }), told);
+                let LimitUse { used, asked, most } = beside;
+                let (missing, amount) =
+                    (used.saturating_add(asked).saturating_sub(most), self.configured(limit).max(1));
+                let raise = missing.div_ceil(amount).saturating_mul(amount);
+                return (Some(Excess { limit, beside, raise }), told);
             }
             // A fifth of it is left, or less.
             let reached = beside.used.saturating_add(beside.asked);
-            if beside.asked > 0 && reached >= beside.most / 5 * 4 && self.state().told.insert(limit) {
-                told.push(limit);
+            if beside.asked > 0 && reached >= beside.most / 5 * 4 {
+                let period = Period::of(limit, reservation);
+                let earlier = self.state().told.insert(limit, period.clone());
+                if earlier.as_ref() != Some(&period) {
+                    told.push(limit);
+                }
             }
         }
         (None, told)
@@ -237,20 +237,12 @@ impl Excess {
     }
 
     fn question(&self) -> String {
-        let what = match self.limit {
-            Limit::Turn => "allow as much for later turns in this terminal".to_owned(),
-            _ => {
-                let more = self.amount(self.beside.most.saturating_mul(self.steps()));
-                format!("raise this limit by {more} in this terminal")
-            }
+        let period = match self.limit {
+            Limit::Turn => "in this turn",
+            Limit::Day | Limit::Unpriced => "in this tree today (UTC)",
+            Limit::Month => "in this tree this month (UTC)",
         };
-        format!("{}. Send it, and {what}?", self.refusal())
-    }
-
-    /// By how many times its own amount the limit is to be lifted, so that the request fits.
-    fn steps(&self) -> u64 {
-        let LimitUse { used, asked, most } = self.beside;
-        used.saturating_add(asked).saturating_sub(most).div_ceil(most.max(1)).max(1)
+        format!("{}. Send it, and allow {} more {period}?", self.refusal(), self.amount(self.raise))
     }
 }
 
@@ -278,9 +270,22 @@ pub fn start_of_month(now: Millis) -> Millis {
 mod tests {
     use super::*;
 
+    const TREE: TreeId = TreeId::from_bytes([1; 16]);
+    const OTHER: TreeId = TreeId::from_bytes([2; 16]);
+
     fn of(dollars: f64, tokens: u64, limiter: &SpendLimiter) -> Reservation {
+        at(dollars, tokens, limiter, (TREE, "one", 0))
+    }
+
+    /// A request of a turn in a tree, on a day.
+    fn at(
+        dollars: f64,
+        tokens: u64,
+        limiter: &SpendLimiter,
+        (tree, turn, day): (TreeId, &str, i64),
+    ) -> Reservation {
         let micro_dollars = Money::from_dollars(dollars).0 / NANOS;
-        Reservation { turn: String::new(), micro_dollars, tokens, limits: limiter.limits(Millis(0)) }
+        limiter.reservation((tree, turn), (micro_dollars, tokens), Millis(day * DAY))
     }
 
     fn spent(turn: f64, day: f64, month: f64, tokens: u64) -> Spending {
@@ -307,14 +312,40 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_lifted_by_as_much_as_the_request_needs() {
+    fn a_yes_raises_a_limit_by_as_much_as_the_request_needs_and_nothing_else() {
         let limiter = SpendLimiter::default();
-        let over = limiter.look(&of(2.5, 0, &limiter), &Spending::default()).0.unwrap();
-        assert_eq!((over.limit, over.steps()), (Limit::Turn, 2));
-        *limiter.state().lifted.entry(over.limit).or_default() += over.steps();
-        assert!(limiter.look(&of(2.5, 0, &limiter), &Spending::default()).0.is_none());
-        let day = limiter.look(&of(2.5, 0, &limiter), &spent(0.0, 3.0, 3.0, 0)).0.unwrap();
-        assert_eq!(day.limit, Limit::Day, "another limit stays as it is");
+        let is_over = |dollars, place, spent| {
+            limiter.look(&at(dollars, 0, &limiter, place), &spent).0.map(|over| over.limit)
+        };
+        let (here, later) = ((TREE, "one", 0), (TREE, "two", 0));
+        let asked = of(2.5, 0, &limiter);
+        let over = limiter.look(&asked, &Spending::default()).0.unwrap();
+        assert_eq!((over.limit, over.raise), (Limit::Turn, 2_000_000));
+        limiter.raise(TREE, &asked, &over);
+        assert_eq!(is_over(2.5, here, Spending::default()), None);
+        assert_eq!(is_over(2.5, later, Spending::default()), Some(Limit::Turn), "a later turn");
+        assert_eq!(is_over(2.5, (OTHER, "one", 0), Spending::default()), Some(Limit::Turn), "another tree");
+        // What is raised already is counted: a second yes adds what its question says.
+        let more = of(2.0, 0, &limiter);
+        let over = limiter.look(&more, &spent(2.5, 2.5, 2.5, 0)).0.unwrap();
+        assert_eq!((over.limit, over.raise), (Limit::Turn, 2_000_000));
+        limiter.raise(TREE, &more, &over);
+        assert_eq!(is_over(2.0, here, spent(2.5, 2.5, 2.5, 0)), None);
+
+        let day = limiter.look(&more, &spent(0.0, 4.0, 4.0, 0)).0.unwrap();
+        assert_eq!((day.limit, day.raise), (Limit::Day, 5_000_000), "another limit stays as it is");
+        limiter.raise(TREE, &more, &day);
+        let full = spent(0.0, 4.6, 4.6, 0);
+        assert_eq!(is_over(0.5, later, full), None, "the rest of the day in this tree");
+        assert_eq!(is_over(0.5, (OTHER, "two", 0), full), Some(Limit::Day), "another session");
+        assert_eq!(is_over(0.5, (TREE, "two", 1), full), Some(Limit::Day), "the next day");
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_raised_by_what_the_request_may_cost() {
+        let limiter = SpendLimiter::new(Budget { turn: Money::ZERO, ..Budget::default() });
+        let over = limiter.look(&of(0.25, 0, &limiter), &Spending::default()).0.unwrap();
+        assert_eq!((over.limit, over.raise), (Limit::Turn, 250_000));
     }
 
     #[test]
@@ -325,24 +356,27 @@ mod tests {
         };
         assert_eq!(
             asked(1.4658, Spending::default()),
-            "this request may cost up to $1.47; the limit of one turn is $1.00. Send it, and allow as much for later \
-             turns in this terminal?"
+            "this request may cost up to $1.47; the limit of one turn is $1.00. Send it, and allow $1.00 more in this \
+             turn?"
         );
         assert_eq!(
             asked(0.5, spent(0.0, 4.6, 4.6, 0)),
             "this request may cost up to $0.5000; the limit of a day is $5.00, of which $4.60 is spent or reserved. \
-             Send it, and raise this limit by $5.00 in this terminal?"
+             Send it, and allow $5.00 more in this tree today (UTC)?"
         );
     }
 
     #[test]
-    fn four_fifths_are_said_once() {
+    fn four_fifths_are_said_once_in_each_turn_and_day() {
         let limiter = SpendLimiter::default();
-        let told = |dollars, spent| limiter.look(&of(dollars, 0, &limiter), &spent).1;
+        let in_turn =
+            |turn, dollars, spent| limiter.look(&at(dollars, 0, &limiter, (TREE, turn, 0)), &spent).1;
+        let told = |dollars, spent| in_turn("one", dollars, spent);
         assert!(told(0.4, Spending::default()).is_empty());
         assert_eq!(told(0.4, spent(0.4, 0.4, 0.4, 0)), [Limit::Turn]);
         assert_eq!(told(0.1, spent(0.0, 4.0, 4.0, 0)), [Limit::Day]);
         assert!(told(0.1, spent(0.0, 4.0, 4.0, 0)).is_empty());
+        assert_eq!(in_turn("two", 0.8, spent(0.0, 4.0, 4.0, 0)), [Limit::Turn], "of the day it was said");
     }
 
     #[test]

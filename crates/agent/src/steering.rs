@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use store::SessionId;
 
 use crate::event::{SayId, SessionEvent};
+use crate::failure::Failure;
 use crate::session::TurnIdentity;
 
 pub use attached::{AttachedEvents, attach, stop};
@@ -38,7 +39,7 @@ pub use listener::{Listener, MAX_PEERS};
 pub(crate) use remote::RemoteInput;
 
 /// Version of the protocol. A process of another one is not spoken to, and waited for like one that does not listen.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Texts of one message at most: what is said, and what is sent along.
 const MAX_TEXTS: usize = 256;
 
@@ -145,7 +146,7 @@ pub(crate) enum Reply {
     /// The turn under way is of another tree, model, place or settings: it was not said.
     Differs,
     /// It is not taken in, and would not be elsewhere.
-    Refused { why: String },
+    Refused { error: Failure },
     /// The turn under way is told to stop.
     Stops,
     /// It was taken in and waits.

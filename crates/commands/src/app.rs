@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use agent::fallback::{Fallbacks, FoundModel};
 use agent::{Call, Runtime};
-use loom::plan::Request;
 use loom::{Millis, Op, TreeId, ViewName};
 use model::{Cancel, Model, ModelInfo};
 use store::{Applied, AttachedWrites};
@@ -140,7 +139,7 @@ impl App {
     ///
     /// # Errors
     /// As the store and the plan say.
-    pub async fn change_with(
+    pub(crate) async fn change_with(
         &self,
         asker: &Asker,
         tree: TreeId,
@@ -148,23 +147,9 @@ impl App {
         op: Op,
         with: AttachedWrites,
     ) -> Result<Applied, CommandError> {
-        let request = Request {
-            tree,
-            view: view.clone(),
-            author: asker.author.clone(),
-            trust: asker.trust,
-            now: self.now(),
-            op,
-        };
-        let done = Box::pin(store::change(
-            self.runtime.store.as_ref(),
-            &asker.principal,
-            request,
-            with,
-            &self.runtime.ids,
-        ))
-        .await;
-        Ok(done?)
+        let writer = (&asker.principal, &asker.author, asker.trust);
+        // On the heap: futures hold futures.
+        Ok(Box::pin(self.runtime.change_as(writer, tree, view, op, with)).await?)
     }
 
     /// Reads rows of a tree in one snapshot.

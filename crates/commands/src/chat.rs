@@ -24,6 +24,7 @@ use crate::rights::Asker;
 use crate::slash::{self, Input, SlashCommand, Slashed};
 
 pub use conversation::Conversation;
+pub(crate) use next_request::unsaid;
 pub use say::TurnStep;
 pub(crate) use sessions::sessions;
 pub use steering::{Steered, Steering};
@@ -71,7 +72,7 @@ async fn one_line(
             hint,
         ));
     }
-    match conversation.take(app, asker, line).await? {
+    match conversation.take_at_once(app, asker, line).await? {
         Slashed::Done(outcome) => Ok(*outcome),
         Slashed::Turn => conversation.answer(app, asker).await.map(CommandOutcome::Chatted),
         // Nothing is under way that it could wait for.

@@ -16,7 +16,6 @@ use crate::results::CommandOutcome;
 use crate::results::context::{ChangedSegment, ContextDiff, ContextShown, SegmentShown};
 use crate::rights::Asker;
 
-pub(crate) use next::unsaid;
 pub(crate) use replay::replay;
 
 /// A request as it was sent.

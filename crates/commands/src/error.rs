@@ -2,22 +2,15 @@
 
 use std::borrow::Cow;
 
-use agent::{AgentError, Failure};
-use context::ContextError;
-use loom::{Refusal, RowError};
-use model::{EncodeError, ModelError};
+use agent::Failure;
 use serde::Serialize;
-use store::StoreError;
-use store::blobs::BlobError;
 use workspace::{FileError, FileProblem};
-
-use crate::settings::size;
 
 /// A command that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     pub message: String,
     /// What to do; may be empty.
     pub hint: String,
@@ -29,7 +22,7 @@ pub struct CommandError {
 impl CommandError {
     /// An error with everything named.
     pub fn new(code: &'static str, exit: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: hint.into(), exit }
+        Self { code: code.into(), message: message.into(), hint: hint.into(), exit }
     }
 
     /// Usage, unreadable or malformed input: exit 2.
@@ -107,174 +100,68 @@ fn missing(what: &str, path: &std::path::Path) -> String {
     }
 }
 
-impl From<Refusal> for CommandError {
-    fn from(refusal: Refusal) -> Self {
-        Self::from(&refusal)
+/// The one mapping from errors to codes is [`agent::Failure`]'s.
+impl<E> From<E> for CommandError
+where
+    Failure: From<E>,
+{
+    fn from(error: E) -> Self {
+        let Failure { code, message, hint, exit } = error.into();
+        Self { code, message, hint, exit }
     }
 }
 
-impl From<&Refusal> for CommandError {
-    fn from(refusal: &Refusal) -> Self {
-        let (code, exit) = match refusal {
-            Refusal::NoPosition(_) | Refusal::NoNode(_) | Refusal::NoView(_) => ("not_found", 3),
-            Refusal::NothingToUndo => ("nothing_to_undo", 3),
-            Refusal::NothingToRedo => ("nothing_to_redo", 3),
-            Refusal::TooLarge { .. } => ("too_large", 2),
-            _ => ("refused", 2),
-        };
-        said(code, exit, refusal, refusal.hint())
-    }
-}
+#[cfg(test)]
+mod tests {
+    use agent::AgentError;
+    use agent::event::TurnError;
+    use context::ContextError;
+    use loom::{Refusal, RowError, ViewName};
+    use store::StoreError;
 
-impl From<StoreError> for CommandError {
-    fn from(error: StoreError) -> Self {
-        Self::from(&error)
-    }
-}
+    use super::*;
 
-impl From<&StoreError> for CommandError {
-    fn from(error: &StoreError) -> Self {
-        let (code, exit) = match error {
-            StoreError::Refused(refusal) => return refusal.into(),
-            StoreError::NotFound(_) | StoreError::Rows(RowError::Missing { what: "view", .. }) => {
-                ("not_found", 3)
-            }
-            StoreError::Denied(_) => ("denied", 4),
-            StoreError::Ambiguous(_) => ("ambiguous", 2),
-            StoreError::Exists(_) => ("exists", 2),
-            StoreError::NotAnAnswer { .. } => ("usage", 2),
-            StoreError::TooManyQuestions { .. } => ("too_many_questions", 4),
-            StoreError::OverBudget => ("budget_spent", 4),
-            StoreError::Malformed(_) | StoreError::Splice(_) => ("malformed", 2),
-            StoreError::Conflict(_) | StoreError::Held { .. } | StoreError::Busy => ("busy", 6),
-            StoreError::Fenced { .. } => ("fenced", 6),
-            StoreError::Rows(_) | StoreError::Damaged(_) => ("damaged", 6),
-            StoreError::TooLong(_) => ("too_long", 6),
-            StoreError::DiskFull => ("disk_full", 6),
-            StoreError::Foreign(_) => ("foreign", 6),
-            StoreError::SchemaTooNew { .. } => ("schema_too_new", 6),
-            StoreError::MigrationNeeded { .. } => ("migration_needed", 6),
-            StoreError::ReadOnly => ("read_only", 6),
-            StoreError::Server(_) => ("server", 6),
-            StoreError::Io { .. } | StoreError::Sqlite(_) | StoreError::Closed | StoreError::Panicked => {
-                ("store", 6)
-            }
-        };
-        said(code, exit, error, error.hint())
+    /// As an error arrives from another process.
+    fn over_the_socket(error: AgentError) -> CommandError {
+        let line = serde_json::to_string(&TurnError::from(error)).unwrap();
+        serde_json::from_str::<TurnError>(&line).unwrap().0.as_ref().into()
     }
-}
 
-impl From<AgentError> for CommandError {
-    fn from(error: AgentError) -> Self {
-        Self::from(&error)
-    }
-}
-
-impl From<&AgentError> for CommandError {
-    fn from(error: &AgentError) -> Self {
-        match error {
-            AgentError::Store(error) => error.into(),
-            AgentError::Context(error) => error.into(),
-            AgentError::Encode(error) => error.into(),
-            AgentError::DiskFull { free, minimum } => {
-                let (free, minimum) = (size(*free), size(*minimum));
-                let hint = format!(
-                    "free some; {free} are left, limits.free_space is {minimum}, and what was written is safe"
-                );
-                Self::new("disk_full", 6, error.to_string(), hint)
-            }
-            AgentError::Blobs(blobs) if !matches!(blobs, BlobError::Full { .. }) => {
-                said("blobs", 6, error, blobs.hint())
-            }
-            other => other.failure().into(),
+    #[test]
+    fn an_error_of_another_process_has_the_code_the_exit_code_and_the_hint_of_this_one() {
+        let too_long = || ContextError::TooLong { what: "it".to_owned(), needed: 2, budget: 1 };
+        let errors: [fn() -> AgentError; 10] = [
+            || StoreError::Denied("sessions").into(),
+            || StoreError::NotFound("tree").into(),
+            || StoreError::Refused(Refusal::NoView(ViewName::default())).into(),
+            || StoreError::Rows(RowError::damaged("view", "main")).into(),
+            || StoreError::TooLong(1).into(),
+            || ContextError::Changed.into(),
+            || AgentError::Forgotten,
+            || AgentError::DiskFull { free: 1, minimum: 2 },
+            || AgentError::Name("a\u{1b}b".to_owned()),
+            || AgentError::Recovery("a spool".to_owned()),
+        ];
+        for error in errors {
+            let here = CommandError::from(error());
+            assert_eq!(over_the_socket(error()), here);
+            assert!(!here.message.contains('\u{1b}'), "{here:?}");
         }
+        assert_eq!(over_the_socket(too_long().into()), CommandError::from(too_long()));
+        let codes = errors.map(|error| (CommandError::from(error()).code, CommandError::from(error()).exit));
+        let codes: Vec<_> = codes.iter().map(|(code, exit)| (code.as_ref(), *exit)).collect();
+        let expected = [
+            ("denied", 4),
+            ("not_found", 3),
+            ("not_found", 3),
+            ("damaged", 6),
+            ("too_long", 6),
+            ("changed", 2),
+            ("forgotten", 5),
+            ("disk_full", 6),
+            ("usage", 2),
+            ("recovery", 6),
+        ];
+        assert_eq!(codes, expected);
     }
-}
-
-impl From<Failure> for CommandError {
-    fn from(failure: Failure) -> Self {
-        let Failure { code, message, hint, exit } = failure;
-        let code = match code {
-            Cow::Borrowed(code) => code,
-            Cow::Owned(code) => CODES.into_iter().find(|known| *known == code).unwrap_or("elsewhere"),
-        };
-        Self::new(code, exit, message, hint)
-    }
-}
-
-/// Codes that a turn of another process may end with.
-const CODES: [&str; 21] = [
-    "budget_spent",
-    "busy",
-    "cancelled",
-    "connection_failed",
-    "connection_refused",
-    "context_too_long",
-    "disk_full",
-    "empty_completion",
-    "fenced",
-    "first_byte_timeout",
-    "garbage",
-    "idle_timeout",
-    "model_not_found",
-    "quota_exceeded",
-    "rate_limited",
-    "request_rejected",
-    "script_exhausted",
-    "server_unavailable",
-    "spool_failed",
-    "stream_cut",
-    "unauthorized",
-];
-
-impl From<RowError> for CommandError {
-    fn from(error: RowError) -> Self {
-        StoreError::Rows(error).into()
-    }
-}
-
-impl From<ContextError> for CommandError {
-    fn from(error: ContextError) -> Self {
-        Self::from(&error)
-    }
-}
-
-impl From<&ContextError> for CommandError {
-    fn from(error: &ContextError) -> Self {
-        let exit = match error {
-            ContextError::TooLong { .. } => 5,
-            ContextError::Empty | ContextError::Changed => 2,
-            ContextError::Rows(_) | ContextError::Uncovered { .. } => 6,
-        };
-        said(error.code(), exit, error, error.hint())
-    }
-}
-
-impl From<EncodeError> for CommandError {
-    fn from(error: EncodeError) -> Self {
-        Self::from(&error)
-    }
-}
-
-impl From<&EncodeError> for CommandError {
-    fn from(error: &EncodeError) -> Self {
-        Self::new(error.code(), 5, error.to_string(), error.hint())
-    }
-}
-
-impl From<&ModelError> for CommandError {
-    fn from(error: &ModelError) -> Self {
-        let message = text::terminal::visible(&error.to_string()).into_owned();
-        Self::new(error.code(), agent::exit_of_model(error.code()), message, error.hint())
-    }
-}
-
-/// An error whose text may hold names and words of others.
-fn said(
-    code: &'static str,
-    exit: u8,
-    error: &dyn std::error::Error,
-    hint: impl Into<String>,
-) -> CommandError {
-    CommandError::new(code, exit, text::terminal::visible(&error.to_string()), hint)
 }

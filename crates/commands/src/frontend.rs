@@ -4,7 +4,8 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::questions::{AskedQuestion, Decision, QuestionId};
+use agent::event::AskedQuestion;
+use agent::questions::{Decision, QuestionId};
 use agent::{AgentError, EventSink, Runtime, SessionEvent};
 use loom::NodeId;
 use store::Principal;

@@ -1,4 +1,4 @@
-//! The table: every command with its name, the right it needs, and whether it is asked twice.
+//! The table: every command with its name and the right it needs.
 
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -90,16 +90,10 @@ pub struct Spec {
     pub name: &'static str,
     /// The right it needs.
     pub right: Right,
-    /// Whether it removes for good and is asked twice.
-    pub asked_twice: bool,
 }
 
 const fn spec(name: &'static str, right: Right) -> Spec {
-    Spec { name, right, asked_twice: false }
-}
-
-const fn removal(name: &'static str) -> Spec {
-    Spec { name, right: Right::Admin, asked_twice: true }
+    Spec { name, right }
 }
 
 impl Command {
@@ -125,7 +119,7 @@ impl Command {
             Self::Init(_) => spec("init", Admin),
             Self::Import(_) => spec("import", Admin),
             Self::Search(_) => spec("search", Read),
-            Self::Forget(_) => removal("forget"),
+            Self::Forget(_) => spec("forget", Admin),
             Self::Backup(_) => spec("backup", Admin),
             Self::Restore(_) => spec("restore", Admin),
             Self::Store(StoreCommand::Check { repair: true }) => spec("store check --repair", Admin),
@@ -206,7 +200,7 @@ impl TreeCommand {
             Self::Trust(_) => spec("tree trust", Admin),
             Self::Delete(_) => spec("tree delete", Write),
             Self::Undelete(_) => spec("tree undelete", Write),
-            Self::Purge(_) => removal("tree purge"),
+            Self::Purge(_) => spec("tree purge", Admin),
             Self::Export(_) => spec("tree export", Admin),
             Self::Import(_) => spec("tree import", Admin),
             Self::Search(_) => spec("tree search", Read),

@@ -4,12 +4,12 @@
 //! An export says what it contains before its first byte is written, and is read in one snapshot. A file that
 //! arrives is history: read within bounds, checked record by record, and never run, resumed or granted.
 
-mod adopted;
 mod authors;
 mod contents;
 mod export;
 mod file;
 mod import;
+mod imported_tree;
 mod source;
 mod target;
 mod trust;

@@ -112,6 +112,35 @@ async fn undo_redo_and_edit_go_by_turns() {
     }
 }
 
+/// What a piece of work comes to, and its statements.
+async fn counted<T>(home: &TestHome, work: impl Future<Output = T>) -> (T, u64) {
+    let statements = || home.app.runtime.store.statement_counts().statements;
+    let before = statements();
+    (work.await, statements() - before)
+}
+
+#[tokio::test]
+async fn a_call_reads_its_session_once_and_its_files_once() {
+    for home in homes() {
+        home.models.set(ScriptModel::echo(ScriptOptions::default()));
+        home.ok(&["chat", "-m", "one"]).await;
+        let (asker, args) = (Asker::owner(), ChatArgs::default());
+        let chosen = agent::Chosen {
+            workspace: home.app.workspace.key.clone(),
+            name: agent::session::Name::default(),
+            kind: store::SessionKind::Main,
+        };
+        let (found, once) = counted(&home, home.app.runtime.session(&asker.principal, &chosen)).await;
+        assert!(found.unwrap().is_some() && once > 0);
+        let (opened, statements) = counted(&home, Conversation::open(&home.app, &asker, &args)).await;
+        assert_eq!(statements, once, "when it is opened");
+        let opened = opened.unwrap();
+        let (entered, statements) = counted(&home, opened.entered(&home.app, &asker)).await;
+        assert!(entered.unwrap().is_some());
+        assert_eq!(statements, 0, "and not again");
+    }
+}
+
 #[tokio::test]
 async fn a_fork_goes_on_beside_what_stays() {
     for home in homes() {
@@ -211,7 +240,7 @@ async fn status_and_context_say_what_was_sent() {
         assert_eq!(next["sha256"], context["next"]["sha256"], "main is the session that is meant");
         assert_eq!(home.ok(&["context", "show", "--next", "--session", "main", "--map"]).await, next);
         let unknown = home.err(&["context", "show", "--next", "--session", "other"]).await;
-        assert_eq!((unknown.code, unknown.exit), ("not_found", 3));
+        assert_eq!((unknown.code.as_ref(), unknown.exit), ("not_found", 3));
     }
 }
 
@@ -285,7 +314,7 @@ async fn an_export_is_a_new_file_of_what_the_conversation_shows() {
         }
         let before = read("a.md");
         let refused = talk.err(&format!("/export html {}", to("a.md"))).await;
-        assert_eq!((refused.code, refused.exit), ("exists", 2), "it was not even asked for");
+        assert_eq!((refused.code.as_ref(), refused.exit), ("exists", 2), "it was not even asked for");
         assert_eq!(read("a.md"), before);
         assert_eq!(talk.err("/export pdf").await.exit, 2);
     }

@@ -162,7 +162,7 @@ async fn an_answer_with_nothing_in_it_makes_no_node() {
         let before = home.nodes(&tree, &["--all"]).await.len();
         script(&home, &[json!({"text": ""})]);
         let error = home.err(&["tree", "generate", &tree]).await;
-        assert_eq!((error.code, error.exit), ("empty_completion", 5));
+        assert_eq!((error.code.as_ref(), error.exit), ("empty_completion", 5));
         for fault in ["garbage", "429", "500", "context_too_long"] {
             script(&home, &[json!({"fault": fault})]);
             let error = home.err(&["tree", "generate", &tree]).await;
@@ -311,7 +311,7 @@ async fn nothing_is_asked_for_at_a_head_a_note_or_a_remark() {
         for node in aside {
             for words in [["regenerate", &tree, &node], ["generate", &tree, &format!("--from={node}")]] {
                 let refused = home.err(&[&["tree"][..], &words].concat()).await;
-                assert_eq!((refused.code, refused.exit), ("refused", 2), "{words:?}: {refused:?}");
+                assert_eq!((refused.code.as_ref(), refused.exit), ("refused", 2), "{words:?}: {refused:?}");
             }
         }
         assert_eq!(home.text(&tree).await, "It rained.");

@@ -203,7 +203,7 @@ async fn what_was_changed_since_cannot_be_put_together_as_it_was() {
         asked.lock().unwrap().clear();
         name(&mut home, Some("here/b"));
         let refused = home.err(&["context", "replay", &node]).await;
-        assert_eq!((refused.code, refused.exit), ("changed", 2), "{refused:?}");
+        assert_eq!((refused.code.as_ref(), refused.exit), ("changed", 2), "{refused:?}");
         assert!(refused.hint.contains("tree regenerate"), "{refused:?}");
         assert!(asked.lock().unwrap().is_empty());
         home.ok(&["tree", "undo", &tree]).await;
@@ -254,7 +254,7 @@ async fn s10_an_old_request_goes_elsewhere_only_if_the_model_is_configured_by_na
             if refused {
                 let words = ["context", "replay", node, "--yes"];
                 let error = home.err(&words).await;
-                assert_eq!((error.code, error.exit), ("elsewhere", 4), "{to}: {error:?}");
+                assert_eq!((error.code.as_ref(), error.exit), ("elsewhere", 4), "{to}: {error:?}");
                 assert!(error.hint.contains("model.replay"), "{error:?}");
                 assert!(asked.lock().unwrap().is_empty(), "nothing was sent");
                 home.ok(&["context", "replay", node, "--dry-run"]).await;
@@ -277,7 +277,7 @@ async fn s10_a_model_that_has_moved_elsewhere_does_not_get_what_was_said_here() 
         let asked = Arc::clone(&moved.asked);
         home.app.models = Arc::new(moved);
         let refused = home.err(&["context", "replay", &node]).await;
-        assert_eq!((refused.code, asked.lock().unwrap().len()), ("elsewhere", 0), "{refused:?}");
+        assert_eq!((refused.code.as_ref(), asked.lock().unwrap().len()), ("elsewhere", 0), "{refused:?}");
         home.app.settings.replay = vec!["here/a".to_owned()];
         assert_eq!(home.ok(&["context", "replay", &node]).await["identical"], true, "control");
     }
@@ -293,7 +293,7 @@ async fn many_tokens_are_estimated_before_they_go_elsewhere() {
         asked.lock().unwrap().clear();
         name(&mut home, Some("far/n"));
         let refused = home.err(&["context", "replay", &node]).await;
-        assert_eq!((refused.code, refused.exit), ("not_confirmed", 4), "{refused:?}");
+        assert_eq!((refused.code.as_ref(), refused.exit), ("not_confirmed", 4), "{refused:?}");
         assert!(refused.message.contains(" tokens"), "{refused:?}");
         assert!(asked.lock().unwrap().is_empty());
         home.ok(&["context", "replay", &node, "--yes"]).await;

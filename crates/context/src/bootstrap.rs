@@ -66,7 +66,7 @@ pub struct TrimmedFile<'a> {
 
 impl Bootstrap {
     /// Whether nothing is known of what may stand above: whoever asks without it goes on with what was frozen.
-    pub fn is_unread(&self) -> bool {
+    pub(crate) fn is_unread(&self) -> bool {
         *self == Self { changed_files: self.changed_files, reload: self.reload, ..Self::default() }
     }
 

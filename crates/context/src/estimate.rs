@@ -142,7 +142,7 @@ impl Estimator {
     }
 
     /// Tokens of text with these counts.
-    pub fn of_counts(&self, counts: &ClassCounts) -> u64 {
+    pub(crate) fn of_counts(&self, counts: &ClassCounts) -> u64 {
         let weighted: f64 =
             counts.as_array().iter().zip(self.weights).map(|(count, weight)| *count as f64 * weight).sum();
         self.safely(weighted)
@@ -153,12 +153,12 @@ impl Estimator {
     }
 
     /// Tokens that `messages` messages cost besides their text.
-    pub fn of_messages(&self, messages: usize) -> u64 {
+    pub(crate) fn of_messages(&self, messages: usize) -> u64 {
         self.safely(messages as f64 * self.message)
     }
 
     /// Tokens of tool schemas with this many characters.
-    pub fn of_schema(&self, chars: usize) -> u64 {
+    pub(crate) fn of_schema(&self, chars: usize) -> u64 {
         self.safely(chars as f64 * self.schema)
     }
 

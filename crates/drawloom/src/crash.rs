@@ -55,7 +55,7 @@ mod tests {
     fn a_fault_is_an_error_of_the_store_kind_wherever_it_happens() {
         remember_panics();
         let here = guarded(|| -> Result<(), _> { panic!("one\nfault") }).unwrap_err();
-        assert_eq!((here.code, here.exit), ("internal", 6));
+        assert_eq!((here.code.as_ref(), here.exit), ("internal", 6));
         assert!(
             here.message.contains("one\nfault (") && here.message.contains("crash.rs:"),
             "{}",

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::size;
 use commands::CommandError;
-use commands::settings::size;
 use model::{Cancel, Model};
 use text::terminal::one_line;
 use weights::{

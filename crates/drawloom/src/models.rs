@@ -378,7 +378,7 @@ mod tests {
         let Err(refused) = models.find(Some("http://example.com/m")) else {
             panic!("plain http to a stranger")
         };
-        assert_eq!((refused.code, refused.exit), ("insecure_http", 2));
+        assert_eq!((refused.code.as_ref(), refused.exit), ("insecure_http", 2));
     }
 
     #[test]
@@ -431,7 +431,7 @@ mod tests {
             two.config.models.insert(format!("{name}/twin"), section);
         }
         let error = two.full("twin").unwrap_err();
-        assert_eq!((error.code, error.exit), ("ambiguous", 2));
+        assert_eq!((error.code.as_ref(), error.exit), ("ambiguous", 2));
         assert!(error.hint.contains("one/twin, two/twin"), "{}", error.hint);
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use agent::steering::Listener;
-use agent::{Runtime, SpendLimiter};
+use agent::{Runtime, SpendLimiter, size};
 use commands::app::{Models, Workspace, fallbacks};
-use commands::settings::{Settings, size};
+use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
@@ -182,12 +182,14 @@ pub(crate) fn open(
 fn open_file(home: &Home, limits: store::StoreLimits, person: &Terminal) -> Result<Store, CommandError> {
     let options = store::Options { limits, ..store::Options::default() };
     match Store::open_with(&home.database(), &options) {
-        Err(StoreError::MigrationNeeded { found, known }) => {
+        Err(StoreError::MigrationNeeded { known, .. }) => {
             nobody_older(home)?;
             let store = Store::open_with(&home.database(), &store::Options { may_migrate: true, ..options })?;
-            person.notice(&format!(
-                "the store was updated from version {found} to {known}; a copy of the old one is kept as loom.db.v{found}.bak"
-            ));
+            if let Some(from) = store.updated_from() {
+                person.notice(&format!(
+                    "the store was updated from version {from} to {known}; a copy of the old one is kept as loom.db.v{from}.bak"
+                ));
+            }
             Ok(store)
         }
         opened => Ok(opened?),

@@ -207,7 +207,7 @@ impl Repl<'_> {
 
     fn failed(&self, error: &CommandError) {
         self.person.end_line();
-        match error.code {
+        match error.code.as_ref() {
             "cancelled" => self.person.notice(&error.message),
             _ => self.output.failure(error),
         }

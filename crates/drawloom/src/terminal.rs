@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent::questions::{AskedQuestion, Decision, QuestionId, STOPPED};
+use agent::event::AskedQuestion;
+use agent::questions::{Decision, QuestionId, STOPPED};
 use commands::frontend::Frontend;
 use loom::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

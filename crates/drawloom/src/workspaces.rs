@@ -3,9 +3,9 @@
 //! A folder that was discovered is loaded once the owner said so, as it was then. At a terminal that is one
 //! question; elsewhere the answer is no, and a notice says what would change it.
 
+use agent::size;
 use commands::CommandError;
 use commands::app::Workspace;
-use commands::settings::size;
 use commands::workspaces::{InspectedFolder, answered, keep};
 use loom::Millis;
 use store::{Principal, Store};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::attribution::{Attributions, AuthorSpan, carried};
-use crate::cell::CellKey;
+use crate::cell::{CellKey, CellValue};
 use crate::draft::Slot;
 use crate::id::{NodeId, PositionId, ViewName};
 use crate::node::{AuthorKind, NodeRow};
@@ -29,10 +29,18 @@ pub struct Passage {
 /// The view's tip.
 ///
 /// # Errors
-/// [`RowError::Missing`] when there is no such view.
+/// [`RowError::Missing`] when there is no such view; [`RowError::Damaged`] when there is one and its tip is no position.
 pub fn tip(rows: &dyn TreeReader, view: &ViewName) -> Result<PositionId, RowError> {
-    let cell = rows.cell(&CellKey::Tip { view: view.clone() })?;
-    cell.value.as_position().ok_or_else(|| RowError::missing("view", view))
+    match rows.cell(&CellKey::Tip { view: view.clone() })?.value {
+        CellValue::Position(tip) => Ok(tip),
+        CellValue::None if !is_view(rows, view)? => Err(RowError::missing("view", view)),
+        _ => Err(RowError::damaged("view", view)),
+    }
+}
+
+/// Whether a tree has a view of this name. It always has `main`.
+fn is_view(rows: &dyn TreeReader, view: &ViewName) -> Result<bool, RowError> {
+    Ok(view.as_str() == ViewName::MAIN || !rows.cell(&CellKey::View { view: view.clone() })?.value.is_none())
 }
 
 /// The last `limit` passages of a view's path that end at depth `to` (the tip's, if none), from the top.

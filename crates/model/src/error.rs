@@ -180,11 +180,6 @@ impl ModelError {
         }
     }
 
-    /// Whether the window was too small.
-    pub fn is_context_too_long(&self) -> bool {
-        matches!(self, Self::Server { failure, .. } if failure.kind == FailureKind::ContextTooLong)
-    }
-
     /// Whether the same request may succeed when it is sent again (spec: agent §2), as long as
     /// nothing of the answer was used.
     pub fn is_transient(&self) -> bool {

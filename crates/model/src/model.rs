@@ -77,12 +77,19 @@ impl CallOrigin {
 /// A call's place among the calls of one `generate`, which may run in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiblingSlot {
-    /// Names the `generate`; the same for all its calls.
-    pub group: String,
+    /// Names the turn; the same for all calls of a `generate`.
+    pub turn: String,
     /// Index of this call: 0, 1, …
     pub index: u32,
     /// Number of calls of the group.
     pub count: u32,
+}
+
+impl SiblingSlot {
+    /// The slot of a call without siblings.
+    pub const fn alone(turn: String) -> Self {
+        Self { turn, index: 0, count: 1 }
+    }
 }
 
 /// Where text goes when it is sent to a model (spec: security §10).

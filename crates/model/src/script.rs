@@ -235,7 +235,7 @@ impl Count {
         let Some(slot) = call.sibling.as_ref().filter(|slot| slot.index < slot.count) else {
             return self.take_alone(call);
         };
-        let key = (call.session.clone(), call.purpose, slot.group.clone());
+        let key = (call.session.clone(), call.purpose, slot.turn.clone());
         let (first, left) = match self.groups.remove(&key) {
             Some(group) => group,
             None => (self.set_aside(call, slot.count as usize), slot.count),

@@ -141,8 +141,8 @@ async fn a_looping_script_begins_again_after_its_last_line() {
 async fn siblings_take_lines_in_their_order_however_they_are_run() {
     let model =
         script("{\"text\":\"0\"}\n{\"text\":\"1\"}\n{\"text\":\"2\"}\n{\"text\":\"3\"}\n{\"text\":\"4\"}");
-    let sibling = |group: &str, index, count| CallOrigin {
-        sibling: Some(SiblingSlot { group: group.to_owned(), index, count }),
+    let sibling = |of: &str, index, count| CallOrigin {
+        sibling: Some(SiblingSlot { turn: of.to_owned(), index, count }),
         ..turn()
     };
     assert_eq!(text(&model, &turn()).await, "0");
@@ -267,7 +267,7 @@ async fn the_echo_says_the_last_user_text_and_counts_after_a_document() {
     let run = send(&model, &prompt, &Params::default(), &turn()).await;
     assert_eq!(run.choice().text(), "second \"two\"");
     for index in 0..3 {
-        let sibling = Some(SiblingSlot { group: "g".to_owned(), index, count: 3 });
+        let sibling = Some(SiblingSlot { turn: "g".to_owned(), index, count: 3 });
         let run = send(&model, &raw("Once"), &Params::default(), &CallOrigin { sibling, ..turn() }).await;
         assert_eq!(run.choice().text(), format!(" echo {}", index + 1));
     }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loom::id::Entropy;
 use loom::plan::plan;
-use loom::{IdSource, Op, Plan, PlanError, ReadSet, TreeReader};
+use loom::render::tip;
+use loom::{IdSource, NodeId, Op, Plan, PlanError, ReadSet, Refusal, TreeReader, ViewName};
 
 use crate::apply::{Applied, AttachedWrites};
 use crate::error::StoreError;
@@ -58,17 +59,35 @@ pub async fn change(
     with: AttachedWrites,
     ids: &Arc<Ids>,
 ) -> Result<Applied, StoreError> {
-    let tree = request.tree;
     if matches!(request.op, Op::Create(_)) {
         let planned = ids.with(|entropy| plan(&request, &ReadSet::default(), entropy))?;
-        return store.apply(who, tree, finished(planned)?, with).await;
+        return store.apply(who, request.tree, finished(planned)?, with).await;
     }
+    change_announced(store, who, request, with, ids, |_| std::future::ready(())).await
+}
+
+/// Makes a change of a tree that exists, as [`change`], and names the node it is about to make last before each try to
+/// apply it: all of its nodes are written, or none.
+///
+/// # Errors
+/// As [`change`].
+pub async fn change_announced<F: Future<Output = ()>>(
+    store: &Store,
+    who: &Principal,
+    request: loom::plan::Request,
+    with: AttachedWrites,
+    ids: &Arc<Ids>,
+    announce: impl Fn(NodeId) -> F,
+) -> Result<Applied, StoreError> {
     let mut tries = 1;
     loop {
         let PreparedChange { plan, preconditions } = prepare(store, who, request.clone(), ids).await?;
+        if let Some(node) = plan.nodes.last() {
+            announce(node.id).await;
+        }
         let with = AttachedWrites { preconditions: Some(preconditions), ..with.clone() };
         // On the heap: futures hold futures, and plans are large.
-        match Box::pin(store.apply(who, tree, plan, with)).await {
+        match Box::pin(store.apply(who, request.tree, plan, with)).await {
             Err(StoreError::Conflict(_)) if tries < TRIES => tries += 1,
             done => return done,
         }
@@ -111,13 +130,21 @@ fn planned(
                 slice.load(&needs, rows)?;
                 asked.extend(needs.0);
             }
-            done => {
-                return finished(done)
-                    .map(|plan| PreparedChange { plan, preconditions: Preconditions::new(asked, slice) });
-            }
+            Err(PlanError::Refused(refusal)) => return Err(refused(refusal, &request.view, rows)),
+            Ok(plan) => return Ok(PreparedChange { plan, preconditions: Preconditions::new(asked, slice) }),
         }
     }
     Err(StoreError::Malformed("a plan asks for rows without end".to_owned()))
+}
+
+/// Why a change is refused: as the plan says, unless it says so because the view's own rows are damaged.
+fn refused(refusal: Refusal, view: &ViewName, rows: &dyn TreeReader) -> StoreError {
+    let damaged = match (&refusal, tip(rows, view)) {
+        (Refusal::NoView(name), Err(error @ RowError::Damaged { .. })) if name == view => Some(error),
+        (Refusal::NoPosition(missing), Ok(tip)) if *missing == tip => Some(RowError::damaged("view", view)),
+        _ => None,
+    };
+    damaged.map_or(StoreError::Refused(refusal), StoreError::Rows)
 }
 
 /// A plan that was made.

@@ -39,7 +39,7 @@ pub struct ImportedTree {
     pub imported: ImportNote,
 }
 
-/// A generation of an adopted tree.
+/// A generation of an imported tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedGeneration {
     pub row: GenerationRow,
@@ -47,7 +47,7 @@ pub struct ImportedGeneration {
     pub response: Option<StoredResponse>,
 }
 
-/// A manifest of an adopted tree.
+/// A manifest of an imported tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedManifest {
     /// Its bytes.

@@ -43,7 +43,7 @@ mod store;
 mod workspace;
 
 pub use apply::{Applied, AppliedDraft, AttachedWrites};
-pub use change::{Ids, PreparedChange, change, prepare};
+pub use change::{Ids, PreparedChange, change, change_announced, prepare};
 pub use draft::{DraftEdit, DraftName};
 pub use engine::StatementCounts;
 pub use error::{ServerError, StaleRead, StoreError};

@@ -137,6 +137,16 @@ impl Store {
         self.ahead.fetch_add(by, Ordering::Relaxed);
     }
 
+    /// The older version of the file, where opening this store brought it up to date: of processes that open it at
+    /// once, one does.
+    pub fn updated_from(&self) -> Option<u32> {
+        match &self.engine {
+            Engine::Sqlite(database) => database.updated_from(),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => None,
+        }
+    }
+
     pub fn is_read_only(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(database) => database.is_read_only(),

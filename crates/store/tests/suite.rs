@@ -4,7 +4,6 @@
 extern crate drawloom_store as store;
 
 mod suite {
-    mod adopting;
     mod attributing;
     mod both;
     mod drafts;
@@ -14,6 +13,7 @@ mod suite {
     mod forgetting;
     mod generations;
     mod home;
+    mod importing;
     mod listing;
     mod names;
     mod principals;

@@ -26,9 +26,9 @@ fn what_fits_is_sent_as_it_is_kept_and_under_the_type_its_first_bytes_say() {
     let (_folder, home) = home();
     let picture = png(20, 10);
     let blob = put(&home, &picture);
-    let gallery = StoredMedia::of(home);
-    assert_eq!(gallery.size(blob), Some(picture.len() as u64));
-    let media = gallery.media(blob).unwrap();
+    let stored = StoredMedia::of(home);
+    assert_eq!(stored.size(blob), Some(picture.len() as u64));
+    let media = stored.media(blob).unwrap();
     assert_eq!((media.mime.as_str(), &media.data[..]), ("image/png", &picture[..]));
 }
 
@@ -49,9 +49,9 @@ fn what_is_missing_damaged_or_no_picture_is_not_there() {
     let damaged = put(&home, &png(4, 4));
     let path = blobs(&home).unwrap().path_of(damaged);
     std::fs::write(path, b"other bytes").unwrap();
-    let gallery = StoredMedia::of(home);
+    let stored = StoredMedia::of(home);
     for blob in [text, cut, damaged, Digest::of(b"never kept")] {
-        assert_eq!(gallery.media(blob), None, "{blob}");
+        assert_eq!(stored.media(blob), None, "{blob}");
     }
 }
 

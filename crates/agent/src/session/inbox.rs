@@ -106,6 +106,11 @@ impl Pending {
     }
 }
 
+/// The error of one message too many.
+fn full() -> AgentError {
+    AgentError::Refused(format!("{MAX_WAITING} messages wait for this session already"))
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<State>);
 
@@ -169,7 +174,7 @@ impl Inbox {
         let refused = if state.closing {
             Some(AgentError::Closed)
         } else if state.pending.len() >= MAX_WAITING {
-            Some(AgentError::Refused(format!("{MAX_WAITING} messages wait for this session already")))
+            Some(full())
         } else {
             None
         };
@@ -195,11 +200,10 @@ impl Inbox {
             None => Some(Reply::Closed),
             Some((fence, _)) if fence.0 != remote.fence => Some(Reply::Closed),
             Some((_, identity)) if *identity != remote.identity => Some(Reply::Differs),
-            Some(_) if state.pending.len() >= MAX_WAITING => {
-                Some(Reply::Refused { why: format!("{MAX_WAITING} messages wait for this session already") })
-            }
+            Some(_) if state.pending.len() >= MAX_WAITING => Some(Reply::Refused { error: full().failure() }),
             Some(_) if state.seen.contains(&remote.key) => {
-                Some(Reply::Refused { why: "it was said before".to_owned() })
+                let error = AgentError::Refused("it was said before".to_owned());
+                Some(Reply::Refused { error: error.failure() })
             }
             Some(_) => None,
         };

@@ -222,8 +222,9 @@ impl Turn<'_> {
 
     /// Everything from the first write to the last, under the lease.
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
-        match self.tree(&held, &first).await {
-            Ok(tree) => {
+        let begun = async { Ok((self.tree(&held, &first).await?, self.runtime.new_turn()?)) };
+        match begun.await {
+            Ok((tree, turn)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
                 let (mut batch, mut calls, mut attended) = (vec![first], 0, false);
                 while !batch.is_empty() {
@@ -234,7 +235,7 @@ impl Turn<'_> {
                             guards: vec![held.guard()],
                             ..config.request(tree, &written.view)
                         };
-                        self.answer(&held, &request, written, attended).await;
+                        self.answer(&held, (&request, &turn), written, attended).await;
                     }
                     calls += 1;
                     if calls == MAX_CALLS || self.cancel.is_cancelled() || held.cancel().is_cancelled() {
@@ -350,7 +351,7 @@ impl Turn<'_> {
     async fn answer(
         &self,
         held: &SessionLease,
-        request: &GenerationRequest,
+        (request, turn): (&GenerationRequest, &str),
         written: Written,
         attended: bool,
     ) {
@@ -363,7 +364,8 @@ impl Turn<'_> {
             cancel: held.cancel(),
             attended,
         };
-        let generated = self.named(held, request.send(self.runtime, &call).await).await;
+        let generated =
+            self.named(held, request.send_in_turn(self.runtime, &call, turn.to_owned()).await).await;
         if let Err(AgentError::TakenOver { .. }) = &generated {
             self.runtime.recover_own().await;
         }

@@ -61,7 +61,8 @@ pub enum HandedOver {
 /// Hands what is said to the process that holds a session, and passes the events of its answer on.
 ///
 /// # Errors
-/// [`AgentError::Refused`] with the other process's reason; as the store says.
+/// [`AgentError::Remote`] with the error of the other process; [`AgentError::Refused`] when it cannot be said at all; as
+/// the store says.
 pub async fn hand_over(
     runtime: &Runtime,
     who: &Principal,
@@ -201,7 +202,7 @@ impl Link<'_> {
             }
             Ok(Reply::Closed) => Ok(Some(HandedOver::NotTaken)),
             Ok(Reply::Differs) => Ok(Some(HandedOver::Differs)),
-            Ok(Reply::Refused { why }) => Err(AgentError::Refused(why)),
+            Ok(Reply::Refused { error }) => Err(AgentError::Remote(error)),
             Ok(Reply::Happened { n, event }) => {
                 if let Some((_, next)) = &mut self.place {
                     *next = n + 1;

@@ -138,7 +138,7 @@ async fn serve(stream: UnixStream, sessions: &Sessions) {
     drop(line);
     let refused = match asked {
         Ok(SteeringRequest::Say(message)) => match (message.problem(), sessions.get(&message.session)) {
-            (Some(why), _) => Reply::Refused { why },
+            (Some(why), _) => Reply::Refused { error: AgentError::Refused(why).failure() },
             (None, Some(session)) => {
                 take(write, &session, *message).await;
                 return;
@@ -161,7 +161,9 @@ async fn serve(stream: UnixStream, sessions: &Sessions) {
                 _ => Reply::Gone,
             }
         }
-        Err(error) => Reply::Refused { why: format!("not a message: {error}") },
+        Err(error) => {
+            Reply::Refused { error: AgentError::Refused(format!("not a message: {error}")).failure() }
+        }
     };
     let _ = write_reply(&mut write, &refused).await;
 }

@@ -80,7 +80,7 @@ impl RemoteInput {
     pub(crate) async fn reject(&self, why: &AgentError) {
         let reply = match why {
             AgentError::TakenOver { .. } => Reply::Closed,
-            other => Reply::Refused { why: other.to_string() },
+            other => Reply::Refused { error: other.failure() },
         };
         self.reply_now(reply);
     }

@@ -257,10 +257,34 @@ async fn a_picture_that_is_not_there_any_more_is_not_shown_by_a_node() {
     let texts = [NewText { content: vec![picture], ..NewText::owner("", Some(Role::User)) }];
     let handed = handed_in_mid_turn((&owner, &other), &texts, None).await;
     assert!(
-        matches!(&handed, Err(AgentError::Refused(why)) if why.contains("removed meanwhile")),
+        matches!(&handed, Err(AgentError::Remote(error)) if error.message.contains("removed meanwhile")),
         "{handed:?}"
     );
     assert_eq!(owner.texts().await.len(), 2, "nothing of it is said");
+}
+
+#[tokio::test]
+async fn a_refusal_over_the_socket_is_the_one_that_is_given_here() {
+    let house = House::new();
+    let (owner, other) = (house.process("chat"), house.process("chat"));
+    let nowhere = Some(NodeId::from_bytes([9; 16]).as_position());
+    let texts = [NewText::owner("two", Some(Role::User))];
+    let handed = handed_in_mid_turn((&owner, &other), &texts, nowhere).await;
+    let Err(AgentError::Remote(there)) = handed else { panic!("{handed:?}") };
+
+    let session = spawn(&owner.runtime, &owner.enter().await.session);
+    let mut events = session.events(session.next_event());
+    let (model, _requests) = Gated::gated();
+    let say = said(owner.runtime.new_id().unwrap(), Arc::new(config(&model)), TurnInput::text("two"));
+    let say = drawloom_agent::session::Say { reply_to: nowhere, ..say };
+    session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+    let here = loop {
+        if let SessionEvent::Rejected { error, .. } = events.next().await.unwrap().event {
+            break error.0.failure();
+        }
+    };
+    assert_eq!(there, here);
+    assert_eq!((here.code.as_ref(), here.exit), ("not_found", 3));
 }
 
 /// The socket takes what a person says, whoever of the same user writes to it.
@@ -284,7 +308,7 @@ async fn what_no_person_says_is_not_taken_in() {
         let handed = tokio::time::timeout(Duration::from_secs(30), handed).await.expect("it was taken in");
         match taken {
             Some(taken) => assert_eq!(handed.unwrap(), taken, "it waits for the session"),
-            None => assert!(matches!(handed, Err(AgentError::Refused(_))), "{handed:?}"),
+            None => assert!(matches!(handed, Err(AgentError::Remote(_))), "{handed:?}"),
         }
     }
     drop(asked);

@@ -4,16 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use drawloom_agent::{AgentError, Budget, Fallbacks, Limit, SpendLimiter};
+use drawloom_agent::questions::Decision;
+use drawloom_agent::session::{Name, Say, SessionOperation, TurnInput, spawn};
+use drawloom_agent::{
+    AgentError, Budget, Chosen, Fallbacks, Limit, OpenedSession, SessionEvent, SpendLimiter,
+};
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
 use model::{
-    CallOrigin, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace, Money,
-    Params, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind,
+    CallOrigin, Cancel, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace,
+    Money, Params, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind,
 };
-use store::{Principal, UsageRow};
+use store::{Principal, SessionKind, UsageRow};
 
-use crate::support::{House, Process};
+use crate::support::{Gated, House, Process, WHO, config, said};
 
 const ANSWERS: &str = r#"{"text":"far","usage":{"input":1000,"output":1000},"loop":true}"#;
 
@@ -140,6 +144,106 @@ async fn a_turn_has_a_budget_of_its_own_and_a_local_model_none() {
     let near = local(ANSWERS);
     assert!(process.say(&near, "two").await.unwrap().reply.is_ok(), "control");
     assert_eq!(usage(&process).await[0].usage.micro_cost, Some(0));
+}
+
+#[tokio::test]
+async fn what_joins_a_turn_shares_its_budget() {
+    let house = House::new();
+    let mut process = house.process("test");
+    // Each request is reckoned with $4.096 beforehand, and comes to less than a cent.
+    with_budget(&mut process, 4.097, 500.0);
+    let (model, mut requests) = Gated::dear();
+    let talk = process.talk(config(&model), TurnInput::text("one")).await;
+    let asked = requests.recv().await.unwrap();
+    talk.steer("two").await;
+    drop(asked);
+    // Whoever types a line is there to be asked.
+    let mut events = talk.session.events(1);
+    let question = loop {
+        let event = tokio::select! {
+            event = events.next() => event.unwrap().event,
+            _ = requests.recv() => panic!("it is sent, and nobody was asked"),
+        };
+        if let SessionEvent::Question { question } = event {
+            break question;
+        }
+    };
+    assert!(question.text.contains("the limit of one turn is $4.10, of which"), "{}", question.text);
+    let no = Decision::Denied;
+    process.runtime.answer_question(&WHO, question.id, no, (None, None)).await.unwrap();
+    let ended = talk.until_it_ends(Cancel::never()).await;
+    let [(_, first), (texts, second)] = ended.try_into().unwrap();
+    assert!(first.unwrap().reply.unwrap().error.is_none());
+    assert_eq!(texts, ["two"]);
+    let refused = second.unwrap().reply.unwrap_err();
+    assert!(matches!(refused.as_ref(), AgentError::Budget { limit: Limit::Turn, .. }), "{refused}");
+    // Control: a turn of its own has the whole budget.
+    let talk = process.talk(config(&model), TurnInput::text("three")).await;
+    drop(requests.recv().await.unwrap());
+    assert!(talk.until_it_ends(Cancel::never()).await.remove(0).1.unwrap().reply.is_ok());
+}
+
+/// Says something where somebody answers every question with yes. Returns the questions.
+async fn say_and_allow(process: &Process, entered: &OpenedSession, model: &Arc<dyn Model>) -> Vec<String> {
+    let session = spawn(&process.runtime, &entered.session);
+    let mut events = session.events(session.next_event());
+    let key = process.runtime.new_id().unwrap();
+    let say = Say { attended: true, ..said(key, Arc::new(config(model)), TurnInput::text("go on")) };
+    session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+    let mut questions = Vec::new();
+    loop {
+        match events.next().await.unwrap().event {
+            SessionEvent::Question { question } => {
+                let yes = (Decision::Approved, (None, None));
+                process.runtime.answer_question(&WHO, question.id, yes.0, yes.1).await.unwrap();
+                questions.push(question.text);
+            }
+            SessionEvent::Finished { outcome, .. } => assert!(outcome.error.is_none(), "{outcome:?}"),
+            SessionEvent::Idle => return questions,
+            _ => {}
+        }
+    }
+}
+
+/// The session `main` and another one.
+async fn two_sessions(process: &Process) -> [OpenedSession; 2] {
+    let name = Name::new("other").unwrap();
+    let chosen = Chosen { workspace: String::new(), name, kind: SessionKind::Main };
+    [process.enter().await, process.runtime.enter(&WHO, &chosen, "hello").await.unwrap()]
+}
+
+#[tokio::test]
+async fn a_yes_to_a_turns_budget_holds_for_no_other_turn() {
+    let house = House::new();
+    let mut process = house.process("test");
+    let model: Arc<dyn Model> = Far::new("dear", ANSWERS, dear());
+    with_budget(&mut process, 4.0, 500.0);
+    let [main, other] = two_sessions(&process).await;
+    for session in [&main, &main, &other] {
+        let asked = say_and_allow(&process, session, &model).await;
+        assert!(matches!(asked.as_slice(), [one] if one.contains("$4.00 more in this turn")), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_yes_to_a_days_budget_holds_in_its_session_until_the_day_ends() {
+    let house = House::new();
+    let mut process = house.process("test");
+    let model: Arc<dyn Model> = Far::new("dear", ANSWERS, dear());
+    // Each is reckoned with $4.10 beforehand, and comes to a dollar.
+    with_budget(&mut process, 10.0, 6.0);
+    let [main, other] = two_sessions(&process).await;
+    for expected in [0, 0, 1, 0] {
+        let asked = say_and_allow(&process, &main, &model).await;
+        assert_eq!(asked.len(), expected, "{asked:?}");
+        assert!(asked.iter().all(|asked| asked.contains("$6.00 more in this tree today")), "{asked:?}");
+    }
+    assert_eq!(say_and_allow(&process, &other, &model).await.len(), 1, "not in another session");
+    house.pass(86_400_000);
+    for expected in [0, 0, 1] {
+        let asked = say_and_allow(&process, &main, &model).await;
+        assert_eq!(asked.len(), expected, "what was allowed yesterday is over: {asked:?}");
+    }
 }
 
 #[tokio::test]

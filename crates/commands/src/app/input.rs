@@ -8,7 +8,7 @@ use workspace::{Accept, FileArgument, FileProblem, check_output};
 
 use super::App;
 use crate::error::CommandError;
-use crate::settings::size;
+use agent::size;
 
 impl App {
     /// A text argument: itself, or standard input for `-`; known secrets masked.
@@ -27,7 +27,7 @@ impl App {
     ///
     /// # Errors
     /// When it cannot be read, is no UTF-8 or too long.
-    pub fn file_text(&self, path: &Path) -> Result<String, CommandError> {
+    pub(crate) fn file_text(&self, path: &Path) -> Result<String, CommandError> {
         let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
         self.text_of(&name, self.file_bytes(path, Accept::RegularOrPipe)?)
     }

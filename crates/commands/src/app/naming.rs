@@ -21,7 +21,7 @@ impl App {
     ///
     /// # Errors
     /// Not found, or ambiguous with the candidates.
-    pub async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
+    pub(crate) async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
         match self.runtime.store.resolve(&asker.principal, name).await {
             Ok(tree) => Ok(tree),
             Err(store::StoreError::NotFound(_)) => {
@@ -64,7 +64,7 @@ impl App {
     ///
     /// # Errors
     /// Not found, or ambiguous.
-    pub async fn node_named(
+    pub(crate) async fn node_named(
         &self,
         asker: &Asker,
         tree: Option<TreeId>,
@@ -78,7 +78,7 @@ impl App {
     ///
     /// # Errors
     /// Not found, or ambiguous.
-    pub async fn node_anywhere(
+    pub(crate) async fn node_anywhere(
         &self,
         asker: &Asker,
         tree: Option<TreeId>,

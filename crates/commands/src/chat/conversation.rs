@@ -117,12 +117,16 @@ impl Conversation {
         self.entered_before(app, asker).await
     }
 
-    /// Where the session stood before anything was begun anew.
+    /// Where the session stood before anything was begun anew: as it was last seen here, else as the store says.
     pub(crate) async fn entered_before(
         &self,
         app: &App,
         asker: &Asker,
     ) -> Result<Option<OpenedSession>, CommandError> {
+        if let Some((seen, tree)) = self.seen.as_ref().and_then(|seen| Some((seen, seen.tree?))) {
+            let (session, name) = (seen.id.clone(), seen.name.clone());
+            return Ok(Some(OpenedSession { session, name, tree, view: self.view.clone() }));
+        }
         let found = app.runtime.session(&asker.principal, &self.chosen).await?;
         Ok(found.and_then(|session| {
             let tree = session.tree()?;
@@ -137,15 +141,15 @@ impl Conversation {
     pub async fn zone(&self, app: &App, asker: &Asker) -> Result<Option<Zone>, CommandError> {
         let Some(entered) = self.entered(app, asker).await? else { return Ok(None) };
         let view = entered.view;
-        let last = app.read(asker, entered.tree, move |rows| Ok(position::stand(rows, &view)?.last));
+        let last = app.read(asker, entered.tree, move |rows| Ok(position::view_position(rows, &view)?.last));
         Ok(last.await?.map(|last| last.zone()))
     }
 
     /// Reads the files that stand above the conversation: what of them is sent, and when, is decided with the request.
     pub(super) fn read_files(&mut self, app: &App) {
-        let read = self.bootstrap(app);
-        if let Some(config) = &mut self.config {
-            config.bootstrap = read;
+        // One that is made later reads them itself.
+        if let Some(config) = self.config.take() {
+            self.config = Some(TurnConfig { bootstrap: self.bootstrap(app), ..config });
         }
     }
 

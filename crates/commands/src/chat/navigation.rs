@@ -97,6 +97,9 @@ impl Conversation {
                     .rename_session(&asker.principal, &session.id, chosen.name.as_str())
                     .await;
                 renamed.map_err(|error| taken(error, chosen.name.as_str()))?;
+                if let Some(seen) = &mut self.seen {
+                    seen.name = chosen.name.to_string();
+                }
             }
             None => self.is_free(app, asker, &chosen).await?,
         }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use agent::{PreparedRequest, Runtime};
-use loom::{Op, Role, ViewName};
+use loom::render::Passage;
+use loom::{Mode, NodeRow, Op, Role, TreeId, ViewName};
 use store::{AttachedWrites, Store};
 
 use super::Conversation;
 use crate::app::App;
-use crate::contexts::unsaid;
 use crate::error::CommandError;
 use crate::rights::Asker;
 
@@ -50,4 +50,32 @@ impl Conversation {
         scratch.change(who, entered.tree, &entered.view, op, AttachedWrites::nothing()).await?;
         Ok(self.request(app, &entered).await?.prepare(&scratch, who).await?)
     }
+}
+
+/// A text as it would stand behind the tip of a conversation, once it were said.
+///
+/// # Errors
+/// In a document, which nobody speaks to; as the store says.
+pub(crate) async fn unsaid(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: &ViewName,
+    text: String,
+) -> Result<Passage, CommandError> {
+    if app.runtime.store.tree(&asker.principal, tree).await?.mode == Mode::Buffer {
+        return Err(CommandError::usage(
+            "a document takes no message: its text is continued",
+            "leave out -m: drafts are part of what is shown; `drawloom tree draft` sets one",
+        ));
+    }
+    let op = Op::Append(asker.text(text.clone(), Some(Role::User)));
+    let writer = (&asker.principal, &asker.author, asker.trust);
+    let planned = app.runtime.plan_as(writer, tree, view, op).await?;
+    let (Some(position), Some(node)) = (planned.positions.last(), planned.nodes.last()) else {
+        return Err(loom::Refusal::Empty.into());
+    };
+    let row =
+        NodeRow { seq: loom::Seq(0), place: 0, short_id: String::new(), purged: false, node: node.clone() };
+    Ok(Passage { position: position.clone(), row, text, pending: false, excluded: false })
 }

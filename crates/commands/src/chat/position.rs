@@ -49,7 +49,7 @@ impl Last {
 }
 
 /// Where a view of a tree stands.
-pub(crate) fn stand(rows: &dyn TreeReader, view: &ViewName) -> Result<ViewPosition, RowError> {
+pub(crate) fn view_position(rows: &dyn TreeReader, view: &ViewName) -> Result<ViewPosition, RowError> {
     let at = render::tip(rows, view)?;
     let node = resolve::shown(rows, view, at)?;
     let short_id = rows.node(node)?.map(|row| row.short_id).unwrap_or_default();

@@ -49,6 +49,16 @@ impl Conversation {
     /// Whatever keeps it from being done. A command that is not known is no text: nothing is sent.
     pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<Slashed, CommandError> {
         self.catch_up(app, asker).await?;
+        self.take_at_once(app, asker, line).await
+    }
+
+    /// The same in a session that was read just now.
+    pub(super) async fn take_at_once(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        line: &str,
+    ) -> Result<Slashed, CommandError> {
         match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
@@ -78,7 +88,7 @@ impl Conversation {
         for (name, why) in &left_out {
             app.frontend.note(&format!("{name} is left out: {why}"));
         }
-        let before = self.entered_before(app, asker).await?;
+        let before = if self.seen.is_some() { self.entered_before(app, asker).await? } else { None };
         if before.is_none() || self.anew {
             app.models.about(&info).iter().for_each(|about| app.frontend.note(about));
         }
@@ -87,6 +97,9 @@ impl Conversation {
             Some(entered) => (entered, TreeChoice::Current),
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
+                if self.seen.as_ref().is_none_or(|seen| seen.id != entered.session) {
+                    self.seen = Some(SeenSession::begun(&entered));
+                }
                 self.keep_settings(app, asker).await?;
                 (OpenedSession { view: self.view.clone(), ..entered }, TreeChoice::Current)
             }
@@ -159,11 +172,8 @@ impl Conversation {
             attended: app.frontend.is_attended(),
         };
         session.send(SessionOperation::Say(Box::new(say))).await?;
-        let settings = match self.seen.take() {
-            Some(seen) => seen.settings,
-            None => self.settings()?,
-        };
-        self.seen = Some(SeenSession { id: entered.session.clone(), settings, tree: None });
+        let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));
+        self.seen = Some(SeenSession { tree: None, ..seen });
         self.turn = Some(TurnShown { session, events, key, entered, is_over: false, is_stopped: false });
         Ok(())
     }
@@ -182,7 +192,7 @@ impl Conversation {
         }
         let (view, provider) = (entered.view.clone(), info.provider.clone());
         let before = app.read(asker, entered.tree, move |rows| {
-            let last = position::stand(rows, &view)?.last.map(|last| last.manifest.model);
+            let last = position::view_position(rows, &view)?.last.map(|last| last.manifest.model);
             Ok(last
                 .is_some_and(|model| model.place == model::ModelPlace::Remote && model.provider == provider))
         });
@@ -277,7 +287,7 @@ impl Conversation {
         let is_here = !outcome.elsewhere;
         let done = self.chatted(app, outcome)?;
         if is_here {
-            self.heed(app, asker, &place).await;
+            self.note_zone(app, asker, &place).await;
         }
         Ok(done)
     }

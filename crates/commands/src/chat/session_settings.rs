@@ -5,11 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
+use agent::OpenedSession;
 use agent::session::Name;
 use loom::TreeId;
 use model::Thinking;
 use serde::{Deserialize, Serialize};
-use store::SessionId;
+use store::{Session, SessionId, StoreError};
 use text::terminal::one_line;
 use workspace::Accept;
 
@@ -37,10 +38,28 @@ pub(super) struct SessionSettings {
 #[derive(Debug, Clone)]
 pub(super) struct SeenSession {
     pub(super) id: SessionId,
+    pub(super) name: String,
     /// Its settings, as they are written.
     pub(super) settings: String,
     /// The tree it goes on in; none where a turn of this conversation may have begun another one.
     pub(super) tree: Option<TreeId>,
+}
+
+impl SeenSession {
+    fn of(session: Session) -> Self {
+        let tree = session.tree();
+        Self { id: session.id, name: session.name, settings: session.settings, tree }
+    }
+
+    /// One that has no settings yet.
+    pub(super) fn begun(entered: &OpenedSession) -> Self {
+        Self {
+            id: entered.session.clone(),
+            name: entered.name.clone(),
+            settings: String::new(),
+            tree: Some(entered.tree),
+        }
+    }
 }
 
 fn read_settings(text: &str) -> Result<SessionSettings, serde_json::Error> {
@@ -50,9 +69,9 @@ fn read_settings(text: &str) -> Result<SessionSettings, serde_json::Error> {
 impl Conversation {
     /// Reads the settings of the session. What cannot be had any more is named, and left out.
     pub(super) async fn restore(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
-        let session = app.runtime.session(&asker.principal, &self.chosen).await?;
-        let text = session.map(|session| session.settings).unwrap_or_default();
-        let settings = read_settings(&text).unwrap_or_else(|error| {
+        self.seen = app.runtime.session(&asker.principal, &self.chosen).await?.map(SeenSession::of);
+        let text = self.seen.as_ref().map_or("", |seen| &seen.settings);
+        let settings = read_settings(text).unwrap_or_else(|error| {
             app.frontend.note(&format!("the settings of this session cannot be read: {error}"));
             SessionSettings::default()
         });
@@ -98,8 +117,7 @@ impl Conversation {
                     .note("another process started a new conversation in this session: it continues there");
             }
         }
-        let tree = session.tree();
-        self.seen = Some(SeenSession { id: session.id, settings: session.settings, tree });
+        self.seen = Some(SeenSession::of(session));
         Ok(())
     }
 
@@ -154,14 +172,14 @@ impl Conversation {
 
     /// Writes the settings with the session; before it has begun they wait until it does.
     pub(crate) async fn keep_settings(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
-        let Some(session) = app.runtime.session(&asker.principal, &self.chosen).await? else { return Ok(()) };
         let text = self.settings()?;
-        if text != session.settings {
-            app.runtime.store.set_session_settings(&asker.principal, &session.id, &text).await?;
+        let Some(seen) = self.seen.as_mut().filter(|seen| seen.settings != text) else { return Ok(()) };
+        match app.runtime.store.set_session_settings(&asker.principal, &seen.id, &text).await {
+            // It was removed meanwhile.
+            Err(StoreError::NotFound(_)) => {}
+            written => written?,
         }
-        if let Some(seen) = &mut self.seen {
-            seen.settings = text;
-        }
+        seen.settings = text;
         Ok(())
     }
 }

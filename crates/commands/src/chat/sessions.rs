@@ -8,7 +8,7 @@ use loom::cell::CellScope;
 use loom::{CellKey, RowError, TreeReader, ViewName};
 use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, all_pages};
 
-use super::position::stand;
+use super::position::view_position;
 use crate::app::App;
 use crate::args::chat::SessionsCommand;
 use crate::error::CommandError;
@@ -139,9 +139,9 @@ pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<
     let trees = session.trees.iter().map(|tree| tree.id).collect();
     let (mut tip, mut zone, mut forks) = (None, None, Vec::new());
     if let Some(tree) = session.tree() {
-        let read = |rows: &dyn TreeReader| Ok((stand(rows, &ViewName::default())?, forks_of(rows)?));
-        let (stand, found) = app.read(asker, tree, read).await?;
-        (tip, zone, forks) = (Some(stand.node), stand.last.map(|last| last.zone()), found);
+        let read = |rows: &dyn TreeReader| Ok((view_position(rows, &ViewName::default())?, forks_of(rows)?));
+        let (position, found) = app.read(asker, tree, read).await?;
+        (tip, zone, forks) = (Some(position.node), position.last.map(|last| last.zone()), found);
     }
     let title = session.trees.last().map(|tree| tree.title.clone()).unwrap_or_default();
     Ok(SessionShown {

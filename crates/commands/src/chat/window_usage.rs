@@ -82,7 +82,7 @@ impl Conversation {
     }
 
     /// Says, once, that the window is filling. What cannot be read is not said: the answer is there.
-    pub(super) async fn heed(&self, app: &App, asker: &Asker, entered: &OpenedSession) {
+    pub(super) async fn note_zone(&self, app: &App, asker: &Asker, entered: &OpenedSession) {
         let view = entered.view.clone();
         match app.read(asker, entered.tree, move |rows| WindowUsage::read(rows, &view)).await {
             Ok(fill) => {

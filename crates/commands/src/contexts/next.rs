@@ -2,15 +2,13 @@
 //! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
 
 use agent::{GenerationRequest, PathRequest, RequestVariant};
-use loom::plan::Request;
-use loom::render::Passage;
-use loom::{Mode, NodeRow, Op, Purpose, Role, TreeId, ViewName};
+use loom::{Purpose, TreeId, ViewName};
 
 use super::shown;
 use crate::app::App;
 use crate::args::chat::{ChatArgs, SessionArg};
 use crate::args::context::ShowContext;
-use crate::chat::Conversation;
+use crate::chat::{Conversation, unsaid};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::context::ContextShown;
@@ -65,39 +63,4 @@ fn ask(
         part_of: None,
         guards: Vec::new(),
     }
-}
-
-/// A text as it would stand behind the tip of a conversation, once it were said.
-///
-/// # Errors
-/// In a document, which nobody speaks to; as the store says.
-pub(crate) async fn unsaid(
-    app: &App,
-    asker: &Asker,
-    tree: TreeId,
-    view: &ViewName,
-    text: String,
-) -> Result<Passage, CommandError> {
-    if app.runtime.store.tree(&asker.principal, tree).await?.mode == Mode::Buffer {
-        return Err(CommandError::usage(
-            "a document takes no message: its text is continued",
-            "leave out -m: drafts are part of what is shown; `drawloom tree draft` sets one",
-        ));
-    }
-    let request = Request {
-        tree,
-        view: view.clone(),
-        author: asker.author.clone(),
-        trust: asker.trust,
-        now: app.now(),
-        op: Op::Append(asker.text(text.clone(), Some(Role::User))),
-    };
-    let planned =
-        store::prepare(app.runtime.store.as_ref(), &asker.principal, request, &app.runtime.ids).await?.plan;
-    let (Some(position), Some(node)) = (planned.positions.last(), planned.nodes.last()) else {
-        return Err(loom::Refusal::Empty.into());
-    };
-    let row =
-        NodeRow { seq: loom::Seq(0), place: 0, short_id: String::new(), purged: false, node: node.clone() };
-    Ok(Passage { position: position.clone(), row, text, pending: false, excluded: false })
 }

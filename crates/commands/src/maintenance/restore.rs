@@ -50,7 +50,7 @@ pub struct RestoreTo {
 pub async fn restore(
     args: &Restore,
     into: RestoreTo,
-    talk: &dyn Frontend,
+    frontend: &dyn Frontend,
 ) -> Result<CommandOutcome, CommandError> {
     let to = args.to.clone().unwrap_or(into.home);
     let to = std::path::absolute(&to).map_err(|error| CommandError::file("cannot find", &to, &error))?;
@@ -71,9 +71,9 @@ pub async fn restore(
     let stage = restore_stage(&run, into.now);
     let made = DirBuilder::new().mode(0o700).create(&stage);
     made.map_err(|error| CommandError::file("cannot make", &stage, &error))?;
-    let restored = staged(args, file, &stage, home.root(), talk).await;
+    let restored = staged(args, file, &stage, home.root(), frontend).await;
     if let Err(error) = std::fs::remove_dir_all(&stage) {
-        talk.note(&format!("{} could not be removed: {error}", stage.display()));
+        frontend.note(&format!("{} could not be removed: {error}", stage.display()));
     }
     let restored = match restored {
         Ok(restored) => restored,
@@ -84,7 +84,7 @@ pub async fn restore(
             return Err(error);
         }
     };
-    talk.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
+    frontend.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
     Ok(CommandOutcome::Restored(restored))
 }
 
@@ -106,7 +106,7 @@ async fn staged(
     file: File,
     stage: &Path,
     home: &Path,
-    talk: &dyn Frontend,
+    frontend: &dyn Frontend,
 ) -> Result<Restored, CommandError> {
     let contents = archive::unpack(file, stage).map_err(|error| unpacking(&args.file, &error))?;
     let (trees, problems) = verified(&stage.join(STORE)).await?;
@@ -114,7 +114,7 @@ async fn staged(
     if log.metadata().is_ok_and(|log| log.len() > 0) {
         return Err(failed(&"its log was not written back"));
     }
-    publish(&contents, stage, home, talk)?;
+    publish(&contents, stage, home, frontend)?;
     Ok(Restored { home: home.to_string_lossy().into_owned(), verified: problems.is_empty(), trees, problems })
 }
 
@@ -140,13 +140,19 @@ async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
 }
 
 /// Gives everything its name in the home, the store last.
-fn publish(contents: &Contents, stage: &Path, home: &Path, talk: &dyn Frontend) -> Result<(), CommandError> {
+fn publish(
+    contents: &Contents,
+    stage: &Path,
+    home: &Path,
+    frontend: &dyn Frontend,
+) -> Result<(), CommandError> {
     for name in contents.files.keys().filter(|name| *name != STORE) {
         let there = place(&stage.join(name), &home.join(name))
             .map_err(|error| CommandError::file("cannot write", &home.join(name), &error))?;
         // A blob is named by its content, so the one that is there is the same.
         if there && name == CONFIG {
-            talk.note("the home has a config.toml already: it is kept, and that of the backup was left out");
+            frontend
+                .note("the home has a config.toml already: it is kept, and that of the backup was left out");
         }
     }
     keep_folders(contents, home).map_err(|error| CommandError::file("cannot write", home, &error))?;

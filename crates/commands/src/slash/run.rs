@@ -10,7 +10,7 @@ use crate::args::think::Think;
 use crate::args::tree::{Compact, StepArgs, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::Conversation;
-use crate::chat::position::{Last, stand};
+use crate::chat::position::{Last, view_position};
 use crate::error::CommandError;
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, SessionStatus, TipMoved};
@@ -198,8 +198,8 @@ async fn step(
     let stepped = tree::step(app, asker, args, op).await?;
     let (node, short_id) = app
         .read(asker, tree, move |rows| {
-            let stand = stand(rows, &view)?;
-            Ok((rows.node(stand.node)?, stand.short_id))
+            let position = view_position(rows, &view)?;
+            Ok((rows.node(position.node)?, position.short_id))
         })
         .await?;
     let text = node.map(|row| row.node.text().into_owned()).unwrap_or_default();
@@ -232,11 +232,11 @@ async fn status(
     };
     if let Some(entered) = entered {
         let view = entered.view;
-        let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
+        let position = app.read(asker, entered.tree, move |rows| view_position(rows, &view)).await?;
         status.tree = Some(entered.tree);
         status.title = app.runtime.store.tree(&asker.principal, entered.tree).await?.title;
-        status.tip = Some(stand.short_id);
-        if let Some(last) = stand.last {
+        status.tip = Some(position.short_id);
+        if let Some(last) = position.last {
             (status.used, status.share, status.zone) =
                 (Some(last.used()), Some(last.share()), Some(last.zone()));
             status.measured = Some(last.is_measured());
@@ -256,10 +256,10 @@ async fn standing(
         return Ok(ContextStatus { last: None, next: None, form });
     };
     let view = entered.view.clone();
-    let stand = app.read(asker, entered.tree, move |rows| stand(rows, &view)).await?;
+    let position = app.read(asker, entered.tree, move |rows| view_position(rows, &view)).await?;
     let next = conversation.request(app, &entered).await?.prepare(&app.runtime, &asker.principal).await?;
     let next = contexts::shown(&next.manifest, None, false);
-    let last = stand.last.as_ref().map(|last| Box::new(sent(last)));
+    let last = position.last.as_ref().map(|last| Box::new(sent(last)));
     Ok(ContextStatus { last, next: Some(Box::new(next)), form })
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Com
         },
         format: args.format,
         masker: Arc::clone(&app.runtime.masker),
-        talk: Arc::clone(&app.frontend),
+        frontend: Arc::clone(&app.frontend),
         blobs: blobs(app)?,
         imports: app.imports(asker, tree).await?,
     };
@@ -73,7 +73,7 @@ struct Work {
     variant: ExportVariant,
     format: FormatArg,
     masker: Arc<Masker>,
-    talk: Arc<dyn Frontend>,
+    frontend: Arc<dyn Frontend>,
     blobs: Blobs,
     imports: Vec<Import>,
 }
@@ -93,7 +93,7 @@ impl Work {
                 return Err(ExportError::Secret { what: "the text".to_owned() });
             }
             out.write_all(&whole)?;
-            self.talk.note("no known secret is in it");
+            self.frontend.note("no known secret is in it");
         } else {
             self.path(rows, out)?;
         }
@@ -102,7 +102,7 @@ impl Work {
 
     fn tell(&self, told: &ExportContents) {
         for line in told.lines() {
-            self.talk.note(&line);
+            self.frontend.note(&line);
         }
     }
 
@@ -114,7 +114,7 @@ impl Work {
         let written = interop::own::export(&source, options, out)?;
         if !written.too_large.is_empty() {
             let count = written.too_large.len();
-            self.talk.note(&format!("{count} bodies are too large: only their hashes are in it"));
+            self.frontend.note(&format!("{count} bodies are too large: only their hashes are in it"));
         }
         Ok(told)
     }

@@ -8,8 +8,8 @@ use loom::{Digest, Millis, TreeId, TreeReader};
 use store::{AttachedWrites, GenerationState, ImportNote, ImportedTree, StoreError};
 use workspace::Accept;
 
-use super::adopted::{self, note};
 use super::file::{Parser, named, read_file};
+use super::imported_tree::{self, note};
 use crate::app::App;
 use crate::args::maintenance::ImportArgs;
 use crate::error::CommandError;
@@ -85,29 +85,29 @@ impl Importing<'_> {
         let tree = self.file.header.tree.id;
         match self.app.runtime.store.tree(&self.asker.principal, tree).await {
             Ok(_) => self.add(tree).await.map(|nodes| (tree, 0, nodes)),
-            Err(StoreError::NotFound(_)) => self.adopt().await.map(|nodes| (tree, 1, nodes)),
+            Err(StoreError::NotFound(_)) => self.import_whole().await.map(|nodes| (tree, 1, nodes)),
             Err(error) => Err(error.into()),
         }
     }
 
     /// A tree that is not here, whole.
-    async fn adopt(&mut self) -> Result<u64, CommandError> {
+    async fn import_whole(&mut self) -> Result<u64, CommandError> {
         let plan = plan_import(&self.file, None, &self.asker.author.id, self.now()).map_err(refused)?;
         self.tell(&plan);
         self.require_agreement()?;
-        let (adopted, strange) = adopted::whole(&self.file, self.note())?;
+        let (imported, strange) = imported_tree::whole(&self.file, self.note())?;
         self.skipped.extend(strange.into_iter().map(|seq| Skipped {
             at: format!("seal of operation {seq}"),
             why: "it is not signed by its key".to_owned(),
         }));
-        self.take(adopted).await
+        self.take(imported).await
     }
 
-    async fn take(&self, adopted: ImportedTree) -> Result<u64, CommandError> {
-        let nodes = adopted.nodes.len() as u64;
+    async fn take(&self, imported: ImportedTree) -> Result<u64, CommandError> {
+        let nodes = imported.nodes.len() as u64;
         if !self.dry_run {
             let _keeping = self.keep_blobs().await?;
-            Box::pin(self.app.runtime.store.import_tree(&self.asker.principal, adopted)).await?;
+            Box::pin(self.app.runtime.store.import_tree(&self.asker.principal, imported)).await?;
         }
         Ok(nodes)
     }
@@ -144,7 +144,7 @@ impl Importing<'_> {
     /// What goes with nodes that are added: what was sent for them, and where they came from.
     fn with(&self, nodes: &[loom::Node]) -> Result<AttachedWrites, CommandError> {
         let mut with = AttachedWrites { imported: Some(self.note()), ..AttachedWrites::default() };
-        for (generation, response) in adopted::sent_for(&self.file, nodes) {
+        for (generation, response) in imported_tree::sent_for(&self.file, nodes) {
             with.outcomes.push(store::GenerationEnd {
                 generation: generation.row.id,
                 claim: generation.claim.clone(),
@@ -173,8 +173,8 @@ impl Importing<'_> {
         let copy = copy.map_err(refused)?;
         let tree = copy.tree;
         self.app.frontend.note("it is a copy with new ids: text of models in it is unattested");
-        let adopted = adopted::copied(copy, self.note())?;
-        Ok((tree, 1, self.take(adopted).await?))
+        let imported = imported_tree::copied(copy, self.note())?;
+        Ok((tree, 1, self.take(imported).await?))
     }
 
     /// A tree that contradicts itself is not taken in: its texts would be shown as something they are not.
@@ -193,16 +193,16 @@ impl Importing<'_> {
     }
 
     fn tell(&self, plan: &ImportPlan) {
-        let talk = &self.app.frontend;
+        let frontend = &self.app.frontend;
         if plan.skipped > 0 {
-            talk.note(&format!("{} texts of the file are already in this home", plan.skipped));
+            frontend.note(&format!("{} texts of the file are already in this home", plan.skipped));
         }
         if plan.history > 0 {
-            talk.note(&format!("{} operations of the file were not imported", plan.history));
+            frontend.note(&format!("{} operations of the file were not imported", plan.history));
         }
         if let Some(odd) = plan.odd_times.first() {
             let count = plan.odd_times.len();
-            talk.note(&format!(
+            frontend.note(&format!(
                 "{count} texts have times before 2000 or in the future (the first is node {}); they are kept",
                 odd.node
             ));
@@ -212,7 +212,7 @@ impl Importing<'_> {
     /// Secrets are masked where text is typed; the hashes of a file would no longer fit, so here they are named.
     fn warn_of_secrets(&self) -> Result<(), CommandError> {
         let holds = |row: &loom::NodeRow| self.app.runtime.masker.finds_in(row.node.text().as_bytes());
-        let found = adopted::nodes(&self.file)?.iter().filter(|row| holds(row)).count();
+        let found = imported_tree::nodes(&self.file)?.iter().filter(|row| holds(row)).count();
         if found > 0 {
             self.app.frontend.note(&format!(
                 "{found} texts of the file hold a known secret: `drawloom forget --text` removes it"

@@ -35,7 +35,7 @@ async fn every_format_says_what_it_contains() {
         "usage"
     );
     let error = here.err(&["tree", "export", &tree, "--view", "none", "--format", "text"]).await;
-    assert_eq!((error.code, error.exit), ("not_found", 3));
+    assert_eq!((error.code.as_ref(), error.exit), ("not_found", 3));
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_file_that_exists_is_replaced_only_when_the_person_says_so() {
     std::fs::write(&path, "mine").unwrap();
     let words = ["tree", "export", &tree, "--format", "text", "-o", word(&path)];
     let error = here.err(&words).await;
-    assert_eq!((error.code, error.exit), ("exists", 2));
+    assert_eq!((error.code.as_ref(), error.exit), ("exists", 2));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     *here.talk.yes.lock().unwrap() = true;
     here.ok(&words).await;
@@ -89,7 +89,7 @@ async fn a_secret_is_not_shared() {
         let path = here.path(format);
         let words = ["tree", "export", &tree, "--format", format, "-o", word(&path)];
         let error = here.err(&[&words[..], &["--share"]].concat()).await;
-        assert_eq!((error.code, error.exit), ("secret", 4));
+        assert_eq!((error.code.as_ref(), error.exit), ("secret", 4));
         assert!(!path.exists());
         here.ok(&words).await;
         assert!(path.exists());

@@ -69,7 +69,7 @@ async fn a_request_that_made_no_node_is_shown_compared_and_counted_by_its_id() {
     let read = home.ok(&["context", "replay", &id, "--dry-run"]).await;
     assert_eq!(read["identical"], true);
     let refused = home.err(&["context", "replay", &id]).await;
-    assert_eq!((refused.code, refused.exit), ("usage", 2), "{refused:?}");
+    assert_eq!((refused.code.as_ref(), refused.exit), ("usage", 2), "{refused:?}");
     let costs = home.ok(&["cost", "all", "--by", "purpose"]).await;
     let row = costs["rows"].as_array().unwrap().iter().find(|row| row["key"] == "observe").unwrap();
     assert_eq!((&row["calls"], &row["output"]), (&2.into(), &10.into()));

@@ -57,7 +57,7 @@ async fn a_tree_of_this_home_cannot_be_trusted_as_imported() {
     let here = TestHome::new();
     let tree = here.tree("The rain fell. ").await;
     let error = here.err(&["tree", "trust", &tree]).await;
-    assert_eq!((error.code, error.exit), ("not_imported", 4));
+    assert_eq!((error.code.as_ref(), error.exit), ("not_imported", 4));
 }
 
 /// The authors of the texts of a tree, as `tree show` and as `tree text --spans` tell them.

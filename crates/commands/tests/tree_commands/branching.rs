@@ -28,7 +28,7 @@ async fn at_the_ends_nothing_is_copied() {
         let start = home.ok(&["tree", "branch", &tree, &node, "--at", "0"]).await;
         assert_eq!((field(&start, "tip"), home.text(&tree).await), (genesis.clone(), String::new()));
         let error = home.err(&["tree", "branch", &tree, &node, "--at", "4"]).await;
-        assert_eq!((error.code, error.exit), ("offset", 2));
+        assert_eq!((error.code.as_ref(), error.exit), ("offset", 2));
         assert!(error.hint.contains("0 to 3"), "{error:?}");
         assert_eq!(home.err(&["tree", "branch", &tree, &genesis, "--at", "0"]).await.exit, 2);
     }
@@ -65,9 +65,9 @@ async fn a_token_is_named_by_a_place_where_one_begins_and_a_rank_that_is_stored(
     let home = TestHome::on_disk();
     let (tree, node) = generated(&home, true).await;
     let inside = home.err(&["tree", "branch", &tree, &node, "--at", "2", "--token", "0"]).await;
-    assert_eq!((inside.code, inside.hint.as_str()), ("no_token", "tokens begin at 0 and 4"));
+    assert_eq!((inside.code.as_ref(), inside.hint.as_str()), ("no_token", "tokens begin at 0 and 4"));
     let rank = home.err(&["tree", "branch", &tree, &node, "--at", "4", "--token", "2"]).await;
-    assert_eq!((rank.code, rank.hint.as_str()), ("rank", "give --token a rank from 0 to 1"));
+    assert_eq!((rank.code.as_ref(), rank.hint.as_str()), ("rank", "give --token a rank from 0 to 1"));
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn without_stored_probabilities_it_says_why() {
     let (tree, node) = generated(&home, true).await;
     let typed = field(&home.nodes(&tree, &[]).await[1], "id");
     let by_hand = home.err(&["tree", "branch", &tree, &typed, "--at", "1", "--token", "0"]).await;
-    assert_eq!((by_hand.code, by_hand.exit), ("no_probabilities", 3));
+    assert_eq!((by_hand.code.as_ref(), by_hand.exit), ("no_probabilities", 3));
     let made = home.ok(&["tree", "branch", &tree, &node, "--at", "4", "--token", "1"]).await;
     let token = field(&made, "node");
     let chosen = home.err(&["tree", "branch", &tree, &token, "--at", "0", "--token", "0"]).await;

@@ -28,7 +28,7 @@ async fn nothing_to_undo_or_redo_is_said() {
         let tree = field(&home.ok(&["tree", "new"]).await, "tree");
         for (step, code) in [("undo", "nothing_to_undo"), ("redo", "nothing_to_redo")] {
             let error = home.err(&["tree", step, &tree]).await;
-            assert_eq!((error.code, error.exit), (code, 3));
+            assert_eq!((error.code.as_ref(), error.exit), (code, 3));
         }
     }
 }

@@ -26,7 +26,7 @@ async fn a_wrong_name_is_not_found_and_an_ambiguous_one_names_the_candidates() {
         let a = field(&home.ok(&["tree", "new", "--title", "Same", "--text", "a"]).await, "tree");
         let b = field(&home.ok(&["tree", "new", "--title", "Same", "--text", "b"]).await, "tree");
         let both = home.err(&["tree", "text", "Same"]).await;
-        assert_eq!((both.code, both.exit), ("ambiguous", 2));
+        assert_eq!((both.code.as_ref(), both.exit), ("ambiguous", 2));
         for tree in [&a, &b] {
             let line = home.ok(&["tree", "list"]).await["trees"].as_array().unwrap().clone();
             let short = field(line.iter().find(|line| line["tree"] == **tree).unwrap(), "short_id");
@@ -42,7 +42,7 @@ async fn a_wrong_name_is_not_found_and_an_ambiguous_one_names_the_candidates() {
             &["tree", "search", "word", "--tree", "nothing"],
         ] {
             let error = home.err(words).await;
-            assert_eq!((error.code, error.exit), ("not_found", 3), "{words:?}");
+            assert_eq!((error.code.as_ref(), error.exit), ("not_found", 3), "{words:?}");
         }
     }
 }
@@ -82,7 +82,7 @@ async fn a_view_that_is_not_there_is_not_found() {
             &["tree", "view", "delete", &tree, "no"],
         ] {
             let error = home.err(words).await;
-            assert_eq!((error.code, error.exit), ("not_found", 3), "{words:?}: {error:?}");
+            assert_eq!((error.code.as_ref(), error.exit), ("not_found", 3), "{words:?}: {error:?}");
         }
         assert_eq!(home.err(&["tree", "text", &tree, "--view", ""]).await.code, "usage");
     }

@@ -174,7 +174,7 @@ async fn a_caller_without_the_right_is_denied_before_anything_is_done() {
                 assert_eq!(asker.has(right), rights.contains(&right), "{name}: {words}");
                 if !rights.contains(&right) {
                     let error = home.app.run(&asker, command.clone()).await.unwrap_err();
-                    assert_eq!((error.code, error.exit), ("denied", 4), "{name}: {words}");
+                    assert_eq!((error.code.as_ref(), error.exit), ("denied", 4), "{name}: {words}");
                 }
             }
         }
@@ -199,7 +199,7 @@ async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
                     let command = command.clone();
                     let done = home.app.slash(&asker, &mut conversation, command).await;
                     let error = done.unwrap_err();
-                    assert_eq!((error.code, error.exit), ("denied", 4), "{name}: {line}");
+                    assert_eq!((error.code.as_ref(), error.exit), ("denied", 4), "{name}: {line}");
                 }
             }
         }
@@ -241,7 +241,7 @@ async fn a_token_for_one_tree_sees_no_other_and_changes_none() {
             &["search", "heron", "--tree", &other],
         ] {
             let error = home.run_as(&reader, words).await.unwrap_err();
-            assert_eq!((error.code, error.exit), ("not_found", 3), "{words:?}");
+            assert_eq!((error.code.as_ref(), error.exit), ("not_found", 3), "{words:?}");
         }
         assert_eq!(home.run_as(&reader, &["tree", "append", &own, "x"]).await.unwrap_err().code, "denied");
         control(&home, &other).await;

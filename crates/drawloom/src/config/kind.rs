@@ -1,6 +1,6 @@
 //! What a key takes.
 
-use commands::settings::size;
+use agent::size;
 use serde_json::Value as Json;
 use toml::Value;
 

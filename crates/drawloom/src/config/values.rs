@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use commands::settings::size;
+use agent::size;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize, Serializer};

@@ -61,7 +61,7 @@ fn s24_a_named_model_is_fetched_converted_and_loaded_once_and_an_unnamed_one_is_
     let (weights, home) = (pinned(&bytes), tempfile::tempdir().unwrap());
     let ours = embedded(home.path(), &url, false);
     let Err(refused) = ours.model(&weights, false) else { panic!("nobody asked") };
-    assert_eq!((refused.code, refused.exit), ("download_not_asked", 4));
+    assert_eq!((refused.code.as_ref(), refused.exit), ("download_not_asked", 4));
     for way in ["--model tiny", "model pull tiny", "model.auto_pull = true"] {
         assert!(refused.hint.contains(way), "{}", refused.hint);
     }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use agent::size;
 use commands::results::chat::{Chatted, MediaShown, SessionShown, SessionsShown};
 use commands::results::tree::UsageShown;
-use commands::settings::size;
 use context::Zone;
 use loom::Finish;
 

@@ -29,7 +29,7 @@ fn asked(world: &World) -> Terminal {
     let mut terminal = Terminal::start(with_terminal(&command));
     terminal.at_prompt();
     terminal.types("hi\r");
-    terminal.shows("in this terminal? (or `drawloom approve");
+    terminal.shows("today (UTC)? (or `drawloom approve");
     terminal
 }
 
@@ -87,7 +87,7 @@ fn a_question_is_answered_with_no_from_another_process() {
     // The control: a yes the next time.
     terminal.types("hi again\r");
     terminal.until("the second question", |terminal| {
-        terminal.contents().matches("in this terminal? (or").count() == 2
+        terminal.contents().matches("today (UTC)? (or").count() == 2
     });
     world.ok(&["approve", open(&world)[0]["short_id"].as_str().unwrap()]);
     terminal.shows("from afar");
@@ -102,7 +102,7 @@ fn a_question_about_a_document_names_it_and_ctrl_c_cancels_it() {
     world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
     let command = world.command(&["--model", "told/m", "tree", "generate", "Rain", "--color", "never"]);
     let mut terminal = Terminal::start(with_terminal(&command));
-    terminal.shows("in this terminal? (or `drawloom approve");
+    terminal.shows("today (UTC)? (or `drawloom approve");
     let shown = world.ok(&["approvals", "list"]);
     assert!(shown.contains("document Rain, process "), "{shown}");
     terminal.signal(Signal::INT);

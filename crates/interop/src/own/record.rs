@@ -143,7 +143,7 @@ impl NodeRecord {
     }
 
     /// The row, with size and term computed where the text is there. What arrives is `outside`.
-    pub fn into_row(self, tree: loom::TreeId) -> NodeRow {
+    pub(crate) fn into_row(self, tree: loom::TreeId) -> NodeRow {
         let mut node = Node {
             id: self.id,
             tree,

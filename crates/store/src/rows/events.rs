@@ -74,7 +74,7 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
             what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
         })
     })?;
-    let full = events.len() as i64 == limit;
+    let full = events.len() == limit;
     let next = events.last().filter(|_| full).map_or(end, |last| last.cursor);
     Ok(Events { events, next: next.max(after), missed: from + 1 < first })
 }

@@ -318,14 +318,19 @@ pub(crate) fn spent(
             row: usage_row(row)?,
             purpose: generation.purpose,
             manifest: generation.manifest,
-            cache_write: metadata.as_deref().and_then(cache_write),
+            cache_write: metadata.as_deref().map(cache_write).transpose()?.flatten(),
         })
     })
 }
 
 /// Tokens written to the provider's cache, as the metadata of a response says.
-fn cache_write(metadata: &str) -> Option<u64> {
-    serde_json::from_str::<serde_json::Value>(metadata).ok()?.get("usage")?.get("cache_write")?.as_u64()
+fn cache_write(metadata: &str) -> Result<Option<u64>, StoreError> {
+    // It is gone with the response.
+    if metadata.is_empty() {
+        return Ok(None);
+    }
+    let metadata: serde_json::Value = json(metadata)?;
+    Ok(metadata.get("usage").and_then(|usage| usage.get("cache_write")?.as_u64()))
 }
 
 /// The first eight columns of a query for usage.

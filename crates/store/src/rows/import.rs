@@ -19,33 +19,33 @@ use crate::import_tree::{Import, ImportNote, ImportedGeneration, ImportedTree, c
 use crate::principal::{Principal, only_owner};
 
 /// As [`crate::Store::import_tree`].
-pub(crate) fn import_tree(db: &Db<'_>, who: &Principal, adopted: &ImportedTree) -> Result<(), StoreError> {
+pub(crate) fn import_tree(db: &Db<'_>, who: &Principal, imported: &ImportedTree) -> Result<(), StoreError> {
     only_owner(who, "import")?;
-    adopted.check()?;
-    let tree = trees::insert(db, &adopted.tree, None)?;
+    imported.check()?;
+    let tree = trees::insert(db, &imported.tree, None)?;
     // Before the nodes, which name them.
-    adopt_sent(db, tree, adopted)?;
-    let firsts = nodes(db, tree, adopted)?;
-    for shown in &adopted.injections {
+    import_sent(db, tree, imported)?;
+    let firsts = nodes(db, tree, imported)?;
+    for shown in &imported.injections {
         injections::keep(db, tree, shown)?;
     }
     // Behind all nodes: a record may name any of them.
-    for record in &adopted.operations {
+    for record in &imported.operations {
         let (first, count) = firsts.get(&record.seq).copied().unwrap_or_default();
         operation::insert(db, tree.key, record, first, count)?;
     }
-    for (key, (value, seq)) in adopted.cells() {
+    for (key, (value, seq)) in imported.cells() {
         cell::set(db, tree.key, key, value, seq)?;
     }
-    for seal in &adopted.seals {
+    for seal in &imported.seals {
         trees::keep_seal(db, tree.key, seal)?;
     }
-    let last = adopted.operations.last().ok_or_else(|| StoreError::Malformed("an empty log".to_owned()))?;
+    let last = imported.operations.last().ok_or_else(|| StoreError::Malformed("an empty log".to_owned()))?;
     db.run(
         "UPDATE trees SET seq = ?2, head = ?3, nodes = ?4, updated = ?5 WHERE pk = ?1",
-        params![tree.key.0, last.seq.0 as i64, last.hash.0, adopted.nodes.len() as i64, last.op.at.0],
+        params![tree.key.0, last.seq.0 as i64, last.hash.0, imported.nodes.len() as i64, last.op.at.0],
     )?;
-    remember(db, tree, &Import { note: adopted.imported, from: Seq(1), to: last.seq })?;
+    remember(db, tree, &Import { note: imported.imported, from: Seq(1), to: last.seq })?;
     let (seq, kind, view) = (last.seq, last.op.kind, last.op.view.clone());
     events::append(db, tree.key, &EventKind::Operation { seq, kind, view })
 }
@@ -55,14 +55,14 @@ pub(crate) fn import_tree(db: &Db<'_>, who: &Principal, adopted: &ImportedTree) 
 fn nodes(
     db: &Db<'_>,
     tree: TreeRef,
-    adopted: &ImportedTree,
+    imported: &ImportedTree,
 ) -> Result<HashMap<Seq, (i64, usize)>, StoreError> {
     let positions: HashMap<PositionId, _> =
-        adopted.positions.iter().map(|position| (position.id, position)).collect();
+        imported.positions.iter().map(|position| (position.id, position)).collect();
     let mut next = 1;
-    let mut rows = adopted.nodes.iter().peekable();
+    let mut rows = imported.nodes.iter().peekable();
     let mut firsts = HashMap::new();
-    for record in &adopted.operations {
+    for record in &imported.operations {
         let first = next;
         while let Some(row) = rows.next_if(|row| row.seq == record.seq) {
             let node = &row.node;
@@ -93,22 +93,22 @@ fn nodes(
     Ok(firsts)
 }
 
-fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &ImportedTree) -> Result<(), StoreError> {
-    let came: BTreeSet<Digest> = adopted.manifests.iter().map(|sent| sent.manifest.digest).collect();
-    for generation in &adopted.generations {
+fn import_sent(db: &Db<'_>, tree: TreeRef, imported: &ImportedTree) -> Result<(), StoreError> {
+    let came: BTreeSet<Digest> = imported.manifests.iter().map(|sent| sent.manifest.digest).collect();
+    for generation in &imported.generations {
         let manifest = generation.row.manifest;
         // A file that names a manifest without bringing it gets no part of the one another tree sent.
         if came.contains(&manifest) || !generations::is_kept(db, Sent::Manifest, manifest)? {
-            adopt_generation(db, tree, generation)?;
+            import_generation(db, tree, generation)?;
         }
     }
-    for body in &adopted.bodies {
+    for body in &imported.bodies {
         generations::keep(db, Sent::Body, body.digest, &body.bytes)?;
     }
-    let bodies: BTreeSet<Digest> = adopted.bodies.iter().map(|body| body.digest).collect();
-    for sent in &adopted.manifests {
+    let bodies: BTreeSet<Digest> = imported.bodies.iter().map(|body| body.digest).collect();
+    for sent in &imported.manifests {
         generations::keep(db, Sent::Manifest, sent.manifest.digest, &sent.manifest.bytes)?;
-        for body in adopted.bodies_of(sent).filter(|body| bodies.contains(body)) {
+        for body in imported.bodies_of(sent).filter(|body| bodies.contains(body)) {
             generations::cite(db, sent.manifest.digest, body)?;
         }
     }
@@ -116,7 +116,7 @@ fn adopt_sent(db: &Db<'_>, tree: TreeRef, adopted: &ImportedTree) -> Result<(), 
 }
 
 /// A generation as history: ended, owned by nobody.
-fn adopt_generation(db: &Db<'_>, tree: TreeRef, generation: &ImportedGeneration) -> Result<(), StoreError> {
+fn import_generation(db: &Db<'_>, tree: TreeRef, generation: &ImportedGeneration) -> Result<(), StoreError> {
     let row = &generation.row;
     let id = row.id.to_bytes();
     if db.one("SELECT 1 FROM generations WHERE id = ?1", [id], |_| Ok(()))?.is_some() {

@@ -76,7 +76,9 @@ fn verify_tree(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreError> {
             let answer = rows.answer(row.id)?;
             if answer.is_some_and(|answer| {
                 !answer.purged
-                    && (Some(answer.digest) != *digest || Digest::of(&answer.bytes) != answer.digest)
+                    && (Some(answer.digest) != *digest
+                        || Digest::of(&answer.bytes) != answer.digest
+                        || serde_json::from_str::<serde_json::Map<_, _>>(&answer.metadata).is_err())
             }) {
                 lines.push(format!("tree {}: the response of generation {} is damaged", tree.id, row.id));
             }

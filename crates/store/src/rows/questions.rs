@@ -3,6 +3,7 @@
 use loom::{Millis, TreeId};
 
 use super::events;
+use super::jobs::RETENTION;
 use super::leases::check_guards;
 use super::reader::limit_of;
 use super::trees::{find_mut, json, seen, to_json};
@@ -201,6 +202,6 @@ fn write(db: &Db<'_>, tree: TreeKey, id: QuestionId, answer: &QuestionAnswer) ->
             answer.at.0,
         ],
     )?;
-    db.run("DELETE FROM questions WHERE answered < ?1", [answer.at.0 - super::jobs::RETENTION])?;
+    db.run("DELETE FROM questions WHERE answered < ?1", [answer.at.0 - RETENTION])?;
     events::append(db, tree, &EventKind::Question { id })
 }

@@ -2,13 +2,12 @@
 
 use loom::Millis;
 
-use crate::engine::{Lock, Row, params};
+use crate::engine::{Lock, Params, Row, params};
 
 use super::reader::limit_of;
 use super::trees::{ENTRY, read_entry, seen};
-use crate::db::{Db, get};
+use crate::db::{Db, get, optional_id16};
 use crate::error::StoreError;
-use crate::listing::TreeEntry;
 use crate::principal::Principal;
 use crate::session::{NewSession, Session, SessionFilter, SessionId, SessionKind};
 
@@ -60,22 +59,18 @@ pub(crate) fn list(
     after: Option<(Millis, SessionId)>,
     limit: usize,
 ) -> Result<Vec<Session>, StoreError> {
-    let sql = format!(
-        "SELECT {SESSION} FROM (SELECT s.*, coalesce((SELECT max(t.updated) FROM trees t
+    let page = "SELECT * FROM (SELECT s.*, coalesce((SELECT max(t.updated) FROM trees t
             WHERE t.session = s.id AND t.purged = 0), s.created) AS updated FROM sessions s) s
-         WHERE (workspace = ?1 OR ?1 IS NULL) AND (name = ?2 OR ?2 IS NULL) AND (archived = 0 OR ?3 = 1)
-            AND (?4 = 1 OR id = ?5) AND (updated < ?6 OR updated = ?6 AND id < ?7)
-         ORDER BY updated DESC, id DESC LIMIT ?8"
-    );
+         WHERE (workspace = ?2 OR ?2 IS NULL) AND (name = ?3 OR ?3 IS NULL) AND (archived = 0 OR ?4 = 1)
+            AND (?5 = 1 OR id = ?6) AND (updated < ?7 OR updated = ?7 AND id < ?8)
+         ORDER BY updated DESC, id DESC LIMIT ?9";
     let (updated, id) = after.map_or((i64::MAX, String::new()), |(at, id)| (at.0, id.0));
     let (workspace, name) = (filter.workspace.as_deref(), filter.name.as_deref());
     let own = who.session().unwrap_or_default();
-    let asked = params![workspace, name, filter.archived, who.sees_all(), own, updated, id, limit_of(limit)];
-    let mut found = db.all(&sql, asked, read)?;
-    for session in &mut found {
-        session.trees = trees(db, who, &session.id)?;
-    }
-    Ok(found)
+    let (seen, param) = seen(who);
+    let all = who.sees_all();
+    let asked = params![param, workspace, name, filter.archived, all, own, updated, id, limit_of(limit)];
+    with_trees(db, &selected(page, seen), asked)
 }
 
 /// As [`crate::Store::session`].
@@ -83,37 +78,53 @@ pub(crate) fn one(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<Option
     if !who.sees_all() && who.session() != Some(id.0.as_str()) {
         return Ok(None);
     }
-    let mut found = db.one(&format!("SELECT {SESSION} FROM sessions WHERE id = ?1"), [&id.0], read)?;
-    if let Some(session) = &mut found {
-        session.trees = trees(db, who, id)?;
-    }
-    Ok(found)
+    let page = "SELECT s.*, s.created AS updated FROM sessions s WHERE id = ?2";
+    let (seen, param) = seen(who);
+    Ok(with_trees(db, &selected(page, seen), (param, &id.0))?.into_iter().next())
 }
 
-/// The columns of [`read`].
-const SESSION: &str = "id, workspace, name, kind, archived, created, settings";
+/// Selects the sessions of a page, each as often as it has trees that were not purged, or once; the oldest tree first.
+fn selected(page: &str, seen: &str) -> String {
+    format!(
+        "SELECT {ENTRY}, p.id, p.workspace, p.name, p.kind, p.archived, p.created, p.settings FROM ({page}) p
+         LEFT JOIN trees t ON t.session = p.id AND t.purged = 0 AND ({seen})
+         ORDER BY p.updated DESC, p.id DESC, t.id"
+    )
+}
+
+/// Where the columns of a session begin, behind those of [`ENTRY`].
+const SESSION: usize = 11;
+
+/// Sessions with their trees, of a statement that [`selected`] makes.
+fn with_trees(db: &Db<'_>, sql: &str, asked: impl Params) -> Result<Vec<Session>, StoreError> {
+    let mut found: Vec<Session> = Vec::new();
+    db.scan(sql, asked, |row| {
+        let id: String = get(row, SESSION)?;
+        if found.last().is_none_or(|last| last.id.0 != id) {
+            found.push(read(row)?);
+        }
+        if let Some(session) = found.last_mut()
+            && optional_id16(row, 0)?.is_some()
+        {
+            session.trees.push(read_entry(row)?);
+        }
+        Ok(true)
+    })?;
+    Ok(found)
+}
 
 /// A session without its trees.
 fn read(row: &Row<'_>) -> Result<Session, StoreError> {
     Ok(Session {
-        id: SessionId(get(row, 0)?),
-        workspace: get(row, 1)?,
-        name: get(row, 2)?,
-        kind: kind(get(row, 3)?)?,
-        archived: get(row, 4)?,
-        created_at: Millis(get(row, 5)?),
-        settings: get(row, 6)?,
+        id: SessionId(get(row, SESSION)?),
+        workspace: get(row, SESSION + 1)?,
+        name: get(row, SESSION + 2)?,
+        kind: kind(get(row, SESSION + 3)?)?,
+        archived: get(row, SESSION + 4)?,
+        created_at: Millis(get(row, SESSION + 5)?),
+        settings: get(row, SESSION + 6)?,
         trees: Vec::new(),
     })
-}
-
-/// The trees of a session that were not purged, the oldest first.
-fn trees(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<Vec<TreeEntry>, StoreError> {
-    let (seen, param) = seen(who);
-    let sql = format!(
-        "SELECT {ENTRY} FROM trees t WHERE t.session = ?2 AND t.purged = 0 AND ({seen}) ORDER BY t.id"
-    );
-    db.all(&sql, (param, &id.0), read_entry)
 }
 
 /// The workspace and name of a session the principal may change.

@@ -79,6 +79,10 @@ impl Database {
         &self.found.path
     }
 
+    pub(crate) const fn updated_from(&self) -> Option<u32> {
+        self.found.updated_from
+    }
+
     pub(crate) const fn is_read_only(&self) -> bool {
         self.found.read_only
     }

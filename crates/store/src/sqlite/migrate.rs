@@ -33,18 +33,22 @@ pub(crate) fn version(conn: &Connection) -> Result<u32, StoreError> {
 /// Takes the steps that are missing, all or none: a file that is being made has the newest version or is empty.
 ///
 /// Processes of this program may do so at once, the first does it; that no older one has the file open is the
-/// caller's word.
-pub(crate) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Result<(), StoreError> {
+/// caller's word. Returns the version the file had, if it was this process that took steps.
+pub(crate) fn bring_up(
+    conn: &mut Connection,
+    path: &Path,
+    steps: &[Step],
+) -> Result<Option<u32>, StoreError> {
     // A step is a write, for which others would be waited for: a file that is up to date is only looked at.
     if missing(version(conn)?, steps).is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let transaction =
         conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failure)?;
     // Another process may have been first.
     let from = version(&transaction)?;
     let missing = missing(from, steps);
-    let Some(last) = missing.last() else { return Ok(()) };
+    let Some(last) = missing.last() else { return Ok(None) };
     if from == 0 {
         create(&transaction)?;
     } else {
@@ -53,7 +57,8 @@ pub(crate) fn bring_up(conn: &mut Connection, path: &Path, steps: &[Step]) -> Re
         missing.iter().try_for_each(|step| (step.run)(&transaction))?;
     }
     finish(&transaction, last)?;
-    transaction.commit().map_err(failure)
+    transaction.commit().map_err(failure)?;
+    Ok(Some(from).filter(|from| *from > 0))
 }
 
 /// The steps from a version to the newest; of an empty file the last alone, which says what it is once made.

@@ -47,6 +47,8 @@ const STATEMENTS: usize = 160;
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) read_only: bool,
+    /// The older version that it was brought up to date from, just now and here.
+    pub(crate) updated_from: Option<u32>,
     /// What all its connections were asked.
     pub(crate) counter: Arc<StatementCounter>,
 }
@@ -54,7 +56,7 @@ pub(crate) struct Found {
 impl Found {
     /// A store in memory, which [`writer`] makes.
     pub(crate) fn memory() -> Self {
-        Self { path: PathBuf::from(MEMORY), read_only: false, counter: Arc::default() }
+        Self { path: PathBuf::from(MEMORY), read_only: false, updated_from: None, counter: Arc::default() }
     }
 
     /// Whether the store is in memory: one connection, seen by nobody else.
@@ -68,7 +70,9 @@ const MEMORY: &str = ":memory:";
 
 /// Looks at the file, makes it if there is none, brings it up to date.
 pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreError> {
-    let found = |read_only| Ok(Found { path: path.to_owned(), read_only, counter: Arc::default() });
+    let found = |read_only, updated_from| {
+        Ok(Found { path: path.to_owned(), read_only, updated_from, counter: Arc::default() })
+    };
     let size = match std::fs::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.read_only => 0,
@@ -87,13 +91,13 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         match state {
             State::Newer { readable: true, .. } => {
                 tracing::warn!(path = %path.display(), "a newer program wrote this store: it is opened for reading");
-                return found(true);
+                return found(true, None);
             }
             State::Newer { version: newer, readable: false } => {
                 let backup = copy_of(path, VERSION).display().to_string();
                 return Err(StoreError::SchemaTooNew { found: newer, known: VERSION, backup });
             }
-            State::Current if options.read_only => return found(true),
+            State::Current if options.read_only => return found(true, None),
             State::Older(older) if !options.may_migrate || options.read_only => {
                 return Err(StoreError::MigrationNeeded { found: older, known: VERSION });
             }
@@ -115,8 +119,8 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(failure)?;
     }
     use_log(&conn)?;
-    bring_up(&mut conn, path, STEPS)?;
-    found(false)
+    let updated_from = bring_up(&mut conn, path, STEPS)?;
+    found(false, updated_from)
 }
 
 /// Whether a change was under way before the file had its write-ahead log: only making it is such a change.

@@ -158,10 +158,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Exists`] when the tree, or a node or generation of it, is here;
     /// [`StoreError::Malformed`] when its rows and its log do not fit together. Nothing is written then.
-    pub async fn import_tree(&self, who: &Principal, adopted: ImportedTree) -> Result<(), StoreError> {
-        self.limits.check(adopted.nodes.iter().map(|row| &row.node))?;
+    pub async fn import_tree(&self, who: &Principal, imported: ImportedTree) -> Result<(), StoreError> {
+        self.limits.check(imported.nodes.iter().map(|row| &row.node))?;
         let who = who.clone();
-        self.write(move |db| import::import_tree(db, &who, &adopted)).await
+        self.write(move |db| import::import_tree(db, &who, &imported)).await
     }
 
     /// What was imported into a tree, oldest first.

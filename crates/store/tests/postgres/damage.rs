@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::both::block_on;
-use super::damaged::{SOON, TABLES, made, read_all, unfound};
+use super::damaged::{SOON, TABLES, made, read_all, taken_for_a_lack, unfound};
 use super::home::OWNER;
 use super::server::Schema;
 
@@ -59,6 +59,7 @@ fn damage_of_a_row_on_a_server_is_found_as_well() {
                 block_on(async {
                     let store = schema.open();
                     let answer = read_all(&store, tree, &what, &mut unkept).await;
+                    unkept.extend(taken_for_a_lack(&store, tree, (&what, table), &answer).await);
                     let begun = Instant::now();
                     let problems = store.check(OWNER).await.unwrap();
                     if begun.elapsed() >= SOON {

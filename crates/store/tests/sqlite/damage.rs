@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use store::Store;
 
 use super::both::block_on;
-use super::damaged::{SOON, TABLES, made, read_all, unfound};
+use super::damaged::{SOON, TABLES, made, read_all, taken_for_a_lack, unfound};
 use super::home::OWNER;
 
 /// Other values for a column.
@@ -81,6 +81,7 @@ fn damage_of_any_row_is_an_error_by_name_soon_and_the_check_finds_it() {
                     block_on(async {
                         let store = Store::open(&path).unwrap();
                         let answer = read_all(&store, tree, &what, &mut unkept).await;
+                        unkept.extend(taken_for_a_lack(&store, tree, (&what, table), &answer).await);
                         let begun = Instant::now();
                         let problems = store.check(OWNER).await.unwrap();
                         if begun.elapsed() >= SOON {

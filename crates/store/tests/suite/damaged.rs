@@ -111,7 +111,12 @@ fn asked(rows: &dyn TreeReader) -> Result<Vec<String>, RowError> {
     }
     all.push(format!("{:?} {:?}", rows.seals()?, rows.injections(nodes[0].node.id, None)?));
     for (row, digest) in rows.generations(None, 99)? {
-        all.push(format!("{row:?} {digest:?} {:?}", rows.answer(row.id)?));
+        let answer = rows.answer(row.id)?;
+        if let Some(answer) = answer.as_ref().filter(|answer| !answer.purged) {
+            serde_json::from_str::<serde_json::Map<_, _>>(&answer.metadata)
+                .map_err(|error| RowError::Store(Box::new(error)))?;
+        }
+        all.push(format!("{row:?} {digest:?} {answer:?}"));
         all.push(format!("{:?}", rows.manifest(row.manifest)?));
         all.push(format!("{:?}", rows.body(Digest::of(b"body of sent"))?));
     }
@@ -152,6 +157,45 @@ pub(crate) async fn read_all(
         unkept.push(format!("{what}: {failed}"));
     }
     answer
+}
+
+/// A change of the tree, planned and not made.
+async fn planned(store: &Store, tree: TreeId) -> Result<(), StoreError> {
+    let request = loom::plan::Request {
+        tree,
+        view: ViewName::default(),
+        author: loom::Author::owner(),
+        trust: Trust::Owner,
+        now: Millis(9),
+        op: Op::Append(owner_text("And on.")),
+    };
+    store::prepare(store, OWNER, request, &store::Ids::new()).await.map(drop)
+}
+
+/// That damage of a cell was answered, to a reader or a writer, as if the tree's main view were not there.
+pub(crate) async fn taken_for_a_lack(
+    store: &Store,
+    tree: TreeId,
+    (what, table): (&str, &str),
+    read: &Result<Vec<String>, StoreError>,
+) -> Option<String> {
+    if table != "cells" {
+        return None;
+    }
+    let planned = planned(store, tree).await;
+    let is_lack = is_not_found(read) || is_not_found(&planned);
+    is_lack.then(|| format!("{what}: damage is no lack: {:?}, {planned:?}", read.as_ref().err()))
+}
+
+fn is_not_found<T>(answer: &Result<T, StoreError>) -> bool {
+    use loom::Refusal::{NoNode, NoPosition, NoView};
+    match answer {
+        Err(StoreError::NotFound(_) | StoreError::Rows(RowError::Missing { what: "view", .. })) => true,
+        Err(StoreError::Refused(refusal)) => {
+            matches!(refusal, NoView(_) | NoPosition(_) | NoNode(_))
+        }
+        _ => false,
+    }
 }
 
 /// Tables that readers meet, those of the search index apart: each engine has its own.
@@ -219,7 +263,7 @@ const UNBOUND: [(&str, &str); 41] = [
     ("injections.source", "bound by the manifests of requests that sent it, which the check does not read"),
     ("injections.trust", "as source"),
     ("injections.text", "as source; what is packed is found where it cannot be unpacked"),
-    ("responses.metadata", "status and times, in no hash"),
+    ("responses.metadata", "status and times, in no hash; what cannot be read is found"),
     ("responses.purged", "says that the bytes are gone"),
     ("usage.at", "a time"),
     ("usage.calls", "told from metadata"),

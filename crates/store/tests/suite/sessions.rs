@@ -70,6 +70,36 @@ fn a_name_is_taken_once_in_a_workspace_and_free_again_when_archived() {
     });
 }
 
+/// Statements of a list of all sessions, each of which has two trees.
+async fn list_cost(home: &Home, sessions: usize) -> u64 {
+    let filter = SessionFilter { workspace: Some("w".to_owned()), name: None, archived: false };
+    let before = home.store.statement_counts().statements;
+    let listed = home.store.sessions(OWNER, filter, None, 99).await.unwrap();
+    let after = home.store.statement_counts().statements;
+    assert_eq!(listed.len(), sessions);
+    assert!(listed.iter().all(|session| session.trees.len() == 2), "{listed:?}");
+    after - before
+}
+
+#[test]
+fn a_list_of_sessions_takes_as_many_statements_however_many_there_are() {
+    each(|home| async move {
+        let more = async |from: usize, to: usize| {
+            for number in from..to {
+                let id = format!("s{number}");
+                begin(&home, new(&id, "w", &id)).await.unwrap();
+                bound(&home, AttachedWrites { session: Some(id), ..AttachedWrites::nothing() })
+                    .await
+                    .unwrap();
+            }
+        };
+        more(0, 3).await;
+        let of_few = list_cost(&home, 3).await;
+        more(3, 60).await;
+        assert_eq!(list_cost(&home, 60).await, of_few);
+    });
+}
+
 #[test]
 fn a_session_is_removed_only_when_nothing_of_it_is_left() {
     each(|home| async move {

@@ -1,7 +1,7 @@
 use loom::Finish;
 
 use super::*;
-use crate::commit::CommittedNode;
+use crate::event::CommittedNode;
 
 fn delta(node: NodeId, offset: u64, text: &str) -> SessionEvent {
     SessionEvent::Delta { node, offset, text: text.to_owned() }

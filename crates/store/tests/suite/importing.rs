@@ -58,26 +58,29 @@ async fn elsewhere() -> (Page, NodeId, ImportedTree) {
     let node = answer(&page, &generation, "Then it stopped.").await;
     page.edit(node.as_position(), "Then it poured.").await;
     let body = &generation.bodies[0];
-    let mut adopted = taken(&page, BTreeMap::from([(body.digest, body.bytes.clone())])).await;
-    for row in &mut adopted.nodes {
+    let mut imported = taken(&page, BTreeMap::from([(body.digest, body.bytes.clone())])).await;
+    for row in &mut imported.nodes {
         row.node.trust = Trust::Outside;
     }
-    (page, node, adopted)
+    (page, node, imported)
 }
 
 #[test]
-fn an_adopted_tree_is_the_one_that_was_read() {
+fn an_imported_tree_is_the_one_that_was_read() {
     each(|home| async move {
-        let (there, node, adopted) = elsewhere().await;
+        let (there, node, imported) = elsewhere().await;
         let before = home.create(Mode::Buffer, "Another").await;
         before.append("here before").await;
-        home.store.import_tree(OWNER, adopted.clone()).await.unwrap();
+        home.store.import_tree(OWNER, imported.clone()).await.unwrap();
         let page = Page { home: home.clone(), tree: there.tree };
         assert_eq!(page.text().await, there.text().await);
         let bodies: BTreeMap<_, _> =
-            adopted.bodies.iter().map(|body| (body.digest, body.bytes.clone())).collect();
-        assert_eq!(taken(&page, bodies).await, adopted);
-        assert_eq!(home.store.body(OWNER, adopted.bodies[0].digest).await.unwrap(), adopted.bodies[0].bytes);
+            imported.bodies.iter().map(|body| (body.digest, body.bytes.clone())).collect();
+        assert_eq!(taken(&page, bodies).await, imported);
+        assert_eq!(
+            home.store.body(OWNER, imported.bodies[0].digest).await.unwrap(),
+            imported.bodies[0].bytes
+        );
         let response: StoredResponse = home.store.response(OWNER, node).await.unwrap();
         assert_eq!(response, there.home.store.response(OWNER, node).await.unwrap());
         let entry = home.store.tree(OWNER, there.tree).await.unwrap();
@@ -92,10 +95,10 @@ fn an_adopted_tree_is_the_one_that_was_read() {
 }
 
 #[test]
-fn nothing_that_is_adopted_runs_or_can_be_undone() {
+fn nothing_that_is_imported_runs_or_can_be_undone() {
     each(|home| async move {
-        let (there, _, adopted) = elsewhere().await;
-        home.store.import_tree(OWNER, adopted).await.unwrap();
+        let (there, _, imported) = elsewhere().await;
+        home.store.import_tree(OWNER, imported).await.unwrap();
         let all = home.store.generations(OWNER, GenerationFilter::default(), None, 999).await.unwrap();
         assert!(all.iter().all(|one| one.state == GenerationState::Done) && !all.is_empty());
         let timeline = read(&home.store, OWNER, there.tree, |rows| rows.timeline(&ViewName::default()));
@@ -109,35 +112,35 @@ fn nothing_that_is_adopted_runs_or_can_be_undone() {
 }
 
 #[test]
-fn what_is_here_is_not_adopted_again_and_what_does_not_fit_is_refused_whole() {
+fn what_is_here_is_not_imported_again_and_what_does_not_fit_is_refused_whole() {
     each(|home| async move {
-        let (_, _, adopted) = elsewhere().await;
+        let (_, _, imported) = elsewhere().await;
         let changed: [fn(&mut ImportedTree); 9] = [
-            |adopted| drop(adopted.nodes.pop()),
-            |adopted| drop(adopted.operations.remove(1)),
-            |adopted| {
-                adopted.positions.pop();
+            |imported| drop(imported.nodes.pop()),
+            |imported| drop(imported.operations.remove(1)),
+            |imported| {
+                imported.positions.pop();
             },
-            |adopted| adopted.operations[2].undo_prev = Some(Seq(900)),
-            |adopted| adopted.nodes[1].short_id = adopted.nodes[0].short_id.clone(),
-            |adopted| adopted.manifests[0].manifest.bytes.push(b' '),
-            |adopted| adopted.bodies[0].bytes.push(b' '),
-            |adopted| adopted.generations[0].row.tree = loom::TreeId::from_bytes([9; 16]),
-            |adopted| {
-                let seal = loom::seal::sign(&[3; 32], adopted.tree.id, Seq(1), Digest::ZERO, Millis(1));
-                adopted.seals.push(loom::seal::Seal { at: Millis(2), ..seal });
+            |imported| imported.operations[2].undo_prev = Some(Seq(900)),
+            |imported| imported.nodes[1].short_id = imported.nodes[0].short_id.clone(),
+            |imported| imported.manifests[0].manifest.bytes.push(b' '),
+            |imported| imported.bodies[0].bytes.push(b' '),
+            |imported| imported.generations[0].row.tree = loom::TreeId::from_bytes([9; 16]),
+            |imported| {
+                let seal = loom::seal::sign(&[3; 32], imported.tree.id, Seq(1), Digest::ZERO, Millis(1));
+                imported.seals.push(loom::seal::Seal { at: Millis(2), ..seal });
             },
         ];
         for change in changed {
-            let mut other = adopted.clone();
+            let mut other = imported.clone();
             change(&mut other);
             assert!(matches!(home.store.import_tree(OWNER, other).await, Err(StoreError::Malformed(_))));
         }
         let token = Principal::Token { name: "t".into(), scope: Scope::ChatSession("s".into()) };
-        assert!(matches!(home.store.import_tree(&token, adopted.clone()).await, Err(StoreError::Denied(_))));
+        assert!(matches!(home.store.import_tree(&token, imported.clone()).await, Err(StoreError::Denied(_))));
         assert!(home.store.trees(OWNER, TreeFilter::All, None, 9_999).await.unwrap().is_empty());
-        home.store.import_tree(OWNER, adopted.clone()).await.unwrap();
-        assert!(matches!(home.store.import_tree(OWNER, adopted).await, Err(StoreError::Exists(_))));
+        home.store.import_tree(OWNER, imported.clone()).await.unwrap();
+        assert!(matches!(home.store.import_tree(OWNER, imported).await, Err(StoreError::Exists(_))));
     });
 }
 
@@ -146,13 +149,13 @@ fn a_file_cannot_name_its_way_to_what_another_tree_sent() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "Mine").await;
         let secret = start(&page, "a secret").await;
-        let (there, _, mut adopted) = elsewhere().await;
-        let mut strange = adopted.generations[0].clone();
+        let (there, _, mut imported) = elsewhere().await;
+        let mut strange = imported.generations[0].clone();
         strange.row.id = GenerationId::from_bytes([5; 16]);
         strange.row.manifest = secret.row.manifest;
-        adopted.generations.push(strange);
-        adopted.manifests[0].bodies.push(secret.bodies[0].digest);
-        home.store.import_tree(OWNER, adopted).await.unwrap();
+        imported.generations.push(strange);
+        imported.manifests[0].bodies.push(secret.bodies[0].digest);
+        home.store.import_tree(OWNER, imported).await.unwrap();
         let scope = Scope::ReadTree { tree: there.tree, with_context: true };
         let reader = Principal::Token { name: "t".into(), scope };
         assert!(home.store.manifest(&reader, secret.row.manifest).await.is_err());
@@ -163,9 +166,9 @@ fn a_file_cannot_name_its_way_to_what_another_tree_sent() {
 #[test]
 fn only_imported_nodes_are_trusted_later() {
     each(|home| async move {
-        let (there, node, adopted) = elsewhere().await;
-        let last = adopted.operations.last().unwrap().seq;
-        home.store.import_tree(OWNER, adopted).await.unwrap();
+        let (there, node, imported) = elsewhere().await;
+        let last = imported.operations.last().unwrap().seq;
+        home.store.import_tree(OWNER, imported).await.unwrap();
         let imports = home.store.imports(OWNER, there.tree).await.unwrap();
         assert_eq!(imports, [Import { note: NOTE, from: Seq(1), to: last }]);
         let page = Page { home: home.clone(), tree: there.tree };

@@ -1,4 +1,4 @@
-//! From a file, or a copy of it, to what a store adopts.
+//! From a file, or a copy of it, to what a store imports.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(ImportedTr
         bodies: bodies_of(file, *digest),
     });
     let bodies = materials.bodies.iter();
-    let adopted = ImportedTree {
+    let imported = ImportedTree {
         injections: file.injections.clone(),
         positions,
         nodes,
@@ -66,7 +66,7 @@ pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(ImportedTr
         imported: note,
         tree,
     };
-    Ok((adopted, strange.into_iter().map(|seal| seal.seq).collect()))
+    Ok((imported, strange.into_iter().map(|seal| seal.seq).collect()))
 }
 
 fn response(file: &ImportedFile, digest: Digest) -> Option<StoredResponse> {
@@ -118,7 +118,7 @@ pub(super) fn sent_for(file: &ImportedFile, nodes: &[loom::Node]) -> Vec<(NewGen
 pub(super) fn copied(copy: CopyPlan, note: ImportNote) -> Result<ImportedTree, CommandError> {
     let lost = || CommandError::new("copy", 6, "the copy has no tree", "this is a defect: please report it");
     let [create, fill] = copy.plans;
-    let mut adopted = ImportedTree {
+    let mut imported = ImportedTree {
         tree: create.tree.clone().ok_or_else(lost)?,
         positions: Vec::new(),
         nodes: Vec::new(),
@@ -137,14 +137,14 @@ pub(super) fn copied(copy: CopyPlan, note: ImportNote) -> Result<ImportedTree, C
         seq = Seq(seq.0 + 1);
         let record = OpRecord::bind(op, seq, prev, Timeline::default()).map_err(loom::Refusal::from)?;
         prev = record.hash;
-        adopted.operations.push(record);
-        adopted.positions.extend(plan.positions);
+        imported.operations.push(record);
+        imported.positions.extend(plan.positions);
         for (place, node) in (0..).zip(plan.nodes) {
             let short_id = short_id(node.id, &mut short_ids);
-            adopted.nodes.push(NodeRow { node, seq, place, short_id, purged: false });
+            imported.nodes.push(NodeRow { node, seq, place, short_id, purged: false });
         }
     }
-    Ok(adopted)
+    Ok(imported)
 }
 
 /// The first short id that is free in the tree.
