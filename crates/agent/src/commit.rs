@@ -1,11 +1,13 @@
 //! From a response to nodes: node, response and usage in one transaction.
 
+use std::sync::Arc;
+
 use context::Features;
 use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
 use model::{FinishReason, ModelError, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage};
 use serde::{Deserialize, Serialize};
 use store::spool::Spool;
-use store::{AttachedWrites, GenerationEnd, GenerationState, HashedBytes, Principal, Received, StoreError};
+use store::{AttachedWrites, GenerationEnd, GenerationState, Principal, Received, StoreError};
 
 use crate::calibration;
 use crate::call::Call;
@@ -54,7 +56,9 @@ impl GenerationOutcome {
 pub struct CommittedNode {
     pub id: NodeId,
     pub short_id: String,
-    pub text: String,
+    /// Shared: the events that tell of it, and its log, hold it too.
+    #[serde(with = "loom::shared")]
+    pub text: Arc<str>,
     /// The pictures and sounds it shows.
     pub media: Vec<Digest>,
     pub finish: Finish,
@@ -207,12 +211,18 @@ impl ReceivedResponse {
             *value = runtime.masker.mask(value).text.into_owned();
         }
         let interrupted = meta.interrupted.clone();
+        let pieces = parsed.choices.iter().flat_map(|choice| &choice.pieces);
+        let media = pieces.filter_map(|piece| match piece {
+            ReplyPiece::Media(media) => Some(media.data.clone()),
+            _ => None,
+        });
+        let media = media.collect();
         let choices = parsed
             .choices
-            .iter()
+            .into_iter()
             .map(|choice| {
                 let finish = match (&choice.finish, &interrupted) {
-                    _ if stored::is_cut(choice) => Finish::Length,
+                    _ if stored::is_cut(&choice) => Finish::Length,
                     (Some(reason), _) => finish(reason),
                     (None, Some(code)) => Finish::Interrupted(code.clone()),
                     (None, None) => Finish::Interrupted("cut".to_owned()),
@@ -221,12 +231,6 @@ impl ReceivedResponse {
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
-        let pieces = parsed.choices.iter().flat_map(|choice| &choice.pieces);
-        let media = pieces.filter_map(|piece| match piece {
-            ReplyPiece::Media(media) => Some(media.data.clone()),
-            _ => None,
-        });
-        let media = media.collect();
         let metadata = meta.to_json().map_err(loom::Refusal::from)?;
         Ok(Self { body, metadata, usage: meta.usage, media, choices })
     }
@@ -341,9 +345,10 @@ pub(crate) async fn store_response(
         return Ok(StoredAnswer::default());
     };
     let usage = origin.usage(&reading);
-    let body = HashedBytes::new(reading.body);
-    let response = body.digest;
-    let mut received = Some(Received { body, metadata: reading.metadata });
+    let received = Received::new(&reading.body, reading.metadata)?;
+    drop(reading.body);
+    let response = received.digest;
+    let mut received = Some(received);
     let place = begun.row.place.as_ref().filter(|_| begun.row.makes_nodes());
     let Some(place) = place.filter(|_| !reading.choices.is_empty()) else {
         runtime
@@ -366,7 +371,7 @@ pub(crate) async fn store_response(
             Some(node) => *node,
             None => runtime.new_id()?,
         };
-        let text = loom::content::plain_text(&content).into_owned();
+        let content = Arc::new(content);
         let media = content.iter().filter_map(|block| match block {
             loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => Some(*blob),
             _ => None,
@@ -375,7 +380,7 @@ pub(crate) async fn store_response(
         let answer = loom::plan::Answer {
             generation: begun.row.clone(),
             node,
-            content,
+            content: Arc::clone(&content),
             author: origin.author.clone(),
             source: ModelSource {
                 provider: origin.provider.clone(),
@@ -399,6 +404,7 @@ pub(crate) async fn store_response(
         let op = Op::Answer(Box::new(answer));
         let applied = runtime.change_as(call.writer(), tree, &place.view, op, with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
+        let text = loom::content::plain_text(&content).into();
         nodes.push(CommittedNode { id: node, short_id, text, media, finish });
     }
     Ok(StoredAnswer { nodes, reply: None })
