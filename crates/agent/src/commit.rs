@@ -1,10 +1,12 @@
 //! From a response to nodes: node, response and usage in one transaction.
 
+use std::sync::Arc;
+
 use context::Features;
 use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
 use model::{FinishReason, ModelError, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage};
 use store::spool::Spool;
-use store::{AttachedWrites, GenerationEnd, GenerationState, HashedBytes, Principal, Received, StoreError};
+use store::{AttachedWrites, GenerationEnd, GenerationState, Principal, Received, StoreError};
 
 use crate::calibration;
 use crate::call::Call;
@@ -195,12 +197,18 @@ impl ReceivedResponse {
             *value = runtime.masker.mask(value).text.into_owned();
         }
         let interrupted = meta.interrupted.clone();
+        let pieces = parsed.choices.iter().flat_map(|choice| &choice.pieces);
+        let media = pieces.filter_map(|piece| match piece {
+            ReplyPiece::Media(media) => Some(media.data.clone()),
+            _ => None,
+        });
+        let media = media.collect();
         let choices = parsed
             .choices
-            .iter()
+            .into_iter()
             .map(|choice| {
                 let finish = match (&choice.finish, &interrupted) {
-                    _ if stored::is_cut(choice) => Finish::Length,
+                    _ if stored::is_cut(&choice) => Finish::Length,
                     (Some(reason), _) => finish(reason),
                     (None, Some(code)) => Finish::Interrupted(code.clone()),
                     (None, None) => Finish::Interrupted("cut".to_owned()),
@@ -209,12 +217,6 @@ impl ReceivedResponse {
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
-        let pieces = parsed.choices.iter().flat_map(|choice| &choice.pieces);
-        let media = pieces.filter_map(|piece| match piece {
-            ReplyPiece::Media(media) => Some(media.data.clone()),
-            _ => None,
-        });
-        let media = media.collect();
         let metadata = meta.to_json().map_err(loom::Refusal::from)?;
         Ok(Self { body, metadata, usage: meta.usage, media, choices })
     }
@@ -329,9 +331,10 @@ pub(crate) async fn store_response(
         return Ok(StoredAnswer::default());
     };
     let usage = origin.usage(&reading);
-    let body = HashedBytes::new(reading.body);
-    let response = body.digest;
-    let mut received = Some(Received { body, metadata: reading.metadata });
+    let received = Received::new(&reading.body, reading.metadata)?;
+    drop(reading.body);
+    let response = received.digest;
+    let mut received = Some(received);
     let place = begun.row.place.as_ref().filter(|_| begun.row.makes_nodes());
     let Some(place) = place.filter(|_| !reading.choices.is_empty()) else {
         runtime
@@ -354,7 +357,7 @@ pub(crate) async fn store_response(
             Some(node) => *node,
             None => runtime.new_id()?,
         };
-        let text = loom::content::plain_text(&content).into_owned();
+        let content = Arc::new(content);
         let media = content.iter().filter_map(|block| match block {
             loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => Some(*blob),
             _ => None,
@@ -363,7 +366,7 @@ pub(crate) async fn store_response(
         let answer = loom::plan::Answer {
             generation: begun.row.clone(),
             node,
-            content,
+            content: Arc::clone(&content),
             author: origin.author.clone(),
             source: ModelSource {
                 provider: origin.provider.clone(),
@@ -387,6 +390,7 @@ pub(crate) async fn store_response(
         let op = Op::Answer(Box::new(answer));
         let applied = runtime.change_as(call.writer(), tree, &place.view, op, with).await?;
         let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
+        let text = loom::content::plain_text(&content).into();
         nodes.push(CommittedNode { id: node, short_id, text, media, finish });
     }
     Ok(StoredAnswer { nodes, reply: None })

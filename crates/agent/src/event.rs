@@ -111,7 +111,9 @@ impl EventSink for () {
 pub struct CommittedNode {
     pub id: NodeId,
     pub short_id: String,
-    pub text: String,
+    /// Shared: the log of events holds it too.
+    #[serde(with = "loom::shared")]
+    pub text: Arc<str>,
     /// The pictures and sounds it shows.
     pub media: Vec<Digest>,
     pub finish: Finish,

@@ -74,36 +74,36 @@ impl ResponseMeta {
 }
 
 /// The content blocks of one choice of a response. `held` is the white space that stands in the document already.
-pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Block> {
+pub fn blocks(choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut held = held;
-    let silent = choice.text().is_empty();
-    for piece in &choice.pieces {
+    let silent = choice.said().is_empty();
+    for piece in choice.pieces {
+        let opaque = if matches!(piece, ReplyPiece::Thinking { .. }) { piece.opaque() } else { None };
         match piece {
-            ReplyPiece::Thinking { text, .. } => {
-                blocks.push(Block::Thinking { text: text.clone(), opaque: piece.opaque() });
-            }
-            ReplyPiece::Text(said) => {
+            ReplyPiece::Thinking { text, .. } => blocks.push(Block::Thinking { text, opaque }),
+            ReplyPiece::Text(mut said) => {
                 // Only the beginning of the first text stands in the document already.
-                let text = context::held::rest(std::mem::take(&mut held), said);
-                if !text.is_empty() {
-                    blocks.push(Block::text(text));
+                let new = context::held::rest(std::mem::take(&mut held), &said).len();
+                said.drain(..said.len() - new);
+                if !said.is_empty() {
+                    blocks.push(Block::Text { text: said });
                 }
             }
-            ReplyPiece::Refusal(said) if silent && !said.is_empty() => blocks.push(Block::text(said.clone())),
+            ReplyPiece::Refusal(said) if silent && !said.is_empty() => blocks.push(Block::text(said)),
             ReplyPiece::Refusal(_) => {}
             ReplyPiece::Call(call) => {
                 let arguments = serde_json::from_str(&call.arguments)
-                    .unwrap_or_else(|_| serde_json::Value::String(call.arguments.clone()));
-                blocks.push(Block::ToolCall { id: call.id.clone(), name: call.name.clone(), arguments });
+                    .unwrap_or_else(|_| serde_json::Value::String(call.arguments));
+                blocks.push(Block::ToolCall { id: call.id, name: call.name, arguments });
             }
             ReplyPiece::Opaque(json) => blocks.push(Block::Opaque {
                 dialect: meta.dialect.as_str().to_owned(),
                 model: meta.model.clone(),
-                json: json.clone(),
+                json,
             }),
             ReplyPiece::Media(media) => {
-                let (blob, mime) = (Digest::of(&media.data), media.mime.clone());
+                let (blob, mime) = (Digest::of(&media.data), media.mime);
                 blocks.push(if mime.starts_with("audio/") {
                     Block::Audio { blob, mime }
                 } else {
@@ -118,7 +118,7 @@ pub fn blocks(choice: &model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Bl
 
 /// Whether an answer says more than a node holds: the node has its beginning, the response all of it.
 pub(crate) fn is_cut(choice: &model::Choice) -> bool {
-    choice.text().len() as u64 > MAX_NODE_BYTES
+    choice.said().len() as u64 > MAX_NODE_BYTES
 }
 
 /// Cuts texts behind what a node holds, at the end of a character.
@@ -297,7 +297,7 @@ impl RereadResponse {
                 // Mostly they stand in the order of their numbers.
                 let there = parsed.choices.get(index as usize).filter(|choice| choice.index == index);
                 let choice = there.or_else(|| parsed.choices.iter().find(|choice| choice.index == index));
-                choice.map(|choice| blocks(choice, &self.held, meta))
+                choice.map(|choice| blocks(choice.clone(), &self.held, meta))
             }
             ResponsePart::Token { index, rank } => {
                 // Tokens are counted through the whole response, answer after answer.

@@ -3,6 +3,8 @@
 //! The form depends on the node and on who is asked, never on what follows: what was sent once is sent again
 //! byte for byte.
 
+use std::sync::Arc;
+
 use loom::content::blob_name;
 use loom::reader::Injection;
 use loom::render::Passage;
@@ -143,7 +145,8 @@ impl Renderer<'_> {
         }
         let chars = node.counts.chars;
         if !excluded {
-            let content = if pending { vec![Block::Text { text }] } else { node.content };
+            let content =
+                if pending { vec![Block::Text { text }] } else { Arc::unwrap_or_clone(node.content) };
             content.into_iter().for_each(|block| said.block(block));
         }
         let RenderedPart { lines, unseen, .. } = said;

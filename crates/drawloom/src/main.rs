@@ -7,6 +7,7 @@
 //! Start-up does no more than a command needs: `--version` touches nothing, `config` and `doctor` make no home,
 //! and threads exist only where something waits (spec: scale §1).
 
+mod allocator;
 mod bench;
 mod cli;
 mod config;
@@ -42,6 +43,7 @@ use std::process::ExitCode;
 use output::Output;
 
 fn main() -> ExitCode {
+    allocator::give_back();
     store::home::restrict_umask();
     #[cfg(feature = "embedded-model")]
     embedded::use_one_thread();

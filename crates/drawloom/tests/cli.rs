@@ -28,6 +28,9 @@ mod files;
 mod foreign_text;
 #[path = "cli/limits.rs"]
 mod limits;
+#[cfg(target_os = "linux")]
+#[path = "cli/memory.rs"]
+mod memory;
 #[cfg(feature = "embedded-model")]
 #[path = "cli/models.rs"]
 mod models;

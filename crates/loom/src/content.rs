@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestWriter};
 
 /// How a tool call ended. `Unknown` is a call whose outcome was lost, never success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +105,29 @@ pub fn is_empty(blocks: &[Block]) -> bool {
 /// # Errors
 /// [`NotCanonical`] when a number in a tool's arguments has no RFC 8785 form.
 pub fn content_hash(blocks: &[Block]) -> Result<Digest, NotCanonical> {
-    canonical(&blocks).map(|bytes| Digest::of(&bytes))
+    let mut hasher = DigestWriter::default();
+    for (at, block) in blocks.iter().enumerate() {
+        hasher.update(if at == 0 { b"[" } else { b"," });
+        // The general writer holds each value of an object to sort them: a text would be there once more.
+        let written = match block {
+            Block::Text { text } => text_block(text, "text", &mut hasher),
+            Block::Thinking { text, opaque: None } => text_block(text, "thinking", &mut hasher),
+            block => serde_json_canonicalizer::to_writer(block, &mut hasher),
+        };
+        written.map_err(|error| NotCanonical(error.to_string()))?;
+    }
+    hasher.update(if blocks.is_empty() { b"[]" } else { b"]" });
+    Ok(hasher.digest())
+}
+
+/// Writes the RFC 8785 form of a block that is a text and its type.
+fn text_block(text: &str, kind: &str, hasher: &mut DigestWriter) -> serde_json::Result<()> {
+    hasher.update(b"{\"text\":");
+    serde_json::to_writer(&mut *hasher, text)?;
+    hasher.update(b",\"type\":");
+    serde_json::to_writer(&mut *hasher, kind)?;
+    hasher.update(b"}");
+    Ok(())
 }
 
 /// The RFC 8785 form of a value.
@@ -123,6 +145,9 @@ pub struct NotCanonical(pub String);
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -134,6 +159,20 @@ mod tests {
         };
         assert_eq!(content_hash(&[call(r#"{"a":1,"b":2}"#)]), content_hash(&[call(r#"{"b":2,"a":1.0}"#)]));
         assert_ne!(content_hash(&[call(r#"{"a":1}"#)]), content_hash(&[call(r#"{"a":2}"#)]));
+    }
+
+    proptest! {
+        #[test]
+        fn the_hash_is_that_of_the_canonical_form(texts in vec((any::<String>(), "[\\x00-\\x7f]*", 0..4), 0..4)) {
+            let block = |(one, two, kind)| match kind {
+                0 => Block::Text { text: one },
+                1 => Block::Text { text: two },
+                2 => Block::Thinking { text: two, opaque: None },
+                _ => Block::Thinking { text: two, opaque: Some(one.into()) },
+            };
+            let blocks: Vec<Block> = texts.into_iter().map(block).collect();
+            prop_assert_eq!(content_hash(&blocks), Ok(Digest::of(&canonical(&blocks).unwrap())));
+        }
     }
 
     #[test]

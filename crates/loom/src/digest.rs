@@ -1,6 +1,7 @@
 //! SHA-256 digests, and the additive digest of a path.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use data_encoding::HEXLOWER;
@@ -30,6 +31,31 @@ impl Digest {
             hasher.update(part);
         }
         Self(hasher.finalize().into())
+    }
+}
+
+/// SHA-256 of what is written to it.
+#[derive(Default)]
+pub(crate) struct DigestWriter(Sha256);
+
+impl DigestWriter {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn digest(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
+impl io::Write for DigestWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

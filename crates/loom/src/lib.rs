@@ -33,6 +33,7 @@ pub mod record;
 pub mod render;
 pub mod resolve;
 pub mod seal;
+pub mod shared;
 pub mod short_id;
 pub mod tree;
 pub mod verify;

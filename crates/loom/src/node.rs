@@ -1,5 +1,7 @@
 //! Nodes: immutable content by exactly one author, at one position.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Block, plain_text};
@@ -165,7 +167,9 @@ pub struct Node {
     pub role: Option<Role>,
     /// When, for people.
     pub created_at: Millis,
-    pub content: Vec<Block>,
+    /// Shared with what it was planned from: it may be many MiB.
+    #[serde(with = "crate::shared")]
+    pub content: Arc<Vec<Block>>,
     /// The version it was made from, if it is an edit.
     pub edited_from: Option<NodeId>,
     /// Text of another node within it.

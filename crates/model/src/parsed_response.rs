@@ -4,12 +4,16 @@
 //! says with what its stored response says (spec: loom §6). It uses the very parser that made the node; the version
 //! tells a difference of parsers from a forgery.
 
+use std::borrow::Cow;
+
 use crate::dialect::{DialectName, ParseError};
 use crate::event::TokenUsage;
 use crate::reply::{Choice, Reply, ReplyPiece};
 
 /// Version of all parsers; raised whenever the same bytes give another text, tool call or finish.
 pub const PARSER_VERSION: u32 = 2;
+/// Bytes of a stored body that are parsed at a time.
+const PIECE: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ParsedResponse {
@@ -24,17 +28,17 @@ pub struct ParsedResponse {
 impl ParsedResponse {
     /// Every text of the response, each as it stands once put together, over deltas and pieces: what is said, thought
     /// and refused, tool calls, and what the provider wants back, as JSON.
-    pub fn texts(&self) -> Vec<String> {
+    pub fn texts(&self) -> Vec<Cow<'_, str>> {
         let mut texts = Vec::new();
         for choice in &self.choices {
-            texts.extend([choice.text(), choice.thinking(), choice.refusal()]);
+            texts.extend([choice.said(), choice.thought(), choice.refused()]);
             for piece in &choice.pieces {
                 match piece {
                     ReplyPiece::Call(call) => {
-                        texts.extend([call.id.clone(), call.name.clone(), call.arguments.clone()]);
+                        texts.extend([&call.id, &call.name, &call.arguments].map(Cow::from));
                     }
                     ReplyPiece::Opaque(json) | ReplyPiece::Thinking { opaque: Some(json), .. } => {
-                        texts.push(json.to_string());
+                        texts.push(json.to_string().into());
                     }
                     ReplyPiece::Text(_)
                     | ReplyPiece::Thinking { opaque: None, .. }
@@ -54,8 +58,14 @@ impl ParsedResponse {
 
 /// Parses a stored body in its dialect. `streamed` as recorded with the response.
 pub fn reparse(dialect: DialectName, body: &[u8], streamed: bool) -> ParsedResponse {
-    let mut parser = dialect.parser(streamed);
-    let mut events = Vec::new();
-    let problem = parser.feed(body, &mut events).and_then(|()| parser.finish(&mut events)).err();
-    ParsedResponse::new(Reply::from_events(&events), problem)
+    let (mut parser, mut reply, mut events) = (dialect.parser(streamed), Reply::default(), Vec::new());
+    // In pieces, so that the events of a long body do not stand beside what they say.
+    let fed = body.chunks(PIECE).try_for_each(|piece| {
+        let fed = parser.feed(piece, &mut events);
+        events.drain(..).for_each(|event| reply.apply(&event));
+        fed
+    });
+    let problem = fed.and_then(|()| parser.finish(&mut events)).err();
+    events.iter().for_each(|event| reply.apply(event));
+    ParsedResponse::new(reply, problem)
 }

@@ -1,5 +1,7 @@
 //! Whole choices, folded from events.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -70,20 +72,33 @@ pub struct Choice {
 
 impl Choice {
     pub fn text(&self) -> String {
+        self.said().into_owned()
+    }
+
+    pub fn thinking(&self) -> String {
+        self.thought().into_owned()
+    }
+
+    pub fn refusal(&self) -> String {
+        self.refused().into_owned()
+    }
+
+    /// Its text, borrowed where it is one piece.
+    pub fn said(&self) -> Cow<'_, str> {
         self.joined(|piece| match piece {
             ReplyPiece::Text(text) => Some(text),
             _ => None,
         })
     }
 
-    pub fn thinking(&self) -> String {
+    pub(crate) fn thought(&self) -> Cow<'_, str> {
         self.joined(|piece| match piece {
             ReplyPiece::Thinking { text, .. } => Some(text),
             _ => None,
         })
     }
 
-    pub fn refusal(&self) -> String {
+    pub(crate) fn refused(&self) -> Cow<'_, str> {
         self.joined(|piece| match piece {
             ReplyPiece::Refusal(text) => Some(text),
             _ => None,
@@ -99,8 +114,11 @@ impl Choice {
         calls.collect()
     }
 
-    fn joined<'a>(&'a self, of: impl Fn(&'a ReplyPiece) -> Option<&'a String>) -> String {
-        self.pieces.iter().filter_map(of).map(String::as_str).collect()
+    /// Texts of pieces, one after another; borrowed where there is one.
+    fn joined<'a>(&'a self, of: impl Fn(&'a ReplyPiece) -> Option<&'a String>) -> Cow<'a, str> {
+        let mut texts = self.pieces.iter().filter_map(of).map(String::as_str);
+        let first = texts.next().unwrap_or_default();
+        texts.fold(Cow::Borrowed(first), |all, text| all + text)
     }
 
     fn add_text(&mut self, new: &str) {

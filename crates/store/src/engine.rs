@@ -56,8 +56,9 @@ pub(crate) enum Lock<'a> {
 
 /// One transaction that writes, or one snapshot that reads.
 pub(crate) trait Transaction {
-    /// Runs a statement that changes rows; returns how many rows it changed.
-    fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError>;
+    /// Runs a statement that changes rows; returns how many rows it changed. An engine that has a parameter of its own
+    /// may let go of the one given.
+    fn execute(&self, sql: &str, params: &mut [Value<'_>]) -> Result<u64, StoreError>;
 
     /// Runs a statement that returns rows.
     fn query(&self, sql: &str, params: &[Value<'_>], visit: Visit<'_>) -> Result<(), StoreError>;

@@ -1,8 +1,13 @@
 //! What a request to a model leaves in the store: its row, what was sent, what came back, what it cost.
 
+use std::sync::Arc;
+
 use loom::{Digest, GenerationId, GenerationRow, Millis, Purpose, TreeId};
 
+use crate::error::StoreError;
 use crate::fence::Claim;
+use crate::rows::bytes::pack;
+use crate::rows::generations::dictionary;
 
 /// Bytes under their SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,10 +139,23 @@ pub struct GenerationEnd {
 /// A response to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// The body with its digest.
-    pub body: HashedBytes,
+    /// SHA-256 of its body.
+    pub digest: Digest,
+    /// The body as its row holds it.
+    pub(crate) packed: Arc<Vec<u8>>,
     /// Status, headers, timings and usage as JSON, without credentials.
-    pub metadata: String,
+    pub(crate) metadata: String,
+}
+
+impl Received {
+    /// Packs a body, which may take long: not within a transaction, for which others wait.
+    ///
+    /// # Errors
+    /// When there is no memory to compress it.
+    pub fn new(body: &[u8], metadata: String) -> Result<Self, StoreError> {
+        let packed = pack(body, dictionary(&metadata))?.into();
+        Ok(Self { digest: Digest::of(body), packed, metadata })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

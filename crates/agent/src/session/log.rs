@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::event::{EventSink, SessionEvent};
 
 /// Bytes that are held at most, of whichever turn; the oldest leave first.
-const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 8 << 20;
 /// Bytes of text in one run of deltas: what leaves at once.
 const RUN: usize = 64 << 10;
 /// Bytes an event is reckoned with besides its text.

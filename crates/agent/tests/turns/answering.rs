@@ -80,7 +80,7 @@ async fn an_answer_that_breaks_off_is_kept_as_far_as_it_came() {
     let model = script(r#"{"deltas": ["It rains", " and"], "fault": "cut"}"#);
     let reply = process.say(&model, "Is it raining?").await.unwrap().reply.unwrap();
     let made = reply.answer.unwrap();
-    assert_eq!(made.text, "It rains and");
+    assert_eq!(&*made.text, "It rains and");
     assert!(matches!(made.finish, Finish::Interrupted(_)), "{:?}", made.finish);
     assert!(matches!(reply.error.as_deref(), Some(AgentError::Model { .. })));
     assert_eq!(process.texts().await, ["Is it raining?", "It rains and"]);
@@ -103,7 +103,7 @@ async fn stopping_keeps_what_came_and_takes_less_than_a_tenth_of_a_second() {
     assert!(stopped.elapsed() < Duration::from_millis(100), "{:?}", stopped.elapsed());
     let reply = turned.unwrap().reply.unwrap();
     let made = reply.answer.unwrap();
-    assert_eq!(made.text, "one two");
+    assert_eq!(&*made.text, "one two");
     assert!(matches!(made.finish, Finish::Interrupted(_)), "{:?}", made.finish);
     assert!(matches!(reply.error.as_deref(), Some(AgentError::Model { .. })));
     assert_eq!(process.spools(), 0);

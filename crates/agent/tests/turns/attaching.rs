@@ -176,8 +176,8 @@ async fn path(process: &Process) -> Vec<(String, Trust, Vec<Block>, PositionId)>
     let all = passages.filter(|passage| !passage.text.is_empty());
     all.map(|passage| {
         let node = passage.row.node;
-        let blocks = node.content.into_iter().filter(|block| !matches!(block, Block::Text { .. })).collect();
-        (passage.text, node.trust, blocks, node.position)
+        let blocks = node.content.iter().filter(|block| !matches!(block, Block::Text { .. }));
+        (passage.text, node.trust, blocks.cloned().collect(), node.position)
     })
     .collect()
 }

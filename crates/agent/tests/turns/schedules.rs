@@ -92,7 +92,10 @@ impl Seen {
                     written.push_str(&text);
                 }
                 SessionEvent::Committed { node, .. } => {
-                    assert!(seen.committed.insert(node.id, node.text).is_none(), "committed twice");
+                    assert!(
+                        seen.committed.insert(node.id, node.text.to_string()).is_none(),
+                        "committed twice"
+                    );
                 }
                 SessionEvent::Finished { says, .. } => seen.finished.extend(says),
                 SessionEvent::Rejected { say, .. } => {

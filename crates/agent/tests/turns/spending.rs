@@ -281,7 +281,7 @@ async fn the_next_model_answers_with_a_generation_of_its_own() {
     with_fallbacks(&mut process, vec![down.clone(), other.clone()], false);
     let model: Arc<dyn Model> = down.clone();
     let reply = process.say(&model, "hello").await.unwrap().reply.unwrap();
-    assert_eq!(reply.answer.unwrap().text, "far");
+    assert_eq!(&*reply.answer.unwrap().text, "far");
     assert_eq!((down.asked(), other.asked()), (1, 1), "the one that failed is not asked again");
     let generations = process.generations().await;
     assert_eq!(generations.len(), 2);

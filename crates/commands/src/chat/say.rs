@@ -309,7 +309,7 @@ impl Conversation {
                 node: answer.id,
                 short_id: answer.short_id,
                 said,
-                text: answer.text,
+                text: answer.text.to_string(),
                 usage: UsageShown::of(usage),
                 reusable,
                 share,

@@ -213,7 +213,13 @@ pub struct GeneratedNode {
 
 impl From<agent::CommittedNode> for GeneratedNode {
     fn from(made: agent::CommittedNode) -> Self {
-        Self { id: made.id, short_id: made.short_id, text: made.text, finish: made.finish, streamed: false }
+        Self {
+            id: made.id,
+            short_id: made.short_id,
+            text: made.text.to_string(),
+            finish: made.finish,
+            streamed: false,
+        }
     }
 }
 

@@ -144,7 +144,7 @@ impl Importing<'_> {
     /// What goes with nodes that are added: what was sent for them, and where they came from.
     fn with(&self, nodes: &[loom::Node]) -> Result<AttachedWrites, CommandError> {
         let mut with = AttachedWrites { imported: Some(self.note()), ..AttachedWrites::default() };
-        for (generation, response) in imported_tree::sent_for(&self.file, nodes) {
+        for (generation, response) in imported_tree::sent_for(&self.file, nodes)? {
             with.outcomes.push(store::GenerationEnd {
                 generation: generation.row.id,
                 claim: generation.claim.clone(),

@@ -11,6 +11,7 @@ use loom::{
 };
 use store::{
     HashedBytes, ImportNote, ImportedGeneration, ImportedManifest, ImportedTree, NewGeneration, Received,
+    StoreError,
 };
 
 use crate::error::CommandError;
@@ -90,7 +91,10 @@ fn bodies_of(file: &ImportedFile, manifest: Digest) -> Vec<Digest> {
 }
 
 /// What was sent for nodes that are added to a tree, as far as the file has it: ended, as history.
-pub(super) fn sent_for(file: &ImportedFile, nodes: &[loom::Node]) -> Vec<(NewGeneration, Option<Received>)> {
+pub(super) fn sent_for(
+    file: &ImportedFile,
+    nodes: &[loom::Node],
+) -> Result<Vec<(NewGeneration, Option<Received>)>, StoreError> {
     let wanted: BTreeSet<GenerationId> = nodes.iter().filter_map(|node| node.generation).collect();
     let held = wanted.iter().filter_map(|id| file.generations.get(id));
     let materials = &file.materials;
@@ -101,15 +105,11 @@ pub(super) fn sent_for(file: &ImportedFile, nodes: &[loom::Node]) -> Vec<(NewGen
             .filter_map(|digest| Some(HashedBytes { digest, bytes: materials.bodies.get(&digest)?.clone() }));
         let claim = store::Claim { owner: store::LeaseOwner::new(""), fence: store::Fence::default() };
         let received = held.response.and_then(|digest| response(file, digest)).filter(|held| !held.purged);
-        let received = received.map(|held| Received {
-            body: HashedBytes { digest: held.digest, bytes: held.bytes },
-            metadata: held.metadata,
-        });
+        let received = received.map(|held| Received::new(&held.bytes, held.metadata)).transpose();
         let (bodies, cited) = (bodies.collect(), Vec::new());
-        Some((
-            NewGeneration { row: held.row.clone(), claim, manifest, bodies, cited, reservation: None },
-            received,
-        ))
+        let row = held.row.clone();
+        let sent = NewGeneration { row, claim, manifest, bodies, cited, reservation: None };
+        Some(received.map(|received| (sent, received)))
     })
     .collect()
 }

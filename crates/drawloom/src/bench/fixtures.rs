@@ -209,7 +209,7 @@ impl<'a> TreeBuilder<'a> {
             role: None,
             created_at: self.now,
             content_hash: content_hash(&content).map_err(|error| failed("hash a text", error))?,
-            content,
+            content: content.into(),
             edited_from: None,
             quote: None,
             origins: vec![Origin {

@@ -81,7 +81,7 @@ fn a_process_that_comes_late_hears_the_running_answer_of_another_one_from_any_nu
                 assert_eq!(*offset, written.len() as u64);
                 written.push_str(text);
             }
-            SessionEvent::Committed { node, .. } => assert_eq!(node.text, written),
+            SessionEvent::Committed { node, .. } => assert_eq!(*node.text, written),
             _ => {}
         }
     }

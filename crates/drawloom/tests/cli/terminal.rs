@@ -113,6 +113,14 @@ impl Terminal {
         }
     }
 
+    /// The most memory the program ever had, in bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peak(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1_024
+    }
+
     /// Sends a signal, as a terminal does for Ctrl-C.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();

@@ -186,7 +186,7 @@ impl<'a> Tree<'a> {
             )?;
         }
         self.out.write_all(b"</bdi>")?;
-        for block in &row.node.content {
+        for block in row.node.content.iter() {
             self.beside(block)?;
         }
         self.out.write_all(if self.dialogue { b"</section>\n" } else { b"" })?;

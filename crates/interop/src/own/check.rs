@@ -5,7 +5,7 @@
 //! hashes) are recomputed or bounded here, once, so that nothing behind has to doubt them.
 
 use loom::cell::TextOffset;
-use loom::content::canonical;
+use loom::content::content_hash;
 use loom::memory::MemoryTree;
 use loom::position::Sums;
 use loom::record::{Links, chain_hash};
@@ -160,8 +160,8 @@ fn hashes(tree: &MemoryTree, made: &NodeRow) -> Result<(), Why> {
     let node_of = |id| node(tree, id).map(|row| row.node.chain_hash);
     let checked = &made.node;
     if !made.purged {
-        let bytes = canonical(&checked.content).map_err(|error| error.to_string())?;
-        if Digest::of(&bytes) != checked.content_hash {
+        let hash = content_hash(&checked.content).map_err(|error| error.to_string())?;
+        if hash != checked.content_hash {
             return Err("its content does not fit its hash".into());
         }
     }

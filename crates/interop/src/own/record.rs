@@ -1,5 +1,7 @@
 //! The records of a file, as they stand in its lines.
 
+use std::sync::Arc;
+
 use loom::digest::PathDigest;
 use loom::position::Counts;
 use loom::seal::Seal;
@@ -128,7 +130,7 @@ impl NodeRecord {
             author: node.author,
             role: node.role,
             created_at: node.created_at,
-            content: if absent.is_some() { Vec::new() } else { node.content },
+            content: if absent.is_some() { Vec::new() } else { Arc::unwrap_or_clone(node.content) },
             absent,
             was: absent.map(|_| (node.counts, node.term)),
             edited_from: node.edited_from,
@@ -151,7 +153,7 @@ impl NodeRecord {
             author: self.author,
             role: self.role,
             created_at: self.created_at,
-            content: self.content,
+            content: self.content.into(),
             edited_from: self.edited_from,
             quote: self.quote,
             origins: self.origins,

@@ -145,7 +145,7 @@ impl Home {
         self.run(Op::Answer(Box::new(Answer {
             generation: row,
             node: id,
-            content: vec![Block::text(text)],
+            content: vec![Block::text(text)].into(),
             author: Author { kind: AuthorKind::Model, id: "base".into(), profile: None },
             source: ModelSource {
                 provider: "here".into(),

@@ -175,7 +175,7 @@ fn a_differing_record_refuses_the_whole_file_by_name() {
     // The same id, another text, all hashes mended.
     let MemoryTree { nodes, positions, operations, .. } = &mut there.file.tree;
     let row = nodes.get_mut(&id).unwrap();
-    row.node.content = vec![Block::text("Two.")];
+    row.node.content = vec![Block::text("Two.")].into();
     row.node.content_hash = content::content_hash(&row.node.content).unwrap();
     row.node.term = PathDigest::term(row.node.position, "Two.");
     row.node.chain_hash = record::chain_hash(&row.node, record::Links::default());
@@ -198,7 +198,7 @@ fn what_was_forgotten_here_stays_forgotten() {
     let whole = read_all(&here.export(ExportVariant::Full));
     let MemoryTree { nodes, .. } = &mut here.file.tree;
     let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
-    row.node.content.clear();
+    row.node.content = Default::default();
     row.purged = true;
     let plan = plan_import(&whole, Some(here.tree()), "owner", NOW).unwrap();
     assert_eq!(plan.change, ImportChange::Nothing);

@@ -137,7 +137,7 @@ fn a_forgotten_node_stays_forgotten_and_the_rest_checkable() {
     let mut home = rich();
     let MemoryTree { nodes, .. } = &mut home.file.tree;
     let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
-    row.node.content.clear();
+    row.node.content = Default::default();
     row.purged = true;
     let bytes = home.export(ExportVariant::Full);
     let file = read_all(&bytes);

@@ -1,5 +1,7 @@
 //! A plan under construction: what it has added so far, over the slice it reads.
 
+use std::sync::Arc;
+
 use crate::cell::{CellChange, CellKey, CellValue, OpTarget};
 use crate::content::{Block, content_hash, plain_text};
 use crate::digest::PathDigest;
@@ -16,7 +18,7 @@ use crate::tree::Mode;
 
 /// A node to be made, before its place and hashes are known.
 pub(super) struct NewNode {
-    pub(super) content: Vec<Block>,
+    pub(super) content: Arc<Vec<Block>>,
     pub(super) author: Author,
     pub(super) trust: Trust,
     pub(super) edited_from: Option<NodeId>,
@@ -30,9 +32,9 @@ pub(super) struct NewNode {
 
 impl NewNode {
     /// Content by an author, and nothing else.
-    pub(super) fn new(content: Vec<Block>, author: Author, trust: Trust) -> Self {
+    pub(super) fn new(content: impl Into<Arc<Vec<Block>>>, author: Author, trust: Trust) -> Self {
         Self {
-            content,
+            content: content.into(),
             author,
             trust,
             edited_from: None,
@@ -264,14 +266,13 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
         let jump = self.position(above.jump)?;
         let jump_jump = self.position(jump.jump)?;
         let id = id.unwrap_or_else(|| self.entropy.next(self.request.now)).as_position();
-        let text = plain_text(&seed.content).into_owned();
         let origin = match kind {
             PositionKind::Path => OriginRole::Parent,
             PositionKind::Head => OriginRole::Head,
             PositionKind::Note => OriginRole::Note,
             PositionKind::Annotation => OriginRole::Annotation,
         };
-        let node = self.make(id, id.original(), role, (origin, version), seed, &text)?;
+        let node = self.make(id, id.original(), role, (origin, version), seed)?;
         self.positions.push(Position {
             id,
             tree: self.request.tree,
@@ -291,7 +292,6 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
     pub(super) fn add_version(&mut self, at: &Position, seed: NewNode) -> Result<NodeId, PlanError> {
         let parent = at.parent.ok_or(Refusal::Genesis)?;
         let id: NodeId = self.entropy.next(self.request.now);
-        let text = plain_text(&seed.content).into_owned();
         let origin = match at.kind {
             PositionKind::Path => OriginRole::Parent,
             PositionKind::Head => OriginRole::Head,
@@ -299,7 +299,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             PositionKind::Annotation => OriginRole::Annotation,
         };
         let shown = self.shown(parent)?;
-        let node = self.make(at.id, id, at.role, (origin, shown), seed, &text)?;
+        let node = self.make(at.id, id, at.role, (origin, shown), seed)?;
         self.nodes.push(node);
         Ok(id)
     }
@@ -311,9 +311,9 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
         role: Option<Role>,
         (origin, parent): (OriginRole, NodeId),
         seed: NewNode,
-        text: &str,
     ) -> Result<Node, PlanError> {
-        let counts = Counts::of(text);
+        let text = plain_text(&seed.content);
+        let counts = Counts::of(&text);
         if counts.bytes > MAX_NODE_BYTES {
             return Err(Refusal::TooLarge { len: counts.bytes, limit: MAX_NODE_BYTES }.into());
         }
@@ -333,7 +333,8 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             role,
             created_at: self.request.now,
             content_hash: content_hash(&seed.content)?,
-            content: seed.content,
+            term: PathDigest::term(position, &text),
+            content: Arc::clone(&seed.content),
             edited_from: seed.edited_from,
             quote: seed.quote,
             origins,
@@ -342,7 +343,6 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             trust: seed.trust,
             finish: seed.finish,
             counts,
-            term: PathDigest::term(position, text),
             chain_hash: crate::digest::Digest::ZERO,
         };
         node.chain_hash = chain_hash(&node, links);

@@ -1,5 +1,7 @@
 //! Commit: drafts become nodes, in one operation (spec: loom §2).
 
+use std::sync::Arc;
+
 use crate::cell::{CellKey, CellValue, OpTarget};
 use crate::content::{Block, content_hash, is_empty, plain_text};
 use crate::digest::Digest;
@@ -265,13 +267,13 @@ fn same_text(
 
 /// The content of an edited node: the new text where the first text stood. What a provider wanted back
 /// unchanged does not outlive the change (spec: loom §5 *opaque*).
-pub(super) fn edited(from: &Node, text: &str) -> Vec<Block> {
+pub(super) fn edited(from: &Node, text: &str) -> Arc<Vec<Block>> {
     if plain_text(&from.content) == text {
-        return from.content.clone();
+        return Arc::clone(&from.content);
     }
     let mut new = Some(Block::text(text));
     let mut content = Vec::new();
-    for block in &from.content {
+    for block in from.content.iter() {
         match block {
             Block::Text { .. } => content.extend(new.take()),
             Block::Opaque { .. } => {}
@@ -282,7 +284,7 @@ pub(super) fn edited(from: &Node, text: &str) -> Vec<Block> {
         }
     }
     content.extend(new.take());
-    content
+    content.into()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Making a tree: its row, the genesis, the view `main`.
 
+use std::sync::Arc;
+
 use crate::cell::{CellKey, CellValue};
 use crate::content::content_hash;
 use crate::digest::{Digest, PathDigest};
@@ -31,7 +33,7 @@ pub(super) fn create(request: &Request, new: &NewTree, entropy: &mut Entropy<'_>
         author: Author::owner(),
         role: None,
         created_at: request.now,
-        content: Vec::new(),
+        content: Arc::default(),
         edited_from: None,
         quote: None,
         origins: Vec::new(),

@@ -1,5 +1,7 @@
 //! Taking a model's answer: a node of its own under the position it was asked at.
 
+use std::sync::Arc;
+
 use crate::cell::CellKey;
 use crate::content::{Block, is_empty};
 use crate::generation::{GenerationId, GenerationPlace, GenerationRow};
@@ -18,7 +20,7 @@ pub struct Answer {
     /// The reserved id this choice takes.
     pub node: NodeId,
     /// What it says. Never empty: an empty answer makes no node.
-    pub content: Vec<Block>,
+    pub content: Arc<Vec<Block>>,
     pub author: Author,
     pub source: ModelSource,
     pub finish: Finish,
@@ -56,7 +58,7 @@ pub(super) fn answer(builder: &mut PlanBuilder<'_, '_>, answer: &Answer) -> Resu
     if builder.position(parent)?.kind != PositionKind::Path {
         return Err(Refusal::OffPath(parent).into());
     }
-    let mut seed = NewNode::new(answer.content.clone(), answer.author.clone(), answer.trust);
+    let mut seed = NewNode::new(Arc::clone(&answer.content), answer.author.clone(), answer.trust);
     seed.source = Some(answer.source.clone());
     seed.generation = Some(answer.generation.id);
     seed.finish = Some(answer.finish.clone());

@@ -224,7 +224,7 @@ impl Fixture {
         Op::Answer(Box::new(Answer {
             generation: row.clone(),
             node: row.reserved[choice],
-            content,
+            content: content.into(),
             author: Author { kind: AuthorKind::Model, id: "weaver".into(), profile: None },
             source: ModelSource {
                 provider: "script".into(),

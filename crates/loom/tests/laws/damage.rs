@@ -210,7 +210,7 @@ fn a_tombstone_is_incomplete_and_the_rest_stays_checkable() {
     let mut tree = desk.tree.clone();
     let id = desk.tip().original();
     let row = tree.nodes.get_mut(&id).unwrap();
-    (row.node.content, row.purged) = (Vec::new(), true);
+    (row.node.content, row.purged) = (Default::default(), true);
     assert_eq!(status(&desk, &tree), Status::Incomplete);
     tree.nodes.get_mut(&id).unwrap().node.content_hash = Digest::ZERO;
     assert_eq!(status(&desk, &tree), Status::Invalid, "its hashes are still checked");

@@ -84,7 +84,7 @@ fn an_edit_back_to_a_forgotten_text_writes_it_anew() {
     let b = desk.edit(at, "b").unwrap();
     desk.edit(at, "c");
     let row = desk.tree.nodes.get_mut(&b).unwrap();
-    (row.node.content, row.purged) = (Vec::new(), true);
+    (row.node.content, row.purged) = (Default::default(), true);
     assert!(desk.edit(at, "b").is_some_and(|new| new != b));
     assert_eq!(desk.text(), "b");
 }

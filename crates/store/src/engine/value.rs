@@ -94,12 +94,12 @@ pub(crate) const NONE: [Value<'static>; 0] = [];
 
 /// Parameters of one statement: a tuple, an array or [`params!`](params).
 pub(crate) trait Params {
-    fn with<R>(self, use_them: impl FnOnce(&[Value<'_>]) -> R) -> R;
+    fn with<R>(self, use_them: impl FnOnce(&mut [Value<'_>]) -> R) -> R;
 }
 
 impl<'a, T: Into<Value<'a>>, const N: usize> Params for [T; N] {
-    fn with<R>(self, use_them: impl FnOnce(&[Value<'_>]) -> R) -> R {
-        use_them(&self.map(Into::into))
+    fn with<R>(self, use_them: impl FnOnce(&mut [Value<'_>]) -> R) -> R {
+        use_them(&mut self.map(Into::into))
     }
 }
 
@@ -107,9 +107,9 @@ macro_rules! tuple_params {
     ($($name:ident),+) => {
         impl<'a, $($name: Into<Value<'a>>),+> Params for ($($name,)+) {
             #[allow(non_snake_case, reason = "the names of the types serve as names of the values")]
-            fn with<R>(self, use_them: impl FnOnce(&[Value<'_>]) -> R) -> R {
+            fn with<R>(self, use_them: impl FnOnce(&mut [Value<'_>]) -> R) -> R {
                 let ($($name,)+) = self;
-                use_them(&[$($name.into()),+])
+                use_them(&mut [$($name.into()),+])
             }
         }
     };

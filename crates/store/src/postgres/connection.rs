@@ -107,7 +107,7 @@ impl<'s> PgTransaction<'s> {
 }
 
 impl Transaction for PgTransaction<'_> {
-    fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+    fn execute(&self, sql: &str, params: &mut [Value<'_>]) -> Result<u64, StoreError> {
         Ok(self.run(sql, &[params])?.iter().map(|rows| rows.changed).sum())
     }
 
@@ -156,9 +156,9 @@ impl Transaction for PgTransaction<'_> {
     fn lock(&self, lock: Lock<'_>) -> Result<(), StoreError> {
         self.events.set(self.events.get() || lock == Lock::Events);
         // The keys of locks are two numbers of 32 bits.
-        let key = [i64::from(self.session.space.cast_signed()), i64::from(key(lock))].map(Value::from);
+        let mut key = [i64::from(self.session.space.cast_signed()), i64::from(key(lock))].map(Value::from);
         let sql = "SELECT 1 FROM pg_advisory_xact_lock(CAST(?1 AS INT), CAST(?2 AS INT))";
-        self.execute(sql, &key).map(drop)
+        self.execute(sql, &mut key).map(drop)
     }
 
     fn index(&self, node: i64, text: &str) -> Result<(), StoreError> {
@@ -168,11 +168,11 @@ impl Transaction for PgTransaction<'_> {
         }
         let sql =
             "INSERT INTO search (node, tokens) VALUES (?1, array_to_tsvector(string_to_array(?2, ' ')))";
-        self.execute(sql, &[node.into(), tokens.into()]).map(drop)
+        self.execute(sql, &mut [node.into(), tokens.into()]).map(drop)
     }
 
     fn unindex(&self, node: i64, _text: &str) -> Result<(), StoreError> {
-        self.execute("DELETE FROM search WHERE node = ?1", &[node.into()]).map(drop)
+        self.execute("DELETE FROM search WHERE node = ?1", &mut [node.into()]).map(drop)
     }
 
     fn candidates(&self, query: &Query, first: i64, last: i64, visit: Visit<'_>) -> Result<(), StoreError> {

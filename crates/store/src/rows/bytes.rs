@@ -113,10 +113,11 @@ const ZSTD: u8 = 1;
 /// Large bytes as stored: compressed where that helps, with the dictionary of their dialect if there is one.
 pub(crate) fn pack(bytes: &[u8], dictionary: Option<Dictionary>) -> Result<Vec<u8>, StoreError> {
     if bytes.len() >= WORTH_PACKING {
-        let squeezed = compress::compress(bytes, dictionary)
+        let mut squeezed = compress::compress(bytes, dictionary)
             .map_err(|error| StoreError::io("compress", std::io::Error::other(error)))?;
         if squeezed.len() < bytes.len() {
-            return Ok([&[ZSTD], squeezed.as_slice()].concat());
+            squeezed.insert(0, ZSTD);
+            return Ok(squeezed);
         }
     }
     Ok([&[RAW], bytes].concat())

@@ -180,12 +180,7 @@ pub(crate) fn end(db: &Db<'_>, tree: TreeRef, outcome: &GenerationEnd) -> Result
             "INSERT INTO responses (generation, digest, purged, metadata, bytes) VALUES (?1, ?2, 0, ?3, ?4)
              ON CONFLICT (generation) DO UPDATE SET digest = excluded.digest, purged = 0,
                 metadata = excluded.metadata, bytes = excluded.bytes",
-            (
-                id.to_bytes(),
-                received.body.digest.0,
-                &received.metadata,
-                pack(&received.body.bytes, dictionary(&received.metadata))?,
-            ),
+            (id.to_bytes(), received.digest.0, &received.metadata, &*received.packed),
         )?;
     }
     if let Some(usage) = &outcome.usage {

@@ -123,7 +123,7 @@ impl SqliteTransaction<'_> {
                 },
             )?;
             if !stands {
-                self.execute(NOTE_BORDERS, &[super::scrub::BORDERS.into(), random()?.into()])?;
+                self.execute(NOTE_BORDERS, &mut [super::scrub::BORDERS.into(), random()?.into()])?;
             }
         }
         Ok(())
@@ -147,14 +147,18 @@ fn each(rows: &mut rusqlite::Rows<'_>, visit: Visit<'_>) -> Result<bool, StoreEr
 }
 
 impl Transaction for SqliteTransaction<'_> {
-    fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+    fn execute(&self, sql: &str, params: &mut [Value<'_>]) -> Result<u64, StoreError> {
         if let Some(faults) = self.faults {
             faults.step()?;
         }
-        let params = rusqlite::params_from_iter(params);
         let mut statement = self.conn.prepare_cached(sql).map_err(failure)?;
+        for (number, value) in (1..).zip(params) {
+            statement.raw_bind_parameter(number, &*value).map_err(failure)?;
+            // SQLite copied it: what was made for the statement alone does not stand beside its row.
+            *value = Value::Null;
+        }
         let before = statement.get_status(StatementStatus::VmStep);
-        let done = statement.execute(params);
+        let done = statement.raw_execute();
         self.counter.add(1, steps_since(&statement, before));
         done.map(|rows| rows as u64).map_err(failure)
     }
@@ -202,7 +206,10 @@ impl Transaction for SqliteTransaction<'_> {
         if text.is_empty() {
             return Ok(());
         }
-        self.execute("INSERT INTO search (rowid, text) VALUES (?1, ?2)", &[node.into(), (&*text).into()])?;
+        self.execute(
+            "INSERT INTO search (rowid, text) VALUES (?1, ?2)",
+            &mut [node.into(), (&*text).into()],
+        )?;
         self.indexed.set(self.indexed.get() + text.len() as u64);
         Ok(())
     }
@@ -213,7 +220,7 @@ impl Transaction for SqliteTransaction<'_> {
             return Ok(());
         }
         let sql = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)";
-        self.execute(sql, &[node.into(), (&*indexed).into()])?;
+        self.execute(sql, &mut [node.into(), (&*indexed).into()])?;
         self.note_borders(text)
     }
 

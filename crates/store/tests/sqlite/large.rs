@@ -45,7 +45,7 @@ async fn versions(page: &Page, of: NodeId, count: usize) -> Plan {
         let mut node = original.clone();
         (node.id, node.edited_from) = (id, Some(of));
         (node.counts, node.term) = (Counts::of(&text), PathDigest::term(node.position, &text));
-        node.content = vec![Block::text(text)];
+        node.content = vec![Block::text(text)].into();
         node.content_hash = content_hash(&node.content).unwrap();
         let chain = Some(original.chain_hash);
         node.chain_hash = chain_hash(&node, Links { position: chain, edited_from: chain });

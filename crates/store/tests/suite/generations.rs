@@ -61,10 +61,7 @@ fn outcome(generation: &NewGeneration, text: &str) -> GenerationEnd {
         generation: generation.row.id,
         claim: generation.claim.clone(),
         state: GenerationState::Done,
-        response: Some(Received {
-            body: HashedBytes::new(format!("wire: {text}")),
-            metadata: "{\"status\":200}".into(),
-        }),
+        response: Some(Received::new(format!("wire: {text}").as_bytes(), "{\"status\":200}".into()).unwrap()),
         usage: Some(GenerationCost {
             calls: 1,
             prompt_tokens: 10,
@@ -88,13 +85,13 @@ pub(crate) async fn try_answer(
         dialect: "script".into(),
         kind: SourceKind::Script,
         manifest: generation.row.manifest,
-        response: outcome.response.as_ref().map(|received| received.body.digest),
+        response: outcome.response.as_ref().map(|received| received.digest),
         choice: ResponsePart::Index(0),
     };
     let answer = Answer {
         generation: generation.row.clone(),
         node: generation.row.reserved[0],
-        content: vec![loom::Block::text(text)],
+        content: vec![loom::Block::text(text)].into(),
         author: Author { kind: AuthorKind::Model, id: "main".into(), profile: Some(Digest::of(b"profile")) },
         source,
         finish: Finish::Stop,

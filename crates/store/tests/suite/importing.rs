@@ -215,7 +215,7 @@ fn a_plan_may_bring_imported_nodes_without_their_text() {
         let mut plan = planned.await.unwrap();
         let node = plan.nodes[0].id;
         let counts = plan.nodes[0].counts;
-        plan.nodes[0].content.clear();
+        plan.nodes[0].content = Default::default();
         let with = AttachedWrites { imported: Some(NOTE), absent: vec![node], ..AttachedWrites::default() };
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();
         let row = read(&home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();

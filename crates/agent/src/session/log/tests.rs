@@ -15,7 +15,7 @@ fn committed(id: NodeId, text: &str) -> SessionEvent {
     let node = CommittedNode {
         id,
         short_id: "a".to_owned(),
-        text: text.to_owned(),
+        text: text.into(),
         media: Vec::new(),
         finish: Finish::Stop,
     };

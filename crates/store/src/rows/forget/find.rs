@@ -4,6 +4,7 @@ mod outside;
 mod sent;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use loom::content::plain_text;
 use loom::{Block, GenerationId, NodeId, NodeRow, Seq, TreeId};
@@ -126,7 +127,11 @@ fn within(
 }
 
 /// The content of a node, if the tree has it.
-pub(super) fn content_of(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<Vec<Block>>, StoreError> {
+pub(super) fn content_of(
+    db: &Db<'_>,
+    tree: TreeRef,
+    node: NodeId,
+) -> Result<Option<Arc<Vec<Block>>>, StoreError> {
     Ok(whole(db, tree, node)?.map(|row| row.node.content))
 }
 
