@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loom::id::Entropy;
 use loom::plan::plan;
 use loom::render::tip;
-use loom::{IdSource, NodeId, Op, Plan, PlanError, ReadSet, Refusal, TreeReader, ViewName};
+use loom::{IdSource, NodeId, Op, Plan, PlanError, ReadSet, Refusal, RowError, TreeReader, ViewName};
 
 use crate::apply::{Applied, AttachedWrites};
 use crate::error::StoreError;

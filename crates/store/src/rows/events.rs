@@ -66,8 +66,7 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
         "SELECT e.pk, t.id, e.what, e.tree FROM events e JOIN trees t ON t.pk = e.tree
          WHERE e.pk > ?2 AND {seen} ORDER BY e.pk LIMIT ?3"
     );
-    let limit = super::reader::limit_of(limit);
-    let events = db.all(&sql, (param, from, limit), |row| {
+    let events = db.all(&sql, (param, from, super::reader::limit_of(limit)), |row| {
         Ok(StoreEvent {
             cursor: Cursor(unsigned(row, 0)?),
             tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
