@@ -6,7 +6,7 @@ mod naming;
 pub use naming::NamedNode;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use agent::fallback::{Fallbacks, FoundModel};
 use agent::{Call, Runtime};
@@ -113,7 +113,7 @@ impl App {
     }
 
     pub(crate) fn shown(&self) -> Shown {
-        Shown { frontend: self.frontend.clone(), runtime: self.runtime.clone() }
+        Shown { frontend: self.frontend.clone(), runtime: self.runtime.clone(), progress: Mutex::default() }
     }
 
     /// Now, in ms since 1970.

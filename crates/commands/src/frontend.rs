@@ -1,7 +1,8 @@
 //! The frontend of an invocation: what a person sees while a command works, and what they are asked.
 
+use std::collections::HashMap;
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent::event::AskedQuestion;
@@ -52,6 +53,20 @@ pub(crate) struct Shown {
     pub(crate) frontend: Arc<dyn Frontend>,
     /// Where an answer to a question goes.
     pub(crate) runtime: Runtime,
+    pub(crate) progress: Mutex<Progress>,
+}
+
+/// How far the text of each node has come, in bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(HashMap<NodeId, u64>);
+
+impl Progress {
+    /// Takes a delta in. Returns how many bytes before it never came: who reads too slowly is left behind
+    /// ([`agent::session::EventLog`]).
+    fn advance(&mut self, node: NodeId, offset: u64, text: &str) -> u64 {
+        let before = self.0.insert(node, offset + text.len() as u64).unwrap_or_default();
+        offset.saturating_sub(before)
+    }
 }
 
 impl EventSink for Shown {
@@ -65,7 +80,16 @@ impl Shown {
     pub(crate) fn show(&self, event: &SessionEvent) {
         match event {
             SessionEvent::Notice { text } => self.frontend.note(text),
-            SessionEvent::Delta { node, text, .. } => self.frontend.delta(*node, text),
+            SessionEvent::Delta { node, offset, text } => {
+                let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+                let lost = progress.advance(*node, *offset, text);
+                if lost > 0 {
+                    self.frontend.note(&format!(
+                        "{lost} bytes of this answer came too fast to be shown here; the tree has it whole"
+                    ));
+                }
+                self.frontend.delta(*node, text);
+            }
             SessionEvent::Thinking { node, text } => self.frontend.thinking(*node, text),
             SessionEvent::Question { question } => self.ask(question.clone()),
             SessionEvent::Answered { question, decision, by, reason } => {
@@ -94,5 +118,21 @@ impl Shown {
                 Err(error) => tracing::warn!(%error, "an answer was not taken"),
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_never_came_are_counted_by_node() {
+        let [first, second] = [NodeId::from_bytes([1; 16]), NodeId::from_bytes([2; 16])];
+        let mut progress = Progress::default();
+        assert_eq!(progress.advance(first, 0, "one"), 0);
+        assert_eq!(progress.advance(second, 0, "two"), 0);
+        assert_eq!(progress.advance(first, 3, "on"), 0);
+        assert_eq!(progress.advance(first, 9, "late"), 4);
+        assert_eq!(progress.advance(first, 13, "on"), 0);
     }
 }

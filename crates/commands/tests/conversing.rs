@@ -130,6 +130,8 @@ async fn a_call_reads_its_session_once_and_its_files_once() {
             name: agent::session::Name::default(),
             kind: store::SessionKind::Main,
         };
+        // Names and identities are known from then on.
+        drop(home.app.runtime.session(&asker.principal, &chosen).await.unwrap());
         let (found, once) = counted(&home, home.app.runtime.session(&asker.principal, &chosen)).await;
         assert!(found.unwrap().is_some() && once > 0);
         let (opened, statements) = counted(&home, Conversation::open(&home.app, &asker, &args)).await;

@@ -108,25 +108,24 @@ pub fn content_hash(blocks: &[Block]) -> Result<Digest, NotCanonical> {
     let mut hasher = DigestWriter::default();
     for (at, block) in blocks.iter().enumerate() {
         hasher.update(if at == 0 { b"[" } else { b"," });
-        // The general writer holds each value of an object to sort them: a text would be there once more.
-        let written = match block {
-            Block::Text { text } => text_block(text, "text", &mut hasher),
-            Block::Thinking { text, opaque: None } => text_block(text, "thinking", &mut hasher),
-            block => serde_json_canonicalizer::to_writer(block, &mut hasher),
-        };
-        written.map_err(|error| NotCanonical(error.to_string()))?;
+        match block {
+            // The general writer holds each value of an object to sort them: a text would be there once more.
+            Block::Text { text } => text_block(text, "text", &mut hasher)?,
+            Block::Thinking { text, opaque: None } => text_block(text, "thinking", &mut hasher)?,
+            block => hasher.update(&canonical(block)?),
+        }
     }
     hasher.update(if blocks.is_empty() { b"[]" } else { b"]" });
     Ok(hasher.digest())
 }
 
 /// Writes the RFC 8785 form of a block that is a text and its type.
-fn text_block(text: &str, kind: &str, hasher: &mut DigestWriter) -> serde_json::Result<()> {
+fn text_block(text: &str, kind: &str, hasher: &mut DigestWriter) -> Result<(), NotCanonical> {
     hasher.update(b"{\"text\":");
-    serde_json::to_writer(&mut *hasher, text)?;
-    hasher.update(b",\"type\":");
-    serde_json::to_writer(&mut *hasher, kind)?;
-    hasher.update(b"}");
+    hasher.update(&canonical(&text)?);
+    hasher.update(b",\"type\":\"");
+    hasher.update(kind.as_bytes());
+    hasher.update(b"\"}");
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! SHA-256 digests, and the additive digest of a path.
 
 use std::fmt;
-use std::io;
 use std::str::FromStr;
 
 use data_encoding::HEXLOWER;
@@ -34,7 +33,7 @@ impl Digest {
     }
 }
 
-/// SHA-256 of what is written to it.
+/// SHA-256 of parts that come one after another.
 #[derive(Default)]
 pub(crate) struct DigestWriter(Sha256);
 
@@ -45,17 +44,6 @@ impl DigestWriter {
 
     pub(crate) fn digest(self) -> Digest {
         Digest(self.0.finalize().into())
-    }
-}
-
-impl io::Write for DigestWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -159,6 +159,8 @@ struct Changes {
     kinds: Vec<Times>,
     /// Processor time of the store's writing thread.
     writing: Vec<Times>,
+    /// Steps of the database for one change, reading and writing.
+    steps: Vec<f64>,
     sync: Times,
 }
 
@@ -172,12 +174,13 @@ async fn change(
     let probe_name = format!("probe-{}", fixture.tree);
     let mut probe = Probe::new(&scratch.at(&probe_name))?;
     let writer = Processor::of_thread("store-write");
-    let (mut syncs, mut kinds, mut writing) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut syncs, mut kinds, mut writing, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut edited: Vec<(PositionId, NodeId)> = Vec::new();
     let middle = fixture.trunk.len().saturating_sub(CHANGES) / 2;
     for kind in KINDS {
         let mut times: Vec<Duration> = Vec::with_capacity(CHANGES);
         let mut spent: Vec<Duration> = Vec::with_capacity(CHANGES);
+        let steps_before = harness.app.runtime.store.statement_counts().steps;
         for at in 0..CHANGES {
             let op = match kind {
                 "append" => Op::Append(NewText::owner(corpus.passage(), None)),
@@ -205,15 +208,18 @@ async fn change(
         }
         kinds.push(times.into_iter().collect());
         writing.push(spent.into_iter().collect());
+        let stepped = harness.app.runtime.store.statement_counts().steps - steps_before;
+        steps.push(stepped as f64 / CHANGES as f64);
     }
-    Ok(Changes { kinds, writing, sync: syncs.into_iter().collect() })
+    Ok(Changes { kinds, writing, steps, sync: syncs.into_iter().collect() })
 }
 
 fn report_changes(report: &mut Report<'_>, nodes: u64, changes: &Changes) {
     let sync = &changes.sync;
     report.row("sync of a small file on the same disk", sync.median(), "ms, median", None);
     report.row("sync of a small file on the same disk", sync.percentile(0.99), "ms, p99", None);
-    for ((kind, times), writing) in KINDS.iter().zip(&changes.kinds).zip(&changes.writing) {
+    let measured = changes.kinds.iter().zip(&changes.writing).zip(&changes.steps);
+    for (kind, ((times, writing), steps)) in KINDS.iter().zip(measured) {
         let name = format!("{kind} in a tree of {nodes} nodes");
         report.row(&name, times.median(), "ms, median", None);
         report.row(&name, times.percentile(0.99), "ms, p99", Some(2.0 + sync.percentile(0.99)));
@@ -225,6 +231,7 @@ fn report_changes(report: &mut Report<'_>, nodes: u64, changes: &Changes) {
         report.row(&name, writing.median(), "ms, median", None);
         report.row(&name, writing.percentile(0.99), "ms, p99", Some(2.0));
         report.row(&name, writing.percentile(1.0), "ms, the slowest", None);
+        report.row(&format!("{kind} in a tree of {nodes} nodes"), *steps, "steps of SQLite", None);
     }
 }
 

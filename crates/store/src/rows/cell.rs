@@ -218,19 +218,38 @@ macro_rules! pair_joins {
 /// Cells with the ids of the nodes that their names and values name: the columns of [`read_pair`].
 pub(crate) const PAIRS: &str = concat!("SELECT ", pair_columns!(), " FROM cells c ", pair_joins!());
 
-/// The choices on the path that ends at the position with key ?2 in tree ?1: lane by lane upwards, of each what stands
-/// not lower than where the path leaves it.
+/// The lanes of the path that ends at the position with key ?2 in tree ?1, upwards, each with the depth where the path
+/// leaves it.
+macro_rules! lanes {
+    () => {
+        "WITH RECURSIVE lanes (lane, depth) AS (
+            SELECT lane, depth FROM positions WHERE pk = ?2
+            UNION ALL SELECT up.lane, up.depth FROM lanes JOIN positions head ON head.pk = (?1 << 32) + lanes.lane
+                JOIN positions up ON up.pk = (?1 << 32) + head.parent WHERE up.depth < lanes.depth)
+        SELECT "
+    };
+}
+
+/// The choices on that path, those of the view numbered ?3 and those of all: lane by lane.
 const CHOICES: &str = concat!(
-    "WITH RECURSIVE lanes (lane, depth) AS (
-        SELECT lane, depth FROM positions WHERE pk = ?2
-        UNION ALL SELECT up.lane, up.depth FROM lanes JOIN positions head ON head.pk = (?1 << 32) + lanes.lane
-            JOIN positions up ON up.pk = (?1 << 32) + head.parent WHERE up.depth < lanes.depth)
-    SELECT ",
+    lanes!(),
     pair_columns!(),
     " FROM lanes CROSS JOIN cells c ",
     pair_joins!(),
     " WHERE c.tree = ?1 AND c.lane = lanes.lane AND c.depth <= lanes.depth AND (c.view = 0 OR c.view = ?3)"
 );
+
+/// Of what is pruned or left out in the tree, that on the path.
+const FLAGS: &str = concat!(
+    lanes!(),
+    pair_columns!(),
+    " FROM cells c CROSS JOIN lanes ",
+    pair_joins!(),
+    " WHERE c.tree = ?1 AND c.kind IN (11, 12) AND c.lane = lanes.lane AND c.depth <= lanes.depth"
+);
+
+/// So many flags of a tree are looked at one by one, rather than what its path chose.
+const FEW: i64 = 32;
 
 /// Reads `form, number, text, seq, v.id` from column `first` on.
 fn read_cell(row: &Row<'_>, first: usize) -> Result<Cell, StoreError> {
@@ -286,18 +305,27 @@ pub(crate) fn all(db: &Db<'_>, tree: TreeKey, scope: &CellScope) -> Result<Vec<(
     Ok(found)
 }
 
-/// The choices on the path that ends at the position whose original has a number.
+/// The choices on the path that ends at the position whose original has a number; without a view, what is pruned or left
+/// out there.
 pub(crate) fn choices(
     db: &Db<'_>,
     tree: TreeKey,
     view: Option<&ViewName>,
     end: i64,
 ) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+    let read = |row: &Row<'_>| read_pair(db, tree, row);
     let view = match view {
         Some(view) => db.name_number(tree, view.as_str())?,
-        None => None,
+        None => {
+            let sql = "SELECT count(*) FROM (SELECT 1 FROM cells WHERE tree = ?1 AND kind IN (11, 12) LIMIT ?2) few";
+            match db.one(sql, (tree.0, FEW + 1), |row| get::<i64>(row, 0))? {
+                None | Some(0) => return Ok(Vec::new()),
+                Some(..=FEW) => return db.all(FLAGS, (tree.0, tree.node(end)), read),
+                Some(_) => None,
+            }
+        }
     };
-    db.all(CHOICES, (tree.0, tree.node(end), view.unwrap_or(0)), |row| read_pair(db, tree, row))
+    db.all(CHOICES, (tree.0, tree.node(end), view.unwrap_or(0)), read)
 }
 
 /// The lane and the depth of the position that the node with a number stands at.
