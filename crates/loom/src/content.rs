@@ -109,7 +109,6 @@ pub fn content_hash(blocks: &[Block]) -> Result<Digest, NotCanonical> {
     for (at, block) in blocks.iter().enumerate() {
         hasher.update(if at == 0 { b"[" } else { b"," });
         match block {
-            // The general writer holds each value of an object to sort them: a text would be there once more.
             Block::Text { text } => text_block(text, "text", &mut hasher)?,
             Block::Thinking { text, opaque: None } => text_block(text, "thinking", &mut hasher)?,
             block => hasher.update(&canonical(block)?),
@@ -119,11 +118,22 @@ pub fn content_hash(blocks: &[Block]) -> Result<Digest, NotCanonical> {
     Ok(hasher.digest())
 }
 
-/// Writes the RFC 8785 form of a block that is a text and its type.
+/// Bytes of a text that are written at a time: as JSON it would be there once more.
+const PART: usize = 64 << 10;
+
+/// Adds the RFC 8785 form of a block that is a text and its type.
 fn text_block(text: &str, kind: &str, hasher: &mut DigestWriter) -> Result<(), NotCanonical> {
-    hasher.update(b"{\"text\":");
-    hasher.update(&canonical(&text)?);
-    hasher.update(b",\"type\":\"");
+    hasher.update(b"{\"text\":\"");
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = (0..=rest.len().min(PART)).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or_default();
+        let (part, behind) = rest.split_at(end);
+        // Each character is written by itself, so that parts stand for the whole.
+        let json = canonical(&part)?;
+        hasher.update(&json[1..json.len() - 1]);
+        rest = behind;
+    }
+    hasher.update(b"\",\"type\":\"");
     hasher.update(kind.as_bytes());
     hasher.update(b"\"}");
     Ok(())
@@ -172,6 +182,12 @@ mod tests {
             let blocks: Vec<Block> = texts.into_iter().map(block).collect();
             prop_assert_eq!(content_hash(&blocks), Ok(Digest::of(&canonical(&blocks).unwrap())));
         }
+    }
+
+    #[test]
+    fn a_long_text_is_hashed_like_a_short_one() {
+        let blocks = [Block::text("\u{1f327}\"\n\u{1}".repeat(PART / 3))];
+        assert_eq!(content_hash(&blocks), Ok(Digest::of(&canonical(&blocks).unwrap())));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::db::{Db, TreeKey, get};
 use crate::error::StoreError;
 
 /// At each so many depths a path is looked at.
-const STRIDE: i64 = 8;
+const STRIDE: u32 = 8;
 
 /// How far up it is looked at, in positions. A lane that is longer is left as it is: so many rows are written, at most.
 const LONGEST: i64 = 1_024;
@@ -70,16 +70,25 @@ impl Place {
     }
 }
 
-/// The lane that a new child of a position goes on with; none if it begins its own.
-pub(super) fn below(db: &Db<'_>, tree: TreeKey, parent: i64) -> Result<Option<i64>, StoreError> {
-    let place = Place::of(db, tree, parent)?;
-    let sql = concat!("SELECT ", next!("?3", "?4"));
-    let next =
-        db.one(sql, (tree.first(), tree.last(), parent, place.lane), |row| get::<Option<i64>>(row, 0))?;
-    if next.flatten().is_some() {
-        return Ok(None);
+/// The lane of the new position `new` below `parent`, which stands at `depth`.
+pub(super) fn below(
+    db: &Db<'_>,
+    tree: TreeKey,
+    (parent, depth): (i64, u32),
+    new: i64,
+) -> Result<i64, StoreError> {
+    let sql = "SELECT lane FROM positions WHERE pk = ?1";
+    let lane = db.one(sql, [tree.node(parent)], |row| get::<i64>(row, 0))?;
+    let lane = lane.ok_or_else(|| StoreError::Damaged(format!("position {parent} is missing")))?;
+    // What comes right behind its parent is its first child.
+    if new != parent + 1 {
+        let sql = concat!("SELECT ", next!("?3", "?4"));
+        let keys = (tree.first(), tree.last(), parent, lane);
+        if db.one(sql, keys, |row| get::<Option<i64>>(row, 0))?.flatten().is_some() {
+            return Ok(new);
+        }
     }
-    if place.depth % STRIDE == 0 { straighten(db, tree, place).map(Some) } else { Ok(Some(place.lane)) }
+    if depth.is_multiple_of(STRIDE) { straighten(db, tree, Place::of(db, tree, parent)?) } else { Ok(lane) }
 }
 
 /// Lets the path to the end of a lane cross fewer of them. Returns the lane that the end is in then.
@@ -92,7 +101,7 @@ fn straighten(db: &Db<'_>, tree: TreeKey, end: Place) -> Result<i64, StoreError>
             break;
         }
         // What stood apart when last looked at is looked at again when the path has doubled.
-        let before = below - STRIDE;
+        let before = below - i64::from(STRIDE);
         let doubled = before < 1 || below.ilog2() > before.ilog2();
         if doubled && take_over(db, tree, (fork, &above), here.lane, below / 2)? && lane == here.lane {
             lane = above.lane;

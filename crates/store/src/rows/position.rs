@@ -38,7 +38,7 @@ pub(crate) fn insert(
     let parent = position.parent.map(number).transpose()?;
     let lane = match parent {
         Some(parent) if position.kind == PositionKind::Path => {
-            lane::below(db, tree, parent)?.unwrap_or(original)
+            lane::below(db, tree, (parent, position.depth.saturating_sub(1)), original)?
         }
         _ => original,
     };
