@@ -109,8 +109,8 @@ pub fn content_hash(blocks: &[Block]) -> Result<Digest, NotCanonical> {
     for (at, block) in blocks.iter().enumerate() {
         hasher.update(if at == 0 { b"[" } else { b"," });
         match block {
-            Block::Text { text } => text_block(text, "text", &mut hasher)?,
-            Block::Thinking { text, opaque: None } => text_block(text, "thinking", &mut hasher)?,
+            Block::Text { text } => text_block(None, text, "text", &mut hasher)?,
+            Block::Thinking { text, opaque } => text_block(opaque.as_ref(), text, "thinking", &mut hasher)?,
             block => hasher.update(&canonical(block)?),
         }
     }
@@ -121,9 +121,20 @@ pub fn content_hash(blocks: &[Block]) -> Result<Digest, NotCanonical> {
 /// Bytes of a text that are written at a time: as JSON it would be there once more.
 const PART: usize = 64 << 10;
 
-/// Adds the RFC 8785 form of a block that is a text and its type.
-fn text_block(text: &str, kind: &str, hasher: &mut DigestWriter) -> Result<(), NotCanonical> {
-    hasher.update(b"{\"text\":\"");
+/// Adds the RFC 8785 form of a block that is a text and its type, and what its maker put beside them.
+fn text_block(
+    opaque: Option<&Value>,
+    text: &str,
+    kind: &str,
+    hasher: &mut DigestWriter,
+) -> Result<(), NotCanonical> {
+    hasher.update(b"{");
+    if let Some(opaque) = opaque {
+        hasher.update(b"\"opaque\":");
+        hasher.update(&canonical(opaque)?);
+        hasher.update(b",");
+    }
+    hasher.update(b"\"text\":\"");
     let mut rest = text;
     while !rest.is_empty() {
         let end = (0..=rest.len().min(PART)).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or_default();
