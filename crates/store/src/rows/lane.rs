@@ -52,6 +52,7 @@ macro_rules! tail {
 }
 
 /// Where a position stands.
+#[derive(Clone, Copy)]
 struct Place {
     lane: i64,
     depth: i64,
@@ -93,7 +94,8 @@ pub(super) fn below(
 
 /// Lets the path to the end of a lane cross fewer of them. Returns the lane that the end is in then.
 fn straighten(db: &Db<'_>, tree: TreeKey, end: Place) -> Result<i64, StoreError> {
-    let (mut lane, mut here) = (end.lane, Place { ..end });
+    let mut lane = end.lane;
+    let mut here = end;
     while let Some(fork) = here.fork {
         let above = Place::of(db, tree, fork)?;
         let below = end.depth - above.depth;
