@@ -28,7 +28,7 @@ pub enum Limit {
     Day,
     /// `budget.month`.
     Month,
-    /// [`UNPRICED_TOKENS`].
+    /// [`crate::spend::UNPRICED_TOKENS`].
     Unpriced,
 }
 

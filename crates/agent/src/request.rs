@@ -2,7 +2,7 @@
 //! before it is sent.
 //!
 //! Where it comes from and what it is for decide only how it is assembled and whether its answer becomes nodes; from
-//! [`PreparedRequest`] on every request takes one way.
+//! [`crate::prepared_request::PreparedRequest`] on every request takes one way.
 
 use std::sync::Arc;
 
