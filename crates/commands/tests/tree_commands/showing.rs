@@ -240,6 +240,6 @@ async fn cost_beside_branches(home: &TestHome, length: usize) -> u64 {
 #[tokio::test]
 async fn a_show_costs_the_same_however_many_branches_grew_beside_its_path() {
     let [home, _] = homes();
-    let (short, long) = (cost_beside_branches(&home, 60).await, cost_beside_branches(&home, 240).await);
-    assert!(long * 10 < short * 11, "{short} steps beside 60 branches, {long} beside 240");
+    let (short, long) = (cost_beside_branches(&home, 64).await, cost_beside_branches(&home, 256).await);
+    assert!(long * 10 < short * 11, "{short} steps beside 64 branches, {long} beside 256");
 }

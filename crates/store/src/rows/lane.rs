@@ -12,8 +12,8 @@
 use crate::db::{Db, TreeKey, get};
 use crate::error::StoreError;
 
-/// At each so many depths a path is looked at.
-const STRIDE: u32 = 8;
+/// At each so many depths a path is looked at, no less far above its end.
+const STRIDE: u32 = 16;
 
 /// How far up it is looked at, in positions. A lane that is longer is left as it is: so many rows are written, at most.
 const LONGEST: i64 = 1_024;
@@ -104,7 +104,7 @@ fn straighten(db: &Db<'_>, tree: TreeKey, end: Place) -> Result<i64, StoreError>
         }
         // What stood apart when last looked at is looked at again when the path has doubled.
         let before = below - i64::from(STRIDE);
-        let doubled = before < 1 || below.ilog2() > before.ilog2();
+        let doubled = before >= 0 && below.ilog2() > before.max(1).ilog2();
         if doubled && take_over(db, tree, (fork, &above), here.lane, below / 2)? && lane == here.lane {
             lane = above.lane;
         }
