@@ -5,9 +5,8 @@
 //! position, and those on a path are asked for lane by lane ([`super::cell::choices`]), whatever was chosen elsewhere.
 //!
 //! Where a path grows on from what began a lane, and that is soon twice as long as what the lane above goes on with
-//! beside it, it takes that lane over. So of a path's end each lane it left is at least a part as long as what followed,
-//! and a path in a tree of n positions crosses some √n lanes, however branches were grown. Lanes are derived, no hash
-//! binds them.
+//! beside it, it takes that lane over. So a path crosses lanes where it just grew and where what stands beside it is long,
+//! not one for each branch. Lanes are derived, no hash binds them.
 
 use crate::db::{Db, TreeKey, get};
 use crate::error::StoreError;

@@ -6,7 +6,7 @@ use loom::reader::StoredResponse;
 use loom::{Digest, GenerationId, Millis, Mode, NodeId, Op, Seq, Trust, ViewName};
 use store::{
     AttachedWrites, GenerationFilter, GenerationState, HashedBytes, Import, ImportNote, ImportedGeneration,
-    ImportedManifest, ImportedTree, Principal, Scope, StoreError, TreeFilter, read,
+    ImportedManifest, ImportedTree, Principal, Scope, StoreError, TreeFilter, prepare, read,
 };
 
 use super::both::each;
@@ -201,18 +201,7 @@ fn a_plan_may_bring_imported_nodes_without_their_text() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "Mine").await;
         let request = home.request(page.tree, Op::Append(owner_text("gone")));
-        let ids = home.ids.clone();
-        let planned = read(&home.store, OWNER, page.tree, move |rows| {
-            let mut slice = loom::ReadSet::default();
-            loop {
-                match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
-                    Ok(plan) => return Ok(plan),
-                    Err(loom::PlanError::Needs(needs)) => slice.load(&needs, rows)?,
-                    Err(other) => panic!("{other:?}"),
-                }
-            }
-        });
-        let mut plan = planned.await.unwrap();
+        let mut plan = prepare(&home.store, OWNER, request, &home.ids).await.unwrap().plan;
         let node = plan.nodes[0].id;
         let counts = plan.nodes[0].counts;
         plan.nodes[0].content = Default::default();

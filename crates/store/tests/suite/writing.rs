@@ -40,18 +40,7 @@ fn a_stale_plan_names_what_changed_and_writes_nothing() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
         let request = home.request(page.tree, Op::Append(owner_text("late")));
-        let ids = home.ids.clone();
-        let stale = read(&home.store, OWNER, page.tree, move |rows| {
-            let mut slice = loom::ReadSet::default();
-            loop {
-                match ids.with(|entropy| loom::plan::plan(&request, &slice, entropy)).unwrap() {
-                    Ok(plan) => return Ok(plan),
-                    Err(loom::PlanError::Needs(needs)) => slice.load(&needs, rows)?,
-                    Err(other) => panic!("{other:?}"),
-                }
-            }
-        });
-        let stale = stale.await.unwrap();
+        let stale = prepare(&home.store, OWNER, request, &home.ids).await.unwrap().plan;
         page.append("first").await;
         let refused = home.store.apply(OWNER, page.tree, stale, AttachedWrites::nothing()).await;
         let Err(StoreError::Conflict(changed)) = refused else { panic!("{refused:?}") };
