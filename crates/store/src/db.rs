@@ -2,12 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use loom::{Author, AuthorKind, Digest, Millis, NodeId, TreeId};
 
 use crate::engine::{FromValue, Params, Row, Transaction, Value, ValueRef};
 use crate::error::StoreError;
+
+/// Keys, and numbers of names, that a transaction remembers at most.
+const KNOWN: usize = 1_024;
 
 /// Names and authors met on a connection. They are never changed once committed; a writer, whose transaction may
 /// still be rolled back, starts each one with empty caches.
@@ -53,6 +57,11 @@ pub(crate) const fn number_of(node: i64) -> i64 {
 pub(crate) struct Db<'c> {
     transaction: &'c dyn Transaction,
     caches: &'c Caches,
+    /// Keys of nodes met in this transaction, and numbers of names.
+    keys: RefCell<HashMap<NodeId, i64>>,
+    numbers: RefCell<HashMap<(TreeKey, Box<str>), i64>>,
+    /// The tree whose beginning was read last, and that, in ms.
+    started: Cell<Option<(TreeKey, i64)>>,
     /// Events that have no number yet.
     happened: RefCell<Vec<(TreeKey, Vec<u8>)>>,
     /// How far the store's clock goes ahead of the engine's, in ms.
@@ -61,7 +70,15 @@ pub(crate) struct Db<'c> {
 
 impl<'c> Db<'c> {
     pub(crate) fn new(transaction: &'c dyn Transaction, caches: &'c Caches) -> Self {
-        Self { transaction, caches, happened: RefCell::default(), ahead: Cell::default() }
+        Self {
+            transaction,
+            caches,
+            keys: RefCell::default(),
+            numbers: RefCell::default(),
+            started: Cell::default(),
+            happened: RefCell::default(),
+            ahead: Cell::default(),
+        }
     }
 
     pub(crate) const fn engine(&self) -> &'c dyn Transaction {
@@ -169,7 +186,16 @@ impl<'c> Db<'c> {
 
     /// The number of a name that is in use in a tree.
     pub(crate) fn name_number(&self, tree: TreeKey, name: &str) -> Result<Option<i64>, StoreError> {
-        self.one("SELECT n FROM names WHERE tree = ?1 AND name = ?2", (tree.0, name), |row| get(row, 0))
+        let key = (tree, Box::from(name));
+        if let Some(number) = self.numbers.borrow().get(&key) {
+            return Ok(Some(*number));
+        }
+        let sql = "SELECT n FROM names WHERE tree = ?1 AND name = ?2";
+        let number = self.one(sql, (tree.0, name), |row| get(row, 0))?;
+        if let Some(number) = number {
+            note(&self.numbers, key, number);
+        }
+        Ok(number)
     }
 
     /// The number of a name in a tree, made if need be.
@@ -247,9 +273,20 @@ impl<'c> Db<'c> {
 
     /// The number of a node in its tree; none when another tree has it or none.
     pub(crate) fn node_number(&self, tree: TreeKey, id: NodeId) -> Result<Option<i64>, StoreError> {
-        let key =
-            self.one("SELECT pk FROM nodes WHERE id = ?1", [id.to_bytes()], |row| get::<i64>(row, 0))?;
+        let known = self.keys.borrow().get(&id).copied();
+        let key = match known {
+            Some(_) => known,
+            None => self.one("SELECT pk FROM nodes WHERE id = ?1", [id.to_bytes()], |row| get(row, 0))?,
+        };
+        if let Some(key) = key {
+            self.note_key(id, key);
+        }
         Ok(key.filter(|key| TreeKey::of(*key) == tree).map(number_of))
+    }
+
+    /// Remembers the key of a node that was read or inserted.
+    pub(crate) fn note_key(&self, id: NodeId, key: i64) {
+        note(&self.keys, id, key);
     }
 
     /// The id of a node of a tree.
@@ -259,11 +296,30 @@ impl<'c> Db<'c> {
         id.map(NodeId::from_bytes).ok_or_else(missing)
     }
 
+    /// When a tree was made, in ms.
+    pub(crate) fn started(&self, tree: TreeKey) -> Result<i64, StoreError> {
+        if let Some((_, started)) = self.started.get().filter(|(of, _)| *of == tree) {
+            return Ok(started);
+        }
+        let created = self.one("SELECT created FROM trees WHERE pk = ?1", [tree.0], |row| get(row, 0))?;
+        let started = created.unwrap_or_default();
+        self.started.set(Some((tree, started)));
+        Ok(started)
+    }
+
     /// The id of a tree.
     pub(crate) fn tree_id(&self, tree: TreeKey) -> Result<TreeId, StoreError> {
         let id = self.one("SELECT id FROM trees WHERE pk = ?1", [tree.0], |row| id16(row, 0))?;
         let missing = || StoreError::Damaged(format!("tree number {} is missing", tree.0));
         id.map(TreeId::from_bytes).ok_or_else(missing)
+    }
+}
+
+/// Remembers what does not change within a transaction, unless much is remembered already.
+fn note<K: Eq + Hash>(known: &RefCell<HashMap<K, i64>>, key: K, number: i64) {
+    let mut known = known.borrow_mut();
+    if known.len() < KNOWN {
+        known.insert(key, number);
     }
 }
 

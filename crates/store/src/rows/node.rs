@@ -93,6 +93,7 @@ pub(crate) fn insert(db: &Db<'_>, tree: TreeKey, node: &Node, at: NodePlace<'_>)
             extra,
         ],
     )?;
+    db.note_key(node.id, tree.node(at.number));
     Ok(())
 }
 
@@ -109,6 +110,9 @@ fn plain_origin(db: &Db<'_>, tree: TreeKey, node: &Node) -> Result<Option<i64>, 
     };
     let sql = "SELECT pk, chain_hash FROM nodes WHERE id = ?1";
     let found = db.one(sql, [parent.to_bytes()], |row| Ok((get::<i64>(row, 0)?, digest(row, 1)?)))?;
+    if let Some((key, _)) = found {
+        db.note_key(*parent, key);
+    }
     Ok(found.filter(|(key, held)| TreeKey::of(*key) == tree && held == chain).map(|(key, _)| number_of(key)))
 }
 

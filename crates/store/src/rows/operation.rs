@@ -27,13 +27,6 @@ struct Names<'a, 'c> {
 }
 
 impl Names<'_, '_> {
-    /// When the tree was made: times are written as what has passed since.
-    fn started(&self) -> Result<i64, StoreError> {
-        let created =
-            self.db.one("SELECT created FROM trees WHERE pk = ?1", [self.tree.0], |row| get(row, 0))?;
-        Ok(created.unwrap_or_default())
-    }
-
     fn write_node(&self, out: &mut Out, id: NodeId) -> Result<(), StoreError> {
         match self.db.node_number(self.tree, id)? {
             Some(number) => {
@@ -193,7 +186,8 @@ fn body(names: &Names<'_, '_>, record: &OpRecord, derived: bool) -> Result<Vec<u
     let op = &record.op;
     let mut out = Out::default();
     out.byte(op.kind.code() << 2 | u8::from(derived) << 1 | u8::from(op.view.is_some()));
-    out.signed(op.at.0.wrapping_sub(names.started()?));
+    // Times are written as what has passed since the tree was made.
+    out.signed(op.at.0.wrapping_sub(names.db.started(names.tree)?));
     out.signed(names.db.intern(names.tree, &op.agent)?);
     if let Some(view) = &op.view {
         out.signed(names.db.intern(names.tree, view.as_str())?);
@@ -293,7 +287,7 @@ fn read(db: &Db<'_>, tree: TreeRef, prev: Digest, row: &Row<'_>) -> Result<OpRec
     let names = Names { db, tree: tree.key, first };
     let mut read = In::new(bytes_of(row, 5)?, "an operation");
     let flags = read.byte()?;
-    let at = Millis(read.signed()?.wrapping_add(names.started()?));
+    let at = Millis(read.signed()?.wrapping_add(db.started(tree.key)?));
     let agent = db.name(tree.key, read.signed()?)?.to_string();
     let view = if flags & 1 == 0 { None } else { Some(view_name(db, tree.key, read.signed()?)?) };
     let mut back = || Ok::<_, StoreError>(read.optional()?.map(|back| Seq(seq.0.saturating_sub(back))));

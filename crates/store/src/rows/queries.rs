@@ -137,18 +137,14 @@ pub(crate) fn search(
     let all = match scope {
         SearchScope::Tree(tree) => {
             let tree = find(db, who, tree)?;
-            search.within(tree.key.first(), tree.key.last(), &|_| true)?
+            search.within(tree.key)?
         }
         SearchScope::All => {
             let trees = seen_trees(db, who)?;
-            let keys: HashSet<TreeKey> = trees.iter().copied().collect();
-            match search.within(0, i64::MAX, &|tree| keys.contains(&tree))? {
-                Progress::Full => {
-                    // More than are ranked: the newest ones are those of the trees that changed last.
-                    search.found.clear();
-                    search.in_each(&trees)?
-                }
-                progress => progress,
+            match search.few(&trees.iter().copied().collect())? {
+                Some(keys) => search.look_at_each(&keys)?,
+                // More than are ranked: the newest ones are those of the trees that changed last.
+                None => search.in_each(&trees)?,
             }
         }
     };
@@ -188,9 +184,20 @@ struct Search<'a, 'c> {
 }
 
 impl Search<'_, '_> {
+    /// The candidates in some trees, unless they are more than are ranked.
+    fn few(&self, trees: &HashSet<TreeKey>) -> Result<Option<Vec<i64>>, StoreError> {
+        let mut keys = Vec::new();
+        self.db.engine().candidates(self.query, 0, i64::MAX, &mut |row| {
+            let key: i64 = get(row, 0)?;
+            keys.extend(trees.contains(&TreeKey::of(key)).then_some(key));
+            Ok(keys.len() <= RANKED)
+        })?;
+        Ok((keys.len() <= RANKED).then_some(keys))
+    }
+
     fn in_each(&mut self, trees: &[TreeKey]) -> Result<Progress, StoreError> {
         for tree in trees {
-            match self.within(tree.first(), tree.last(), &|_| true)? {
+            match self.within(*tree)? {
                 Progress::Done => {}
                 ended => return Ok(ended),
             }
@@ -198,33 +205,33 @@ impl Search<'_, '_> {
         Ok(Progress::Done)
     }
 
-    /// Looks at the candidates from one key to another, the newest of a tree first.
-    fn within(
-        &mut self,
-        first: i64,
-        last: i64,
-        is_seen: &dyn Fn(TreeKey) -> bool,
-    ) -> Result<Progress, StoreError> {
+    /// Looks at the candidates in a tree, the newest first.
+    fn within(&mut self, tree: TreeKey) -> Result<Progress, StoreError> {
         let mut progress = Progress::Done;
         let mut batch = Vec::new();
-        self.db.engine().candidates(self.query, first, last, &mut |row| {
-            let key: i64 = get(row, 0)?;
-            if is_seen(TreeKey::of(key)) {
-                batch.push(key);
-            }
+        self.db.engine().candidates(self.query, tree.first(), tree.last(), &mut |row| {
+            batch.push(get(row, 0)?);
             if batch.len() == BATCH {
-                progress = self.look_at(&mut batch)?;
+                progress = self.look_at(&batch)?;
+                batch.clear();
             }
             Ok(progress == Progress::Done)
         })?;
-        if progress == Progress::Done {
-            progress = self.look_at(&mut batch)?;
+        if progress == Progress::Done { self.look_at(&batch) } else { Ok(progress) }
+    }
+
+    fn look_at_each(&mut self, keys: &[i64]) -> Result<Progress, StoreError> {
+        for batch in keys.chunks(BATCH) {
+            match self.look_at(batch)? {
+                Progress::Done => {}
+                ended => return Ok(ended),
+            }
         }
-        Ok(progress)
+        Ok(Progress::Done)
     }
 
     /// Reads texts, and keeps the nodes that hold what is searched for.
-    fn look_at(&mut self, keys: &mut Vec<i64>) -> Result<Progress, StoreError> {
+    fn look_at(&mut self, keys: &[i64]) -> Result<Progress, StoreError> {
         if Instant::now() >= self.end {
             return Ok(Progress::OutOfTime);
         }
@@ -234,7 +241,6 @@ impl Search<'_, '_> {
             let content = read_content(row, 1, get(row, 2)?)?;
             Ok((get(row, 0)?, Occurrences::count(self.query, &content)))
         })?;
-        keys.clear();
         for (key, occurrences) in contents {
             let Some(occurrences) = occurrences else { continue };
             if self.found.len() == RANKED {
