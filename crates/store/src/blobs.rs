@@ -20,7 +20,7 @@ use data_encoding::HEXLOWER;
 use loom::Digest;
 use rustix::io::Errno;
 
-use crate::disk::{self, Disk, Locked, fd};
+use crate::disk::{self, Disk, fd};
 
 /// Why a blob could not be kept, read or removed.
 #[derive(Debug, thiserror::Error)]
@@ -229,7 +229,8 @@ impl Blobs {
             let name = shard_name(first);
             let path = self.path.join(&name);
             let Some(shard) = self.existing_shard(&name)? else { continue };
-            swept += self.sweep_shard(&shard).map_err(error_at("cleaned", &path))?;
+            let overwrite = |orphan: &File| self.overwrite(orphan, orphan.metadata()?.len());
+            swept += disk::sweep_hidden(fd(&shard), overwrite).map_err(error_at("cleaned", &path))?;
         }
         Ok(swept)
     }
@@ -328,22 +329,6 @@ impl Blobs {
         let Some(shard) = self.existing_shard(&name)? else { return Ok(Vec::new()) };
         let names = disk::entries(fd(&shard)).map_err(error_at("listed", &self.path.join(&name)))?;
         Ok(names.iter().filter_map(|rest| format!("{name}{rest}").parse().ok()).collect())
-    }
-
-    fn sweep_shard(&self, shard: &OwnedFd) -> io::Result<usize> {
-        let mut swept = 0;
-        for name in disk::entries(fd(shard))?.into_iter().filter(|name| disk::is_hidden(name)) {
-            let file = disk::open_file_at(fd(shard), &name, true)?;
-            // One whose lock is held is being written by a living process.
-            if let Some(orphan) = Locked::take(file)?
-                && disk::names(fd(shard), &name, &orphan)?
-            {
-                self.overwrite(&orphan, orphan.metadata()?.len())?;
-                disk::unlink(fd(shard), &name)?;
-                swept += 1;
-            }
-        }
-        Ok(swept)
     }
 }
 

@@ -204,20 +204,25 @@ pub(crate) fn create_locked(
     published.map(|()| file)
 }
 
-/// Removes hidden temporaries whose writer is gone. Returns how many.
-pub(crate) fn sweep_hidden(dir: BorrowedFd<'_>) -> io::Result<usize> {
+/// Removes hidden temporaries whose writer is gone, each after `before` saw it. Returns how many. What is no file of
+/// ours is left alone.
+pub(crate) fn sweep_hidden(
+    dir: BorrowedFd<'_>,
+    before: impl Fn(&File) -> io::Result<()>,
+) -> io::Result<usize> {
     let mut swept = 0;
     for name in entries(dir)?.into_iter().filter(|name| is_hidden(name)) {
-        let file = match open_file_at(dir, &name, false) {
+        let file = match open_file_at(dir, &name, true) {
             Ok(file) => file,
             Err(error) => {
-                tracing::debug!(%name, %error, "hidden entry left alone");
+                tracing::warn!(%name, %error, "a hidden entry cannot be opened and is left alone");
                 continue;
             }
         };
         if let Some(orphan) = Locked::take(file)?
             && names(dir, &name, &orphan)?
         {
+            before(&orphan)?;
             unlink(dir, &name)?;
             swept += 1;
         }

@@ -267,7 +267,7 @@ impl Instances {
         mut recovered: impl FnMut(&FoundInstance) -> bool,
     ) -> Result<Vec<InstanceId>, InstanceError> {
         for folder in [&self.run, &self.locks] {
-            disk::sweep_hidden(fd(&folder.fd)).map_err(io_error("cleaned", &folder.path))?;
+            disk::sweep_hidden(fd(&folder.fd), |_| Ok(())).map_err(io_error("cleaned", &folder.path))?;
         }
         let mut removed = Vec::new();
         for found in self.list()? {

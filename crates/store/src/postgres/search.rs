@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use text::bigrams::{Query, Term, tokenize};
+use text::bigrams::{Query, tokenize};
 
 pub(super) const TABLE: &str = "
 CREATE TABLE search (node BIGINT PRIMARY KEY, tokens TSVECTOR);
@@ -36,22 +36,10 @@ fn beginning(token: &str) -> &str {
 
 /// What the index is asked: that every token stands in the text, in any order.
 pub(super) fn expression(query: &Query) -> String {
-    let quoted =
-        |token: &str, prefix: bool| format!("'{}'{}", beginning(token), if prefix { ":*" } else { "" });
-    let mut terms = Vec::new();
-    for term in &query.terms {
-        match term {
-            Term::Word(word) => terms.push(quoted(word, false)),
-            Term::Prefix(beginning) => terms.push(quoted(beginning, true)),
-            Term::Phrase { tokens, prefix } => {
-                let last = tokens.len().saturating_sub(1);
-                terms.extend(
-                    tokens.iter().enumerate().map(|(at, token)| quoted(token, *prefix && at == last)),
-                );
-            }
-        }
-    }
-    terms.join(" & ")
+    let quoted = query
+        .tokens()
+        .map(|(token, prefix)| format!("'{}'{}", beginning(token), if prefix { ":*" } else { "" }));
+    quoted.collect::<Vec<_>>().join(" & ")
 }
 
 #[cfg(test)]

@@ -26,6 +26,27 @@ pub(crate) mod kind {
     pub(in crate::rows) const BOOKMARK: u8 = 13;
     pub(in crate::rows) const TAG: u8 = 14;
     pub(in crate::rows) const DRAFT: u8 = 15;
+
+    /// Those that hide what they are about, as SQL.
+    macro_rules! flags {
+        () => {
+            "11, 12"
+        };
+    }
+
+    /// Those that are a choice made on a path, as SQL: their rows name a place in a lane.
+    macro_rules! choices {
+        () => {
+            "8, 10, 11, 12"
+        };
+    }
+
+    pub(in crate::rows) use {choices, flags};
+
+    /// Whether it is one of [`choices`].
+    pub(in crate::rows) const fn is_choice(kind: u8) -> bool {
+        matches!(kind, SELECTED | KEEP | PRUNED | EXCLUDED)
+    }
 }
 
 /// The parts of a cell's name.
@@ -175,13 +196,8 @@ pub(crate) fn set(
         }
         CellValue::Draft { .. } => return Err(unknown()),
     };
-    let chosen_at = match columns.kind {
-        kind::SELECTED | kind::KEEP | kind::PRUNED | kind::EXCLUDED => {
-            place_of(db, tree, columns.target >> 1)?
-        }
-        _ => None,
-    };
-    let (lane, depth) = chosen_at.unzip();
+    let chosen_at = kind::is_choice(columns.kind).then(|| place_of(db, tree, columns.target >> 1));
+    let (lane, depth) = chosen_at.transpose()?.flatten().unzip();
     db.run(
         "INSERT INTO cells (tree, kind, view, target, tag, form, number, text, seq, lane, depth)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -245,7 +261,9 @@ const FLAGS: &str = concat!(
     pair_columns!(),
     " FROM cells c CROSS JOIN lanes ",
     pair_joins!(),
-    " WHERE c.tree = ?1 AND c.kind IN (11, 12) AND c.lane = lanes.lane AND c.depth <= lanes.depth"
+    " WHERE c.tree = ?1 AND c.kind IN (",
+    kind::flags!(),
+    ") AND c.lane = lanes.lane AND c.depth <= lanes.depth"
 );
 
 /// So many flags of a tree are looked at one by one, rather than what its path chose.
@@ -317,7 +335,11 @@ pub(crate) fn choices(
     let view = match view {
         Some(view) => db.name_number(tree, view.as_str())?,
         None => {
-            let sql = "SELECT count(*) FROM (SELECT 1 FROM cells WHERE tree = ?1 AND kind IN (11, 12) LIMIT ?2) few";
+            let sql = concat!(
+                "SELECT count(*) FROM (SELECT 1 FROM cells WHERE tree = ?1 AND kind IN (",
+                kind::flags!(),
+                ") LIMIT ?2) few"
+            );
             match db.one(sql, (tree.0, FEW + 1), |row| get::<i64>(row, 0))? {
                 None | Some(0) => return Ok(Vec::new()),
                 Some(..=FEW) => return db.all(FLAGS, (tree.0, tree.node(end)), read),

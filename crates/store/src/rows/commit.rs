@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use loom::{Digest, NodeId, OpRecord, Operation, Plan, Seq, ViewName, short_id};
+use loom::{Digest, Node, NodeId, OpRecord, Operation, Plan, Position, Seq, ViewName, short_id};
 
 use super::node::NodePlace;
 use super::reader::StoredTree;
@@ -125,22 +125,10 @@ fn append_planned(
     let mut positions: HashMap<NodeId, _> =
         plan.positions.iter().map(|position| (position.id.original(), position)).collect();
     for (place, node) in (0..).zip(&plan.nodes) {
-        if db.one("SELECT 1 FROM nodes WHERE id = ?1", [node.id.to_bytes()], |_| Ok(()))?.is_some() {
-            return Err(StoreError::Exists("node"));
-        }
         let short = free_short_id(db, tree, node.id)?;
-        let number = head.first + i64::from(place);
-        let purged = absent.contains(&node.id);
-        node::insert(db, tree.key, node, NodePlace { number, seq, place, short: &short, purged })?;
-        if let Some(position) = positions.remove(&node.id) {
-            position::insert(db, tree.key, number, position)?;
-        } else if node.is_original() {
-            return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
-        }
-        if purged {
-            node::purge(db, tree.key.node(number))?;
-        }
-        index(db, tree.key.node(number), node)?;
+        let (number, purged) = (head.first + i64::from(place), absent.contains(&node.id));
+        let place = NodePlace { number, seq, place, short: &short, purged };
+        insert_node(db, tree, node, place, positions.remove(&node.id))?;
         applied.nodes.push((node.id, short));
     }
     if !positions.is_empty() {
@@ -188,8 +176,30 @@ fn free_short_id(db: &Db<'_>, tree: TreeRef, id: NodeId) -> Result<String, Store
     Err(StoreError::Exists("short id"))
 }
 
-/// Adds a node to the search index, and its blobs to those that are shown.
-pub(crate) fn index(db: &Db<'_>, key: i64, node: &loom::Node) -> Result<(), StoreError> {
+/// Inserts a node, with its position if it is an original, its place in the search index and the blobs that it shows.
+pub(crate) fn insert_node(
+    db: &Db<'_>,
+    tree: TreeRef,
+    node: &Node,
+    place: NodePlace<'_>,
+    position: Option<&Position>,
+) -> Result<(), StoreError> {
+    if db.one("SELECT 1 FROM nodes WHERE id = ?1", [node.id.to_bytes()], |_| Ok(()))?.is_some() {
+        return Err(StoreError::Exists("node"));
+    }
+    let (number, purged) = (place.number, place.purged);
+    let key = tree.key.node(number);
+    node::insert(db, tree.key, node, place)?;
+    match position {
+        Some(position) => position::insert(db, tree.key, number, position)?,
+        None if node.is_original() => {
+            return Err(StoreError::Malformed(format!("node {} has no position", node.id)));
+        }
+        None => {}
+    }
+    if purged {
+        node::purge(db, key)?;
+    }
     db.engine().index(key, &crate::search::searched_text(&node.content))?;
     for blob in crate::blobs::shown_in(&node.content) {
         db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2)", (blob.0, key))?;

@@ -23,8 +23,8 @@ use crate::principal::{Principal, only_owner};
 use crate::question::QuestionId;
 use crate::session::SessionId;
 use find::Found;
+pub(crate) use left::{NOTE, TAKE_BACK, blob_removed, end_scrub, unfinished};
 use left::{begin_scrub, note_blob};
-pub(crate) use left::{blob_removed, end_scrub, unfinished};
 
 /// Rows that one transaction removes at most.
 pub(crate) const ROWS: usize = 32;

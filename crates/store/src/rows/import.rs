@@ -10,7 +10,7 @@ use super::codes::Code;
 use super::generations::Sent;
 use super::node::NodePlace;
 use super::trees::{TreeRef, find_mut, to_json};
-use super::{cell, commit, events, generations, injections, node, operation, position, trees};
+use super::{cell, commit, events, generations, injections, operation, trees};
 use crate::db::{Db, digest, get, number_of, unsigned};
 use crate::error::StoreError;
 use crate::event::EventKind;
@@ -66,26 +66,10 @@ fn nodes(
         let first = next;
         while let Some(row) = rows.next_if(|row| row.seq == record.seq) {
             let node = &row.node;
-            if db.one("SELECT 1 FROM nodes WHERE id = ?1", [node.id.to_bytes()], |_| Ok(()))?.is_some() {
-                return Err(StoreError::Exists("node"));
-            }
             let (seq, place, short) = (row.seq, row.place, row.short_id.as_str());
-            node::insert(
-                db,
-                tree.key,
-                node,
-                NodePlace { number: next, seq, place, short, purged: row.purged },
-            )?;
-            let key = tree.key.node(next);
-            if row.purged {
-                node::purge(db, key)?;
-            }
-            if node.is_original()
-                && let Some(position) = positions.get(&node.position)
-            {
-                position::insert(db, tree.key, next, position)?;
-            }
-            commit::index(db, key, node)?;
+            let place = NodePlace { number: next, seq, place, short, purged: row.purged };
+            let position = positions.get(&node.position).filter(|_| node.is_original());
+            commit::insert_node(db, tree, node, place, position.copied())?;
             next += 1;
         }
         firsts.insert(record.seq, (first, (next - first) as usize));

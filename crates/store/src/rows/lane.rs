@@ -97,6 +97,11 @@ fn straighten(db: &Db<'_>, tree: TreeKey, end: Place) -> Result<i64, StoreError>
     let mut here = end;
     while let Some(fork) = here.fork {
         let above = Place::of(db, tree, fork)?;
+        if above.depth >= here.depth {
+            return Err(StoreError::Damaged(format!(
+                "position {fork} stands no higher than what is below it"
+            )));
+        }
         let below = end.depth - above.depth;
         if below > LONGEST {
             break;

@@ -3,6 +3,7 @@
 use loom::verify::{self, Evidence, Gap, Reread};
 use loom::{Digest, ModelSource, NodeRow, RowError, TreeId, TreeReader as _, short_id};
 
+use super::cell::kind;
 use super::leases::fence_everything;
 use super::reader::StoredTree;
 use super::trees::{self, TreeRef};
@@ -187,11 +188,17 @@ const QUESTIONS: [(&str, &str); 16] = [
     ),
     (
         "a choice does not name the lane of its position in tree",
-        "SELECT t.id FROM cells c JOIN trees t ON t.pk = c.tree
+        concat!(
+            "SELECT t.id FROM cells c JOIN trees t ON t.pk = c.tree
             LEFT JOIN nodes n ON n.pk = (c.tree << 32) + (c.target >> 1)
             LEFT JOIN positions p ON p.pk = (c.tree << 32) + coalesce(n.position, c.target >> 1)
-            WHERE (c.kind IN (8, 10, 11, 12) AND (c.lane IS DISTINCT FROM p.lane OR c.depth IS DISTINCT FROM p.depth))
-                OR (c.kind NOT IN (8, 10, 11, 12) AND c.lane IS NOT NULL)",
+            WHERE (c.kind IN (",
+            kind::choices!(),
+            ") AND (c.lane IS DISTINCT FROM p.lane OR c.depth IS DISTINCT FROM p.depth))
+                OR (c.kind NOT IN (",
+            kind::choices!(),
+            ") AND c.lane IS NOT NULL)"
+        ),
     ),
     (
         "a view's place in its timeline is damaged in tree",

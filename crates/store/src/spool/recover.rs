@@ -29,7 +29,7 @@ where
         }
         Err(error) => return Err(io_error("listed", dir)(error)),
     };
-    disk::sweep_hidden(fd(&folder)).map_err(io_error("cleaned", dir))?;
+    disk::sweep_hidden(fd(&folder), |_| Ok(())).map_err(io_error("cleaned", dir))?;
     let names = disk::entries(fd(&folder)).map_err(io_error("listed", dir))?;
     let names = names.into_iter().filter(|name| !name.starts_with('.')).collect();
     let folder = Some(Arc::new(Folder { path: dir.to_owned(), fd: folder }));

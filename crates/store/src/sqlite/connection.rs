@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use loom::Millis;
 use rusqlite::{Connection, ErrorCode, StatementStatus, ffi, types, types::ToSqlOutput};
-use text::bigrams::{Query, Term, index_text};
+use text::bigrams::{Query, index_text};
 
 use super::faults::Faults;
 use crate::db::{Caches, Db};
@@ -14,6 +14,7 @@ use crate::engine::{Lock, Row, StatementCounter, Transaction, Value, ValueRef, V
 use crate::error::StoreError;
 use crate::identity::random;
 use crate::rows::check::pair_hash;
+use crate::rows::forget::NOTE;
 
 /// What a failure of SQLite means. How long a read that was ended could take is told by those who ended it.
 pub(crate) fn failure(error: rusqlite::Error) -> StoreError {
@@ -87,10 +88,6 @@ impl<'c> SqliteTransaction<'c> {
     }
 }
 
-/// Each note is another one, so that whoever merged for an earlier one leaves it.
-pub(super) const NOTE_BORDERS: &str = "INSERT INTO meta (key, value) VALUES (?1, ?2)
-    ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-
 impl SqliteTransaction<'_> {
     /// Notes that a word which is in no text any more stands in the index as the border of a page: merging takes it
     /// out. Borders are the beginnings of words, as long as they have to be to tell one from the one before.
@@ -123,7 +120,7 @@ impl SqliteTransaction<'_> {
                 },
             )?;
             if !stands {
-                self.execute(NOTE_BORDERS, &mut [super::scrub::BORDERS.into(), random()?.into()])?;
+                self.execute(NOTE, &mut [super::scrub::BORDERS.into(), random()?.into()])?;
             }
         }
         Ok(())
@@ -268,20 +265,9 @@ impl Transaction for SqliteTransaction<'_> {
 
 /// What the index is asked: that every token stands in the text, in any order.
 fn expression(query: &Query) -> String {
-    let mut terms = Vec::new();
-    for term in &query.terms {
-        match term {
-            Term::Word(word) => terms.push(format!("\"{word}\"")),
-            Term::Prefix(beginning) => terms.push(format!("\"{beginning}\" *")),
-            Term::Phrase { tokens, prefix } => {
-                terms.extend(tokens.iter().map(|token| format!("\"{token}\"")));
-                if let Some(last) = terms.last_mut().filter(|_| *prefix) {
-                    last.push_str(" *");
-                }
-            }
-        }
-    }
-    terms.join(" AND ")
+    let quoted =
+        query.tokens().map(|(token, prefix)| format!("\"{token}\"{}", if prefix { " *" } else { "" }));
+    quoted.collect::<Vec<_>>().join(" AND ")
 }
 
 /// Runs a read on a connection, in a snapshot of its own.

@@ -15,6 +15,7 @@ use super::pages;
 use crate::db::{Db, bytes_of, get};
 use crate::engine::Time;
 use crate::error::StoreError;
+use crate::rows::forget::TAKE_BACK;
 
 /// Pages that one transaction cleans.
 const PAGES: usize = 128;
@@ -96,8 +97,7 @@ fn noted_borders(conn: &Connection) -> Result<Option<Vec<u8>>, StoreError> {
 
 /// Takes a note back, unless there is a newer one.
 fn end_borders(conn: &Connection, noted: &[u8]) -> Result<(), StoreError> {
-    let sql = "DELETE FROM meta WHERE key = ?1 AND value = ?2";
-    conn.execute(sql, (BORDERS, noted)).map(drop).map_err(failure)
+    conn.execute(TAKE_BACK, (BORDERS, noted)).map(drop).map_err(failure)
 }
 
 /// The pages on which something stands where nothing is used.
@@ -169,13 +169,13 @@ fn truncate(conn: &Connection) -> Result<bool, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::connection::NOTE_BORDERS;
+    use crate::rows::forget::NOTE;
 
     #[test]
     fn a_note_that_another_process_made_while_pages_were_merged_stays() {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch("CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL)").unwrap();
-        let note = || conn.execute(NOTE_BORDERS, (BORDERS, crate::identity::random().unwrap())).unwrap();
+        let note = || conn.execute(NOTE, (BORDERS, crate::identity::random().unwrap())).unwrap();
         note();
         let noted = noted_borders(&conn).unwrap().unwrap();
         note();

@@ -69,11 +69,9 @@ impl Query {
         !self.is_empty() && self.terms.iter().all(|term| term.matches(tokens))
     }
 
-    /// The query as an FTS5 `MATCH` expression; `None` for the empty query, for which FTS5 has none.
-    #[must_use]
-    pub fn to_fts5(&self) -> Option<String> {
-        let terms: Vec<String> = self.terms.iter().map(Term::to_fts5).collect();
-        (!terms.is_empty()).then(|| terms.join(" AND "))
+    /// Every token that a text which meets the query has, each with whether a token that begins with it is enough.
+    pub fn tokens(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.terms.iter().flat_map(Term::tokens)
     }
 }
 
@@ -102,15 +100,14 @@ impl Term {
         }
     }
 
-    fn to_fts5(&self) -> String {
-        // Tokens hold no quotes, so there is nothing to escape.
-        match self {
-            Self::Word(word) => format!("\"{word}\""),
-            Self::Prefix(beginning) => format!("\"{beginning}\" *"),
-            Self::Phrase { tokens, prefix } => {
-                format!("\"{}\"{}", tokens.join(" "), if *prefix { " *" } else { "" })
-            }
-        }
+    fn tokens(&self) -> impl Iterator<Item = (&str, bool)> {
+        let (tokens, prefix) = match self {
+            Self::Word(word) => (std::slice::from_ref(word), false),
+            Self::Prefix(beginning) => (std::slice::from_ref(beginning), true),
+            Self::Phrase { tokens, prefix } => (&tokens[..], *prefix),
+        };
+        let last = tokens.len().saturating_sub(1);
+        tokens.iter().enumerate().map(move |(at, token)| (token.as_str(), prefix && at == last))
     }
 }
 
@@ -219,11 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn fts5_expressions_quote_every_token() {
-        let fts5 = |query: &str| Query::parse(query).to_fts5();
-        assert_eq!(fts5("a b* \"c d\"*").as_deref(), Some("\"a\" AND \"b\" * AND \"c d\" *"));
-        assert_eq!(fts5("NOT x:y^2 (").as_deref(), Some("\"not\" AND \"x y 2\""));
-        assert_eq!(fts5("\"*-"), None);
+    fn only_the_last_token_of_a_phrase_may_be_a_beginning() {
+        let query = Query::parse("a b* \"c d\"* NOT x:y^2 (");
+        let tokens: Vec<_> = query.tokens().collect();
+        let words = [("a", false), ("b", true), ("c", false), ("d", true)];
+        let rest = [("not", false), ("x", false), ("y", false), ("2", false)];
+        assert_eq!(tokens, [words, rest].concat());
+        assert_eq!(Query::parse("\"*-").tokens().count(), 0);
     }
 
     #[test]

@@ -16,8 +16,12 @@ const SCRUB: &str = "scrub";
 /// What the keys in `meta` of blobs that removed nodes showed begin with.
 const BLOB: &str = "blob/";
 
-const NOTE: &str =
+/// Notes ?2 under the key ?1 of `meta`.
+pub(crate) const NOTE: &str =
     "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
+/// Takes the note ?2 back, unless there is a newer one.
+pub(crate) const TAKE_BACK: &str = "DELETE FROM meta WHERE key = ?1 AND value = ?2";
 
 pub(super) fn begin_scrub(db: &Db<'_>) -> Result<(), StoreError> {
     db.run(NOTE, (SCRUB, random()?)).map(drop)
@@ -62,7 +66,7 @@ pub(crate) fn blob_removed(db: &Db<'_>, removed: &ForgottenBlob) -> Result<(), S
 }
 
 fn end(db: &Db<'_>, key: &str, note: &[u8]) -> Result<(), StoreError> {
-    db.run("DELETE FROM meta WHERE key = ?1 AND value = ?2", (key, note)).map(drop)
+    db.run(TAKE_BACK, (key, note)).map(drop)
 }
 
 #[cfg(test)]
