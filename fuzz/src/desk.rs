@@ -355,6 +355,10 @@ impl Evidence for Nothing {
     fn reread(&self, _: &NodeRow, _: &ModelSource) -> Result<Reread, RowError> {
         Ok(Reread::Gap { digest: None, gap: Gap::Missing })
     }
+
+    fn has_checked_records(&self) -> bool {
+        false
+    }
 }
 
 /// The first [`MOST_TEXT`] bytes of a text.

@@ -244,6 +244,10 @@ impl Evidence for StoreEvidence<'_> {
         }
         Ok(choice)
     }
+
+    fn has_checked_records(&self) -> bool {
+        false
+    }
 }
 
 /// The response read last, by its generation and manifest. Choices of one response follow each other: it is read

@@ -180,4 +180,8 @@ impl Evidence for Nothing {
     fn reread(&self, _: &NodeRow, _: &ModelSource) -> Result<Reread, RowError> {
         Ok(Reread::Gap { digest: None, gap: Gap::Missing })
     }
+
+    fn has_checked_records(&self) -> bool {
+        false
+    }
 }

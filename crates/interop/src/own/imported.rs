@@ -138,6 +138,11 @@ impl Evidence for FileEvidence<'_> {
             Err(gap) => Reread::Gap { digest: Some(digest), gap },
         })
     }
+
+    /// [`super::check::chained`] did, and left out those that do not fit.
+    fn has_checked_records(&self) -> bool {
+        true
+    }
 }
 
 impl ExportSource for ImportedFile {

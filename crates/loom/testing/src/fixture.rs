@@ -43,6 +43,10 @@ impl Evidence for Stored {
             None => Reread::Gap { digest: None, gap: Gap::Missing },
         })
     }
+
+    fn has_checked_records(&self) -> bool {
+        false
+    }
 }
 
 pub fn main_view() -> ViewName {

@@ -41,7 +41,14 @@ pub(crate) mod kind {
         };
     }
 
-    pub(in crate::rows) use {choices, flags};
+    /// Those that hold a text, as SQL.
+    macro_rules! texts {
+        () => {
+            "0, 2, 3, 13, 14"
+        };
+    }
+
+    pub(in crate::rows) use {choices, flags, texts};
 
     /// Whether it is one of [`choices`].
     pub(in crate::rows) const fn is_choice(kind: u8) -> bool {

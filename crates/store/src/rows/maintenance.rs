@@ -111,6 +111,10 @@ impl Evidence for Kept<'_, '_> {
             Err(error) => Err(error.into()),
         }
     }
+
+    fn has_checked_records(&self) -> bool {
+        false
+    }
 }
 
 /// Short ids that do not come from the id they stand beside.

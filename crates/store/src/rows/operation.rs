@@ -272,6 +272,20 @@ pub(crate) fn after(
     )
 }
 
+/// Calls `visit` with the bytes of each record after one, oldest first: texts stand in them as they are.
+pub(crate) fn each_body(
+    db: &Db<'_>,
+    tree: TreeRef,
+    after: Seq,
+    mut visit: impl FnMut(Seq, &[u8]),
+) -> Result<(), StoreError> {
+    let sql = "SELECT seq, body FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq";
+    db.scan(sql, (tree.key.0, i64::try_from(after.0).unwrap_or(i64::MAX)), |row| {
+        visit(Seq(unsigned(row, 0)?), bytes_of(row, 1)?);
+        Ok(true)
+    })
+}
+
 /// The hash of a record; that of none is zero.
 pub(crate) fn hash(db: &Db<'_>, tree: TreeKey, seq: Seq) -> Result<Digest, StoreError> {
     let seq = i64::try_from(seq.0).unwrap_or(i64::MAX);

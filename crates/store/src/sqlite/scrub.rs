@@ -4,6 +4,7 @@
 //! the unused parts of pages ([`super::pages`]), words that stand in the index as borders of its pages, and the log.
 //! Each is taken in small transactions, through the queue of writes; then the log is copied back and emptied.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _};
@@ -17,8 +18,8 @@ use crate::engine::Time;
 use crate::error::StoreError;
 use crate::rows::forget::TAKE_BACK;
 
-/// Pages that one transaction cleans.
-const PAGES: usize = 128;
+/// How long one transaction cleans pages before it is committed.
+const SLICE: Duration = Duration::from_millis(10);
 
 /// Pages of the search index that one transaction merges.
 const MERGED: i32 = 256;
@@ -45,9 +46,11 @@ impl Database {
             if dirty.is_empty() {
                 break;
             }
-            for some in dirty.chunks(PAGES) {
-                let some = some.to_vec();
-                self.run_alone(move |conn| clean(conn, &some)).await?;
+            let (dirty, mut next): (Arc<[i64]>, usize) = (dirty.into(), 0);
+            while next < dirty.len() {
+                let pages = Arc::clone(&dirty);
+                next +=
+                    self.run_alone(move |conn| clean(conn, pages.get(next..).unwrap_or_default())).await?;
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -126,9 +129,10 @@ fn within<T>(
     done
 }
 
-/// Empties the unused parts of pages, as they are now.
-fn clean(conn: &Connection, dirty: &[i64]) -> Result<(), StoreError> {
+/// Empties the unused parts of pages, as they are now, for as long as a [`SLICE`]. Returns how many it looked at.
+fn clean(conn: &Connection, dirty: &[i64]) -> Result<usize, StoreError> {
     within(conn, |conn| {
+        let began = Instant::now();
         let mut read =
             conn.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1").map_err(failure)?;
         let mut write =
@@ -137,14 +141,17 @@ fn clean(conn: &Connection, dirty: &[i64]) -> Result<(), StoreError> {
             read.query_row([page], |row| row.get::<_, Vec<u8>>(0)).optional().map_err(failure)
         };
         let has_map = page_of(&mut read, 1)?.is_some_and(|first| pages::has_map(&first));
-        for page in dirty {
+        for (done, page) in (1..).zip(dirty) {
             let Some(bytes) = page_of(&mut read, *page)? else { continue };
             let is_map = has_map && pages::is_map(*page, bytes.len());
             if !is_map && pages::has_remains(*page, &bytes) {
                 write.execute((page, pages::cleaned(*page, bytes))).map_err(failure)?;
             }
+            if began.elapsed() >= SLICE {
+                return Ok(done);
+            }
         }
-        Ok(())
+        Ok(dirty.len())
     })
 }
 

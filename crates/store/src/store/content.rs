@@ -161,6 +161,9 @@ impl Store {
     pub async fn import_tree(&self, who: &Principal, imported: ImportedTree) -> Result<(), StoreError> {
         self.limits.check(imported.nodes.iter().map(|row| &row.node))?;
         let who = who.clone();
+        // Before the transaction, so that nobody who writes waits for it.
+        let check = move || imported.check().map(|()| imported);
+        let imported = tokio::task::spawn_blocking(check).await.map_err(|_| StoreError::Panicked)??;
         self.write(move |db| import::import_tree(db, &who, &imported)).await
     }
 

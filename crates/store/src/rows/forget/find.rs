@@ -22,9 +22,6 @@ use crate::event::{Cursor, EventKind};
 use crate::forget::{QuotedAs, Target, share_words};
 use crate::principal::Principal;
 
-/// Rows read at a time when every one is looked at.
-const PAGE: usize = 1024;
-
 /// Events read at once; more of them, and trees are looked through as a whole.
 const EVENTS: usize = 4096;
 
@@ -322,8 +319,9 @@ impl Finder<'_, '_> {
     fn labels(&mut self) -> Result<(), StoreError> {
         let words = self.target.words_of(self.tree.id);
         let sql = format!(
-            "{} WHERE c.tree = ?1 AND c.seq > ?2 AND (c.text IS NOT NULL OR c.tag <> '')",
-            cell::PAIRS
+            "{} WHERE c.tree = ?1 AND c.kind IN ({}) AND c.seq > ?2 AND (c.text IS NOT NULL OR c.tag <> '')",
+            cell::PAIRS,
+            cell::kind::texts!()
         );
         let (key, after) = (self.tree.key, i64::try_from(self.part.after.0).unwrap_or(i64::MAX));
         self.db.scan(&sql, (key.0, after), |row| {
@@ -336,20 +334,24 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Words in the records of a tree.
+    /// Words in the records of a tree. Only those whose bytes hold some are read as records.
     fn operations(&mut self) -> Result<(), StoreError> {
         let words = self.target.words_of(self.tree.id);
-        let mut after = self.part.after;
-        loop {
-            let page = operation::after(self.db, self.tree, after, PAGE)?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = last.seq;
-            for mut record in page {
+        let mut holding = Vec::new();
+        operation::each_body(self.db, self.tree, self.part.after, |seq, body| {
+            if words.may_be_in(body) {
+                holding.push(seq);
+            }
+        })?;
+        for seq in holding {
+            let before = Seq(seq.0.saturating_sub(1));
+            for mut record in operation::after(self.db, self.tree, before, 1)? {
                 if words.remove_from_changes(&mut record.op.cells, &mut record.op.skipped) {
-                    self.found.push(Removal::Operation { tree: self.tree.id, seq: record.seq });
+                    self.found.push(Removal::Operation { tree: self.tree.id, seq });
                 }
             }
         }
+        Ok(())
     }
 
     /// What was shown with nodes: with those that go, and what holds what is searched for.
