@@ -7,10 +7,11 @@ use model::EncodeError;
 use store::blobs::BlobError;
 use store::instance::InstanceId;
 use store::{Decision, StoreError};
+use text::bytes::size;
 use text::mask::Masker;
 
 use crate::budget::Limit;
-use crate::failure::{Failure, exit_of_model, size};
+use crate::failure::{Failure, exit_of_model};
 
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]

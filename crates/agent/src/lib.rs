@@ -44,7 +44,7 @@ pub use commit::{GenerationOutcome, TextReply};
 pub use error::AgentError;
 pub use event::{CommittedNode, EventSink, SayId, SessionEvent, TurnOutcome};
 pub use exchange::CacheGate;
-pub use failure::{Failure, size};
+pub use failure::Failure;
 pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;
 pub use prepared_request::PreparedRequest;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::steering::Listener;
-use agent::{Runtime, SpendLimiter, size};
+use agent::{Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
 use commands::settings::Settings;
 use commands::{App, CommandError};
@@ -12,6 +12,7 @@ use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{ServerOptions, Store, StoreError, StoreId};
 use text::terminal::visible;
+use text::bytes::size;
 
 use crate::config::Config;
 use crate::context_windows::ContextWindows;
