@@ -1,6 +1,9 @@
 //! Chat requests beyond plain text: pictures, thinking given back, forms of the answer, and what servers want.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
+
 use bytes::Bytes;
 use drawloom_model::encoded::CoveredRange;
 use drawloom_model::openai_chat::OpenAiChat;
@@ -9,9 +12,10 @@ use drawloom_model::quirks::{
 };
 use drawloom_model::{
     Chat, ChatPart, Choice, Dialect, DialectName, EncodedRequest, Media, MediaPart, OpaquePart, OutputSchema,
-    Params, PartId, PartKind, Prompt, Quirks, Reply, ReplyPiece, TextPart, Thinking, ToolChoice,
+    Params, PartId, PartKind, Prompt, Quirks, ReplyPiece, TextPart, Thinking, ToolChoice,
     ToolExchange, ToolResult, ToolSchema, prompt::ToolStatus, provider,
 };
+use folded::folded;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -240,7 +244,7 @@ fn returned(provider_name: &str, fixture: &str) -> Value {
     let mut events = Vec::new();
     parser.feed(&std::fs::read(path).unwrap(), &mut events).unwrap();
     parser.finish(&mut events).unwrap();
-    let choice = Reply::from_events(&events).choices.remove(0);
+    let choice = folded(&events).choices.remove(0);
     let quirks = Quirks { cache: CacheForm::Implicit, ..provider(provider_name).unwrap().quirks };
     let body: Value = serde_json::from_slice(encode(sent_again(&choice), quirks).body()).unwrap();
     body["messages"].clone()
