@@ -51,6 +51,6 @@ pub use prepared_request::PreparedRequest;
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;
-pub use session::{Chosen, OpenedSession, TurnConfig};
+pub use session::{OpenedSession, SessionChoice, TurnConfig};
 pub use spend::SpendLimiter;
 pub use variant::RequestVariant;

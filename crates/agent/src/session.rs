@@ -26,7 +26,7 @@ use crate::runtime::Runtime;
 use crate::steering::RemoteInput;
 use task::Task;
 
-pub use entry::{Chosen, Name, OpenedSession, title};
+pub use entry::{Name, OpenedSession, SessionChoice, title};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};

@@ -233,7 +233,7 @@ impl Excess {
             String::new()
         };
         let (asked, most) = (self.amount(asked), self.amount(most));
-        format!("this request may cost up to {asked}; the limit of {} is {most}{spent}", self.limit.of())
+        format!("this request may cost up to {asked}; the limit of {} is {most}{spent}", self.limit.scope())
     }
 
     fn question(&self) -> String {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::chat::Conversation;
-use drawloom_commands::slash::Slashed;
+use drawloom_commands::slash::SlashOutcome;
 use drawloom_commands::{Asker, CommandError, CommandOutcome};
 use home::{TestHome, field, homes};
 use model::retry::RetryPolicy;
@@ -41,16 +41,16 @@ impl<'a> Talk<'a> {
         Self { home, conversation }
     }
 
-    async fn take(&mut self, line: &str) -> Result<Slashed, CommandError> {
+    async fn take(&mut self, line: &str) -> Result<SlashOutcome, CommandError> {
         self.conversation.take(&self.home.app, &Asker::owner(), line).await
     }
 
     /// What comes of a line, of a text its answer.
-    async fn done(&mut self, line: &str) -> Result<Slashed, CommandError> {
+    async fn done(&mut self, line: &str) -> Result<SlashOutcome, CommandError> {
         match self.take(line).await? {
-            Slashed::Turn => {
+            SlashOutcome::Turn => {
                 let done = self.conversation.answer(&self.home.app, &Asker::owner()).await?;
-                Ok(Slashed::Done(Box::new(CommandOutcome::Chatted(done))))
+                Ok(SlashOutcome::Done(Box::new(CommandOutcome::Chatted(done))))
             }
             other => Ok(other),
         }
@@ -59,7 +59,7 @@ impl<'a> Talk<'a> {
     /// The result of a line, as JSON.
     async fn ok(&mut self, line: &str) -> Value {
         match self.done(line).await {
-            Ok(Slashed::Done(outcome)) => serde_json::to_value(outcome).unwrap(),
+            Ok(SlashOutcome::Done(outcome)) => serde_json::to_value(outcome).unwrap(),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -125,7 +125,7 @@ async fn a_call_reads_its_session_once_and_its_files_once() {
         home.models.set(ScriptModel::echo(ScriptOptions::default()));
         home.ok(&["chat", "-m", "one"]).await;
         let (asker, args) = (Asker::owner(), ChatArgs::default());
-        let chosen = agent::Chosen {
+        let chosen = agent::SessionChoice {
             workspace: home.app.workspace.key.clone(),
             name: agent::session::Name::default(),
             kind: store::SessionKind::Main,
@@ -287,7 +287,7 @@ async fn a_known_secret_is_masked_in_edits_and_queues() {
         talk.ok("one").await;
         let edited = talk.ok(&format!("/edit the key is {}", home::SECRET)).await;
         assert!(!edited["text"].as_str().unwrap().contains(home::SECRET), "{edited}");
-        let Slashed::Queue(text) = talk.take(&format!("/queue {}", home::SECRET)).await.unwrap() else {
+        let SlashOutcome::Queue(text) = talk.take(&format!("/queue {}", home::SECRET)).await.unwrap() else {
             panic!("queued")
         };
         assert!(!text.contains(home::SECRET));

@@ -66,7 +66,7 @@ impl fmt::Display for Name {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SessionChoice {
     /// The key of its workspace; empty for none.
     pub workspace: String,
     pub name: Name,
@@ -89,7 +89,11 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn session(&self, who: &Principal, chosen: &Chosen) -> Result<Option<Session>, AgentError> {
+    pub async fn session(
+        &self,
+        who: &Principal,
+        chosen: &SessionChoice,
+    ) -> Result<Option<Session>, AgentError> {
         let filter = SessionFilter {
             workspace: Some(chosen.workspace.clone()),
             name: Some(chosen.name.to_string()),
@@ -118,7 +122,7 @@ impl Runtime {
     pub async fn enter(
         &self,
         who: &Principal,
-        chosen: &Chosen,
+        chosen: &SessionChoice,
         said: &str,
     ) -> Result<OpenedSession, AgentError> {
         loop {
@@ -155,7 +159,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store says. Asked again, it goes on.
-    pub async fn forget_session(&self, who: &Principal, chosen: &Chosen) -> Result<(), AgentError> {
+    pub async fn forget_session(&self, who: &Principal, chosen: &SessionChoice) -> Result<(), AgentError> {
         match self.session(who, chosen).await? {
             Some(session) => self.purge_session(who, &session).await,
             None => Ok(()),

@@ -11,7 +11,8 @@ use drawloom_agent::session::{
 };
 use drawloom_agent::steering::Listener;
 use drawloom_agent::{
-    AgentError, Chosen, CommittedNode, OpenedSession, Runtime, SayId, SessionEvent, TurnConfig, TurnOutcome,
+    AgentError, CommittedNode, OpenedSession, Runtime, SayId, SessionChoice, SessionEvent, TurnConfig,
+    TurnOutcome,
 };
 use loom::path::ViewOverrides;
 use loom::render::{Passage, tip, window};
@@ -91,7 +92,8 @@ pub(crate) struct Process {
 impl Process {
     /// The session `main`.
     pub(crate) async fn enter(&self) -> OpenedSession {
-        let chosen = Chosen { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
+        let chosen =
+            SessionChoice { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
         self.runtime.enter(&WHO, &chosen, "hello").await.unwrap()
     }
 

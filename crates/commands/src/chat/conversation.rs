@@ -1,7 +1,7 @@
 //! The state of a conversation: which session, and how a model is asked there.
 
 use agent::session::Name;
-use agent::{AgentError, Chosen, OpenedSession, TurnConfig};
+use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
 use context::Zone;
 use loom::ViewName;
 use model::Thinking;
@@ -21,7 +21,7 @@ use crate::rights::Asker;
 
 /// A conversation that is open.
 pub struct Conversation {
-    pub(super) chosen: Chosen,
+    pub(super) chosen: SessionChoice,
     /// View of the session's tree it goes on in: a fork, unless it is the main one.
     pub(super) view: ViewName,
     /// Preset by which a model is asked.
@@ -70,7 +70,7 @@ impl Conversation {
             .map(|path| Attached::read(app, path, Accept::RegularOrPipe))
             .collect::<Result<_, _>>()?;
         let mut conversation = Self {
-            chosen: Chosen { workspace: app.workspace.key.clone(), name, kind },
+            chosen: SessionChoice { workspace: app.workspace.key.clone(), name, kind },
             view,
             preset: args.preset.clone(),
             config: None,

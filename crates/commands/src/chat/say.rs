@@ -18,7 +18,7 @@ use crate::error::CommandError;
 use crate::results::chat::{Chatted, MediaShown};
 use crate::results::tree::UsageShown;
 use crate::rights::{Asker, Right};
-use crate::slash::{self, Input, Slashed};
+use crate::slash::{self, Input, SlashOutcome};
 
 /// A turn whose events are shown.
 pub(super) struct TurnShown {
@@ -47,7 +47,7 @@ impl Conversation {
     ///
     /// # Errors
     /// Whatever keeps it from being done. A command that is not known is no text: nothing is sent.
-    pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<Slashed, CommandError> {
+    pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<SlashOutcome, CommandError> {
         self.catch_up(app, asker).await?;
         self.take_at_once(app, asker, line).await
     }
@@ -58,13 +58,13 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         line: &str,
-    ) -> Result<Slashed, CommandError> {
+    ) -> Result<SlashOutcome, CommandError> {
         match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
                 let text = app.masked(&text);
                 self.say(app, asker, text).await?;
-                Ok(Slashed::Turn)
+                Ok(SlashOutcome::Turn)
             }
             Input::Command(command) => app.slash(asker, self, command).await,
             Input::Unknown { name, nearest } => Err(Input::refused(&name, nearest)),
