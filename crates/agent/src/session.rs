@@ -22,6 +22,7 @@ use tokio::task::AbortHandle;
 
 use crate::error::AgentError;
 use crate::questions::{Decision, QuestionId};
+use crate::event::SayId;
 use crate::runtime::Runtime;
 use crate::steering::RemoteInput;
 use task::Task;
@@ -66,6 +67,12 @@ impl Handle {
     }
 
     /// Number of the next event.
+    /// Events from now on, for whoever is about to say something under this key: its end is among them, however
+    /// slowly they are read.
+    pub fn events_of(&self, say: SayId) -> EventStream {
+        self.log.stream_of(say)
+    }
+
     pub fn next_event(&self) -> u64 {
         self.log.next_number()
     }

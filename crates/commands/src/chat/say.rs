@@ -26,6 +26,8 @@ pub(super) struct TurnShown {
     events: EventStream,
     key: SayId,
     entered: OpenedSession,
+    /// Whether what was said here is known to be a node.
+    is_accepted: bool,
     /// Whether what was said here is answered, or was rejected.
     is_over: bool,
     /// Whether it was told to stop.
@@ -159,7 +161,7 @@ impl Conversation {
         self.tell_thinking(app, config.model.info());
         let key: SayId = app.runtime.new_id()?;
         let session = spawn(&app.runtime, &entered.session);
-        let events = session.events(session.next_event());
+        let events = session.events_of(key.clone());
         let say = Say {
             key: key.clone(),
             input,
@@ -174,7 +176,9 @@ impl Conversation {
         session.send(SessionOperation::Say(Box::new(say))).await?;
         let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));
         self.seen = Some(SeenSession { tree: None, ..seen });
-        self.turn = Some(TurnShown { session, events, key, entered, is_over: false, is_stopped: false });
+        let (is_accepted, is_over, is_stopped) = (false, false, false);
+        self.turn =
+            Some(TurnShown { session, events, key, entered, is_accepted, is_over, is_stopped });
         Ok(())
     }
 
@@ -230,19 +234,15 @@ impl Conversation {
                     if say != turn.key {
                         return Some(TurnStep::Joined { text, remote });
                     }
-                    self.anew = false;
-                    let waited = std::mem::take(&mut self.attached);
-                    if waited.iter().any(|file| file.waits_as.is_some())
-                        && let Err(error) = self.keep_settings(app, asker).await
-                    {
-                        app.frontend.note(&format!("files that were sent still wait: {}", error.message));
-                    }
+                    self.accepted(app, asker).await;
                 }
                 SessionEvent::Finished { says, outcome } => {
-                    let own = says.contains(&turn.key);
+                    let (own, entered) = (says.contains(&turn.key), turn.entered.clone());
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
-                    let entered = turn.entered.clone();
+                    if own {
+                        self.accepted(app, asker).await;
+                    }
                     if let Some(seen) = &mut self.seen {
                         seen.tree = Some(outcome.tree);
                     }
@@ -258,6 +258,21 @@ impl Conversation {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// What was said here is a node: what waited for it went along.
+    async fn accepted(&mut self, app: &App, asker: &Asker) {
+        let Some(turn) = &mut self.turn else { return };
+        if std::mem::replace(&mut turn.is_accepted, true) {
+            return;
+        }
+        self.anew = false;
+        let waited = std::mem::take(&mut self.attached);
+        if waited.iter().any(|file| file.waits_as.is_some())
+            && let Err(error) = self.keep_settings(app, asker).await
+        {
+            app.frontend.note(&format!("files that were sent still wait: {}", error.message));
         }
     }
 
