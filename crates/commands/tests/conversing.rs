@@ -6,6 +6,8 @@
 mod answering;
 #[path = "support/home.rs"]
 mod home;
+#[path = "conversing/interleaving.rs"]
+mod interleaving;
 
 use std::time::{Duration, Instant};
 

@@ -15,6 +15,7 @@ use super::{Conversation, position};
 use crate::app::App;
 use crate::egress_notice;
 use crate::error::CommandError;
+use crate::frontend::Shown;
 use crate::results::chat::{Chatted, MediaShown};
 use crate::results::tree::UsageShown;
 use crate::rights::{Asker, Right};
@@ -26,6 +27,8 @@ pub(super) struct TurnShown {
     events: EventStream,
     key: SayId,
     entered: OpenedSession,
+    /// What was shown of its answers until now.
+    shown: Shown,
     /// Whether what was said here is known to be a node.
     is_accepted: bool,
     /// Whether what was said here is answered, or was rejected.
@@ -176,9 +179,10 @@ impl Conversation {
         session.send(SessionOperation::Say(Box::new(say))).await?;
         let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));
         self.seen = Some(SeenSession { tree: None, ..seen });
+        let shown = app.shown();
         let (is_accepted, is_over, is_stopped) = (false, false, false);
         self.turn =
-            Some(TurnShown { session, events, key, entered, is_accepted, is_over, is_stopped });
+            Some(TurnShown { session, events, key, entered, shown, is_accepted, is_over, is_stopped });
         Ok(())
     }
 
@@ -210,7 +214,6 @@ impl Conversation {
     /// Shows the turn until something else than text has come of it; none once nothing is under way in the session.
     /// Cancel-safe but for the one step that has been taken from the events.
     pub async fn next(&mut self, app: &App, asker: &Asker) -> Option<TurnStep> {
-        let shown = app.shown();
         loop {
             let turn = self.turn.as_mut()?;
             let mut cancel = app.cancel.clone();
@@ -228,7 +231,7 @@ impl Conversation {
                 self.turn = None;
                 return failed.then(|| TurnStep::Done(Box::new(Err(AgentError::Closed.into()))));
             };
-            shown.show(&event);
+            turn.shown.show(&event);
             match event {
                 SessionEvent::Accepted { say, text, remote, .. } => {
                     if say != turn.key {
