@@ -82,6 +82,8 @@ pub struct OpenedSession {
     /// The tree it goes on in.
     pub tree: TreeId,
     pub view: ViewName,
+    /// Whether that tree was begun just now, by whoever asked.
+    pub is_begun: bool,
 }
 
 impl Runtime {
@@ -130,7 +132,7 @@ impl Runtime {
             if let Some(session) = &found
                 && let Some(tree) = session.tree()
             {
-                return Ok(entered(session.id.clone(), session.name.clone(), tree));
+                return Ok(entered(session.id.clone(), session.name.clone(), tree, false));
             }
             let id = match &found {
                 Some(session) => session.id.clone(),
@@ -147,7 +149,7 @@ impl Runtime {
             let tree = self.new_id::<TreeId>()?;
             let op = Op::Create(NewTree { mode: Mode::Dialogue, title: title(said), origin: None });
             match self.change(who, tree, &ViewName::default(), op, with).await {
-                Ok(_) => return Ok(entered(id, chosen.name.to_string(), tree)),
+                Ok(_) => return Ok(entered(id, chosen.name.to_string(), tree, true)),
                 // Another process began it in this moment: it goes on in that one.
                 Err(AgentError::Store(StoreError::Exists("session"))) => {}
                 Err(error) => return Err(error),
@@ -201,8 +203,8 @@ impl Runtime {
     }
 }
 
-fn entered(session: SessionId, name: String, tree: TreeId) -> OpenedSession {
-    OpenedSession { session, name, tree, view: ViewName::default() }
+fn entered(session: SessionId, name: String, tree: TreeId, is_begun: bool) -> OpenedSession {
+    OpenedSession { session, name, tree, view: ViewName::default(), is_begun }
 }
 
 /// Title of a tree that begins with what was said: its first line, cut at a word.

@@ -100,7 +100,12 @@ impl Pending {
             (When::AfterTurn, _) => false,
             (When::Steers, _) | (When::InOrder, None) => true,
             (When::InOrder, Some(config)) => {
-                self.tree == TreeChoice::Current && config.identity(turn.tree) == *turn
+                let is_there = match self.tree {
+                    TreeChoice::Current => true,
+                    TreeChoice::Named(tree) => tree == turn.tree,
+                    TreeChoice::New { .. } => false,
+                };
+                is_there && config.identity(turn.tree) == *turn
             }
         }
     }

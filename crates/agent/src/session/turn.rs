@@ -255,6 +255,7 @@ impl Turn<'_> {
     async fn tree(&self, held: &SessionLease, first: &Pending) -> Result<TreeId, AgentError> {
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let title = match &first.tree {
+            TreeChoice::Named(tree) => return Ok(*tree),
             TreeChoice::New { title } => title.clone(),
             TreeChoice::Current => match runtime.newest_tree(who, self.session).await? {
                 Some(tree) => return Ok(tree),

@@ -125,12 +125,13 @@ impl Conversation {
     ) -> Result<Option<OpenedSession>, CommandError> {
         if let Some((seen, tree)) = self.seen.as_ref().and_then(|seen| Some((seen, seen.tree?))) {
             let (session, name) = (seen.id.clone(), seen.name.clone());
-            return Ok(Some(OpenedSession { session, name, tree, view: self.view.clone() }));
+            return Ok(Some(OpenedSession { session, name, tree, view: self.view.clone(), is_begun: false }));
         }
         let found = app.runtime.session(&asker.principal, &self.chosen).await?;
         Ok(found.and_then(|session| {
             let tree = session.tree()?;
-            Some(OpenedSession { session: session.id, name: session.name, tree, view: self.view.clone() })
+            let (id, name, view) = (session.id, session.name, self.view.clone());
+            Some(OpenedSession { session: id, name, tree, view, is_begun: false })
         }))
     }
 

@@ -98,7 +98,7 @@ impl Conversation {
             app.models.about(&info).iter().for_each(|about| app.frontend.note(about));
         }
         let (entered, tree) = match before {
-            Some(entered) if self.anew => (entered, TreeChoice::New { title: title(&text) }),
+            Some(entered) if self.anew => (entered, new_tree(&text)),
             Some(entered) => (entered, TreeChoice::Current),
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
@@ -106,7 +106,13 @@ impl Conversation {
                     self.seen = Some(SeenSession::begun(&entered));
                 }
                 self.keep_settings(app, asker).await?;
-                (OpenedSession { view: self.view.clone(), ..entered }, TreeChoice::Current)
+                let tree = match (self.anew, entered.is_begun) {
+                    (false, _) => TreeChoice::Current,
+                    (true, true) => TreeChoice::Named(entered.tree),
+                    // Another process was first: what it says there is not gone on with.
+                    (true, false) => new_tree(&text),
+                };
+                (OpenedSession { view: self.view.clone(), ..entered }, tree)
             }
         };
         let files = self.attached.iter();
@@ -346,4 +352,8 @@ impl Conversation {
             (None, None) => Err(AgentError::Empty.into()),
         }
     }
+}
+
+fn new_tree(said: &str) -> TreeChoice {
+    TreeChoice::New { title: title(said) }
 }

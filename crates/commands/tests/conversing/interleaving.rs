@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drawloom_commands::Asker;
-use drawloom_commands::chat::SteeringOutcome;
+use drawloom_commands::args::chat::ChatArgs;
+use drawloom_commands::chat::{Conversation, SteeringOutcome};
 use drawloom_commands::slash::SlashOutcome;
 use model::script::ScriptOptions;
 use model::{
@@ -89,5 +90,34 @@ async fn what_is_rejected_in_the_midst_of_an_answer_is_no_gap_in_it() {
         assert!(steps.len() == 1 && steps[0].contains("64 messages wait"), "{steps:?}");
         let notes = home.talk.notes.lock().unwrap().join("\n");
         assert!(!notes.contains("came too fast"), "{notes}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_conversation_is_not_the_one_another_process_began_meanwhile() {
+    for home in homes() {
+        home.models.set(ScriptModel::echo(ScriptOptions::default()));
+        let asker = Asker::owner();
+        let open = async |new| {
+            let args = ChatArgs { new, ..ChatArgs::default() };
+            Conversation::open(&home.app, &asker, &args).await.unwrap()
+        };
+        // Both find no session: what is first said begins it.
+        let (mut mine, mut theirs) = (open(true).await, open(false).await);
+        theirs.say(&home.app, &asker, "theirs".to_owned()).await.unwrap();
+        let first = theirs.answer(&home.app, &asker).await.unwrap();
+        mine.say(&home.app, &asker, "mine".to_owned()).await.unwrap();
+        let second = mine.answer(&home.app, &asker).await.unwrap();
+        assert_ne!(first.tree, second.tree);
+        assert_eq!(home.text(&first.tree.to_string()).await.matches("mine").count(), 0);
+        // Where nobody was first, there is one tree.
+        let other = ChatArgs { new: true, ..ChatArgs::default() };
+        let session = drawloom_commands::args::chat::SessionArg { session: Some("other".to_owned()) };
+        let other = ChatArgs { session, ..other };
+        let mut other = Conversation::open(&home.app, &asker, &other).await.unwrap();
+        other.say(&home.app, &asker, "alone".to_owned()).await.unwrap();
+        other.answer(&home.app, &asker).await.unwrap();
+        let listed = home.ok(&["sessions", "show", "other"]).await;
+        assert_eq!(listed["trees"].as_array().unwrap().len(), 1, "{listed}");
     }
 }
