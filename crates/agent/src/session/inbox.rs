@@ -207,8 +207,7 @@ impl Inbox {
             Some((_, identity)) if *identity != remote.identity => Some(Reply::Differs),
             Some(_) if state.pending.len() >= MAX_WAITING => Some(Reply::Refused { error: full().failure() }),
             Some(_) if state.seen.contains(&remote.key) => {
-                let error = AgentError::Refused("it was said before".to_owned());
-                Some(Reply::Refused { error: error.failure() })
+                Some(Reply::Refused { error: AgentError::SaidBefore.failure() })
             }
             Some(_) => None,
         };
