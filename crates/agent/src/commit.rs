@@ -50,6 +50,15 @@ impl GenerationOutcome {
     }
 }
 
+/// The node that came of a request.
+pub(crate) fn node_of(answered: GenerationOutcome) -> Result<NodeId, AgentError> {
+    match (answered.nodes.first(), answered.error) {
+        (Some(node), _) => Ok(node.id),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(AgentError::Empty),
+    }
+}
+
 /// An answer that is no node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextReply {
@@ -312,15 +321,6 @@ impl Origin {
 /// Characters of a token where nothing better is known.
 const CHARS_OF_A_TOKEN: u64 = 3;
 
-/// Stores a reading with the nodes made of it, if its generation makes any. The view follows the first one, if
-/// `follow`.
-pub(crate) async fn store_response(
-    runtime: &Runtime,
-    call: &Call,
-    begun: &StartedGeneration,
-    origin: Origin,
-    reading: Option<ReceivedResponse>,
-    part_of: Option<loom::Seq>,
 /// Bytes of a body from which on packing it takes longer than handing it to another thread.
 const LONG_BODY: usize = 64 << 10;
 
@@ -335,6 +335,15 @@ async fn packed(body: Vec<u8>, metadata: String) -> Result<Received, AgentError>
     packed.unwrap_or_else(|failed| Err(AgentError::Home(failed.to_string())))
 }
 
+/// Stores a reading with the nodes made of it, if its generation makes any. The view follows the first one, if
+/// `follow`.
+pub(crate) async fn store_response(
+    runtime: &Runtime,
+    call: &Call,
+    begun: &StartedGeneration,
+    origin: Origin,
+    reading: Option<ReceivedResponse>,
+    part_of: Option<loom::Seq>,
     follow: bool,
 ) -> Result<StoredAnswer, AgentError> {
     let (tree, who) = (begun.row.tree, &call.who);

@@ -12,17 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use jiff::tz::Offset;
 use loom::{Millis, TreeId};
-use model::{ModelPlace, Money};
-use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
+use model::Money;
+use store::{LimitUse, Reservation, SpendLimits, Spending};
 
 use crate::budget::{Budget, Limit};
-use crate::call::Call;
-use crate::error::AgentError;
-use crate::event::QuestionKind;
-use crate::prepared_request::PreparedRequest;
-use crate::questions::{Decision, QuestionContext};
-use crate::request::GenerationRequest;
-use crate::runtime::Runtime;
 
 /// Tokens a day of remote models whose price is not known.
 pub const UNPRICED_TOKENS: u64 = 2_000_000;
@@ -31,7 +24,8 @@ pub const UNPRICED_TOKENS: u64 = 2_000_000;
 pub const EXPECTED_OUTPUT: u64 = 4_096;
 
 const DAY: i64 = 86_400_000;
-const NANOS: u64 = 1_000;
+/// Billionths of a dollar in a micro-dollar.
+pub(crate) const NANOS: u64 = 1_000;
 const CENT: u64 = 10_000_000;
 
 /// Spending of a home, as this process limits it.
@@ -72,8 +66,8 @@ struct State {
 
 /// A request that does not fit in a limit.
 #[derive(Debug, Clone, Copy)]
-struct Excess {
-    limit: Limit,
+pub(crate) struct Excess {
+    pub(crate) limit: Limit,
     beside: LimitUse,
     /// The amount that a yes adds to the limit, so that the request fits: a multiple of the configured one.
     raise: u64,
@@ -93,54 +87,8 @@ impl SpendLimiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be reserved for a request, if it fits beside what the home has spent and reserved; none where it
-    /// costs nothing. The store looks once more when it reserves it.
-    ///
-    /// # Errors
-    /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
-    pub(crate) async fn admit(
-        &self,
-        runtime: &Runtime,
-        call: &Call,
-        ask: &GenerationRequest,
-        prepared: &PreparedRequest,
-        turn: &str,
-    ) -> Result<Option<Reservation>, AgentError> {
-        let info = ask.model.info();
-        let output = u64::from(ask.choices()) * expected_output(ask, prepared);
-        let (money, tokens) = match (info.place, info.prices) {
-            (ModelPlace::Local, None) => (Money::ZERO, 0),
-            (_, Some(prices)) => (prices.estimate(prepared.manifest.tokens, output), 0),
-            (ModelPlace::Remote, None) => (Money::ZERO, prepared.manifest.tokens + output),
-        };
-        if (money, tokens) == (Money::ZERO, 0) {
-            return Ok(None);
-        }
-        let micro_dollars = money.0.div_ceil(NANOS);
-        let mut is_recovered = false;
-        loop {
-            let reservation = self.reservation((ask.tree, turn), (micro_dollars, tokens), runtime.now());
-            let spending = runtime.store.spending(&Principal::Owner, ask.tree, &reservation).await?;
-            let (over, most_spent) = self.look(&reservation, &spending);
-            for limit in most_spent {
-                call.note(format!("80 % of {limit} is spent ({} sets it)", limit.key()));
-            }
-            let Some(over) = over else { return Ok(Some(reservation)) };
-            if !std::mem::replace(&mut is_recovered, true) {
-                // What a process that died had reserved is free again.
-                Box::pin(runtime.recover(call.events.as_ref())).await?;
-                continue;
-            }
-            let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
-            if runtime.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
-                return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
-            }
-            self.raise(ask.tree, &reservation, &over);
-        }
-    }
-
     /// A reservation with the limits of its turn as of now, raised where that was allowed.
-    fn reservation(
+    pub(crate) fn reservation(
         &self,
         (tree, turn): (TreeId, &str),
         (micro_dollars, tokens): (u64, u64),
@@ -181,7 +129,7 @@ impl SpendLimiter {
     }
 
     /// Raises a limit for the turn, day or month of a request, in its tree.
-    fn raise(&self, tree: TreeId, reservation: &Reservation, over: &Excess) {
+    pub(crate) fn raise(&self, tree: TreeId, reservation: &Reservation, over: &Excess) {
         let period = Period::of(over.limit, reservation);
         let mut state = self.state();
         let raised = state.raised.entry((tree, over.limit, period)).or_default();
@@ -190,7 +138,11 @@ impl SpendLimiter {
 
     /// The first limit a request does not fit in. Also limits most of which are spent with it, once in each turn, day
     /// or month.
-    fn look(&self, reservation: &Reservation, spending: &Spending) -> (Option<Excess>, Vec<Limit>) {
+    pub(crate) fn look(
+        &self,
+        reservation: &Reservation,
+        spending: &Spending,
+    ) -> (Option<Excess>, Vec<Limit>) {
         let mut told = Vec::new();
         for (limit, beside) in Limit::ALL.into_iter().zip(reservation.beside(spending)) {
             if beside.is_over() {
@@ -225,7 +177,7 @@ impl Excess {
         }
     }
 
-    fn refusal(&self) -> String {
+    pub(crate) fn refusal(&self) -> String {
         let LimitUse { used, asked, most } = self.beside;
         let spent = if used > 0 {
             format!(", of which {} is spent or reserved", self.amount(used))
@@ -236,7 +188,7 @@ impl Excess {
         format!("this request may cost up to {asked}; the limit of {} is {most}{spent}", self.limit.scope())
     }
 
-    fn question(&self) -> String {
+    pub(crate) fn question(&self) -> String {
         let period = match self.limit {
             Limit::Turn => "in this turn",
             Limit::Day | Limit::Unpriced => "in this tree today (UTC)",
@@ -244,12 +196,6 @@ impl Excess {
         };
         format!("{}. Send it, and allow {} more {period}?", self.refusal(), self.amount(self.raise))
     }
-}
-
-/// Tokens of the answer that are reckoned with.
-fn expected_output(ask: &GenerationRequest, prepared: &PreparedRequest) -> u64 {
-    let reserved = prepared.manifest.budget.reserved_output;
-    if ask.params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
 }
 
 /// When the day began, by UTC.

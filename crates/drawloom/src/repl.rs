@@ -101,7 +101,7 @@ pub(crate) fn hold(
         let repl = Repl { app, person, output, paths, layers };
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
-        repl.app.runtime.sessions.close_all().await;
+        repl.app.sessions.close_all().await;
         let code = code?;
         closed.map(|()| code)
     });

@@ -11,12 +11,12 @@ use model::CancelHandle;
 use store::{Fence, Principal};
 
 use super::operation::{FollowUp, Say, SessionOperation};
+use super::steering::{RemoteInput, Reply};
 use super::turn::{TurnConfig, TurnIdentity};
 use super::{EventLog, Input, TreeChoice, TurnInput};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
 use crate::runtime::Runtime;
-use crate::steering::{RemoteInput, Reply};
 
 /// Inputs that may wait for a session (spec: scale §4 `steering`).
 pub const MAX_WAITING: usize = 64;

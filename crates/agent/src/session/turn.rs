@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::entry::title;
 use super::inbox::{Inbox, Pending};
+use super::steering::{HandedOver, OutgoingSay, hand_over};
 use super::{EventLog, TreeChoice, TurnInput};
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
@@ -24,7 +25,6 @@ use crate::event::{SayId, SessionEvent, TurnOutcome};
 use crate::lease::SessionLease;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
-use crate::steering::{HandedOver, OutgoingSay, hand_over};
 use crate::variant::RequestVariant;
 
 /// Model calls of one turn (spec: agent §1 *Limits*).
@@ -324,7 +324,8 @@ impl Turn<'_> {
                 }
                 Some(remote) => {
                     let _hold = runtime.hold_blobs(&shown_by(&op)).await?;
-                    runtime.change_announced((who, &author, trust), (tree, &view), op, with, remote).await
+                    let announce = |node| remote.announce(node);
+                    runtime.change_announced((who, &author, trust), (tree, &view), op, with, announce).await
                 }
             }
         };

@@ -135,7 +135,7 @@ async fn what_is_said_twice_under_one_key_is_said_once() {
     let process = house.process("chat");
     let model = script(r#"{"text": "yes", "loop": true}"#);
     let entered = process.enter().await;
-    let session = spawn(&process.runtime, &entered.session);
+    let session = spawn(&process.runtime, &process.sessions, &entered.session);
     let key: drawloom_agent::SayId = process.runtime.new_id().unwrap();
     let mut events = session.events(1);
     for _ in 0..2 {
@@ -157,7 +157,7 @@ async fn what_names_its_tree_is_said_there_wherever_the_session_goes_on() {
     let process = house.process("chat");
     let model = script(r#"{"text": "yes", "loop": true}"#);
     let entered = process.enter().await;
-    let session = spawn(&process.runtime, &entered.session);
+    let session = spawn(&process.runtime, &process.sessions, &entered.session);
     let mut trees = Vec::new();
     for tree in [TreeChoice::New { title: "another's".to_owned() }, TreeChoice::Named(entered.tree)] {
         let key: drawloom_agent::SayId = process.runtime.new_id().unwrap();

@@ -232,7 +232,7 @@ struct Rig<'a> {
 impl<'a> Rig<'a> {
     async fn new(process: &'a Process, is_dear: bool) -> Self {
         let (model, requests) = if is_dear { Gated::dear() } else { Gated::gated() };
-        let session = spawn(&process.runtime, &process.enter().await.session);
+        let session = spawn(&process.runtime, &process.sessions, &process.enter().await.session);
         let (recorder, recorded, clients) = (session.events(1), Vec::new(), Vec::new());
         let (waiting, said) = (None, Vec::new());
         Self { process, session, recorder, recorded, clients, model, requests, waiting, said, is_dear }

@@ -185,7 +185,7 @@ async fn what_joins_a_turn_shares_its_budget() {
 
 /// Says something where somebody answers every question with yes. Returns the questions.
 async fn say_and_allow(process: &Process, entered: &OpenedSession, model: &Arc<dyn Model>) -> Vec<String> {
-    let session = spawn(&process.runtime, &entered.session);
+    let session = spawn(&process.runtime, &process.sessions, &entered.session);
     let mut events = session.events(session.next_event());
     let key = process.runtime.new_id().unwrap();
     let say = Say { attended: true, ..said(key, Arc::new(config(model)), TurnInput::text("go on")) };

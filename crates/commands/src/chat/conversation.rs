@@ -164,7 +164,7 @@ impl Conversation {
         }
         if self.is_temporary() {
             if let Some(session) = app.runtime.session(&asker.principal, &self.chosen).await?
-                && let Some(task) = app.runtime.sessions.get(&session.id)
+                && let Some(task) = app.sessions.get(&session.id)
             {
                 task.close().await;
             }

@@ -169,7 +169,7 @@ impl Conversation {
         self.tell_place(app, asker, &entered, config.model.info()).await?;
         self.tell_thinking(app, config.model.info());
         let key: SayId = app.runtime.new_id()?;
-        let session = spawn(&app.runtime, &entered.session);
+        let session = spawn(&app.runtime, &app.sessions, &entered.session);
         let events = session.events_of(key.clone());
         let say = Say {
             key: key.clone(),
