@@ -52,5 +52,5 @@ pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;
 pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
-pub use spend::SpendLimiter;
+pub use spend::{SpendLimiter, TurnSpending};
 pub use variant::RequestVariant;

@@ -71,7 +71,8 @@ impl GenerationRequest {
     /// When nothing was sent, nothing came, or the answer was empty.
     pub async fn of_this_one(&self, runtime: &Runtime, call: &Call) -> Result<NodeId, AgentError> {
         runtime.require_space()?;
-        let slot = SiblingSlot::alone(runtime.new_turn()?);
+        let spending = runtime.new_turn()?;
+        let slot = SiblingSlot::alone(spending.turn().to_owned());
         node_of(self.send_to_one(runtime, call, slot, &PassedGate::default()).await?)
     }
 }

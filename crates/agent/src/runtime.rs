@@ -13,7 +13,7 @@ use text::mask::Masker;
 
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
-use crate::spend::SpendLimiter;
+use crate::spend::{SpendLimiter, TurnSpending};
 
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -76,12 +76,13 @@ impl Runtime {
         Ok(self.ids.with(|entropy| entropy.next(now))?)
     }
 
-    /// A name for a turn: the model calls under it share `budget.turn`.
+    /// A turn, as far as spending goes: the model calls under its name share `budget.turn`.
     ///
     /// # Errors
     /// When the system gives no randomness.
-    pub fn new_turn(&self) -> Result<String, AgentError> {
-        Ok(self.new_id::<GenerationId>()?.to_string())
+    pub fn new_turn(&self) -> Result<TurnSpending, AgentError> {
+        let name = self.new_id::<GenerationId>()?.to_string();
+        Ok(TurnSpending::new(Arc::clone(&self.spend), name))
     }
 
     /// Makes a change of a tree, with rows that go with it, in the name of a principal.

@@ -75,7 +75,8 @@ impl GenerationRequest {
     /// # Errors
     /// As [`GenerationRequest::send_among`].
     pub async fn send(&self, runtime: &Runtime, call: &Call) -> Result<GenerationOutcome, AgentError> {
-        self.send_in_turn(runtime, call, runtime.new_turn()?).await
+        let spending = runtime.new_turn()?;
+        self.send_in_turn(runtime, call, spending.turn().to_owned()).await
     }
 
     /// Asks alone, as one of the model calls of a turn.
@@ -175,7 +176,8 @@ pub async fn resend(
         guards: Vec::new(),
     };
     let prepared = PreparedRequest::of_recorded(runtime, &call.who, encoded, &earlier, manifest).await?;
-    let slot = SiblingSlot::alone(runtime.new_turn()?);
+    let spending = runtime.new_turn()?;
+    let slot = SiblingSlot::alone(spending.turn().to_owned());
     let begun = prepared.begin_like(runtime, call, &ask, &slot.turn, earlier).await?;
     let gate = PassedGate::default();
     let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;

@@ -6,8 +6,8 @@
 //! or month, and for nothing else of the process. With nobody there the request is refused, and nothing was sent.
 //! Local models cost nothing; a remote one whose price is not known has a number of tokens a day instead.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
@@ -60,8 +60,51 @@ struct State {
     /// By how much a limit was raised by a yes: for one tree, and there for one turn, day or month. Micro-dollars or
     /// tokens.
     raised: HashMap<(TreeId, Limit, Period), u64>,
-    /// The newest period of each limit of which it was said that most of it is spent.
-    told: HashMap<Limit, Period>,
+    /// Limits and periods of which it was said that most is spent.
+    told: HashSet<(Limit, Period)>,
+}
+
+impl State {
+    /// Lets go what holds for a day or month before that of a reservation.
+    fn forget_past(&mut self, reservation: &Reservation) {
+        let is_past = |limit: Limit, period: &Period| {
+            matches!(period, Period::Since(_)) && *period != Period::of(limit, reservation)
+        };
+        self.raised.retain(|(_, limit, period), _| !is_past(*limit, period));
+        self.told.retain(|(limit, period)| !is_past(*limit, period));
+    }
+
+    /// Lets go what holds for a turn.
+    fn forget_turn(&mut self, turn: &str) {
+        let is_of = |period: &Period| matches!(period, Period::Turn(name) if name == turn);
+        self.raised.retain(|(_, _, period), _| !is_of(period));
+        self.told.retain(|(_, period)| !is_of(period));
+    }
+}
+
+/// A turn whose model calls share `budget.turn`, until it is dropped.
+#[derive(Debug)]
+#[must_use = "what was allowed in the turn ends with it"]
+pub struct TurnSpending {
+    limiter: Arc<SpendLimiter>,
+    turn: String,
+}
+
+impl TurnSpending {
+    pub(crate) const fn new(limiter: Arc<SpendLimiter>, turn: String) -> Self {
+        Self { limiter, turn }
+    }
+
+    /// The turn's name.
+    pub fn turn(&self) -> &str {
+        &self.turn
+    }
+}
+
+impl Drop for TurnSpending {
+    fn drop(&mut self) {
+        self.limiter.state().forget_turn(&self.turn);
+    }
 }
 
 /// A request that does not fit in a limit.
@@ -103,7 +146,8 @@ impl SpendLimiter {
             month_began: start_of_month(now),
         };
         let plain = Reservation { turn: turn.to_owned(), micro_dollars, tokens, limits };
-        let state = self.state();
+        let mut state = self.state();
+        state.forget_past(&plain);
         let raised = |limit: Limit, most: u64| {
             let raised = state.raised.get(&(tree, limit, Period::of(limit, &plain)));
             most.saturating_add(raised.copied().unwrap_or_default())
@@ -154,12 +198,9 @@ impl SpendLimiter {
             }
             // A fifth of it is left, or less.
             let reached = beside.used.saturating_add(beside.asked);
-            if beside.asked > 0 && reached >= beside.most / 5 * 4 {
-                let period = Period::of(limit, reservation);
-                let earlier = self.state().told.insert(limit, period.clone());
-                if earlier.as_ref() != Some(&period) {
-                    told.push(limit);
-                }
+            let is_near = beside.asked > 0 && reached >= beside.most / 5 * 4;
+            if is_near && self.state().told.insert((limit, Period::of(limit, reservation))) {
+                told.push(limit);
             }
         }
         (None, told)
@@ -323,6 +364,32 @@ mod tests {
         assert_eq!(told(0.1, spent(0.0, 4.0, 4.0, 0)), [Limit::Day]);
         assert!(told(0.1, spent(0.0, 4.0, 4.0, 0)).is_empty());
         assert_eq!(in_turn("two", 0.8, spent(0.0, 4.0, 4.0, 0)), [Limit::Turn], "of the day it was said");
+        assert!(in_turn("one", 0.8, spent(0.0, 4.0, 4.0, 0)).is_empty(), "turns that alternate");
+        assert!(in_turn("two", 0.8, spent(0.0, 4.0, 4.0, 0)).is_empty());
+    }
+
+    #[test]
+    fn what_holds_for_a_turn_or_a_day_goes_with_it() {
+        let limiter = Arc::new(SpendLimiter::default());
+        let turn = TurnSpending::new(Arc::clone(&limiter), "one".to_owned());
+        let held = || {
+            let state = limiter.state();
+            (state.raised.len(), state.told.len())
+        };
+        let asked = at(2.5, 0, &limiter, (TREE, turn.turn(), 0));
+        let over = limiter.look(&asked, &Spending::default()).0.unwrap();
+        limiter.raise(TREE, &asked, &over);
+        let asked = at(2.5, 0, &limiter, (TREE, turn.turn(), 0));
+        let day = limiter.look(&asked, &spent(0.0, 4.0, 4.0, 0)).0.unwrap();
+        assert_eq!(day.limit, Limit::Day);
+        limiter.raise(TREE, &asked, &day);
+        assert_eq!(held(), (2, 1));
+        drop(turn);
+        assert_eq!(held(), (1, 0), "the day is not over");
+        of(0.1, 0, &limiter);
+        assert_eq!(held(), (1, 0));
+        at(0.1, 0, &limiter, (TREE, "two", 1));
+        assert_eq!(held(), (0, 0));
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Turn<'_> {
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
         let begun = async { Ok((self.tree(&held, &first).await?, self.runtime.new_turn()?)) };
         match begun.await {
-            Ok((tree, turn)) => {
+            Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
                 let (mut batch, mut calls, mut attended) = (vec![first], 0, false);
                 while !batch.is_empty() {
@@ -235,7 +235,7 @@ impl Turn<'_> {
                             guards: vec![held.guard()],
                             ..config.request(tree, &written.view)
                         };
-                        self.answer(&held, (&request, &turn), written, attended).await;
+                        self.answer(&held, (&request, spending.turn()), written, attended).await;
                     }
                     calls += 1;
                     if calls == MAX_CALLS || self.cancel.is_cancelled() || held.cancel().is_cancelled() {
